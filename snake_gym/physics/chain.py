@@ -1,0 +1,178 @@
+r"""Planar chain of N rigid links: kinematics and the O(N) solution of its equations of motion.
+
+Frames and signs: world x-y plane; link 1 is the tail, link N the head; t_i = (cos theta_i, sin theta_i),
+n_i = (-sin theta_i, cos theta_i); phi_i = theta_i - theta_{i+1}; the torque mu_i turns link i by +mu_i and link i+1 by
+-mu_i (Liljebäck et al.; sibilska2022, eq. 1-16).
+
+Every step asks the same linear question. Each link is a free body with a 3x3 matrix (inertia, plus dt times friction in
+the implicit step) and a right-hand side (momentum or force); neighbours share the velocity of their joint; each joint
+obeys ``mu = T0 - K rel`` (actuator) or ``rel = B`` (prescribed rate), rel = omega_i - omega_{i+1}. Eliminating links
+from the tail (articulated-body recursion of Featherstone, Rigid Body Dynamics Algorithms, ch. 7, with the joint law
+folded in) leaves behind joint i an impedance
+
+    F = Q V - P,   V = (u_x, u_y, omega_{i+1}),  u the velocity of joint i,
+
+which costs one division per joint, where the block-tridiagonal form in the joint impulses inverts a 3x3 block. The free
+head closes the recursion with ``Q V = P``; the way back yields all rates. Rigid joints (locked, acceleration-controlled)
+are the case G = 0: no stiffness, no small step.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from snake_gym.physics.lanes import (
+    A_N, A_R, A_T, B, COS, CVX, CVY, E, G, HALF, K, MASS, MU, OMEGA, PR, PW, PX, PY, QW, QX, QXX, QXY,
+    QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, sin_cos,
+)  # fmt: skip
+from snake_gym.physics.simd import load, splat, store
+
+
+@njit(error_model="numpy")
+def place_links(s, n, dt):  # type: ignore[no-untyped-def]
+    """Fill SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
+
+    With ``dt`` > 0 the velocities are those *before* the centripetal acceleration of one step dt, i.e. they contain
+    ``-dt a_i`` with ``a_i`` the part of the link's acceleration that comes from omega^2 (relative to the centre), so
+    that the momentum balance of the step needs no further bias.
+    """
+    for i in range(1, n + 1):
+        a = i * RECORD
+        p = a - RECORD
+        sin, cos = sin_cos(load(s, a + THETA))
+        store(s, a + SIN, sin)
+        store(s, a + COS, cos)
+        w = load(s, a + OMEGA)
+        lw = load(s, a + HALF) * w
+        rx = lw * (dt * w * cos - sin)
+        ry = lw * (dt * w * sin + cos)
+        vx = load(s, p + VX) + load(s, p + RX) + rx
+        vy = load(s, p + VY) + load(s, p + RY) + ry
+        store(s, a + RX, rx)
+        store(s, a + RY, ry)
+        store(s, a + VX, vx)
+        store(s, a + VY, vy)
+        store(s, a + SUM_X, load(s, p + SUM_X) + load(s, a + MASS) * vx)
+        store(s, a + SUM_Y, load(s, p + SUM_Y) + load(s, a + MASS) * vy)
+    head = n * RECORD
+    world = head + RECORD
+    # The velocities so far are relative to the tail; give them the centre's mean.
+    store(s, world + UX, load(s, world + CVX) - load(s, head + SUM_X) / load(s, world + TOTAL))
+    store(s, world + UY, load(s, world + CVY) - load(s, head + SUM_Y) / load(s, world + TOTAL))
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        ux = load(s, a + RECORD + UX)
+        uy = load(s, a + RECORD + UY)
+        store(s, a + UX, ux)
+        store(s, a + UY, uy)
+        store(s, a + VX, load(s, a + VX) + ux)
+        store(s, a + VY, load(s, a + VY) + uy)
+
+
+@njit(error_model="numpy")
+def eliminate_links(s, n):  # type: ignore[no-untyped-def]
+    """Tail to head: fold link after link and joint after joint into the impedance Q, P."""
+    for i in range(1, n + 1):
+        a = i * RECORD
+        p = a - RECORD
+        sin = load(s, a + SIN)
+        cos = load(s, a + COS)
+        half = load(s, a + HALF)
+        # Carry the impedance from the link's tail-side end to its head-side end, d = -2 l n.
+        dx = 2.0 * half * sin
+        dy = -2.0 * half * cos
+        qxx = load(s, p + QXX)
+        qxy = load(s, p + QXY)
+        qyy = load(s, p + QYY)
+        qx = load(s, p + QX)
+        qy = load(s, p + QY)
+        uwx = qx + qxx * dx + qxy * dy
+        uwy = qy + qxy * dx + qyy * dy
+        ww = load(s, p + QW) + dx * (qx + uwx) + dy * (qy + uwy)
+        px = load(s, p + PX)
+        py = load(s, p + PY)
+        pw = load(s, p + PR) + dx * px + dy * py
+        # Add the link's own matrix and right-hand side, acting at its centre, -l n from the head-side end.
+        along = load(s, a + A_T)
+        across = load(s, a + A_N)
+        lx = half * sin
+        ly = -half * cos
+        rx = load(s, a + RX)
+        ry = load(s, a + RY)
+        qxx += along * cos * cos + across * sin * sin
+        qxy += (along - across) * sin * cos
+        qyy += along * sin * sin + across * cos * cos
+        uwx += across * lx
+        uwy += across * ly
+        ww += load(s, a + A_R) + half * half * across
+        px += rx
+        py += ry
+        pw += load(s, a + RW) + lx * rx + ly * ry
+        # Eliminate the joint at the head-side end.
+        rigid = load(s, a + RIGID)
+        g = (1.0 - rigid) / (ww + load(s, a + K))
+        e = rigid * load(s, a + B) + g * (load(s, a + T0) + pw)
+        gx = g * uwx
+        gy = g * uwy
+        keep = 1.0 - g * ww
+        store(s, a + UWX, uwx)
+        store(s, a + UWY, uwy)
+        store(s, a + WW, ww)
+        store(s, a + PW, pw)
+        store(s, a + G, g)
+        store(s, a + E, e)
+        store(s, a + QXX, qxx - gx * uwx)
+        store(s, a + QXY, qxy - gx * uwy)
+        store(s, a + QYY, qyy - gy * uwy)
+        store(s, a + QX, keep * uwx)
+        store(s, a + QY, keep * uwy)
+        store(s, a + QW, keep * ww)
+        store(s, a + PX, px - uwx * e)
+        store(s, a + PY, py - uwy * e)
+        store(s, a + PR, pw - ww * e)
+
+
+@njit(error_model="numpy")
+def substitute_back(s, n):  # type: ignore[no-untyped-def]
+    """Head to tail: rates SOL_W of the links, REL and torques MU of the joints, and the sum of m_i v_i in SUM_X, SUM_Y of link 1.
+
+    The record of the head must have been eliminated with a torque-free joint (K = T0 = RIGID = 0): then its Q, P before
+    the joint are recovered from UW, WW, PW, and the 3x3 system is solved with the joint's row as the last pivot.
+    """
+    a = n * RECORD
+    b = a + RECORD
+    # Schur complement of the head's rotation: exactly what the torque-free elimination left in Q, P.
+    qxx = load(s, a + QXX)
+    qxy = load(s, a + QXY)
+    qyy = load(s, a + QYY)
+    px = load(s, a + PX)
+    py = load(s, a + PY)
+    r = 1.0 / qxx
+    uy = (py - qxy * r * px) / (qyy - qxy * r * qxy)
+    ux = (px - qxy * uy) * r
+    store(s, a + SOL_W, load(s, a + E) - load(s, a + G) * (load(s, a + UWX) * ux + load(s, a + UWY) * uy))
+    store(s, b + UX, ux)
+    store(s, b + UY, uy)
+    store(s, b + SUM_X, splat(0.0))
+    store(s, b + SUM_Y, splat(0.0))
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        b = a + RECORD
+        p = a - RECORD
+        w = load(s, a + SOL_W)
+        lwx = load(s, a + HALF) * load(s, a + SIN) * w
+        lwy = -load(s, a + HALF) * load(s, a + COS) * w
+        ux = load(s, b + UX) + lwx
+        uy = load(s, b + UY) + lwy
+        mass = load(s, a + MASS)
+        store(s, a + SUM_X, load(s, b + SUM_X) + mass * ux)
+        store(s, a + SUM_Y, load(s, b + SUM_Y) + mass * uy)
+        ux += lwx
+        uy += lwy
+        store(s, a + UX, ux)
+        store(s, a + UY, uy)
+        moment = load(s, p + UWX) * ux + load(s, p + UWY) * uy + load(s, p + WW) * w
+        rel = load(s, p + E) - load(s, p + G) * moment
+        store(s, p + REL, rel)
+        store(s, p + MU, moment + load(s, p + WW) * rel - load(s, p + PW))
+        store(s, p + SOL_W, w + rel)

@@ -1,0 +1,305 @@
+"""Advance W chains in time: linearly-implicit step, fourth-order Runge-Kutta, and the bare right-hand side.
+
+One implicit step of length dt, from angles theta and rates omega (sibilska2022, eq. 13-17, in impulse form):
+
+    (M_i + dt C_i(theta)) v_i' = M_i (v_i - dt a_i) + joint impulses,   joints closed at theta,
+    theta' = theta + dt omega',   centre' = centre + dt centre_vel'
+
+with friction C_i and the joint law at the step's end and the centripetal part a_i at its start (see ``chain``). First
+order in dt, and stable for any friction, servo gain or lock; dt = 0 is the impulse that a joint feels when it locks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from snake_gym.physics.actuators import (
+    ACCELERATION, count_work, engage_joints, load_joints_explicit, load_joints_implicit, saturate_joints,
+)  # fmt: skip
+from snake_gym.physics.chain import eliminate_links, place_links, substitute_back
+from snake_gym.physics.friction import implicit_inertia, viscous_force
+from snake_gym.physics.lanes import (
+    A_N, A_R, A_T, C_FREE, C_N, C_R, C_T, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, DCVX, DCVY, DCX, DCY, DOM, DTH,
+    F_KIND, F_OFF, F_ON, F_STRENGTH, FF, HALF, INERTIA, KD, KP, MASS, MU, OM0, OMEGA, RECORD, REF, RW, RX, RY,
+    S_MAX, SIN, SOL_W, SUM_X, SUM_Y, T_MAX, TH0, THETA, TOTAL, VX, VY, WORK,
+)  # fmt: skip
+from snake_gym.physics.simd import LANES, larger, load, splat, store
+
+IMPLICIT, RK4 = 0, 1
+INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
+_NEVER = 1e18
+
+
+@njit(error_model="numpy")
+def load_links_implicit(s, n, dt):  # type: ignore[no-untyped-def]
+    """Link matrices and momenta of one implicit step; friction acts on the velocity at the step's end."""
+    for i in range(1, n + 1):
+        a = i * RECORD
+        mass = load(s, a + MASS)
+        store(s, a + A_T, implicit_inertia(mass, load(s, a + C_T), dt))
+        store(s, a + A_N, implicit_inertia(mass, load(s, a + C_N), dt))
+        store(s, a + A_R, implicit_inertia(load(s, a + INERTIA), load(s, a + C_R), dt))
+        store(s, a + RX, mass * load(s, a + VX))
+        store(s, a + RY, mass * load(s, a + VY))
+        store(s, a + RW, load(s, a + INERTIA) * load(s, a + OMEGA))
+
+
+@njit(error_model="numpy")
+def solve_implicit(s, n, kind, dt):  # type: ignore[no-untyped-def]
+    """Rates and centre velocity at the end of one implicit step, into SOL_W and SUM of link 1."""
+    place_links(s, n, dt)
+    load_links_implicit(s, n, dt)
+    load_joints_implicit(s, n, kind, dt)
+    eliminate_links(s, n)
+    substitute_back(s, n)
+    if kind != ACCELERATION and saturate_joints(s, n, dt):
+        eliminate_links(s, n)
+        substitute_back(s, n)
+
+
+@njit(error_model="numpy")
+def step_implicit(s, n, kind, dt):  # type: ignore[no-untyped-def]
+    """One linearly-implicit step of a block of worlds, in place."""
+    solve_implicit(s, n, kind, dt)
+    count_work(s, n)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        rate = load(s, a + SOL_W)
+        store(s, a + OMEGA, rate)
+        store(s, a + THETA, load(s, a + THETA) + dt * rate)
+    world = (n + 1) * RECORD
+    store(s, world + CVX, load(s, RECORD + SUM_X) / load(s, world + TOTAL))
+    store(s, world + CVY, load(s, RECORD + SUM_Y) / load(s, world + TOTAL))
+    store(s, world + CX, load(s, world + CX) + dt * load(s, world + CVX))
+    store(s, world + CY, load(s, world + CY) + dt * load(s, world + CVY))
+
+
+@njit(error_model="numpy")
+def stop_locked_joints(s, n, kind):  # type: ignore[no-untyped-def]
+    """The impulse by which joints that lock now lose their rate (an implicit step of length 0)."""
+    solve_implicit(s, n, kind, 0.0)
+    world = (n + 1) * RECORD
+    for i in range(1, n + 1):
+        store(s, i * RECORD + OMEGA, load(s, i * RECORD + SOL_W))
+    store(s, world + CVX, load(s, RECORD + SUM_X) / load(s, world + TOTAL))
+    store(s, world + CVY, load(s, RECORD + SUM_Y) / load(s, world + TOTAL))
+
+
+@njit(error_model="numpy")
+def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
+    """Accelerations now: of the link angles into SOL_W, times total mass of the centre into SUM of link 1."""
+    # With bodies M, forces F and centripetal part a: M (z) = F - M a; VX, VY of two place_links calls give both.
+    place_links(s, n, 1.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        store(s, a + A_T, load(s, a + VX))
+        store(s, a + A_N, load(s, a + VY))
+    place_links(s, n, 0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        mass = load(s, a + MASS)
+        vx = load(s, a + VX)
+        vy = load(s, a + VY)
+        fx, fy = viscous_force(vx, vy, load(s, a + SIN), load(s, a + COS), load(s, a + C_T), load(s, a + C_N))
+        store(s, a + RX, fx + mass * (load(s, a + A_T) - vx))
+        store(s, a + RY, fy + mass * (load(s, a + A_N) - vy))
+        store(s, a + RW, -load(s, a + C_R) * load(s, a + OMEGA))
+        store(s, a + A_T, mass)
+        store(s, a + A_N, mass)
+        store(s, a + A_R, load(s, a + INERTIA))
+    load_joints_explicit(s, n, kind)
+    eliminate_links(s, n)
+    substitute_back(s, n)
+
+
+@njit(error_model="numpy")
+def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-untyped-def]
+    """Runge-Kutta bookkeeping of one variable: next stage's argument, and after stage 3 the new value, in ``value``."""
+    if stage == 0:
+        store(s, start, load(s, value))
+        store(s, total, load(s, value))
+    store(s, total, load(s, total) + (dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0) * slope)
+    if stage == 3:
+        store(s, value, load(s, total))
+    else:
+        store(s, value, load(s, start) + (dt if stage == 2 else 0.5 * dt) * slope)
+
+
+@njit(error_model="numpy")
+def step_rk4(s, n, kind, dt):  # type: ignore[no-untyped-def]
+    """One classical Runge-Kutta step of a block of worlds, in place."""
+    world = (n + 1) * RECORD
+    for stage in range(4):
+        solve_explicit(s, n, kind)
+        for i in range(1, n):
+            a = i * RECORD
+            power = load(s, a + MU) * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA))
+            share = dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0
+            store(s, a + WORK, load(s, a + WORK) + share * larger(power, splat(0.0)))
+        for i in range(1, n + 1):
+            a = i * RECORD
+            rate = load(s, a + OMEGA)
+            advance_stage(s, a + OMEGA, a + OM0, a + DOM, load(s, a + SOL_W), stage, dt)
+            advance_stage(s, a + THETA, a + TH0, a + DTH, rate, stage, dt)
+        vx = load(s, world + CVX)
+        vy = load(s, world + CVY)
+        ax = load(s, RECORD + SUM_X) / load(s, world + TOTAL)
+        ay = load(s, RECORD + SUM_Y) / load(s, world + TOTAL)
+        advance_stage(s, world + CVX, world + CVX0, world + DCVX, ax, stage, dt)
+        advance_stage(s, world + CVY, world + CVY0, world + DCVY, ay, stage, dt)
+        advance_stage(s, world + CX, world + CX0, world + DCX, vx, stage, dt)
+        advance_stage(s, world + CY, world + CY0, world + DCY, vy, stage, dt)
+
+
+@njit(error_model="numpy")
+def gather_worlds(s, n, ids, count, dt, state, params, faults, reference, feedforward):  # type: ignore[no-untyped-def]
+    """Copy worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
+    s[:] = 0.0
+    world = (n + 1) * RECORD
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        total = 0.0
+        for i in range(n):
+            a = (i + 1) * RECORD + k
+            s[a + MASS] = params.mass[w, i]
+            s[a + INERTIA] = params.inertia[w, i]
+            s[a + HALF] = params.half_length[w, i]
+            s[a + C_T] = params.c_t[w, i]
+            s[a + C_N] = params.c_n[w, i]
+            s[a + C_R] = params.c_r[w, i]
+            s[a + THETA] = state.link_angle[w, i]
+            s[a + OMEGA] = state.link_rate[w, i]
+            total += params.mass[w, i]
+        for i in range(n - 1):
+            a = (i + 1) * RECORD + k
+            s[a + KP] = params.kp[w, i]
+            s[a + KD] = params.kd[w, i]
+            s[a + T_MAX] = params.torque_limit[w, i]
+            s[a + S_MAX] = params.speed_limit[w, i]
+            s[a + C_FREE] = params.free_damping[w, i]
+            s[a + REF] = reference[w, i]
+            s[a + FF] = feedforward[w, i]
+            s[a + F_KIND] = faults.kind[w, i]
+            s[a + F_STRENGTH] = faults.strength[w, i]
+            # First sub-step of this call, counted from 0, that starts at or after the given time (1e-6 steps of slack).
+            s[a + F_ON] = _first_step(faults.onset_s[w, i], state.time_s[w], dt)
+            s[a + F_OFF] = _first_step(faults.end_s[w, i], state.time_s[w], dt)
+        s[world + TOTAL + k] = total
+        s[world + CX + k] = state.centre_xy[w, 0]
+        s[world + CY + k] = state.centre_xy[w, 1]
+        s[world + CVX + k] = state.centre_vel[w, 0]
+        s[world + CVY + k] = state.centre_vel[w, 1]
+
+
+@njit(error_model="numpy")
+def _first_step(at_s: float, now_s: float, dt: float) -> float:
+    steps = math.ceil((at_s - now_s) / dt - 1e-6) if at_s - now_s < _NEVER * dt else _NEVER
+    return max(float(steps), 0.0)
+
+
+@njit(error_model="numpy")
+def scatter_worlds(s, n, ids, count, dt, elapsed_s, impulse, state):  # type: ignore[no-untyped-def]
+    """Copy the lanes of a block back into worlds ``ids[:count]``."""
+    world = (n + 1) * RECORD
+    for k in range(count):
+        w = ids[k]
+        work = 0.0
+        for i in range(n):
+            a = (i + 1) * RECORD + k
+            state.link_angle[w, i] = s[a + THETA]
+            state.link_rate[w, i] = s[a + OMEGA]
+            if i < n - 1:
+                work += s[a + WORK]
+                state.joint_torque[w, i] = s[a + MU] / impulse
+        state.centre_xy[w, 0] = s[world + CX + k]
+        state.centre_xy[w, 1] = s[world + CY + k]
+        state.centre_vel[w, 0] = s[world + CVX + k]
+        state.centre_vel[w, 1] = s[world + CVY + k]
+        state.work_j[w] += work
+        state.time_s[w] += elapsed_s
+
+
+@njit(error_model="numpy")
+def next_event(s, n, step):  # type: ignore[no-untyped-def]
+    """First sub-step after ``step`` in which a fault of the block begins or ends."""
+    event = _NEVER
+    for i in range(1, n):
+        for k in range(LANES):
+            on = s[i * RECORD + F_ON + k]
+            off = s[i * RECORD + F_OFF + k]
+            if s[i * RECORD + F_KIND + k] > 0.0:
+                event = min(event, on if on > step else _NEVER)
+                event = min(event, off if off > step else _NEVER)
+    return event
+
+
+def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
+    """The two entry points. They close over ``fingerprint``, a digest of all kernel sources, because numba's cache on
+    disk notices edits in this file and in what a function closes over, but not in the other files."""
+
+    @njit(nogil=True, error_model="numpy", cache=True)
+    def step_worlds(  # type: ignore[no-untyped-def]
+        ids, kind, method, dt, n_substeps, state, params, faults, reference, feedforward
+    ):
+        """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place."""
+        _ = fingerprint
+        n = state.link_angle.shape[1]
+        s = np.empty((n + 2) * RECORD)
+        implicit_dt = dt if method == IMPLICIT else 0.0
+        for first in range(0, ids.shape[0], LANES):
+            block = ids[first : first + LANES]
+            count = block.shape[0]
+            gather_worlds(s, n, block, count, dt, state, params, faults, reference, feedforward)
+            event = 0.0
+            for step in range(n_substeps):
+                if step >= event:
+                    engage_joints(s, n, kind, step, implicit_dt)
+                    event = next_event(s, n, step)
+                    if method == RK4:
+                        stop_locked_joints(s, n, kind)
+                if method == IMPLICIT:
+                    step_implicit(s, n, kind, dt)
+                else:
+                    step_rk4(s, n, kind, dt)
+            impulse = dt if method == IMPLICIT else 1.0
+            scatter_worlds(s, n, block, count, dt, n_substeps * dt, impulse, state)
+
+
+    @njit(nogil=True, error_model="numpy", cache=True)
+    def accelerate_worlds(  # type: ignore[no-untyped-def]
+        ids, kind, state, params, faults, reference, feedforward, link_acc, centre_acc
+    ):
+        """Right-hand side: link accelerations (W, N) [rad/s^2] and centre accelerations (W, 2) [m/s^2] of ``ids``."""
+        _ = fingerprint
+        n = state.link_angle.shape[1]
+        s = np.empty((n + 2) * RECORD)
+        world = (n + 1) * RECORD
+        for first in range(0, ids.shape[0], LANES):
+            block = ids[first : first + LANES]
+            count = block.shape[0]
+            gather_worlds(s, n, block, count, 1.0, state, params, faults, reference, feedforward)
+            engage_joints(s, n, kind, 0, 0.0)
+            solve_explicit(s, n, kind)
+            for k in range(count):
+                for i in range(n):
+                    link_acc[block[k], i] = s[(i + 1) * RECORD + SOL_W + k]
+                centre_acc[block[k], 0] = s[RECORD + SUM_X + k] / s[world + TOTAL + k]
+                centre_acc[block[k], 1] = s[RECORD + SUM_Y + k] / s[world + TOTAL + k]
+
+    return step_worlds, accelerate_worlds
+
+
+def _digest_kernels() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+step_worlds, accelerate_worlds = _compile_drivers(_digest_kernels())

@@ -1,0 +1,227 @@
+"""A numba type for ``LANES`` doubles side by side: one value per world, one machine instruction for all.
+
+Kernels written with it read like scalar code for one world. Arithmetic, comparisons, ``select`` and a few functions act
+lane by lane; nothing crosses lanes except ``any_lane``, so no world ever sees its neighbours and a world in a batch
+equals that world alone, bit for bit. A Python or numba float mixes in freely and counts for all lanes. LLVM may fuse a
+multiplication and an addition into one rounding ("contract"), the same way for every lane.
+
+Inside compiled code only: the functions here raise ``NotImplementedError`` when called from Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.extending import intrinsic, lower_builtin, register_model
+from numba.core.imputils import lower_cast
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+
+LANES = 8
+_DOUBLE = ir.DoubleType()
+_VECTOR = ir.VectorType(_DOUBLE, LANES)
+_MASK = ir.VectorType(ir.IntType(1), LANES)
+_FLAGS = ("contract", "nsz")
+
+
+class LanesType(types.Type):
+    """LANES doubles."""
+
+
+class MaskType(types.Type):
+    """LANES truth values."""
+
+
+lanes = LanesType(name=f"Lanes{LANES}")
+mask = MaskType(name=f"Mask{LANES}")
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _VECTOR)
+
+
+@register_model(MaskType)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _MASK)
+
+
+def _splat(builder: Any, value: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), zeros)
+
+
+@lower_cast(types.Float, LanesType)
+@lower_cast(types.Integer, LanesType)
+def _cast_number(context: Any, builder: Any, from_type: Any, to_type: Any, value: Any) -> Any:
+    return _splat(builder, context.cast(builder, value, from_type, types.float64))
+
+
+def _is_number(t: Any) -> bool:
+    return isinstance(t, types.Float | types.Integer)
+
+
+def _define_binary(op: Any, result: Any, emit: Any) -> None:
+    @infer_global(op)
+    class _Template(AbstractTemplate):
+        def generic(self, args: Any, kws: Any) -> Any:
+            if len(args) == 2 and lanes in args and all(a == lanes or _is_number(a) for a in args):
+                return signature(result, lanes, lanes)
+            return None
+
+    @lower_builtin(op, LanesType, LanesType)
+    def _lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return emit(builder, *args)
+
+
+for _op in (operator.add, operator.iadd):
+    _define_binary(_op, lanes, lambda b, x, y: b.fadd(x, y, flags=_FLAGS))
+for _op in (operator.sub, operator.isub):
+    _define_binary(_op, lanes, lambda b, x, y: b.fsub(x, y, flags=_FLAGS))
+for _op in (operator.mul, operator.imul):
+    _define_binary(_op, lanes, lambda b, x, y: b.fmul(x, y, flags=_FLAGS))
+_define_binary(operator.truediv, lanes, lambda b, x, y: b.fdiv(x, y))
+for _op, _sign in (
+    (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "=="),
+):  # fmt: skip
+    _define_binary(_op, mask, lambda b, x, y, sign=_sign: b.fcmp_ordered(sign, x, y))
+
+
+def _define_mask_binary(op: Any, emit: Any) -> None:
+    @infer_global(op)
+    class _Template(AbstractTemplate):
+        def generic(self, args: Any, kws: Any) -> Any:
+            return signature(mask, mask, mask) if tuple(args) == (mask, mask) else None
+
+    @lower_builtin(op, MaskType, MaskType)
+    def _lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return emit(builder, *args)
+
+
+_define_mask_binary(operator.and_, lambda b, x, y: b.and_(x, y))
+_define_mask_binary(operator.or_, lambda b, x, y: b.or_(x, y))
+
+
+@infer_global(operator.neg)
+class _NegateTemplate(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(lanes, lanes) if tuple(args) == (lanes,) else None
+
+
+@lower_builtin(operator.neg, LanesType)
+def _lower_negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fneg(args[0])
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def load(typing_context: Any, array: Any, index: Any) -> Any:
+    """The LANES doubles of the flat array from ``index`` on (no bounds check)."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
+
+    return lanes(array, types.intp), emit
+
+
+@intrinsic
+def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write LANES doubles to the flat array from ``index`` on (no bounds check)."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store(args[2], _pointer(context, builder, sig.args[0], args[0], args[1]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), emit
+
+
+@intrinsic
+def select(typing_context: Any, condition: Any, then: Any, otherwise: Any) -> Any:
+    """``then`` where the condition holds, else ``otherwise``."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.select(*args)
+
+    return lanes(mask, lanes, lanes), emit
+
+
+@intrinsic
+def any_lane(typing_context: Any, condition: Any) -> Any:
+    """True if the condition holds in any lane."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.bitcast(args[0], ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(LANES), 0))
+
+    return types.boolean(mask), emit
+
+
+@intrinsic
+def splat(typing_context: Any, value: Any) -> Any:
+    """The same number in all lanes."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _splat(builder, args[0])
+
+    return lanes(types.float64), emit
+
+
+def _call_vector(builder: Any, name: str, *args: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f64")
+    return builder.call(function, args)
+
+
+@intrinsic
+def floor(typing_context: Any, x: Any) -> Any:
+    """Largest integer not above x."""
+    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "floor", *args)
+
+
+@intrinsic
+def absolute(typing_context: Any, x: Any) -> Any:
+    """|x|."""
+    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "fabs", *args)
+
+
+@intrinsic
+def square_root(typing_context: Any, x: Any) -> Any:
+    """The square root of x."""
+    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "sqrt", *args)
+
+
+@intrinsic
+def copy_sign(typing_context: Any, magnitude: Any, sign: Any) -> Any:
+    """``magnitude`` with the sign of ``sign``."""
+    return lanes(lanes, lanes), lambda context, builder, sig, args: _call_vector(builder, "copysign", *args)
+
+
+@intrinsic
+def smaller(typing_context: Any, x: Any, y: Any) -> Any:
+    """min(x, y)."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
+
+    return lanes(lanes, lanes), emit
+
+
+@intrinsic
+def larger(typing_context: Any, x: Any, y: Any) -> Any:
+    """max(x, y)."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
+
+    return lanes(lanes, lanes), emit

@@ -1,0 +1,192 @@
+"""W simulated robots of one specification: a RobotSpec turned into arrays, stepped by the physics kernels.
+
+A call splits the worlds into chunks that threads take in turn; the kernels release the interpreter lock and a waiting
+thread sleeps, so that a busy neighbour on the same cores costs its share and no more. Worlds do not interact, and each
+is computed by the same instructions wherever it lies in a chunk: results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.physics import faults as fault_codes
+from snake_gym.physics.actuators import ACTUATOR_CODES
+from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
+from snake_gym.physics.lanes import LANES
+from snake_gym.physics.state import ChainParams, ChainState, FaultState, no_faults, zero_state
+from snake_gym.robot.measurement import centre_offset
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+_MIN_WORLDS_PER_THREAD = 2 * LANES
+_POOLS: dict[int, ThreadPoolExecutor] = {}
+
+
+def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
+    """Parameters of ``n_worlds`` identical nominal robots."""
+
+    def rows(values: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(np.broadcast_to(values, (n_worlds, values.size)))
+
+    return ChainParams(
+        mass=rows(spec.links("link_mass_kg")),
+        inertia=rows(spec.inertia()),
+        half_length=rows(spec.links("link_half_length_m")),
+        c_t=rows(spec.links("friction.tangential_ns_m")),
+        c_n=rows(spec.links("friction.normal_ns_m")),
+        c_r=rows(spec.links("friction.rotational_nms_rad")),
+        kp=rows(spec.joints("actuator.kp")),
+        kd=rows(spec.joints("actuator.kd")),
+        torque_limit=rows(spec.joints("actuator.torque_limit_nm")),
+        speed_limit=rows(spec.joints("actuator.speed_limit_rad_s")),
+        free_damping=rows(spec.joints("free_joint_damping_nms_rad")),
+    )
+
+
+class SimulatedRobot:
+    """W planar chains of one RobotSpec.
+
+    Args:
+        spec: the robot.
+        n_worlds: W, how many of them.
+        n_threads: threads that step them; None: as many as this process may use.
+    """
+
+    def __init__(self, spec: RobotSpec, n_worlds: int, n_threads: int | None = None) -> None:
+        self.spec = spec
+        self.n_worlds = n_worlds
+        self.n_threads = n_threads or len(os.sched_getaffinity(0))
+        self.params = chain_params(spec, n_worlds)
+        self.state: ChainState = zero_state(n_worlds, spec.n_links)
+        self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
+        self._kind = ACTUATOR_CODES[spec.actuator.kind]
+        self._method = INTEGRATOR_CODES[spec.integrator]
+        self._all = np.arange(n_worlds)
+        self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
+
+    def set_shape(
+        self,
+        joint_angle: FloatArray,
+        head_angle: FloatArray,
+        point_xy: FloatArray,
+        point: str = "head",
+        mask: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Place the robots of ``mask`` (W,) at rest, time and work at zero.
+
+        Args:
+            joint_angle: (M, J) [rad], M = number of masked worlds.
+            head_angle: (M,) [rad] world frame.
+            point_xy: (M, 2) [m] world frame, where ``point`` ("head" or "centre") shall be.
+        """
+        rows: Any = slice(None) if mask is None else mask
+        head = np.asarray(head_angle, dtype=np.float64)[:, None]
+        theta = np.concatenate([np.cumsum(joint_angle[:, ::-1], axis=1)[:, ::-1] + head, head], axis=1)
+        centre = np.array(point_xy, dtype=np.float64)
+        if point == "head":
+            centre += centre_offset(self.spec, theta)
+        self.state.link_angle[rows] = theta
+        self.state.centre_xy[rows] = centre
+        for moving in (self.state.link_rate, self.state.centre_vel, self.state.time_s, self.state.work_j):
+            moving[rows] = 0.0
+        self.state.joint_torque[rows] = 0.0
+
+    def head_xy(self) -> FloatArray:
+        """Centre of the head link (W, 2) [m], world frame."""
+        return self.state.centre_xy - centre_offset(self.spec, self.state.link_angle)
+
+    def joint_angle(self) -> FloatArray:
+        """phi_i = theta_i - theta_{i+1} (W, J) [rad]."""
+        return self.state.link_angle[:, :-1] - self.state.link_angle[:, 1:]
+
+    def joint_rate(self) -> FloatArray:
+        """(W, J) [rad/s]."""
+        return self.state.link_rate[:, :-1] - self.state.link_rate[:, 1:]
+
+    def failed_now(self) -> NDArray[np.bool_]:
+        """Which joints are failed at the present time (W, J)."""
+        time = self.state.time_s[:, None]
+        faults = self.faults
+        return (faults.kind != fault_codes.HEALTHY) & (time >= faults.onset_s) & (time < faults.end_s)
+
+    def step(
+        self,
+        reference: FloatArray,
+        feedforward: FloatArray | None = None,
+        n_substeps: int | None = None,
+        mask: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s under constant commands.
+
+        Args:
+            reference: (W, J) [rad] joint angles that the actuators aim at.
+            feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
+            n_substeps: None: one control step.
+        """
+        n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
+        feedforward = self._no_feedforward if feedforward is None else feedforward
+        ids = self._all if mask is None else np.flatnonzero(mask)
+        chunks = self._split(ids)
+        rest = (self._kind, self._method, self.spec.sim_dt_s, n_substeps, self.state, self.params, self.faults,
+                reference, feedforward)  # fmt: skip
+        if len(chunks) == 1:
+            step_worlds(ids, *rest)
+            return
+        pool = _thread_pool(len(chunks) - 1)
+        others = [pool.submit(step_worlds, chunk, *rest) for chunk in chunks[1:]]
+        step_worlds(chunks[0], *rest)
+        for other in others:
+            other.result()
+
+    def derivative(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Accelerations now, without integrating.
+
+        Args:
+            u: (W, J) joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m]; the
+                actuator's own gains take no part. LOCKED joints get acceleration 0, FREE ones their viscous torque.
+
+        Returns:
+            link accelerations (W, N) [rad/s^2] and centre acceleration (W, 2) [m/s^2].
+        """
+        open_loop = self.params._replace(kp=np.zeros_like(self.params.kp), kd=np.zeros_like(self.params.kd))
+        link_acc = np.empty_like(self.state.link_angle)
+        centre_acc = np.empty_like(self.state.centre_xy)
+        accelerate_worlds(
+            self._all, self._kind, self.state, open_loop, self.faults, u, u, link_acc, centre_acc
+        )  # fmt: skip
+        return link_acc, centre_acc
+
+    def link_velocities(self) -> FloatArray:
+        """Velocity of each link's centre (W, N, 2) [m/s], world frame."""
+        state, half = self.state, self.params.half_length
+        lever = half * state.link_rate
+        part = np.stack([-lever * np.sin(state.link_angle), lever * np.cos(state.link_angle)], axis=-1)
+        relative = np.zeros_like(part)
+        relative[:, 1:] = np.cumsum(part[:, :-1] + part[:, 1:], axis=1)
+        mean = (self.params.mass[..., None] * relative).sum(axis=1) / self.params.mass.sum(axis=1)[:, None]
+        return relative + (state.centre_vel - mean)[:, None, :]
+
+    def kinetic_energy(self) -> FloatArray:
+        """(W,) [J]."""
+        speed2 = (self.link_velocities() ** 2).sum(axis=-1)
+        spin = self.params.inertia * self.state.link_rate**2
+        return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
+
+    def _split(self, ids: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        threads = min(self.n_threads, max(1, ids.size // _MIN_WORLDS_PER_THREAD))
+        if threads == 1:
+            return [ids]
+        per_thread = -(-ids.size // (threads * LANES)) * LANES
+        return [ids[i : i + per_thread] for i in range(0, ids.size, per_thread)]
+
+
+def _thread_pool(workers: int) -> ThreadPoolExecutor:
+    """One pool for all robots of this process and pool size; a forked child makes its own."""
+    key = os.getpid() * 1024 + workers
+    if key not in _POOLS:
+        _POOLS[key] = ThreadPoolExecutor(workers, thread_name_prefix="snake_gym-physics")
+    return _POOLS[key]
