@@ -1,0 +1,39 @@
+"""Planar snake robots: batched physics, classical controllers, Gymnasium environments with joint faults, benchmark.
+
+Importing the package registers the environments, so ``gym.make("SnakeGym/Waypoints-v0")`` works; it loads neither
+numba nor torch. The names below load their modules at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from snake_gym.registry import register_envs
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "ConfigError": "snake_gym.config",
+    "RobotSpec": "snake_gym.robot.spec",
+    "load_robot": "snake_gym.robot.catalogue",
+    "make_controller": "snake_gym.controllers",
+    "make_waypoints": "snake_gym.envs",
+}
+
+__all__ = ["__version__", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+register_envs()

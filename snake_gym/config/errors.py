@@ -1,0 +1,55 @@
+"""What is told to a user whose setting, argument or file is wrong: one line, with the nearest valid choice.
+
+``where`` says in messages where a setting comes from: a dotted path (``env.robot``), a file (``demo.yaml``), or both
+(``demo.yaml: env.robot``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ConfigError(ValueError):
+    """A setting, argument or file that the user has to correct. The message is one line."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(" ".join(str(message).split()))
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that ``name`` was most likely meant to be, or None. Case and ``-``/``_`` do not matter."""
+    folded = {_fold(choice): choice for choice in choices}
+    close = difflib.get_close_matches(_fold(name), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def choose(name: object, choices: Iterable[str], where: str) -> str:
+    """``name`` if it is one of ``choices``; otherwise a ConfigError that lists them and names the nearest."""
+    options = list(choices)
+    if isinstance(name, str) and name in options:
+        return name
+    raise ConfigError(f"{where} is {show(name)}; expected one of {', '.join(options)}{hint(str(name), options)}")
+
+
+def _fold(name: str) -> str:
+    return name.lower().replace("-", "_").replace(" ", "_")
+
+
+def hint(name: str, choices: Iterable[str]) -> str:
+    guess = nearest(name, choices)
+    return f"; did you mean {guess!r}?" if guess is not None else ""
+
+
+def show(value: object, limit: int = 80) -> str:
+    """``value`` as it would stand in YAML, short enough for one line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def join(where: str, key: str) -> str:
+    if not where:
+        return key
+    return f"{where}: {key}" if where.endswith((".yaml", ".yml")) else f"{where}.{key}"

@@ -1,0 +1,42 @@
+"""Settings laid over settings: deep merging, and assignments from the command line."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from snake_gym.config.errors import ConfigError, show
+from snake_gym.config.files import parse_yaml
+
+
+def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``override`` laid over it, group by group; lists and scalars are replaced. Neither is changed."""
+    merged = {key: copy.deepcopy(value) for key, value in base.items()}
+    for key, value in override.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = merge(below, value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def apply_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """``mapping`` with assignments ``a.b=value`` applied in order; each value is read as YAML."""
+    result = merge(mapping, {})
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        keys = [key.strip() for key in path.split(".")]
+        if not equals or not all(keys):
+            raise ConfigError(f"{assignment!r} is not an assignment; expected key=value, as in env.time_limit_s=30")
+        group = result
+        for depth, key in enumerate(keys[:-1], start=1):
+            if group.get(key) is None:
+                group[key] = {}
+            if not isinstance(group[key], dict):
+                parent = ".".join(keys[:depth])
+                raise ConfigError(f"{assignment!r} cannot be set: {parent} is {show(group[key])}, not a group")
+            group = group[key]
+        group[keys[-1]] = parse_yaml(text, f"the value in {assignment!r}")
+    return result

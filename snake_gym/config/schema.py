@@ -1,0 +1,246 @@
+"""Mappings into dataclasses, strictly: no unknown key, every value coerced to its declared type or refused."""
+
+from __future__ import annotations
+
+import enum
+import math
+import numbers
+import os
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar, Union, cast
+
+from snake_gym.config.errors import ConfigError, hint, join, show
+from snake_gym.config.files import NUMBER
+from snake_gym.config.plain import to_dict
+
+T = TypeVar("T")
+_NUMBER = re.compile(NUMBER)
+_INFINITY = re.compile(r"([-+]?)\.?(?:inf|Inf|INF)")
+_SEQUENCES = (tuple, list, Sequence)
+_MAPPINGS = (dict, Mapping)
+
+
+def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
+    """An instance of dataclass ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key.
+
+    Numbers may be written as text (``1e-3``), a float field takes an int, an int field takes ``3e6``, a tuple takes a
+    list, a nested dataclass a mapping. A ValueError of ``__post_init__`` becomes a ConfigError with its place.
+    """
+    if not (isinstance(cls, type) and is_dataclass(cls)):
+        raise TypeError(f"build needs a dataclass, not {cls!r}")
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{where or cls.__name__} is {show(mapping)}; expected {_describe(cls)}")
+    settings = {f.name: f for f in fields(cls) if f.init}
+    declared = typing.get_type_hints(cls)
+    for key in mapping:
+        if key not in settings:
+            raise ConfigError(_unknown(str(key), settings, declared, where))
+    values = {}
+    for name, setting in settings.items():
+        if name in mapping:
+            values[name] = _coerce(declared[name], mapping[name], join(where, name))
+        elif setting.default is MISSING and setting.default_factory is MISSING:
+            raise ConfigError(f"{join(where, name)} is missing; expected {_describe(declared[name])}")
+    try:
+        return cast(T, cls(**values))
+    except ValueError as error:
+        raise ConfigError(_place(str(error), settings, where)) from error
+
+
+def _unknown(key: str, settings: Mapping[str, Field[Any]], declared: Mapping[str, Any], where: str) -> str:
+    nested = {
+        f"{group}.{inner.name}": inner.name
+        for group in settings
+        for part in _members(declared[group])
+        if isinstance(part, type) and is_dataclass(part)
+        for inner in fields(part)
+    }
+    elsewhere = [path for path, name in nested.items() if name == key]
+    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, settings)
+    return f"{join(where, key)} is not a setting{guess} (settings: {', '.join(settings)})"
+
+
+def _place(message: str, settings: Mapping[str, Field[Any]], where: str) -> str:
+    """Prefix a ``__post_init__`` message with ``where``, without naming a group or a field twice."""
+    if not where:
+        return message
+    group = re.split(r"[.\s]", where)[-1]
+    if message.startswith(f"{group}."):
+        return where[: len(where) - len(group)] + message
+    if re.split(r"[.\s:;,]", message)[0] in settings:
+        return join(where, message)
+    return f"{where}: {message}"
+
+
+def _members(tp: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, or the type itself."""
+    if typing.get_origin(tp) in (Union, types.UnionType):
+        return typing.get_args(tp)
+    return (tp,)
+
+
+def _describe(tp: Any) -> str:
+    """What a value of this type looks like, for the user."""
+    origin, args = typing.get_origin(tp), typing.get_args(tp)
+    if len(_members(tp)) > 1:
+        return " or ".join(_describe(member) for member in _members(tp))
+    if origin is typing.Annotated:
+        return _describe(args[0])
+    if origin is Literal:
+        return ("one of " if len(args) > 1 else "") + ", ".join(show(arg) for arg in args)
+    if (origin or tp) in _SEQUENCES:
+        return _describe_list(origin or tp, args)
+    if (origin or tp) in _MAPPINGS:
+        return "a group of settings" if not args or args[1] is Any else f"a group whose values are {_describe(args[1])}"
+    if isinstance(tp, type) and issubclass(tp, enum.Enum):
+        return "one of " + ", ".join(show(to_dict(member)) for member in tp)
+    if isinstance(tp, type) and is_dataclass(tp):
+        return f"a group of settings ({', '.join(f.name for f in fields(tp) if f.init)})"
+    plain = {bool: "true or false", int: "an integer", float: "a number", str: "text", Path: "a path"}
+    return "null" if tp in (None, types.NoneType) else plain.get(tp, getattr(tp, "__name__", str(tp)))
+
+
+def _describe_list(kind: Any, args: tuple[Any, ...]) -> str:
+    if not args:
+        return "a list"
+    if kind is tuple and args[-1] is not Ellipsis:
+        return f"a list of {len(args)}: {', '.join(_describe(arg) for arg in args)}"
+    return f"a list, each {_describe(args[0])}"
+
+
+def _refuse(tp: Any, value: object, where: str, note: str = "") -> NoReturn:
+    raise ConfigError(f"{where} is {show(value)}; expected {_describe(tp)}{note}")
+
+
+def _coerce(tp: Any, value: Any, where: str) -> Any:
+    """``value`` as the declared type ``tp``; ConfigError if it is no such thing."""
+    origin, args = typing.get_origin(tp), typing.get_args(tp)
+    if hasattr(value, "tolist"):  # numpy arrays and scalars, when the mapping was made in Python
+        value = value.tolist()
+    if tp is Any or tp is object:
+        return value
+    if origin is typing.Annotated:
+        return _coerce(args[0], value, where)
+    if len(_members(tp)) > 1:
+        return _coerce_union(tp, value, where)
+    if origin is Literal:
+        return _coerce_literal(tp, value, where)
+    if (origin or tp) in _SEQUENCES:
+        return _coerce_sequence(tp, value, where)
+    if (origin or tp) in _MAPPINGS:
+        return _coerce_mapping(tp, value, where)
+    if isinstance(tp, type) and is_dataclass(tp):
+        return value if isinstance(value, tp) else build(tp, value, where)
+    if isinstance(tp, type) and issubclass(tp, enum.Enum):
+        return _coerce_enum(tp, value, where)
+    return _coerce_scalar(tp, value, where)
+
+
+def _coerce_scalar(tp: Any, value: Any, where: str) -> Any:
+    if tp in (None, types.NoneType):
+        return None if value is None else _refuse(tp, value, where)
+    if tp is bool:
+        return value if isinstance(value, bool) else _refuse(tp, value, where)
+    if tp is float or tp is int:
+        number = _read_number(value)
+        if number is None or math.isnan(number):
+            _refuse(tp, value, where)
+        if tp is float:
+            return float(number)
+        return int(number) if math.isfinite(number) and number == int(number) else _refuse(tp, value, where)
+    if tp is str:
+        note = "" if isinstance(value, (Mapping, list, tuple, type(None))) else " (put it in quotes)"
+        return value if isinstance(value, str) else _refuse(tp, value, where, note)
+    if tp is Path:
+        return Path(value) if isinstance(value, (str, os.PathLike)) else _refuse(tp, value, where)
+    raise TypeError(f"{where} is declared as {tp!r}, which no setting can be")
+
+
+def _read_number(value: object) -> int | float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, numbers.Real):
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if infinite := _INFINITY.fullmatch(text):
+            return -math.inf if infinite[1] == "-" else math.inf
+        if _NUMBER.fullmatch(text):
+            digits = text.replace("_", "")
+            return int(digits) if re.fullmatch(r"[-+]?[0-9]+", digits) else float(digits)
+    return None
+
+
+def _coerce_literal(tp: Any, value: object, where: str) -> Any:
+    options = typing.get_args(tp)
+    for option in options:
+        if type(option) is type(value) and option == value:
+            return option
+    _refuse(tp, value, where, hint(str(value), [str(option) for option in options]))
+
+
+def _coerce_enum(tp: type[enum.Enum], value: object, where: str) -> enum.Enum:
+    for member in tp:
+        if value is member or value == member.name or (type(value) is type(member.value) and value == member.value):
+            return member
+    _refuse(tp, value, where, hint(str(value), [str(member.value) for member in tp]))
+
+
+def _coerce_sequence(tp: Any, value: object, where: str) -> Any:
+    kind, args = typing.get_origin(tp) or tp, typing.get_args(tp)
+    if not isinstance(value, (list, tuple)):
+        _refuse(tp, value, where)
+    if kind is tuple and args and args[-1] is not Ellipsis:
+        if len(value) != len(args):
+            _refuse(tp, list(value), where)
+        element_types: Sequence[Any] = args
+    else:
+        element_types = [args[0] if args else Any] * len(value)
+    pairs = zip(element_types, value, strict=True)
+    items = [_coerce(element, item, f"{where}[{i}]") for i, (element, item) in enumerate(pairs)]
+    return items if kind is list else tuple(items)
+
+
+def _coerce_mapping(tp: Any, value: object, where: str) -> dict[str, Any]:
+    args = typing.get_args(tp)
+    if not isinstance(value, Mapping):
+        _refuse(tp, value, where)
+    key_type, value_type = args if args else (str, Any)
+    return {
+        _coerce(key_type, key, f"the key {show(key)} of {where}"): _coerce(value_type, item, join(where, str(key)))
+        for key, item in value.items()
+    }
+
+
+def _coerce_union(tp: Any, value: Any, where: str) -> Any:
+    """The first member that takes the value: as it is, before with a change of type (so ``int | str`` keeps '3')."""
+    members = _members(tp)
+    accepted = []
+    errors: list[tuple[Any, ConfigError]] = []
+    for member in members:
+        try:
+            accepted.append(_coerce(member, value, where))
+        except ConfigError as error:
+            errors.append((member, error))
+    if accepted:
+        same = [result for result in accepted if type(result) is type(value)]
+        return (same or accepted)[0]
+    fitting = [error for member, error in errors if _is_shaped(member, value)]
+    if len(fitting) == 1:
+        raise fitting[0]
+    _refuse(tp, value, where)
+
+
+def _is_shaped(tp: Any, value: object) -> bool:
+    """Whether ``value`` is clearly meant for ``tp``: a mapping for a group, a list for a list, text for a name."""
+    kind = typing.get_origin(tp) or tp
+    if isinstance(value, Mapping):
+        return kind in _MAPPINGS or (isinstance(tp, type) and is_dataclass(tp))
+    if isinstance(value, (list, tuple)):
+        return kind in _SEQUENCES
+    return isinstance(value, str) and kind is Literal

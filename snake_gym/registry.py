@@ -1,0 +1,29 @@
+"""Names under which Gymnasium finds the environments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gymnasium.envs.registration import register, registry
+
+
+class EnvEntry(NamedTuple):
+    """Where an environment lives; the modules are imported when it is made."""
+
+    single: str
+    vector: str
+
+
+ENVS = {
+    "SnakeGym/Waypoints-v0": EnvEntry(
+        single="snake_gym.envs.snake_env:SnakeEnv",
+        vector="snake_gym.envs.vector_env:WaypointsVectorEnv",
+    ),
+}
+
+
+def register_envs() -> None:
+    """Register every environment once. No ``max_episode_steps``: the environments truncate by their own clock."""
+    for env_id, entry in ENVS.items():
+        if env_id not in registry:
+            register(env_id, entry_point=entry.single, vector_entry_point=entry.vector)

@@ -1,0 +1,65 @@
+"""Finding a robot: by the name of a preset, in a YAML file, or as settings laid over a preset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from snake_gym.config import ConfigError, build, choose, load_yaml, merge, nearest, to_dict
+from snake_gym.robot.presets import PRESETS
+from snake_gym.robot.spec import RobotSpec
+
+_FILE_SUFFIXES = (".yaml", ".yml")
+
+
+def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | RobotSpec, where: str = "robot") -> RobotSpec:
+    """The robot that ``robot`` asks for.
+
+    ``robot`` is a preset's name (``resilient``), the path of a YAML file (it ends in .yaml or .yml, or holds a slash),
+    a mapping of ``RobotSpec`` settings, or a finished ``RobotSpec``. A mapping or file may hold ``preset: name``: its
+    other settings then override that preset's. Raises ConfigError, whose message starts from ``where``.
+    """
+    if isinstance(robot, RobotSpec):
+        return robot
+    if isinstance(robot, Mapping):
+        return _build_robot(robot, where)
+    if not isinstance(robot, (str, os.PathLike)):
+        raise ConfigError(f"{where} is {robot!r}; expected {_expected()}, or a group of robot settings")
+    name = os.fspath(robot)
+    if name in PRESETS:
+        return PRESETS[name]
+    if name.endswith(_FILE_SUFFIXES) or os.sep in name:
+        return _build_robot({"name": Path(name).stem, **load_yaml(name)}, name)
+    guess = nearest(name, PRESETS)
+    raise ConfigError(f"{where} is {name!r}; expected {_expected()}" + (f"; did you mean {guess!r}?" if guess else ""))
+
+
+def _expected() -> str:
+    return f"a preset ({', '.join(PRESETS)}) or the path of a YAML file"
+
+
+def _build_robot(settings: Mapping[str, Any], where: str) -> RobotSpec:
+    overrides = dict(settings)
+    preset = overrides.pop("preset", None)
+    if preset is None:
+        return build(RobotSpec, overrides, where)
+    place = f"{where}: preset" if where.endswith(_FILE_SUFFIXES) else f"{where}.preset"
+    base = PRESETS[choose(preset, PRESETS, place)]
+    spec = build(RobotSpec, merge(to_dict(base), overrides), where)
+    if "source" not in overrides and (changed := _changes(to_dict(base), to_dict(spec))):
+        spec = replace(spec, source=f"{base.source}; changed: {', '.join(changed)}")
+    return spec
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> list[str]:
+    """Dotted names of the settings whose value differs."""
+    names: list[str] = []
+    for key, value in after.items():
+        if isinstance(value, Mapping):
+            names += _changes(before[key], value, f"{group}{key}.")
+        elif value != before[key] and group + key not in ("name", "source"):
+            names.append(group + key)
+    return names
