@@ -22,7 +22,7 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, B, COS, CVX, CVY, E, G, HALF, K, MASS, MU, OMEGA, PR, PW, PX, PY, QW, QX, QXX, QXY,
+    A_N, A_R, A_T, B, COS, CVX, CVY, CX, CY, E, G, HALF, HEAD_X, HEAD_Y, K, MASS, MU, OMEGA, PR, PW, PX, PY, QW, QX, QXX, QXY,
     QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import load, splat, store
@@ -67,6 +67,26 @@ def place_links(s, n, dt):  # type: ignore[no-untyped-def]
         store(s, a + UY, uy)
         store(s, a + VX, load(s, a + VX) + ux)
         store(s, a + VY, load(s, a + VY) + uy)
+
+
+@njit(error_model="numpy")
+def locate_head(s, n):  # type: ignore[no-untyped-def]
+    """Position of the head link's centre into HEAD_X, HEAD_Y, from the link angles and the centre of mass."""
+    world = (n + 1) * RECORD
+    x, y = splat(0.0), splat(0.0)
+    sum_x, sum_y = splat(0.0), splat(0.0)
+    half_x, half_y = splat(0.0), splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        sin, cos = sin_cos(load(s, a + THETA))
+        half = load(s, a + HALF)
+        x = x + half_x + half * cos
+        y = y + half_y + half * sin
+        half_x, half_y = half * cos, half * sin
+        sum_x = sum_x + load(s, a + MASS) * x
+        sum_y = sum_y + load(s, a + MASS) * y
+    store(s, world + HEAD_X, load(s, world + CX) + x - sum_x / load(s, world + TOTAL))
+    store(s, world + HEAD_Y, load(s, world + CY) + y - sum_y / load(s, world + TOTAL))
 
 
 @njit(error_model="numpy")

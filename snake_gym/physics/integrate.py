@@ -22,11 +22,11 @@ from numba import njit
 from snake_gym.physics.actuators import (
     ACCELERATION, count_work, engage_joints, load_joints_explicit, load_joints_implicit, saturate_joints,
 )  # fmt: skip
-from snake_gym.physics.chain import eliminate_links, place_links, substitute_back
+from snake_gym.physics.chain import eliminate_links, locate_head, place_links, substitute_back
 from snake_gym.physics.friction import implicit_inertia, viscous_force
 from snake_gym.physics.lanes import (
     A_N, A_R, A_T, C_FREE, C_N, C_R, C_T, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, DCVX, DCVY, DCX, DCY, DOM, DTH,
-    F_KIND, F_OFF, F_ON, F_STRENGTH, FF, HALF, INERTIA, KD, KP, MASS, MU, OM0, OMEGA, RECORD, REF, RW, RX, RY,
+    F_KIND, F_OFF, F_ON, F_STRENGTH, FF, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, MASS, MU, OM0, OMEGA, RECORD, REF, RW, RX, RY,
     S_MAX, SIN, SOL_W, SUM_X, SUM_Y, T_MAX, TH0, THETA, TOTAL, VX, VY, WORK,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES, larger, load, splat, store
@@ -219,6 +219,8 @@ def scatter_worlds(s, n, ids, count, dt, elapsed_s, impulse, state):  # type: ig
                 state.joint_torque[w, i] = s[a + MU] / impulse
         state.centre_xy[w, 0] = s[world + CX + k]
         state.centre_xy[w, 1] = s[world + CY + k]
+        state.head_xy[w, 0] = s[world + HEAD_X + k]
+        state.head_xy[w, 1] = s[world + HEAD_Y + k]
         state.centre_vel[w, 0] = s[world + CVX + k]
         state.centre_vel[w, 1] = s[world + CVY + k]
         state.work_j[w] += work
@@ -267,9 +269,9 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                     step_implicit(s, n, kind, dt)
                 else:
                     step_rk4(s, n, kind, dt)
+            locate_head(s, n)
             impulse = dt if method == IMPLICIT else 1.0
             scatter_worlds(s, n, block, count, dt, n_substeps * dt, impulse, state)
-
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def accelerate_worlds(  # type: ignore[no-untyped-def]

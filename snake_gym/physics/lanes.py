@@ -51,7 +51,9 @@ RECORD = N_FIELDS * LANES
 ) = (i * LANES for i in range(N_FIELDS))  # fmt: skip
 
 # Per-world values live in a last record of their own, at (N + 1) * RECORD, with these fields.
-(CX, CY, CVX, CVY, TOTAL, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY, _FREE) = (i * LANES for i in range(14))
+(CX, CY, CVX, CVY, TOTAL, HEAD_X, HEAD_Y, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY) = (
+    i * LANES for i in range(15)
+)
 
 _TWO_OVER_PI = 2.0 / math.pi
 _PIO2_HI = 1.5707963267341256e00  # first 33 bits of pi/2

@@ -32,6 +32,8 @@ class ChainState(NamedTuple):
     """(W,) [J] positive work of the actuators since the world's reset."""
     joint_torque: FloatArray
     """(W, J) [N m] torque in the last sub-step."""
+    head_xy: FloatArray
+    """(W, 2) [m] centre of the head link; follows from the rest, kept up to date for the sensors."""
 
 
 class ChainParams(NamedTuple):
@@ -79,7 +81,7 @@ def zero_state(n_worlds: int, n_links: int) -> ChainState:
     w, n = n_worlds, n_links
     return ChainState(
         *(np.zeros((w, n)) for _ in range(2)), *(np.zeros((w, 2)) for _ in range(2)), np.zeros(w), np.zeros(w),
-        np.zeros((w, n - 1)),
+        np.zeros((w, n - 1)), np.zeros((w, 2)),
     )  # fmt: skip
 
 

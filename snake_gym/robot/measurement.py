@@ -26,6 +26,8 @@ class Measurement(NamedTuple):
     """(W,) [rad] orientation theta_N of the head link, world frame."""
     pose_valid: NDArray[np.bool_]
     """(W,) False while the pose source has lost the robot: the pose is then the last valid one."""
+    centre_xy_w: FloatArray | None = None
+    """(W, 2) [m] centre of mass where the sensor side has derived it already, else None: see ``tracked_point``."""
 
 
 class Goal(NamedTuple):
@@ -75,4 +77,6 @@ def tracked_point(spec: RobotSpec, measurement: Measurement, point: str) -> Floa
     """Measured position (W, 2) [m] of ``point``: "head" (its centre) or "centre" (of mass, nominal geometry)."""
     if point == "head":
         return measurement.head_xy_w
+    if measurement.centre_xy_w is not None:
+        return measurement.centre_xy_w
     return measurement.head_xy_w + centre_offset(spec, link_angles(measurement))

@@ -62,6 +62,7 @@ class SimulatedRobot:
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
         self.params = chain_params(spec, n_worlds)
         self.state: ChainState = zero_state(n_worlds, spec.n_links)
+        self.state.head_xy[:] = -centre_offset(spec, self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
         self._kind = ACTUATOR_CODES[spec.actuator.kind]
         self._method = INTEGRATOR_CODES[spec.integrator]
@@ -91,13 +92,14 @@ class SimulatedRobot:
             centre += centre_offset(self.spec, theta)
         self.state.link_angle[rows] = theta
         self.state.centre_xy[rows] = centre
+        self.state.head_xy[rows] = centre - centre_offset(self.spec, theta)
         for moving in (self.state.link_rate, self.state.centre_vel, self.state.time_s, self.state.work_j):
             moving[rows] = 0.0
         self.state.joint_torque[rows] = 0.0
 
     def head_xy(self) -> FloatArray:
         """Centre of the head link (W, 2) [m], world frame."""
-        return self.state.centre_xy - centre_offset(self.spec, self.state.link_angle)
+        return self.state.head_xy
 
     def joint_angle(self) -> FloatArray:
         """phi_i = theta_i - theta_{i+1} (W, J) [rad]."""

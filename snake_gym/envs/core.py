@@ -1,0 +1,256 @@
+"""W waypoint worlds at once: one control step from action to observation, reward, end and reset.
+
+The order of a step is that of DESIGN: decode the action from the last measurement, advance the physics, sense, score
+against the truth, observe. ``SnakeEnv`` and ``WaypointsVectorEnv`` are thin Gymnasium shells over this class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.controllers.base import ControllerState
+from snake_gym.envs.config import WaypointsConfig
+from snake_gym.interface.actions import ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.physics.faults import HEALTHY
+from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.faults import draw_faults
+from snake_gym.simulation.sensors import measure
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.streams import RandomStreams
+from snake_gym.tasks.waypoints import Waypoints
+
+BoolArray = NDArray[np.bool_]
+StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[str, Any]]
+
+
+class WaypointsCore:
+    """The worlds, without Gymnasium's conventions.
+
+    A world is *live* from its reset until it ends; a step leaves ended worlds as they are (no motion, reward 0, their
+    flags and infos repeated) until they are reset.
+
+    Args:
+        config: the env's settings.
+        n_worlds: W.
+    """
+
+    def __init__(self, config: WaypointsConfig, n_worlds: int) -> None:
+        self.config = config
+        self.n_worlds = n_worlds
+        self.spec = config.load_robot()
+        self.n_steps = config.n_steps(self.spec)
+        self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads)
+        self.decoder = ActionDecoder(config.action, self.spec)
+        self.layout = ObservationLayout(
+            self.spec, self.decoder.size, self.decoder.has_phase, config.course.tracked_point, config.faults.reveal
+        )
+        self.task = Waypoints(config.course, n_worlds)
+        self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", "course", "faults", "sensors")}
+        self.weights = {
+            "progress": config.reward.progress, "target": config.reward.target, "effort": config.reward.effort,
+            "energy": config.reward.energy,
+        }  # fmt: skip
+        self.seeds = np.zeros(n_worlds, np.int64)
+        self.episode = np.full(n_worlds, -1, np.int64)
+        self.step_count = np.zeros(n_worlds, np.int64)
+        self.step_limit = np.full(n_worlds, self.n_steps, np.int64)
+        self.live = np.zeros(n_worlds, bool)
+        self.terminated = np.zeros(n_worlds, bool)
+        self.truncated = np.zeros(n_worlds, bool)
+        self.action: FloatArray = np.zeros((n_worlds, self.decoder.size))
+        self.reference: FloatArray = np.zeros((n_worlds, self.spec.n_joints))
+        self.decoder_state: ControllerState = self.decoder.initial_state(n_worlds)
+        self._initial_decoder_state = self.decoder.initial_state(n_worlds)
+        self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
+        self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
+        self.measurement: Measurement = measure(self.robot, config.sensors, self.streams["sensors"])
+
+    def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
+        """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).
+
+        Args:
+            seeds: (M,) new seeds of the masked worlds, whose episodes then count from 0 again; None: go on with the
+                next episode of the present seeds.
+        """
+        rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
+        if seeds is None:
+            self.episode[rows] += 1
+        else:
+            self.seeds[rows] = seeds
+            self.episode[rows] = 0
+        for streams in self.streams.values():
+            streams.begin(self.seeds[rows], self.episode[rows], rows)
+        self._place_robots(rows)
+        draw_faults(self.config.faults, self.streams["faults"], self.robot.faults, rows)
+        for name, values in self.decoder_state.items():
+            values[rows] = self._initial_decoder_state[name][rows]
+        self.action[rows] = 0.0
+        self.step_count[rows] = 0
+        self.step_limit[rows] = self.n_steps
+        if self.config.stagger and seeds is not None and rows.size == self.n_worlds:
+            self.step_limit[:] = 1 + (np.arange(1, self.n_worlds + 1) * self.n_steps - 1) // self.n_worlds
+        self.live[rows] = True
+        self.terminated[rows] = False
+        self.truncated[rows] = False
+        for term in self.terms.values():
+            term[rows] = 0.0
+        self.measurement = measure(self.robot, self.config.sensors, self.streams["sensors"])
+        self.reference[rows] = self.measurement.joint_angle[rows]
+        return self.observe()
+
+    def step(self, action: NDArray[Any]) -> StepResult:
+        """One control step of all live worlds.
+
+        Args:
+            action: (W, A); entries beyond [-1, 1] are clipped.
+
+        Returns:
+            observation (W, D) float32, reward (W,), terminated (W,), truncated (W,), infos.
+
+        Raises:
+            ValueError: wrong shape, or an entry that is not finite.
+        """
+        self.action = self._check_action(action)
+        all_live = bool(self.live.all())
+        live = self.live.copy()
+        before_xy = self.task.point(self.robot.state).copy()
+        work_before = self.robot.state.work_j.copy()
+        self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
+        self.robot.step(self.reference, mask=None if all_live else live)
+        self.measurement = measure(self.robot, self.config.sensors, self.streams["sensors"])
+        work = self.robot.state.work_j - work_before
+        self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
+        reward = np.zeros(self.n_worlds)
+        for name, weight in self.weights.items():
+            reward += weight * self.terms[name]
+        self.step_count += live
+        self.terminated |= live & complete
+        self.truncated |= live & (self.step_count >= self.step_limit) & ~complete
+        self.live = live & ~(self.terminated | self.truncated)
+        return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
+
+    def observe(self) -> NDArray[np.float32]:
+        """Observations (W, D) of the present measurement, a fresh array."""
+        phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
+        failed = self.robot.failed_now() if self.config.faults.reveal else None
+        return self.layout.build(self.measurement, self.task.goal(), self.reference, self.action, phase, failed)
+
+    def infos(self) -> dict[str, Any]:
+        """What happened so far in each world's episode; fresh arrays (W,)."""
+        state, task = self.robot.state, self.task
+        failing = self.robot.faults.kind != HEALTHY
+        infos: dict[str, Any] = {
+            "progress_m": task.progress_m.copy(),
+            "targets_reached": task.index.copy(),
+            "time_to_first_target_s": task.first_target_s.copy(),
+            "last_target_time_s": task.last_target_s.copy(),
+            "energy_j": state.work_j.copy(),
+            "speed_m_s": np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1]),
+            "n_failed_joints": self.robot.failed_now().sum(axis=1),
+            "n_faults": failing.sum(axis=1),
+            "is_success": task.index >= task.n_success,
+            "episode_time_s": state.time_s.copy(),
+        }
+        for name, term in self.terms.items():
+            infos["reward_raw/" + name] = term
+            infos["reward/" + name] = self.weights[name] * term
+        return infos
+
+    def scenario(self) -> dict[str, NDArray[Any]]:
+        """What the present episodes were given: faults, targets and the robots' present pose; copies, (W, ...)."""
+        faults, state = self.robot.faults, self.robot.state
+        return {
+            "targets_xy": self.task.targets_xy.copy(),
+            "fault_kind": faults.kind.copy(),
+            "fault_onset_s": np.where(faults.kind == HEALTHY, np.nan, faults.onset_s),
+            "link_angle": state.link_angle.copy(),
+            "centre_xy": state.centre_xy.copy(),
+        }
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Everything that a later step depends on, as copies by name."""
+        return {name: values.copy() for name, values in self._state_arrays().items()}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what ``get_state`` returned, bit for bit.
+
+        Raises:
+            ValueError: names or shapes are not those of this env.
+        """
+        own = self._state_arrays()
+        if own.keys() != state.keys():
+            odd = sorted(own.keys() ^ state.keys())
+            raise ValueError(f"env state has other parts than this env: {', '.join(odd)}")
+        for name, values in own.items():
+            given = np.asarray(state[name])
+            if given.shape != values.shape:
+                raise ValueError(f"env state {name} has shape {given.shape}; expected {values.shape}")
+            values[...] = given
+
+    def _state_arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {
+            "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
+            "live": self.live, "terminated": self.terminated, "truncated": self.truncated, "action": self.action,
+            "reference": self.reference, "targets_xy": self.task.targets_xy, "target_index": self.task.index,
+            "progress_m": self.task.progress_m, "first_target_s": self.task.first_target_s,
+            "last_target_s": self.task.last_target_s,
+        }  # fmt: skip
+        parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
+            "robot": self.robot.state._asdict(),
+            "fault": self.robot.faults._asdict(),
+            "decoder": self.decoder_state,
+            "measurement": self.measurement._asdict(),
+            "term": self.terms,
+        }
+        for part, values in parts.items():
+            arrays |= {f"{part}/{name}": array for name, array in values.items() if array is not None}
+        for name, streams in self.streams.items():
+            arrays |= {f"stream/{name}/key": streams.key, f"stream/{name}/counter": streams.counter}
+        return arrays
+
+    def _place_robots(self, rows: NDArray[np.int64]) -> None:
+        start = self.config.start
+        u = 2.0 * np.pi * self.streams["start"].uniform(2, rows) if start.random else np.zeros((rows.size, 2))
+        joint_angle = start.amplitude_rad * np.sin(u[:, :1] + self._wave)
+        origin = np.zeros((rows.size, 2))
+        mask = np.zeros(self.n_worlds, bool)
+        mask[rows] = True
+        self.robot.set_shape(joint_angle, u[:, 1], origin, self.config.course.tracked_point, mask)
+        numbers = self.streams["course"].uniform(self.task.n_random, rows)
+        self.task.begin(origin, u[:, 1], numbers, rows)
+
+    def _check_action(self, action: NDArray[Any]) -> FloatArray:
+        values = np.asarray(action, dtype=np.float64)
+        shape = (self.n_worlds, self.decoder.size)
+        if values.shape != shape:
+            raise ValueError(f"action has shape {values.shape}; expected {shape} (worlds, actions)")
+        if not np.isfinite(values).all():
+            world, entry = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(
+                f"action[{world}, {entry}] is {values[world, entry]}; expected a finite number in [-1, 1]"
+            )
+        return np.clip(values, -1.0, 1.0)
+
+
+def check_seeds(seed: int | Sequence[int | None] | None, n_worlds: int) -> NDArray[np.int64] | None:
+    """World seeds (W,): ``seed + i`` for world i, or the list itself; None for none given.
+
+    Raises:
+        ValueError: wrong length, negative, or not an integer.
+    """
+    if seed is None:
+        return None
+    if isinstance(seed, int | np.integer):
+        if seed < 0:
+            raise ValueError(f"seed is {seed}; expected an integer >= 0")
+        return np.arange(n_worlds, dtype=np.int64) + int(seed)
+    seeds = np.array([s for s in seed if s is not None], dtype=np.int64)
+    if seeds.shape != (n_worlds,) or (seeds < 0).any():
+        raise ValueError(f"seed is a list of {len(seed)}; expected {n_worlds} integers >= 0, one for each world")
+    return seeds

@@ -1,0 +1,51 @@
+"""One world of the core as a picture: collects what the renderer shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.envs.core import WaypointsCore
+from snake_gym.physics.faults import HEALTHY
+
+_TRAIL_POINTS = 400
+
+
+class WorldView:
+    """Draws world ``world`` of ``core`` in mode "rgb_array" or "human", with the trail of its tracked point."""
+
+    def __init__(self, core: WaypointsCore, world: int, mode: str) -> None:
+        from snake_gym.render.frames import FrameRenderer
+
+        self._core = core
+        self._world = world
+        self._renderer: Any = FrameRenderer(core.spec, mode)
+        self._trail: list[NDArray[np.float64]] = []
+        self._time_s = -1.0
+
+    def draw(self) -> NDArray[np.uint8]:
+        """The present frame (H, W, 3)."""
+        core, world = self._core, self._world
+        state, task = core.robot.state, core.task
+        if state.time_s[world] < self._time_s:
+            self._trail.clear()
+        if state.time_s[world] != self._time_s:
+            self._trail = [*self._trail[1 - _TRAIL_POINTS :], task.point(state)[world].copy()]
+        self._time_s = float(state.time_s[world])
+        failed = np.where(core.robot.failed_now()[world], core.robot.faults.kind[world], HEALTHY)
+        text = [
+            f"{self._time_s:5.1f} s",
+            f"progress {task.progress_m[world]:.2f} m   targets {task.index[world]}",
+            f"failed joints {np.count_nonzero(failed)}",
+        ]
+        frame: NDArray[np.uint8] = self._renderer.draw(
+            state.link_angle[world], state.head_xy[world], task.targets_xy[world], int(task.index[world]),
+            np.array(self._trail), failed, text,
+        )  # fmt: skip
+        return frame
+
+    def close(self) -> None:
+        """Free the window or surface."""
+        self._renderer.close()

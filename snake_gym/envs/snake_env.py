@@ -1,0 +1,118 @@
+"""``SnakeGym/Waypoints-v0`` as a single Gymnasium env: the batched core with one world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.envs.config import WaypointsConfig, as_config
+from snake_gym.envs.core import WaypointsCore
+from snake_gym.envs.vector_env import single_spaces
+
+
+class SnakeEnv(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
+    """A planar snake robot with failing joints visits targets.
+
+    Description:
+        A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+        unknown to the policy. It shall bring its tracked point (centre of mass or head) to one target after another.
+
+    Actions:
+        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind``: joint references (A = J), a residual on a
+        classical controller (A = J), or the parameters of a gait (A = 4). See ``docs/env.md``.
+
+    Observations:
+        ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase
+        (where a gait runs below the policy), direction and distance of the target; see ``docs/env.md``.
+
+    Rewards:
+        Weighted sum of the terms progress, target, effort and energy (``reward.*``); each is in the info, raw
+        (``reward_raw/<term>``) and weighted (``reward/<term>``).
+
+    Start:
+        At rest, bent as one moment of a serpenoid wave, tracked point at the origin; by default with random phase and
+        heading. Targets, faults and start depend on the seed and the episode's number alone.
+
+    End:
+        Terminated when the course is complete; truncated after ``time_limit_s``.
+
+    Arguments:
+        render_mode: None, "rgb_array" or "human".
+        config: settings as an object or mapping; further keyword arguments are settings too (``WaypointsConfig``).
+
+    Versions:
+        v0: first version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 5}  # noqa: RUF012
+
+    def __init__(
+        self,
+        render_mode: str | None = None,
+        config: WaypointsConfig | Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or 'human'")
+        self.core = WaypointsCore(as_config(settings if config is None else config), 1)
+        self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.core.spec.control_dt_s)}
+        self.render_mode = render_mode
+        self.observation_space, self.action_space = single_spaces(self.core)
+        self._view: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin a new episode: of ``seed``, or the next one of the present seed."""
+        super().reset(seed=seed)
+        if seed is None and self.core.episode[0] < 0:
+            seed = int(self.np_random.integers(2**31))
+        seeds = None if seed is None else np.array([seed], dtype=np.int64)
+        obs = self.core.reset(seeds)
+        if self.render_mode == "human":
+            self.render()
+        return obs[0], self._info(self.core.infos())
+
+    def step(
+        self, action: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """One control step. Raises ValueError for an action of the wrong shape or with an entry that is not finite."""
+        if self.core.episode[0] < 0:
+            raise gym.error.ResetNeeded("step before the first reset; call reset() first")
+        obs, reward, terminated, truncated, infos = self.core.step(np.asarray(action)[None])
+        if self.render_mode == "human":
+            self.render()
+        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Everything a later step depends on; ``set_state`` continues from it bit for bit."""
+        return self.core.get_state()
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what ``get_state`` returned. Raises ValueError if it came from another env."""
+        self.core.set_state(state)
+
+    def render(self) -> Any:
+        """The present frame (H, W, 3) uint8 for "rgb_array"; None for "human", which shows it in a window."""
+        if self.render_mode is None:
+            gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
+            return None
+        if self._view is None:
+            from snake_gym.envs.drawing import WorldView
+
+            self._view = WorldView(self.core, 0, self.render_mode)
+        frame = self._view.draw()
+        return None if self.render_mode == "human" else frame
+
+    def close(self) -> None:
+        """Free what rendering holds; may be called twice."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: values[0].item() for name, values in infos.items()}

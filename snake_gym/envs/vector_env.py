@@ -1,0 +1,154 @@
+"""``SnakeGym/Waypoints-v0`` as a native Gymnasium vector env: one array operation for all worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from snake_gym.envs.config import WaypointsConfig, as_config
+from snake_gym.envs.core import WaypointsCore, check_seeds
+from snake_gym.interface.observations import BOUND
+
+
+def single_spaces(core: WaypointsCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
+    """Observation and action space of one world."""
+    observation = gym.spaces.Box(-BOUND, BOUND, (core.layout.size,), np.float32)
+    return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
+
+
+class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
+    """W waypoint worlds; see ``SnakeEnv`` for what happens in each.
+
+    World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, present
+    at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
+    SAME_STEP (the ending step returns the next episode's first observation; ``final_obs`` and ``final_info`` hold the
+    end), DISABLED (ended worlds stand still until ``reset(options={"reset_mask": ...})``).
+
+    Args:
+        num_envs: W.
+        autoreset_mode: an ``AutoresetMode`` or its name or value.
+        render_mode: None or "rgb_array".
+        config: settings as an object or mapping; further keyword arguments are settings too (see ``WaypointsConfig``).
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 5, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        config: WaypointsConfig | Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs is {num_envs}; expected >= 1")
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
+        self.core = WaypointsCore(as_config(settings if config is None else config), num_envs)
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.autoreset_mode = _as_mode(autoreset_mode)
+        self.metadata = {
+            **type(self).metadata,
+            "autoreset_mode": self.autoreset_mode,
+            "render_fps": round(1.0 / self.core.spec.control_dt_s),
+        }
+        self.single_observation_space, self.single_action_space = single_spaces(self.core)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._ended = np.zeros(num_envs, bool)
+        self._renderers: list[Any] = []
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin new episodes in all worlds, or in those of ``options["reset_mask"]`` (W,) bool.
+
+        Without a seed the worlds go on with their next episode; the first reset then draws seeds from the system.
+        """
+        mask = self._reset_mask(options)
+        seeds = check_seeds(seed, self.num_envs)
+        if seeds is None and (self.core.episode < 0).any():
+            seeds = np.random.default_rng().integers(0, 2**31, self.num_envs)
+        if seeds is not None and mask is not None:
+            seeds = seeds[mask]
+        self._ended = np.zeros(self.num_envs, bool) if mask is None else self._ended & ~mask
+        return self.core.reset(seeds, mask), self.core.infos()
+
+    def step(
+        self, actions: NDArray[Any]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """One control step; see ``WaypointsCore.step`` and the class for ends and resets."""
+        if (self.core.episode < 0).any():
+            raise gym.error.ResetNeeded("step before the first reset; call reset() first")
+        reset_first = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any() else None
+        obs, reward, terminated, truncated, infos = self.core.step(actions)
+        if reset_first is not None:
+            obs = self.core.reset(None, reset_first)
+            terminated &= ~reset_first
+            truncated &= ~reset_first
+            infos = self.core.infos()
+        ended = terminated | truncated
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
+            infos_at_end = infos
+            final_obs = np.full(self.num_envs, None, dtype=object)
+            for world in np.flatnonzero(ended):
+                final_obs[world] = obs[world]
+            obs = self.core.reset(None, ended)
+            infos = {name: infos_at_end[name] for name in infos_at_end if name.startswith("reward")}
+            infos = {**self.core.infos(), **infos}
+            infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": infos_at_end, "_final_info": ended}
+        self._ended = ended
+        return obs, reward, terminated, truncated, infos
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Everything a later step depends on; ``set_state`` continues from it bit for bit."""
+        return {**self.core.get_state(), "ended": self._ended.copy()}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what ``get_state`` returned. Raises ValueError if it came from another env."""
+        self.core.set_state({name: values for name, values in state.items() if name != "ended"})
+        self._ended = np.array(state["ended"], dtype=bool)
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """One frame (H, W, 3) for each world."""
+        if self.render_mode is None:
+            gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
+            return None
+        from snake_gym.envs.drawing import WorldView
+
+        if not self._renderers:
+            self._renderers = [WorldView(self.core, world, "rgb_array") for world in range(self.num_envs)]
+        return tuple(view.draw() for view in self._renderers)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free what rendering holds."""
+        for view in self._renderers:
+            view.close()
+        self._renderers = []
+
+    def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
+        if not options or options.get("reset_mask") is None:
+            return None
+        mask = np.asarray(options["reset_mask"])
+        if mask.dtype != np.bool_ or mask.shape != (self.num_envs,) or not mask.any():
+            raise ValueError(
+                f"options['reset_mask'] has dtype {mask.dtype}, shape {mask.shape}; expected bool ({self.num_envs},), "
+                "at least one True"
+            )
+        return mask
+
+
+def _as_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    for known in AutoresetMode:
+        if mode == known or (isinstance(mode, str) and mode.upper() in (known.name, known.value.upper())):
+            return known
+    names = ", ".join(known.name for known in AutoresetMode)
+    raise ValueError(f"autoreset_mode is {mode!r}; expected one of {names}")

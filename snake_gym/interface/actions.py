@@ -1,0 +1,130 @@
+"""From a policy's action to joint references: the same code for the simulated and the real robot.
+
+Kinds of action, all in [-1, 1]:
+
+* ``joint_reference``: one number per joint, times the robot's joint limit.
+* ``residual``: ``clip(controller command + scale_rad * action)``, one clip, last; the controller runs underneath.
+* ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33), whose phase
+  runs on continuously, so that changing the gait does not jump in phase.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+ActionKind = Literal["joint_reference", "residual", "gait"]
+GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
+
+
+@dataclass(frozen=True)
+class ActionConfig:
+    """What an action means."""
+
+    kind: ActionKind = "joint_reference"
+    controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
+    """Base of ``residual``: {kind: sjc | cc | cpg | serpenoid, and that controller's settings}."""
+    scale_rad: float = 0.35
+    """``residual``: reference change [rad] for an action of 1."""
+    amplitude_max_rad: float = math.radians(60.0)
+    """``gait``: an action of -1 gives 0, of 1 this."""
+    frequency_max_rad_s: float = 8.0
+    """``gait``: an action of -1 gives 0, of 1 this."""
+    phase_shift_max_rad: float = math.radians(90.0)
+    """``gait``: -1 to 1 give minus to plus this."""
+    offset_max_rad: float = math.radians(40.0)
+    """``gait``: -1 to 1 give minus to plus this."""
+
+    def __post_init__(self) -> None:
+        for name in ("scale_rad", "amplitude_max_rad", "frequency_max_rad_s", "phase_shift_max_rad", "offset_max_rad"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"action.{name} is {value:g}; expected finite and > 0")
+
+
+class ActionDecoder:
+    """Turns actions (W, A) into joint references (W, J) [rad] for one robot specification."""
+
+    def __init__(self, config: ActionConfig, spec: RobotSpec) -> None:
+        self.config = config
+        self.spec = spec
+        self.controller: Controller | None = None
+        if config.kind == "residual":
+            self.controller = make_controller(config.controller, spec)
+        self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints
+        self._joint = np.arange(spec.n_joints)
+
+    @property
+    def has_phase(self) -> bool:
+        """Whether a gait clock runs below the policy (and belongs into its observation)."""
+        return self.config.kind != "joint_reference"
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """Arrays (W, ...) that the decoder carries from step to step."""
+        if self.controller is not None:
+            return self.controller.initial_state(n_worlds)
+        return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
+
+    def phase(self, state: ControllerState) -> FloatArray:
+        """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""
+        if self.controller is not None:
+            return self.controller.phase(state)
+        return state["phase"]
+
+    def decode(
+        self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState
+    ) -> FloatArray:
+        """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
+        limit, config = self.spec.joint_limit_rad, self.config
+        if self.controller is not None:
+            base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
+            return np.clip(base + config.scale_rad * action, -limit, limit)
+        if config.kind == "gait":
+            return np.clip(self._wave(action, state), -limit, limit)
+        return action * limit
+
+    def encode(self, reference: FloatArray) -> FloatArray:
+        """The action (W, J) that asks for ``reference``; ``joint_reference`` only."""
+        if self.config.kind != "joint_reference":
+            raise ValueError(f"action.kind is {self.config.kind!r}; references map to actions in joint_reference only")
+        return np.clip(reference / self.spec.joint_limit_rad, -1.0, 1.0)
+
+    def _wave(self, action: FloatArray, state: ControllerState) -> FloatArray:
+        config = self.config
+        amplitude = 0.5 * (action[:, :1] + 1.0) * config.amplitude_max_rad
+        rate = 0.5 * (action[:, 1] + 1.0) * config.frequency_max_rad_s
+        shift = action[:, 2:3] * config.phase_shift_max_rad
+        offset = action[:, 3:4] * config.offset_max_rad
+        reference = amplitude * np.sin(state["phase"][:, None] + self._joint * shift) + offset
+        state["phase"][:] = np.mod(state["phase"] + rate * self.spec.control_dt_s, 2.0 * math.pi)
+        return np.asarray(reference)
+
+
+def describe_action(decoder: ActionDecoder) -> list[Mapping[str, str]]:
+    """One row for each action: name, meaning, unit and range, for the env's documentation."""
+    config = decoder.config
+    if config.kind == "gait":
+        ranges = (
+            (0.0, config.amplitude_max_rad, "rad"), (0.0, config.frequency_max_rad_s, "rad/s"),
+            (-config.phase_shift_max_rad, config.phase_shift_max_rad, "rad"),
+            (-config.offset_max_rad, config.offset_max_rad, "rad"),
+        )  # fmt: skip
+        return [
+            {"name": name, "low": f"{low:.3g}", "high": f"{high:.3g}", "unit": unit}
+            for name, (low, high, unit) in zip(GAIT_ACTIONS, ranges, strict=True)
+        ]
+    top = config.scale_rad if config.kind == "residual" else decoder.spec.joint_limit_rad
+    what = "residual" if config.kind == "residual" else "reference"
+    return [
+        {"name": f"joint {i + 1} {what}", "low": f"{-top:.3g}", "high": f"{top:.3g}", "unit": "rad"}
+        for i in range(decoder.size)
+    ]

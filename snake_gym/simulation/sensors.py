@@ -1,0 +1,56 @@
+"""From the true state to what the robot's sensors say: joint encoders and a pose source on the head link.
+
+Only here do noise and resolution enter. The centre of mass is not sensed: it is worked out from the measured head pose
+and joint angles with the nominal geometry, as on the real robot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.streams import RandomStreams
+
+
+@dataclass(frozen=True)
+class SensorConfig:
+    """Standard deviations of white noise, and the encoders' resolution; all zero: perfect sensors."""
+
+    angle_noise_rad: float = 0.0
+    rate_noise_rad_s: float = 0.0
+    position_noise_m: float = 0.0
+    heading_noise_rad: float = 0.0
+    encoder_step_rad: float = 0.0
+    """Joint angles are rounded to multiples of this (2 pi / 4096 for a 12 bit encoder)."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if not (np.isfinite(getattr(self, f.name)) and getattr(self, f.name) >= 0.0):
+                raise ValueError(f"sensors.{f.name} is {getattr(self, f.name):g}; expected finite and >= 0")
+
+    @property
+    def is_perfect(self) -> bool:
+        return all(getattr(self, f.name) == 0.0 for f in fields(self))
+
+
+def measure(robot: SimulatedRobot, config: SensorConfig, streams: RandomStreams) -> Measurement:
+    """One sample of every sensor of every world; fresh arrays."""
+    state = robot.state
+    n_joints = robot.spec.n_joints
+    angle, rate = robot.joint_angle(), robot.joint_rate()
+    head_xy, head_angle = state.head_xy.copy(), state.link_angle[:, -1].copy()
+    valid = np.ones(robot.n_worlds, dtype=bool)
+    if config.is_perfect:
+        return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy.copy())
+    noise = streams.normal(2 * n_joints + 3)
+    angle += config.angle_noise_rad * noise[:, :n_joints]
+    if config.encoder_step_rad > 0.0:
+        angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
+    rate += config.rate_noise_rad_s * noise[:, n_joints : 2 * n_joints]
+    head_xy += config.position_noise_m * noise[:, -3:-1]
+    head_angle += config.heading_noise_rad * noise[:, -1]
+    sample = Measurement(angle, rate, head_xy, head_angle, valid)
+    return sample._replace(centre_xy_w=head_xy + centre_offset(robot.spec, link_angles(sample)))
