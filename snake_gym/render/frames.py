@@ -1,0 +1,356 @@
+"""Pictures of one robot on its course, drawn with pygame: an array for videos, or a window to watch.
+
+Frame: world x to the right, y up. The camera keeps the robot and its current target in view; a target too far away
+to be shown is pointed at from the edge. Everything is drawn on a canvas twice as large and scaled down, which gives
+smooth edges. ``rgb_array`` needs no display and leaves the SDL settings of the process alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from snake_gym.config import ConfigError, choose
+from snake_gym.render.palette import (
+    BLUE,
+    FAULT_COLOURS,
+    FAULT_NAMES,
+    GREEN,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    PAPER,
+    blend,
+    rgb,
+)
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+RenderMode = Literal["rgb_array", "human"]
+RENDER_MODES: tuple[RenderMode, ...] = ("rgb_array", "human")
+
+_SUPERSAMPLING = 2
+_BODY_WIDTH = 0.42
+"""Width of the drawn body as a share of a link's length."""
+_CAMERA_SHARE = 0.15
+"""How much of the way to its goal the camera goes in one frame."""
+_MIN_VIEW, _MAX_VIEW = 1.4, 3.5
+"""Smallest and largest height of the view, in robot lengths."""
+_MARGIN = 0.25
+"""Room around what is kept in view, in robot lengths."""
+
+
+class FrameRenderer:
+    """Draws frames of one robot.
+
+    Args:
+        spec: the robot; gives the link lengths.
+        mode: "rgb_array" returns frames; "human" shows them in a window as well.
+        size: width and height of a frame [pixel].
+        fps: frame rate that "human" is held to; None: real time, one frame per control step.
+
+    Raises:
+        ConfigError: pygame is not installed, or "human" finds no display.
+    """
+
+    def __init__(
+        self,
+        spec: RobotSpec,
+        mode: RenderMode = "rgb_array",
+        size: tuple[int, int] = (640, 480),
+        fps: float | None = None,
+    ) -> None:
+        self.mode = choose(mode, RENDER_MODES, "render_mode")
+        self.size = (int(size[0]), int(size[1]))
+        if min(self.size) < 64:
+            raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
+        self._pygame = _import_pygame()
+        self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
+        self._half_length = spec.links("link_half_length_m")
+        self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
+        self._length = spec.length_m
+        self._scale = _SUPERSAMPLING
+        self._pixels = np.array(self.size) * self._scale
+        self._canvas = self._pygame.Surface(tuple(self._pixels), depth=32)
+        self._window: Any = None
+        self._clock: Any = None
+        self._centre: FloatArray | None = None
+        self._view_m = 0.0
+        self._pygame.font.init()
+        self._font = self._pygame.font.Font(None, 18 * self._scale)
+        self._closed = False
+        if self.mode == "human":
+            self._open_window()
+
+    def draw(
+        self,
+        theta: ArrayLike,
+        head_xy: ArrayLike,
+        targets: ArrayLike,
+        current: int,
+        trail: ArrayLike = (),
+        failed: ArrayLike = (),
+        text: Sequence[str] = (),
+        radius_m: float = 0.1,
+    ) -> NDArray[np.uint8]:
+        """One frame.
+
+        Args:
+            theta: (N,) [rad] link angles, world frame, tail first.
+            head_xy: (2,) [m] centre of the head link.
+            targets: (K, 2) [m].
+            current: index of the target the robot goes to; targets before it are drawn as reached. K: all are.
+            trail: (T, 2) [m] where the robot has been, oldest first.
+            failed: (J,) fault kind of each joint now (0: healthy), or True where it has failed.
+            text: lines for the upper left corner.
+            radius_m: how near a target has to be passed [m].
+
+        Returns:
+            (H, W, 3) uint8.
+        """
+        angle = np.asarray(theta, dtype=np.float64)
+        goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
+        joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64))
+        kinds = _fault_kinds(failed, angle.size - 1)
+        self._move_camera(joints, goals[current] if 0 <= current < len(goals) else None)
+        self._canvas.fill(rgb(PAPER))
+        self._draw_grid()
+        self._draw_targets(goals, current, radius_m)
+        self._draw_trail(np.asarray(trail, dtype=np.float64).reshape(-1, 2))
+        self._draw_robot(joints, kinds)
+        if 0 <= current < len(goals):
+            self._point_at(goals[current])
+        self._draw_scale_bar()
+        self._draw_text(text, kinds)
+        return self._finish()
+
+    def close(self) -> None:
+        """Close the window. May be called more than once."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.mode == "human":
+            self._window = None
+            self._pygame.display.quit()
+
+    # camera ---------------------------------------------------------------------------------------------------------
+
+    def _move_camera(self, joints: FloatArray, target: FloatArray | None) -> None:
+        aspect = self.size[0] / self.size[1]
+        robot = (joints.min(axis=0) + joints.max(axis=0)) / 2.0
+        points = joints if target is None else np.vstack([joints, target])
+        margin = _MARGIN * self._length
+        low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+        needed = max(float(high[1] - low[1]), float(high[0] - low[0]) / aspect)
+        view = min(max(needed, _MIN_VIEW * self._length / min(aspect, 1.0)), _MAX_VIEW * self._length)
+        # With the target out of reach of the largest view, the robot stays inside and the target is pointed at.
+        reach = np.array([aspect, 1.0]) * max(view / 2.0 - 0.6 * self._length, 0.0)
+        centre = np.clip((low + high) / 2.0, robot - reach, robot + reach)
+        if self._centre is None or float(np.hypot(*(centre - self._centre))) > 2.0 * self._view_m:
+            self._centre, self._view_m = centre, view
+        else:
+            self._centre = self._centre + _CAMERA_SHARE * (centre - self._centre)
+            self._view_m += _CAMERA_SHARE * (view - self._view_m)
+
+    @property
+    def _pixel_per_m(self) -> float:
+        return float(self._pixels[1]) / self._view_m
+
+    def _pixel(self, xy: FloatArray) -> FloatArray:
+        """World points (..., 2) [m] as canvas pixels."""
+        offset = (xy - self._centre) * np.array([1.0, -1.0])
+        return self._pixels / 2.0 + offset * self._pixel_per_m
+
+    def _joints(self, theta: FloatArray, head_xy: FloatArray) -> FloatArray:
+        """Ends of the links (N + 1, 2) [m], from the tail's tip to the head's tip."""
+        if theta.size != self._half_length.size:
+            raise ValueError(f"theta has {theta.size} angles; this renderer draws {self._half_length.size} links")
+        step = 2.0 * self._half_length[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+        tip = head_xy + step[-1] / 2.0
+        ends = np.vstack([np.zeros(2), np.cumsum(step, axis=0)])
+        return np.asarray(tip + ends - ends[-1])
+
+    # drawing --------------------------------------------------------------------------------------------------------
+
+    def _width(self, points: float) -> int:
+        return max(1, round(points * self._scale))
+
+    def _draw_grid(self) -> None:
+        assert self._centre is not None
+        half = self._pixels / 2.0 / self._pixel_per_m
+        for axis in (0, 1):
+            first = math.floor(self._centre[axis] - half[axis])
+            for value in np.arange(first, self._centre[axis] + half[axis] + 1.0, 0.5):
+                ends = np.array([self._centre - half, self._centre + half])
+                ends[:, axis] = value
+                strong = value == round(value)
+                colour = rgb(GRID if strong else blend(GRID, PAPER, 0.45))
+                start, end = self._pixel(ends)
+                self._pygame.draw.line(self._canvas, colour, start, end, self._width(1.0))
+
+    def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
+        path = self._pixel(targets)
+        for start, end in zip(path[:-1], path[1:], strict=True):
+            self._draw_dashed(start, end, rgb(blend(MUTED, PAPER, 0.35)))
+        radius = max(radius_m * self._pixel_per_m, self._width(4.0))
+        for index, at in enumerate(path):
+            colour = GREEN if index < current else ORANGE if index == current else MUTED
+            fill = 0.55 if index < current else 0.35 if index == current else 0.1
+            self._pygame.draw.circle(self._canvas, rgb(blend(colour, PAPER, fill)), at, radius)
+            self._pygame.draw.circle(self._canvas, rgb(colour), at, radius, self._width(1.5))
+            if index == current:
+                self._pygame.draw.circle(self._canvas, rgb(colour), at, self._width(2.5))
+
+    def _draw_dashed(self, start: FloatArray, end: FloatArray, colour: tuple[int, int, int]) -> None:
+        length = float(np.hypot(*(end - start)))
+        dash = 6.0 * self._scale
+        for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
+            a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
+            self._pygame.draw.line(self._canvas, colour, a, b, self._width(1.0))
+
+    def _draw_trail(self, trail: FloatArray) -> None:
+        if len(trail) < 2:
+            return
+        pixels = self._pixel(trail)
+        for index, (start, end) in enumerate(zip(pixels[:-1], pixels[1:], strict=True)):
+            share = 0.15 + 0.5 * (index + 1) / (len(trail) - 1)
+            self._draw_capsule(start, end, self._width(2.0), rgb(blend(BLUE, PAPER, share)))
+
+    def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
+        pixels = self._pixel(joints)
+        body = self._body_m * self._pixel_per_m
+        edge = self._width(1.5)
+        for inset, tail, head in ((0.0, INK, INK), (2.0 * edge, "#5F7486", BLUE)):
+            for index, (start, end) in enumerate(zip(pixels[:-1], pixels[1:], strict=True)):
+                is_head = index == len(joints) - 2
+                width = body * (1.15 if is_head else 1.0) - inset
+                self._draw_capsule(start, end, max(width, 1.0), rgb(head if is_head else tail))
+        self._draw_eyes(pixels[-2], pixels[-1], body)
+        for at, kind in zip(pixels[1:-1], kinds, strict=True):
+            if kind:
+                colour = FAULT_COLOURS.get(int(kind), MUTED)
+                self._pygame.draw.circle(self._canvas, rgb(INK), at, 0.62 * body + edge)
+                self._pygame.draw.circle(self._canvas, rgb(colour), at, 0.62 * body)
+            else:
+                self._pygame.draw.circle(self._canvas, rgb("#DCE3E8"), at, 0.24 * body)
+
+    def _draw_eyes(self, neck: FloatArray, tip: FloatArray, body: float) -> None:
+        along = (tip - neck) / max(float(np.hypot(*(tip - neck))), 1e-9)
+        side = np.array([-along[1], along[0]])
+        for sign in (-1.0, 1.0):
+            at = tip + 0.05 * body * along + sign * 0.28 * body * side
+            self._pygame.draw.circle(self._canvas, rgb(PAPER), at, 0.15 * body)
+
+    def _draw_capsule(self, start: FloatArray, end: FloatArray, width: float, colour: tuple[int, int, int]) -> None:
+        along = end - start
+        length = float(np.hypot(*along))
+        radius = width / 2.0
+        if length > 0.0:
+            side = np.array([-along[1], along[0]]) * radius / length
+            corners = [start + side, end + side, end - side, start - side]
+            self._pygame.draw.polygon(self._canvas, colour, corners)
+        if radius >= 1.0:
+            self._pygame.draw.circle(self._canvas, colour, start, radius)
+            self._pygame.draw.circle(self._canvas, colour, end, radius)
+
+    def _point_at(self, target: FloatArray) -> None:
+        """An arrow at the edge towards a target that is out of view."""
+        at = self._pixel(target)
+        if (at > 0.0).all() and (at < self._pixels).all():
+            return
+        border = 14.0 * self._scale
+        middle = self._pixels / 2.0
+        ray = at - middle
+        along = ray / float(np.hypot(*ray))
+        reach = float(np.min((middle - border) / np.maximum(np.abs(along), 1e-9)))
+        side = np.array([-along[1], along[0]])
+        tip, size = middle + reach * along, 11.0 * self._scale
+        corners = [tip, tip - size * along + 0.6 * size * side, tip - size * along - 0.6 * size * side]
+        self._pygame.draw.polygon(self._canvas, rgb(ORANGE), corners)
+
+    def _draw_scale_bar(self) -> None:
+        length_m = max(m for m in (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0) if m <= self._view_m / 3.0 or m < 0.02)
+        length = length_m * self._pixel_per_m
+        right, bottom = self._pixels - 14 * self._scale
+        pygame, ink, width = self._pygame, rgb(INK), self._width(2.0)
+        pygame.draw.line(self._canvas, ink, (right - length, bottom), (right, bottom), width)
+        for x in (right - length, right):
+            pygame.draw.line(self._canvas, ink, (x, bottom - 4 * self._scale), (x, bottom + 3 * self._scale), width)
+        label = self._font.render(f"{length_m:g} m", True, ink)
+        self._canvas.blit(label, (right - length / 2 - label.get_width() / 2, bottom - label.get_height() - width))
+
+    def _draw_text(self, text: Sequence[str], kinds: NDArray[np.int64]) -> None:
+        x, y = 12 * self._scale, 10 * self._scale
+        for line in text:
+            label = self._font.render(line, True, rgb(INK))
+            self._canvas.blit(label, (x, y))
+            y += round(1.15 * label.get_height())
+        y = int(self._pixels[1]) - 12 * self._scale
+        for kind in sorted(set(kinds[kinds != 0].tolist())):
+            numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
+            label = self._font.render(f"{FAULT_NAMES.get(kind, 'failed')}: joint {numbers}", True, rgb(INK))
+            y -= round(1.25 * label.get_height())
+            radius = label.get_height() * 0.36
+            at = (x + radius, y + label.get_height() / 2)
+            self._pygame.draw.circle(self._canvas, rgb(INK), at, radius + self._width(1.0))
+            self._pygame.draw.circle(self._canvas, rgb(FAULT_COLOURS.get(kind, MUTED)), at, radius)
+            self._canvas.blit(label, (x + 3 * radius, y))
+
+    # window ---------------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> NDArray[np.uint8]:
+        frame = self._pygame.transform.smoothscale(self._canvas, self.size)
+        if self._window is not None:
+            self._show(frame)
+        pixels = self._pygame.surfarray.array3d(frame)
+        return np.ascontiguousarray(np.swapaxes(pixels, 0, 1))
+
+    def _open_window(self) -> None:
+        try:
+            self._pygame.display.init()
+            self._window = self._pygame.display.set_mode(self.size)
+        except self._pygame.error as error:
+            self._pygame.display.quit()
+            raise ConfigError(
+                f"render_mode 'human' cannot open a window ({error}); use render_mode 'rgb_array' on a machine "
+                "without a display"
+            ) from None
+        self._pygame.display.set_caption("snake_gym")
+        self._clock = self._pygame.time.Clock()
+
+    def _show(self, frame: Any) -> None:
+        """Show the frame for its time. A window that the user closes stays closed; frames are still returned."""
+        if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
+            self._window = None
+            self._pygame.display.quit()
+            return
+        self._window.blit(frame, (0, 0))
+        self._pygame.display.flip()
+        self._clock.tick(self._fps)
+
+
+def _fault_kinds(failed: ArrayLike, n_joints: int) -> NDArray[np.int64]:
+    kinds = np.asarray(failed, dtype=np.int64).ravel()
+    if kinds.size == 0:
+        return np.zeros(n_joints, dtype=np.int64)
+    if kinds.size != n_joints:
+        raise ValueError(f"failed has {kinds.size} entries; expected {n_joints}, one for each joint")
+    return kinds
+
+
+def _import_pygame() -> Any:
+    """pygame, silently; a ConfigError that says how to install it if it is missing."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pygame imports a deprecated part of setuptools
+            return importlib.import_module("pygame")
+    except ImportError:
+        raise ConfigError("rendering needs pygame, which is not installed: pip install 'snake_gym[render]'") from None
