@@ -2,19 +2,29 @@
 
 A controller is a frozen set of parameters; everything that changes lives in a ``ControllerState``, a dict of arrays
 whose first axis counts worlds, so that an env can mask-reset, save and restore it. It sees the *nominal* robot only.
+
+A parameter may have one value for all worlds, or one for each (a *population*, used by the tuner): see
+``per_world_parameters``.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Protocol
 
-from numpy.typing import NDArray
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 
 ControllerState = dict[str, FloatArray]
+PerWorld = Mapping[str, FloatArray]
+
+TWO_PI = 2.0 * math.pi
+BELOW_TWO_PI = math.nextafter(TWO_PI, 0.0)
 
 
 class Controller(Protocol):
@@ -38,6 +48,38 @@ class Controller(Protocol):
 
 def reset_worlds(controller: Controller, state: ControllerState, mask: NDArray[np.bool_]) -> None:
     """Put the worlds in ``mask`` (W,) back to the controller's initial state, in place."""
-    fresh = controller.initial_state(1)
+    fresh = controller.initial_state(mask.size)
     for name, values in state.items():
-        values[mask] = fresh[name][0]
+        values[mask] = fresh[name][mask]
+
+
+def per_world_parameters(config: Any, per_world: PerWorld | None) -> dict[str, FloatArray]:
+    """Every number of ``config`` as a 0-d array, or (W,) for the fields named in ``per_world``.
+
+    The arrays of ``per_world`` (W,) replace the one value of ``config``. Raises ValueError where a name is no number of the configuration, the lengths differ, or a value is out of range.
+    """
+    given = {name: np.asarray(values, dtype=np.float64) for name, values in (per_world or {}).items()}
+    single = {f.name: getattr(config, f.name) for f in fields(config)}
+    single = {name: value for name, value in single.items() if type(value) in (float, int)}
+    for name, values in given.items():
+        if name not in single:
+            raise ValueError(f"parameter '{name}' cannot be set per world; expected one of {sorted(single)}")
+        if values.ndim != 1 or values.size != next(iter(given.values())).size:
+            raise ValueError(f"parameter '{name}' has shape {values.shape}; expected one number for each world")
+    for row in zip(*given.values(), strict=True):
+        replace(config, **{name: float(value) for name, value in zip(given, row, strict=True)})  # checks the ranges
+    parameters = {name: np.array(value, dtype=np.float64) for name, value in single.items()}
+    parameters.update({name: values.copy() for name, values in given.items()})
+    return parameters
+
+
+def wrap_phase(phase: FloatArray) -> None:
+    """Bring ``phase`` [rad] into [0, 2 pi), in place."""
+    np.remainder(phase, TWO_PI, out=phase)
+    np.minimum(phase, BELOW_TWO_PI, out=phase)  # a phase just below zero rounds up to 2 pi
+
+
+def check_range(name: str, value: float, low: float, high: float, expected: str) -> None:
+    """Raise a ValueError unless ``low <= value <= high`` (which a NaN fails)."""
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value:g}; expected {expected}")

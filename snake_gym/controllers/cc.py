@@ -1,0 +1,77 @@
+"""Coupled control (CC): each joint also acts on the error of the joint behind it (sibilska2022, eq. 37).
+
+The paper adds half of the neighbour's *uncoupled* control signal, ``u_mod_i = u_i + c u_{i-1}`` for i >= 2, with
+``u_i = k_p (phi_ref_i - phi_i) - k_d phi_dot_i`` and c = 0.5: a fault in joint i-1 leaves an error there, which joint i
+takes up. On a robot that accepts joint references the same signal comes from the reference
+
+    phi_ref'_i = phi_ref_i + c (k_p_{i-1} / k_p_i) [(phi_ref_{i-1} - phi_{i-1}) - (k_d / k_p)_{i-1} phi_dot_{i-1}],
+
+exactly so where the actuator is the PD law with these gains and measurements are fresh; between two commands the
+neighbour's error is held. A servo with a rate limit realises it approximately, and the references are kept within the
+joint limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from snake_gym.controllers.base import ControllerState, PerWorld, check_range
+from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+
+@dataclass(frozen=True)
+class CcConfig(SjcConfig):
+    """A steered serpenoid gait with coupled joints."""
+
+    coupling: float = 0.5
+    """c: share of the neighbour's control signal (eq. 37)."""
+    gain_ratio_s: float | None = None
+    """k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("coupling", self.coupling, -1.0, 1.0, "-1 to 1")
+        if self.gain_ratio_s is not None:
+            check_range("gain_ratio_s", self.gain_ratio_s, 0.0, 1e3, "0 to 1000")
+
+
+def couple(control: FloatArray, coupling: FloatArray | float = 0.5) -> FloatArray:
+    """``u_i + c u_{i-1}`` for joints i >= 2 (eq. 37), from the uncoupled signals ``control`` (W, J), same shape."""
+    coupled = control.copy()
+    coupled[:, 1:] += coupling * control[:, :-1]
+    return coupled
+
+
+class Cc(Sjc):
+    """Steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
+
+    config_type: ClassVar[type[Any]] = CcConfig
+
+    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+        super().__init__(config, spec, per_world)
+        kp, kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+        if config.gain_ratio_s is not None:
+            self._damping = self._parameter["gain_ratio_s"]
+            kp = np.ones_like(kp)
+        elif (kp > 0.0).all():
+            self._damping = (kd / kp)[:-1, None]
+        else:
+            raise ValueError(f"gain_ratio_s is None and robot.actuator.kp is {kp.tolist()}; expected kp > 0, or a ratio")
+        self._coupling = self._parameter["coupling"] * (kp[:-1] / kp[1:])[:, None]
+
+    def _largest_reference(self) -> float:
+        return np.inf  # a neighbour's error has no bound
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        reference = self._reference(measurement, goal, state, dt_s)
+        behind = reference[:-1] - measurement.joint_angle.T[:-1]
+        behind -= self._damping * measurement.joint_rate.T[:-1]
+        behind *= self._coupling
+        reference[1:] += behind
+        return self._clamp(reference)
