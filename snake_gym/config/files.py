@@ -16,8 +16,8 @@ from yaml.constructor import ConstructorError
 from snake_gym.config.errors import ConfigError, nearest, show
 from snake_gym.config.plain import to_dict
 
-NUMBER = r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
-"""A decimal number, as a regular expression."""
+NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+"""A decimal number, as a regular expression. Not 010: nobody can say whether that is ten or eight."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,0 +1,61 @@
+# `make help` lists the targets. Everything runs in a virtual environment of its own, made once and made anew when
+# pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV ?= .venv
+EXTRAS ?= train,render,dev
+# Where pip looks for torch, if not in the usual place: TORCH_FLAGS="--index-url https://download.pytorch.org/whl/cpu"
+TORCH_FLAGS ?=
+
+ALL_EXTRAS := render,train,hardware,camera,export,dev
+BIN := $(VENV)/bin
+comma := ,
+STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow lint bench lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@echo
+	@echo "settings: PYTHON=$(PYTHON) VENV=$(VENV) EXTRAS=$(EXTRAS) TORCH_FLAGS=$(TORCH_FLAGS)"
+
+install: $(STAMP) ## make the virtual environment
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "snake_gym needs Python 3.11 or newer, but $(PYTHON) is %d.%d: set PYTHON=..." % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	@# torch first and alone: an index that has a CPU build of this version is then asked for nothing else
+	$(BIN)/python -m pip install -q -c constraints.txt $(TORCH_FLAGS) torch
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+demo: $(STAMP) ## train a fault-tolerant policy and compare it with the classical controllers (minutes)
+	$(BIN)/python train.py --config configs/train/demo.yaml
+	$(BIN)/python evaluate.py --config configs/benchmark/demo.yaml
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP) ## run the tests that take more than a few seconds
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP) ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(STAMP) ## measure the speed, side by side with MuJoCo
+	$(BIN)/python benchmarks/throughput.py
+
+lock: ## resolve all extras in a fresh environment and write constraints.txt
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && $(PYTHON) -m venv "$$fresh" \
+	&& version=$$(sed -n 's/^torch==//p' constraints.txt) \
+	&& "$$fresh/bin/python" -m pip install -q $(TORCH_FLAGS) "torch==$$version" \
+	&& "$$fresh/bin/python" -m pip install -q '.[$(ALL_EXTRAS)]' \
+	&& "$$fresh/bin/python" -m pip freeze --all --exclude pip --exclude snake-gym > "$$fresh/frozen" \
+	&& { grep '^#' constraints.txt; sed 's/+cpu$$//' "$$fresh/frozen" | grep -v -i -E '^(nvidia|cuda|triton)'; } > "$$fresh/lock" \
+	&& cp "$$fresh/lock" constraints.txt && echo "constraints.txt: $$(grep -c == constraints.txt) packages"
+
+clean: ## remove the environment and everything that can be made again (not runs/)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

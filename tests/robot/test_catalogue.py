@@ -1,0 +1,125 @@
+"""Finding a robot by name, in a file or as settings, and what the user is told when there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snake_gym.config import ConfigError, build, dump_yaml, to_dict
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.presets import PRESETS
+from snake_gym.robot.spec import RobotSpec
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "robot"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_by_name_in_every_form(name: str, tmp_path: Path) -> None:
+    spec = PRESETS[name]
+    assert load_robot(name) is spec
+    assert load_robot(spec) is spec
+    assert load_robot({"preset": name}) == spec
+    assert load_robot(to_dict(spec)) == spec
+    dump_yaml(spec, tmp_path / "robot.yaml")
+    assert load_robot(tmp_path / "robot.yaml") == load_robot(str(tmp_path / "robot.yaml")) == spec
+
+
+def test_settings_alone_start_from_the_defaults() -> None:
+    assert load_robot({"n_links": 4, "link_mass_kg": [1, 2, 3, 4]}) == RobotSpec(
+        n_links=4, link_mass_kg=(1.0, 2.0, 3.0, 4.0)
+    )
+
+
+def test_overrides_of_a_preset_are_laid_over_it_and_named() -> None:
+    spec = load_robot({"preset": "resilient", "n_links": 8, "friction": {"normal_ns_m": 4}, "joint_limit_rad": "1.0"})
+    base = PRESETS["resilient"]
+    assert (spec.n_links, spec.friction.normal_ns_m, spec.joint_limit_rad) == (8, 4.0, 1.0)
+    assert spec.friction.tangential_ns_m == base.friction.tangential_ns_m
+    assert spec.actuator == base.actuator
+    assert spec.source == f"{base.source}; changed: n_links, friction.normal_ns_m, joint_limit_rad"
+
+
+def test_an_override_that_changes_nothing_is_not_named() -> None:
+    assert load_robot({"preset": "resilient", "n_links": 10, "actuator": {"kp": 1}}) == PRESETS["resilient"]
+
+
+def test_a_changed_robot_survives_being_written_down() -> None:
+    spec = load_robot({"preset": "resilient", "n_links": 8})
+    assert load_robot(to_dict(spec)) == build(RobotSpec, to_dict(spec)) == spec
+
+
+def test_a_file_gives_its_name(tmp_path: Path) -> None:
+    (tmp_path / "worm.yaml").write_text("n_links: 5\n")
+    assert load_robot(tmp_path / "worm.yaml") == RobotSpec(name="worm", n_links=5)
+    (tmp_path / "worm.yaml").write_text("preset: resilient\nname: other\n")
+    assert load_robot(tmp_path / "worm.yaml").name == "other"
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)
+def test_the_files_that_ship_are_robots(path: Path) -> None:
+    spec = load_robot(path)
+    assert spec.name == path.stem
+    assert spec not in PRESETS.values()
+    assert spec.n_substeps >= 1
+
+
+def test_the_example_files_show_both_ways() -> None:
+    assert load_robot(CONFIGS / "heavy_head.yaml").links("link_mass_kg")[-1] == 0.32
+    slippery = load_robot(CONFIGS / "resilient_slippery.yaml")
+    assert slippery.friction.normal_ns_m == PRESETS["resilient_servo"].friction.normal_ns_m / 2  # type: ignore
+    assert slippery.actuator.kp == PRESETS["resilient_servo"].actuator.kp
+
+
+@pytest.mark.parametrize(
+    ("robot", "message"),
+    [
+        (
+            "resilent",
+            "robot is 'resilent'; expected a preset (resilient, resilient_servo) or the path of a YAML file; "
+            "did you mean 'resilient'?",
+        ),
+        ("qqq", "robot is 'qqq'; expected a preset (resilient, resilient_servo) or the path of a YAML file"),
+        (3, "robot is 3; expected a preset"),
+        (None, "robot is None; expected a preset"),
+        ({"preset": "resilent"}, "robot.preset is 'resilent'; expected one of resilient, resilient_servo; did you"),
+        ({"preset": 3}, "robot.preset is 3; expected one of resilient, resilient_servo"),
+        ({"preset": "resilient", "n_link": 3}, "robot.n_link is not a setting; did you mean 'n_links'?"),
+        ({"normal_ns_m": 3}, "robot.normal_ns_m is not a setting; did you mean 'friction.normal_ns_m'?"),
+        ({"n_links": "ten"}, "robot.n_links is 'ten'; expected an integer"),
+        ({"n_links": 1}, "robot.n_links is 1; expected 2 to"),
+        ({"actuator": {"kind": "positon"}}, "robot.actuator.kind is 'positon'; expected one of"),
+        ({"preset": "resilient", "link_mass_kg": [1, 2]}, "robot.link_mass_kg has 2 numbers; expected one, or 10"),
+        ({"preset": "resilient", "actuator": "torque"}, "robot.actuator is 'torque'; expected a group of settings"),
+    ],
+)
+def test_an_unknown_or_impossible_robot_is_one_clear_line(robot: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_robot(robot)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_place_of_the_setting_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^demo\.yaml: env\.robot is 'x'; expected a preset"):
+        load_robot("x", where="demo.yaml: env.robot")
+    with pytest.raises(ConfigError, match=r"^demo\.yaml: env\.robot\.n_links is 1; expected"):
+        load_robot({"n_links": 1}, where="demo.yaml: env.robot")
+
+
+def test_errors_in_a_file_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "worm.yaml"
+    for content, message in {
+        "n_links: 1": f"{path}: robot.n_links is 1; expected 2",
+        "n_link: 3": f"{path}: n_link is not a setting; did you mean 'n_links'?",
+        "preset: resilent": f"{path}: preset is 'resilent'; expected one of",
+        "friction: {normal_ns_m: x}": f"{path}: friction.normal_ns_m is 'x'; expected a number",
+        "- 1": f"{path} holds [1]",
+    }.items():
+        path.write_text(content)
+        with pytest.raises(ConfigError) as caught:
+            load_robot(path)
+        assert str(caught.value).startswith(message)
+    with pytest.raises(ConfigError, match=r"worn\.yaml does not exist; did you mean '.*worm\.yaml'"):
+        load_robot(tmp_path / "worn.yaml")

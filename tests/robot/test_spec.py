@@ -1,0 +1,109 @@
+"""What a robot specification accepts, refuses and computes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.robot.presets import PRESETS
+from snake_gym.robot.spec import MAX_LINKS, ActuatorSpec, FrictionSpec, RobotSpec
+
+UNEVEN = RobotSpec(
+    n_links=3,
+    link_half_length_m=(0.1, 0.2, 0.3),
+    link_mass_kg=(1.0, 2.0, 4.0),
+    friction=FrictionSpec(normal_ns_m=(1.0, 2.0, 3.0)),
+    actuator=ActuatorSpec(kp=(5.0, 6.0), speed_limit_rad_s=2.0),
+)
+
+
+def test_counts_and_lengths() -> None:
+    assert UNEVEN.n_joints == 2
+    assert UNEVEN.length_m == pytest.approx(1.2)
+    assert RobotSpec(n_links=4, link_half_length_m=0.05).length_m == pytest.approx(0.4)
+
+
+def test_one_number_stands_for_all_links_or_joints() -> None:
+    assert UNEVEN.links("friction.tangential_ns_m").tolist() == [1.0, 1.0, 1.0]
+    assert UNEVEN.links("friction.normal_ns_m").tolist() == [1.0, 2.0, 3.0]
+    assert UNEVEN.joints("actuator.kp").tolist() == [5.0, 6.0]
+    assert UNEVEN.joints("actuator.speed_limit_rad_s").tolist() == [2.0, 2.0]
+    assert UNEVEN.joints("free_joint_damping_nms_rad").dtype == np.float64
+
+
+def test_expanded_fields_are_the_callers_own() -> None:
+    UNEVEN.links("link_mass_kg")[0] = 99.0
+    UNEVEN.links("friction.tangential_ns_m")[0] = 99.0
+    assert UNEVEN.links("link_mass_kg")[0] == 1.0
+    assert UNEVEN.links("friction.tangential_ns_m")[0] == 1.0
+
+
+def test_inertia_is_that_of_a_uniform_rod_unless_given() -> None:
+    # A rod of length L = 2 l: m L^2 / 12.
+    lengths = 2 * np.array([0.1, 0.2, 0.3])
+    np.testing.assert_allclose(UNEVEN.inertia(), np.array([1.0, 2.0, 4.0]) * lengths**2 / 12)
+    given = dataclasses.replace(UNEVEN, link_inertia_kgm2=(0.1, 0.2, 0.3))
+    assert given.inertia().tolist() == [0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("control_dt_s", "sim_dt_s", "n_substeps"), [(0.2, 0.01, 20), (0.05, 0.05, 1), (0.3, 0.1, 3), (1.0, 1 / 3, 3)]
+)
+def test_substeps(control_dt_s: float, sim_dt_s: float, n_substeps: int) -> None:
+    assert RobotSpec(control_dt_s=control_dt_s, sim_dt_s=sim_dt_s).n_substeps == n_substeps
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_links": 1}, "robot.n_links is 1; expected 2 to"),
+        ({"n_links": MAX_LINKS + 1}, f"robot.n_links is {MAX_LINKS + 1}; expected 2 to"),
+        ({"link_mass_kg": 0.0}, "robot.link_mass_kg is"),
+        ({"link_mass_kg": (1.0, 2.0)}, "robot.link_mass_kg has 2 numbers; expected one, or 10"),
+        ({"link_half_length_m": -0.1}, "robot.link_half_length_m is"),
+        ({"link_half_length_m": math.inf}, "robot.link_half_length_m is"),
+        ({"link_inertia_kgm2": 0.0}, "robot.link_inertia_kgm2 is"),
+        ({"friction": FrictionSpec(normal_ns_m=-1.0)}, "robot.friction.normal_ns_m is"),
+        ({"friction": FrictionSpec(rotational_nms_rad=math.nan)}, "robot.friction.rotational_nms_rad is"),
+        ({"actuator": ActuatorSpec(kp=-1.0)}, "robot.actuator.kp is"),
+        ({"actuator": ActuatorSpec(kd=(1.0,) * 10)}, "robot.actuator.kd has 10 numbers; expected one, or 9"),
+        ({"actuator": ActuatorSpec(torque_limit_nm=0.0)}, "robot.actuator.torque_limit_nm is 0; expected > 0"),
+        ({"actuator": ActuatorSpec(speed_limit_rad_s=math.nan)}, "robot.actuator.speed_limit_rad_s is nan"),
+        ({"actuator": ActuatorSpec(kd=0.0, speed_limit_rad_s=1.0)}, "robot.actuator.kd is 0; a position servo"),
+        ({"joint_limit_rad": 0.0}, "robot.joint_limit_rad is 0; expected in"),
+        ({"joint_limit_rad": 4.0}, "robot.joint_limit_rad is 4; expected in"),
+        ({"free_joint_damping_nms_rad": -1.0}, "robot.free_joint_damping_nms_rad is"),
+        ({"sim_dt_s": 0.0}, "robot.sim_dt_s is 0"),
+        ({"control_dt_s": 0.25, "sim_dt_s": 0.1}, "expected an integer (nearest: sim_dt_s = 0.125)"),
+        ({"control_dt_s": 0.01, "sim_dt_s": 0.1}, "expected an integer"),
+    ],
+)
+def test_an_impossible_robot_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="robot") as caught:
+        RobotSpec(**changes)
+    assert message in str(caught.value)
+
+
+def test_a_servo_without_speed_limit_needs_no_damping() -> None:
+    assert RobotSpec(actuator=ActuatorSpec(kd=0.0)).joints("actuator.kd").tolist() == [0.0] * 9
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_has_its_own_name_and_a_source(name: str) -> None:
+    assert PRESETS[name].name == name
+    assert len(PRESETS[name].source) > 20
+
+
+def test_the_resilient_robot_is_the_one_of_the_paper() -> None:
+    robot = PRESETS["resilient"]
+    assert (robot.n_links, robot.link_half_length_m, robot.link_mass_kg) == (10, 0.07, 1.0)
+    np.testing.assert_allclose(robot.inertia(), 1.0 * 0.07**2 / 3)
+    assert (robot.friction.tangential_ns_m, robot.friction.normal_ns_m) == (1.0, 10.0)
+    assert (robot.actuator.kind, robot.actuator.kp, robot.actuator.kd) == ("acceleration", 1.0, 2.0)
+    servo = PRESETS["resilient_servo"]
+    assert (servo.n_links, servo.length_m, servo.friction) == (robot.n_links, robot.length_m, robot.friction)
+    assert (servo.actuator.kind, servo.actuator.speed_limit_rad_s) == ("position", 2.0)

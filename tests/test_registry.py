@@ -1,0 +1,40 @@
+"""Making the environments by name."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import gymnasium as gym
+import pytest
+
+import snake_gym
+from snake_gym.registry import ENVS, register_envs
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_every_env_is_made_by_name(env_id: str) -> None:
+    env = gym.make(f"snake_gym:{env_id}")
+    assert env.spec is not None
+    assert env.spec.id == env_id
+    assert env.spec.max_episode_steps is None  # the env truncates by its own clock
+    env.close()
+    envs = gym.make_vec(env_id, num_envs=2, vectorization_mode="vector_entry_point")
+    assert envs.num_envs == 2
+    envs.close()
+
+
+def test_registering_twice_is_harmless() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register_envs()
+        importlib.reload(snake_gym)
+
+
+def test_names_of_the_package_load_at_first_use() -> None:
+    assert snake_gym.load_robot("resilient").n_links == 10
+    for name in snake_gym.__all__:
+        assert getattr(snake_gym, name) is not None
+        assert name in dir(snake_gym)
+    with pytest.raises(AttributeError, match="no attribute 'load_robt'"):
+        _ = snake_gym.load_robt
