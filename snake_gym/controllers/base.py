@@ -56,7 +56,8 @@ def reset_worlds(controller: Controller, state: ControllerState, mask: NDArray[n
 def per_world_parameters(config: Any, per_world: PerWorld | None) -> dict[str, FloatArray]:
     """Every number of ``config`` as a 0-d array, or (W,) for the fields named in ``per_world``.
 
-    The arrays of ``per_world`` (W,) replace the one value of ``config``. Raises ValueError where a name is no number of the configuration, the lengths differ, or a value is out of range.
+    The arrays of ``per_world`` (W,) replace the one value of ``config``. Raises ValueError where a name is no number of
+    the configuration, the lengths differ, or a value is out of range.
     """
     given = {name: np.asarray(values, dtype=np.float64) for name, values in (per_world or {}).items()}
     single = {f.name: getattr(config, f.name) for f in fields(config)}

@@ -61,7 +61,7 @@ class Cc(Sjc):
         elif (kp > 0.0).all():
             self._damping = (kd / kp)[:-1, None]
         else:
-            raise ValueError(f"gain_ratio_s is None and robot.actuator.kp is {kp.tolist()}; expected kp > 0, or a ratio")
+            raise ValueError(f"gain_ratio_s is null and robot.actuator.kp {kp.tolist()}; expected kp > 0, or a ratio")
         self._coupling = self._parameter["coupling"] * (kp[:-1] / kp[1:])[:, None]
 
     def _largest_reference(self) -> float:

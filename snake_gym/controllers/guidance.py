@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.controllers.base import TWO_PI, check_range
-from snake_gym.robot.measurement import Goal, Measurement, centre_offset
+from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 TrackedPoint = Literal["centre", "head"]
@@ -76,62 +76,27 @@ def steering_offset(
 
 
 class PointOfSight:
-    """Heading error of W robots, from measurements and the nominal geometry.
-
-    The centre of mass uses single-precision sines of wrapped angles, several times cheaper: they place it within a
-    millionth of the robot's length. Sums over links run in a fixed order: a world in a batch gives the same bits as
-    that world alone.
-    """
+    """Heading error of W robots, from measurements and the nominal geometry."""
 
     def __init__(self, spec: RobotSpec, point: TrackedPoint) -> None:
-        self.point = point
-        # The y component of the centre is linear in sin(theta): one link across at a time reads off its weight.
-        weight = centre_offset(spec, 0.5 * math.pi * np.eye(spec.n_links))[:, 1]
-        self._link_weight = weight[:, None, None].astype(np.float32)
+        self._spec = spec
+        self._point = point
+        # theta_bar = theta_N + sum_i (i / N) phi_i
+        self._joint_weight = np.arange(1, spec.n_links)[:, None] / spec.n_links
 
     def heading_error(self, measurement: Measurement, goal: Goal) -> FloatArray:
-        """theta_bar - bearing, wrapped to (-pi, pi] (W,) [rad]; the last valid pose where the pose is lost."""
-        theta = _link_angles(measurement)
-        head, target = measurement.head_xy_w, goal.target_xy_w
-        x = target[:, 0] - head[:, 0]
-        y = target[:, 1] - head[:, 1]
-        if self.point == "centre":
-            offset = self._centre_offset_w(theta)
-            x -= offset[0]
-            y -= offset[1]
-        error = _sum_rows(theta)
-        error *= 1.0 / theta.shape[0]
-        error -= np.arctan2(y, x)
+        """theta_bar - bearing, wrapped to (-pi, pi] (W,) [rad]; from the last valid pose while the pose is lost."""
+        error = self._heading(measurement)
+        error -= bearing(goal.target_xy_w - tracked_point(self._spec, measurement, self._point))
         return wrap_angle(error)
 
-    def _centre_offset_w(self, theta: FloatArray) -> NDArray[np.float32]:
-        """Centre of mass minus head-link centre (2, W) [m], world frame."""
-        single = theta.astype(np.float32)
-        parts = np.empty((theta.shape[0], 2, theta.shape[1]), dtype=np.float32)
-        np.cos(single, out=parts[:, 0])
-        np.sin(single, out=parts[:, 1])
-        parts *= self._link_weight
-        return _sum_rows(parts)
-
-
-def _link_angles(measurement: Measurement) -> FloatArray:
-    """Link angles (N, W) [rad] up to a whole number of turns (eq. 2); numpy is faster with worlds along the rows."""
-    n_worlds, n_joints = measurement.joint_angle.shape
-    theta = np.empty((n_joints + 1, n_worlds))
-    theta[:-1] = measurement.joint_angle.T
-    rows = list(theta)
-    head = rows[-1]
-    np.multiply(measurement.head_angle, 1.0 / TWO_PI, out=head)
-    np.rint(head, out=head)
-    head *= -TWO_PI
-    head += measurement.head_angle
-    for i in range(n_joints - 1, -1, -1):
-        np.add(rows[i], rows[i + 1], rows[i])
-    return theta
-
-
-def _sum_rows(rows: NDArray[Any]) -> NDArray[Any]:
-    """Sum over the first axis, row after row; np.sum takes another order where the rows have one number each."""
-    if rows.shape[-1] == 1:
-        return np.asarray(np.add.accumulate(rows, axis=0)[-1])
-    return np.asarray(np.add.reduce(rows, axis=0))
+    def _heading(self, measurement: Measurement) -> FloatArray:
+        """theta_bar (W,) [rad] (eq. 35), summed joint after joint: a world in a batch equals that world alone."""
+        share = measurement.joint_angle.T.copy()  # worlds along the rows: numpy is faster on long ones
+        share *= self._joint_weight
+        if share.shape[1] == 1:  # where np.sum would take another order
+            mean = np.add.accumulate(share, axis=0)[-1]
+        else:
+            mean = np.add.reduce(share, axis=0)
+        mean += measurement.head_angle
+        return np.asarray(mean, dtype=np.float64)

@@ -67,7 +67,8 @@ def serpenoid_reference(
     ``phase`` is (W,) [rad], omega t; the other parameters are numbers or (W,) arrays.
     """
     amplitude, shift, offset = (np.asarray(p)[..., None] for p in (amplitude_rad, phase_shift_rad, offset_rad))
-    return amplitude * np.sin(phase[:, None] + shift * np.arange(n_joints)) + offset
+    wave = np.sin(phase[:, None] + shift * np.arange(n_joints))
+    return np.asarray(amplitude * wave + offset, dtype=np.float64)
 
 
 class Serpenoid:
