@@ -33,6 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## train a fault-tolerant policy and compare it with the classical controllers (minutes)
 	$(BIN)/python train.py --config configs/train/demo.yaml
 	$(BIN)/python evaluate.py --config configs/benchmark/demo.yaml
+	@echo "Where to look: $(BIN)/tensorboard --logdir runs for the training; plots, tables and animation as named above"
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest

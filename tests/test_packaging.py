@@ -1,0 +1,50 @@
+"""The lock file covers every declared dependency and holds nothing that belongs to one machine."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import snake_gym
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+LOCK_LINES = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_lock_is_plain_pins() -> None:
+    assert [line for line in LOCK_LINES if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9a-z.]+", line)] == []
+    names = [canonical(line.split("==")[0]) for line in LOCK_LINES]
+    assert len(names) == len(set(names))
+    assert [name for name in names if re.match("nvidia|cuda|triton", name)] == []
+    assert "torch==2.13.0" in LOCK_LINES
+
+
+@pytest.mark.parametrize("group", ["", *EXTRAS])
+def test_the_lock_pins_every_dependency_within_its_bounds(group: str) -> None:
+    pins = {canonical(line.split("==")[0]): line.split("==")[1] for line in LOCK_LINES}
+
+    def numbers(version: str) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", version)]
+
+    for requirement in EXTRAS[group] if group else PROJECT["project"]["dependencies"]:
+        name, _, least = requirement.partition(">=")
+        assert numbers(pins[canonical(name)]) >= numbers(least or "0"), requirement
+
+
+def test_the_makefile_locks_every_extra() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (listed,) = re.findall(r"^ALL_EXTRAS := (.*)$", makefile, re.MULTILINE)
+    assert sorted(listed.split(",")) == sorted(EXTRAS)
+
+
+def test_the_version_is_a_release_number() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", snake_gym.__version__)
