@@ -20,11 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from snake_gym.config import ConfigError, choose
 from snake_gym.render.palette import (
     BLUE,
+    BODY,
     FAULT_COLOURS,
     FAULT_NAMES,
     GREEN,
     GRID,
     INK,
+    JOINT,
     MUTED,
     ORANGE,
     PAPER,
@@ -55,6 +57,7 @@ class FrameRenderer:
         mode: "rgb_array" returns frames; "human" shows them in a window as well.
         size: width and height of a frame [pixel].
         fps: frame rate that "human" is held to; None: real time, one frame per control step.
+        head_colour: "#RRGGBB" of the head and the trail.
 
     Raises:
         ConfigError: pygame is not installed, or "human" finds no display.
@@ -66,6 +69,7 @@ class FrameRenderer:
         mode: RenderMode = "rgb_array",
         size: tuple[int, int] = (640, 480),
         fps: float | None = None,
+        head_colour: str = BLUE,
     ) -> None:
         self.mode = choose(mode, RENDER_MODES, "render_mode")
         self.size = (int(size[0]), int(size[1]))
@@ -73,6 +77,7 @@ class FrameRenderer:
             raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
         self._pygame = _import_pygame()
         self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
+        self._head_colour = head_colour
         self._half_length = spec.links("link_half_length_m")
         self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
         self._length = spec.length_m
@@ -151,13 +156,19 @@ class FrameRenderer:
         needed = max(float(high[1] - low[1]), float(high[0] - low[0]) / aspect)
         view = min(max(needed, _MIN_VIEW * self._length / min(aspect, 1.0)), _MAX_VIEW * self._length)
         # With the target out of reach of the largest view, the robot stays inside and the target is pointed at.
-        reach = np.array([aspect, 1.0]) * max(view / 2.0 - 0.6 * self._length, 0.0)
-        centre = np.clip((low + high) / 2.0, robot - reach, robot + reach)
+        centre = self._hold(robot, (low + high) / 2.0, view)
         if self._centre is None or float(np.hypot(*(centre - self._centre))) > 2.0 * self._view_m:
             self._centre, self._view_m = centre, view
         else:
-            self._centre = self._centre + _CAMERA_SHARE * (centre - self._centre)
             self._view_m += _CAMERA_SHARE * (view - self._view_m)
+            eased = self._centre + _CAMERA_SHARE * (centre - self._centre)
+            self._centre = self._hold(robot, eased, self._view_m)
+
+    def _hold(self, robot: FloatArray, centre: FloatArray, view: float) -> FloatArray:
+        """``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole robot, centred at ``robot``."""
+        half = np.array([self.size[0] / self.size[1], 1.0]) * view / 2.0
+        reach = np.maximum(half - 0.6 * self._length, 0.0)
+        return np.clip(centre, robot - reach, robot + reach)
 
     @property
     def _pixel_per_m(self) -> float:
@@ -221,13 +232,13 @@ class FrameRenderer:
         pixels = self._pixel(trail)
         for index, (start, end) in enumerate(zip(pixels[:-1], pixels[1:], strict=True)):
             share = 0.15 + 0.5 * (index + 1) / (len(trail) - 1)
-            self._draw_capsule(start, end, self._width(2.0), rgb(blend(BLUE, PAPER, share)))
+            self._draw_capsule(start, end, self._width(2.0), rgb(blend(self._head_colour, PAPER, share)))
 
     def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
         pixels = self._pixel(joints)
         body = self._body_m * self._pixel_per_m
         edge = self._width(1.5)
-        for inset, tail, head in ((0.0, INK, INK), (2.0 * edge, "#5F7486", BLUE)):
+        for inset, tail, head in ((0.0, INK, INK), (2.0 * edge, BODY, self._head_colour)):
             for index, (start, end) in enumerate(zip(pixels[:-1], pixels[1:], strict=True)):
                 is_head = index == len(joints) - 2
                 width = body * (1.15 if is_head else 1.0) - inset
@@ -239,7 +250,7 @@ class FrameRenderer:
                 self._pygame.draw.circle(self._canvas, rgb(INK), at, 0.62 * body + edge)
                 self._pygame.draw.circle(self._canvas, rgb(colour), at, 0.62 * body)
             else:
-                self._pygame.draw.circle(self._canvas, rgb("#DCE3E8"), at, 0.24 * body)
+                self._pygame.draw.circle(self._canvas, rgb(JOINT), at, 0.24 * body)
 
     def _draw_eyes(self, neck: FloatArray, tip: FloatArray, body: float) -> None:
         along = (tip - neck) / max(float(np.hypot(*(tip - neck))), 1e-9)

@@ -7,16 +7,19 @@ from snake_gym.physics.faults import FAULT_CODES, FREE, LOCKED, WEAK
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 GREEN = "#009E73"
-PURPLE = "#CC79A7"
 SKY = "#56B4E9"
 VERMILION = "#D55E00"
 YELLOW = "#F0E442"
 INK = "#22303C"
 MUTED = "#7A8791"
 GRID = "#E3E7EA"
+LINE = "#D5DADD"
 PAPER = "#FBFBF9"
+BODY = "#5F7486"
+JOINT = "#DCE3E8"
 
-LEARNED = (VERMILION, PURPLE, YELLOW)
+LEARNED = ("#AA3377", "#882255", ORANGE)
+"""Policies; purples from Tol's sets, away from the fault colours."""
 CLASSICAL = (BLUE, GREEN, SKY, ORANGE)
 
 FAULT_COLOURS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW}

@@ -1,0 +1,94 @@
+"""A small GIF of recorded motion, policies side by side, for places that show pictures but no pages."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.palette import LINE, rgb
+from snake_gym.render.replay import Recording, Scene, colours
+
+_GAP = 4
+_COLOURS = 64
+
+
+def scene_gif(
+    scene: Scene, duration_s: float = 10.0, fps: float = 10.0, size: tuple[int, int] = (360, 300), max_bytes: int = 2_000_000
+) -> bytes:
+    """The scene as an animated GIF that repeats.
+
+    Args:
+        scene: recordings that are shown from left to right.
+        duration_s: how long the GIF plays, whatever time the recordings took.
+        fps: frames per second; lowered until the GIF is no larger than ``max_bytes``.
+        size: width and height of each recording's panel [pixel].
+
+    Raises:
+        ConfigError: pygame or pillow is not installed.
+    """
+    image_module = _import_pillow()
+    while True:
+        data = _encode(image_module, _frames(scene, max(2, round(duration_s * fps)), size), 1000.0 / fps)
+        if len(data) <= max_bytes or fps <= 2.0:
+            return data
+        fps *= max(0.5, 0.95 * max_bytes / len(data))
+
+
+def _frames(scene: Scene, count: int, size: tuple[int, int]) -> list[NDArray[np.uint8]]:
+    end_s = max(float(recording.time_s[-1]) for recording in scene.recordings)
+    chosen = colours([recording.kind for recording in scene.recordings])
+    renderers = [
+        FrameRenderer(recording.spec, size=size, head_colour=colour)
+        for recording, colour in zip(scene.recordings, chosen, strict=True)
+    ]
+    gap = np.full((size[1], _GAP, 3), rgb(LINE), dtype=np.uint8)
+    frames = []
+    for time_s in np.linspace(0.0, end_s, count):
+        panels: list[NDArray[np.uint8]] = []
+        for recording, renderer in zip(scene.recordings, renderers, strict=True):
+            panels += [_panel(recording, renderer, float(time_s)), gap]
+        frames.append(np.concatenate(panels[:-1], axis=1))
+    for renderer in renderers:
+        renderer.close()
+    return frames
+
+
+def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDArray[np.uint8]:
+    at = min(int(np.searchsorted(recording.time_s, time_s - 1e-9)), recording.time_s.size - 1)
+    last = min(int(recording.target.max()) + 1, len(recording.targets_xy) - 1)
+    reached = int(recording.target[at])
+    return renderer.draw(
+        recording.link_angle[at],
+        recording.head_xy[at],
+        recording.targets_xy[: last + 1],
+        reached,
+        recording.point_xy[: at + 1],
+        recording.fault_kind[at],
+        [recording.name, f"{time_s:4.1f} s   {recording.progress_m[at]:5.2f} m   targets {reached}"],
+        recording.radius_m,
+    )
+
+
+def _encode(image_module: Any, frames: list[NDArray[np.uint8]], frame_ms: float) -> bytes:
+    # One palette for all frames, from a few of them: no flicker, and unchanged pixels compress to nothing.
+    sample = np.concatenate(frames[:: max(1, len(frames) // 6)], axis=0)
+    palette = image_module.fromarray(sample).quantize(_COLOURS, dither=image_module.Dither.NONE)
+    images = [image_module.fromarray(f).quantize(palette=palette, dither=image_module.Dither.NONE) for f in frames]
+    buffer = io.BytesIO()
+    images[0].save(
+        buffer, "GIF", save_all=True, append_images=images[1:], duration=round(frame_ms), loop=0, optimize=False
+    )
+    return buffer.getvalue()
+
+
+def _import_pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ConfigError("animations need pillow, which is not installed: pip install 'snake_gym[render]'") from None
+    return Image
