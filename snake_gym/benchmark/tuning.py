@@ -1,0 +1,297 @@
+"""Searching the gait parameters of a classical controller, so that a learned policy is compared with its best.
+
+The cross-entropy method (Rubinstein & Kroese 2004, ch. 4.2; diagonal Gaussian, smoothed updates) maximises the mean
+``progress_m`` of an episode. The candidates of a generation all play the same fresh scenarios, side by side as the
+worlds of one env. Then the distribution's mean after each late generation, a finalist, plays new scenarios; the best
+is scored on scenarios that no decision has seen.
+
+Seeds: ``SEED_BASE + SEED_SPAN * seed`` and up, three disjoint ranges (search, choice, score), above those of training
+(from 0) and of benchmarks (from 1,000,000).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from snake_gym.benchmark.statistics import mean_interval
+from snake_gym.config import ConfigError, build, merge, to_dict, write_atomic
+from snake_gym.controllers import make_controller, resolve_controller
+from snake_gym.envs import WaypointsConfig, WaypointsVectorEnv, make_waypoints
+from snake_gym.interface.policy import ControllerPolicy
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+SEED_BASE = 2_000_000
+SEED_SPAN = 1_000_000
+CHOICE_START = 800_000
+SCORE_START = 900_000
+"""Where the seeds of the choice among finalists and of the final score start within the span."""
+
+ELITE_SHARE = 0.25
+SMOOTHING = 0.7
+"""Weight of the elite's mean and deviation against those of the last generation."""
+START_DEVIATION = 0.3
+LEAST_DEVIATION = 0.02
+"""Standard deviations, as shares of a parameter's range."""
+MOST_FINALISTS = 8
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number to search, uniformly between its bounds or, if ``log``, uniformly in its logarithm."""
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+
+    def value(self, share: FloatArray) -> FloatArray:
+        """Values at ``share`` (0 .. 1) of the range, same shape, rounded to five digits so that files stay readable."""
+        if self.log:
+            raw = self.low * (self.high / self.low) ** share
+        else:
+            raw = self.low + (self.high - self.low) * share
+        return np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])(raw)
+
+
+_STEERING = (Parameter("heading_gain", 0.05, 3.0, log=True),)
+
+
+def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
+    """The parameters of a controller kind that are worth a search, and their bounds for this robot."""
+    fastest = 0.8 * math.pi / spec.control_dt_s  # below what the control step can follow
+    gait = (
+        Parameter("amplitude_rad", 0.05, min(1.2, spec.joint_limit_rad)),
+        Parameter("frequency_rad_s", 0.2, min(12.0, fastest), log=True),
+        Parameter("phase_shift_rad", math.radians(10.0), math.radians(90.0)),
+    )
+    coupling = (Parameter("coupling", 0.0, 1.0), Parameter("gain_ratio_s", 0.01, 3.0, log=True))
+    rates = (
+        Parameter("convergence_per_s", 0.2, 10.0, log=True),
+        Parameter("coupling_per_s", 0.05, 5.0, log=True),
+        Parameter("steering_rate_per_s", 0.3, 30.0, log=True),
+    )
+    more = {"serpenoid": (), "sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates}
+    return gait + more[kind]
+
+
+@dataclass(frozen=True)
+class TuningConfig:
+    """What is tuned, where, and for how long."""
+
+    robot: str | dict[str, Any] = "resilient_servo"
+    """A preset's name, the path of a robot's YAML file, or its settings."""
+    controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
+    """Its kind, and settings that stay as given."""
+    env: dict[str, Any] = field(default_factory=dict)
+    """Settings of the training scenarios (course, faults, sensors, time_limit_s ...)."""
+    generations: int = 40
+    population: int = 32
+    """Candidates in each generation."""
+    worlds: int = 256
+    """Episodes in each generation; each candidate plays worlds / population scenarios."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.generations < 1:
+            raise ValueError(f"generations is {self.generations}; expected >= 1")
+        if self.population < 4:
+            raise ValueError(f"population is {self.population}; expected >= 4")
+        if self.worlds < self.population or self.worlds % self.population:
+            near = max(1, round(self.worlds / self.population)) * self.population
+            raise ValueError(
+                f"worlds is {self.worlds}; expected a multiple of population {self.population}, such as {near}"
+            )
+        if not 0 <= self.seed < 2000:
+            raise ValueError(f"seed is {self.seed}; expected 0 to 1999")
+        if self.generations * (self.worlds // self.population) > CHOICE_START or self.worlds > SEED_SPAN - SCORE_START:
+            raise ValueError(
+                f"generations is {self.generations} and worlds {self.worlds}; too many for the seeds set aside"
+            )
+
+
+class Search:
+    """One search: ``advance`` plays a generation, ``report`` chooses and scores the result.
+
+    A generation depends on the seed, its number and the distribution only, so that a search that was interrupted and
+    restored goes on exactly as it would have.
+
+    Raises:
+        ConfigError: unknown robot, controller or setting, or nothing left to search.
+    """
+
+    def __init__(self, config: TuningConfig) -> None:
+        self.config = config
+        settings = merge(config.env, {"robot": config.robot, "stagger": False})
+        settings["action"] = {"kind": "joint_reference"}
+        self.env_config = build(WaypointsConfig, settings, "env")
+        self.env: WaypointsVectorEnv = make_waypoints(config.worlds, self.env_config, AutoresetMode.DISABLED)
+        self.spec = self.env.core.spec
+        fixed = resolve_controller(config.controller)
+        self.kind = str(fixed["kind"])
+        space = search_space(self.kind, self.spec)
+        self.space = tuple(parameter for parameter in space if parameter.name not in config.controller)
+        if not self.space:
+            raise ConfigError(f"controller fixes {', '.join(p.name for p in space)}; expected one left to search")
+        self.base = {**fixed, **{p.name: float(p.value(np.array(0.5))) for p in self.space}}
+        make_controller(self.base, self.spec)
+        self.generation = 0
+        self.mean = np.full(len(self.space), 0.5)
+        self.deviation = np.full(len(self.space), START_DEVIATION)
+        self.trail: list[list[float]] = []
+        """The distribution's mean after each generation."""
+        self.scores: list[float] = []
+        """Mean progress [m] of the elite of each generation."""
+
+    def advance(self) -> float:
+        """Play one generation and move the distribution to its elite; returns the elite's mean progress [m]."""
+        config = self.config
+        rng = np.random.default_rng([config.seed, self.generation])
+        noise = rng.standard_normal((config.population, len(self.space)))
+        noise[0] = 0.0  # the mean itself takes part
+        shares = np.clip(self.mean + self.deviation * noise, 0.0, 1.0)
+        n_scenarios = config.worlds // config.population
+        first = self._first_seed() + self.generation * n_scenarios
+        progress = self.play(shares, np.arange(first, first + n_scenarios)).mean(axis=1)
+        elite = shares[np.argsort(-progress, kind="stable")[: max(2, round(ELITE_SHARE * config.population))]]
+        self.mean = SMOOTHING * elite.mean(axis=0) + (1.0 - SMOOTHING) * self.mean
+        self.deviation = SMOOTHING * elite.std(axis=0) + (1.0 - SMOOTHING) * self.deviation
+        self.deviation = np.maximum(self.deviation, LEAST_DEVIATION)
+        self.generation += 1
+        self.trail.append(self.mean.tolist())
+        self.scores.append(float(np.sort(progress)[-len(elite) :].mean()))
+        return self.scores[-1]
+
+    def parameters(self, shares: FloatArray) -> dict[str, FloatArray]:
+        """Parameter values (K,) by name, for shares of the ranges (K, P)."""
+        return {parameter.name: parameter.value(shares[:, i]) for i, parameter in enumerate(self.space)}
+
+    def play(self, shares: FloatArray, seeds: NDArray[np.int64]) -> FloatArray:
+        """Progress [m] (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
+        n_scenarios = seeds.size
+        per_world = {name: np.repeat(values, n_scenarios) for name, values in self.parameters(shares).items()}
+        controller = make_controller(self.base, self.spec, per_world)
+        policy = ControllerPolicy(controller, self.env.core.layout, self.env.core.decoder)
+        obs, infos = self.env.reset(seed=np.tile(seeds, shares.shape[0]).tolist())
+        state = None
+        ended = np.zeros(self.config.worlds, dtype=bool)
+        while not ended.all():
+            action, state = policy.predict(obs, state)
+            obs, _, terminated, truncated, infos = self.env.step(action)
+            ended = terminated | truncated
+        return np.reshape(infos["progress_m"], (shares.shape[0], n_scenarios))
+
+    def report(self) -> dict[str, Any]:
+        """Choose among the finalists and score the winner; plain data for the result file."""
+        config = self.config
+        finalists = np.array(self.trail[-MOST_FINALISTS:])
+        while config.worlds % len(finalists):
+            finalists = finalists[1:]
+        n_scenarios = config.worlds // len(finalists)
+        choice = self._first_seed() + CHOICE_START
+        winner = int(self.play(finalists, np.arange(choice, choice + n_scenarios)).mean(axis=1).argmax())
+        score = self._first_seed() + SCORE_START
+        progress = self.play(finalists[winner : winner + 1], np.arange(score, score + config.worlds)).ravel()
+        found = {name: float(values[winner]) for name, values in self.parameters(finalists).items()}
+        searched = self.generation * (config.worlds // config.population)
+        env = to_dict(self.env_config)
+        return {
+            "controller": resolve_controller({**self.base, **found}),
+            "tuning": {
+                "robot": config.robot,
+                "env": {name: env[name] for name in env if name not in ("robot", "action", "stagger", "n_threads")},
+                "progress_m": {
+                    "mean": round(float(progress.mean()), 4),
+                    "ci95": [round(bound, 4) for bound in mean_interval(progress)],
+                    "episodes": int(progress.size),
+                },
+                "searched": {
+                    p.name: [p.value(np.array(0.0)).item(), p.value(np.array(1.0)).item()] for p in self.space
+                },
+                "seeds": {
+                    "search": [self._first_seed(), self._first_seed() + searched - 1],
+                    "choice": [choice, choice + n_scenarios - 1],
+                    "score": [score, score + config.worlds - 1],
+                },
+                "generations": self.generation,
+                "population": config.population,
+                "worlds": config.worlds,
+                "seed": config.seed,
+            },
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """Plain data that changes whenever a generation would."""
+        env = to_dict(self.env_config)
+        for irrelevant in ("n_threads", "stagger", "robot", "action"):
+            env.pop(irrelevant)
+        return {
+            "format": FORMAT, "robot": to_dict(self.spec), "env": env, "controller": self.base,
+            "space": to_dict(self.space), "population": self.config.population, "worlds": self.config.worlds,
+            "seed": self.config.seed,
+        }  # fmt: skip
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write where the search stands, atomically."""
+        standing = {
+            "identity": self.identity(), "generation": self.generation, "mean": self.mean.tolist(),
+            "deviation": self.deviation.tolist(), "trail": self.trail, "scores": self.scores,
+        }  # fmt: skip
+        write_atomic(path, json.dumps(standing, indent=1))
+
+    def restore(self, path: str | os.PathLike[str]) -> bool:
+        """Go on from what ``save`` wrote; False, and nothing changed, where that was another search or no such file."""
+        try:
+            with open(path, encoding="utf-8") as stream:
+                standing = json.load(stream)
+            same = standing["identity"] == json.loads(json.dumps(self.identity()))
+            generation, mean, deviation = standing["generation"], standing["mean"], standing["deviation"]
+            trail, scores = standing["trail"], standing["scores"]
+        except FileNotFoundError:
+            return False
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError(f"{path} is no standing of a search; expected what tune wrote, or --no-resume") from None
+        if not same or generation > self.config.generations:
+            return False
+        self.generation, self.mean, self.deviation = int(generation), np.array(mean), np.array(deviation)
+        self.trail, self.scores = trail, scores
+        return True
+
+    def _first_seed(self) -> int:
+        return SEED_BASE + SEED_SPAN * self.config.seed
+
+
+def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dict[str, Any]:
+    """Search with a progress bar on stderr, and report.
+
+    Where the search stands is in the file ``standing`` after each generation; a later call goes on from it (unless it
+    was another search, or not ``resume``). The file stays: remove it when the report is safe.
+    """
+    search = Search(config)
+    console = Console(stderr=True)
+    if resume and search.restore(standing):
+        console.print(f"going on after generation {search.generation} ({standing})", highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[best]}"), console=console) as progress:
+        task = progress.add_task(f"tuning {search.kind}", total=config.generations + 1, best="")
+        progress.update(task, completed=search.generation)
+        while search.generation < config.generations:
+            elite = search.advance()
+            search.save(standing)
+            found = search.parameters(search.mean[None])
+            text = "  ".join(f"{name} {values[0]:.3g}" for name, values in found.items())
+            progress.update(task, advance=1, best=f"elite {elite:.2f} m  {text}")
+        report = search.report()
+        progress.update(task, advance=1)
+    return report

@@ -1,0 +1,98 @@
+"""``python -m snake_gym.controllers.tune``: search the parameters of a controller for a robot and write them to YAML.
+
+    python -m snake_gym.controllers.tune --robot resilient_servo --controller sjc --env configs/env/demo.yaml
+
+The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score with
+a confidence interval, and what it was tuned on; ``{file: PATH}`` uses it wherever a controller is configured. A search
+that was interrupted goes on where it stood, from a file next to the result, which is removed at the end.
+
+This is a program, imported by nobody: unlike the other modules here it reaches up to the envs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from snake_gym.benchmark.tuning import TuningConfig, run_search
+from snake_gym.config import ConfigError, apply_overrides, build, choose, dump_yaml, load_yaml, run_cli
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.robot.catalogue import load_robot
+
+PROGRAM = "python -m snake_gym.controllers.tune"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see {PROGRAM} --help)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Tune one controller. Raises ConfigError for what the user has to correct."""
+    arguments = _parse(argv)
+    kind = choose(arguments.controller, CONTROLLERS, "--controller")
+    spec = load_robot(arguments.robot, "--robot")
+    out = Path(arguments.out or Path("configs", "controllers", spec.name, f"{kind}.yaml"))
+    if out.suffix not in (".yaml", ".yml") or out.is_dir():
+        raise ConfigError(f"--out is {str(out)!r}; expected a file name that ends in .yaml")
+    config = build(TuningConfig, _settings(arguments, kind))
+    standing = out.with_name(f".{out.name}.search.json")
+    report = run_search(config, standing, arguments.resume)
+    command = shlex.join(["python", "-m", "snake_gym.controllers.tune", *(sys.argv[1:] if argv is None else argv)])
+    report["tuning"] = {"command": command, **report["tuning"]}
+    dump_yaml(report, out)
+    standing.unlink(missing_ok=True)
+    score = report["tuning"]["progress_m"]
+    low, high = score["ci95"]
+    print(f"{kind}: {score['mean']:.2f} m [{low:.2f}, {high:.2f}] in {score['episodes']} unseen scenarios; wrote {out}")
+    return 0
+
+
+def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
+    env = load_yaml(arguments.env) if arguments.env else {}
+    fixed = [text.removeprefix("controller.") for text in arguments.set if text.startswith("controller.")]
+    env = apply_overrides(env, [text for text in arguments.set if not text.startswith("controller.")])
+    settings = {
+        "robot": arguments.robot,
+        "controller": {"kind": kind, **apply_overrides({}, fixed)},
+        "env": env,
+        "generations": arguments.budget,
+        "population": arguments.population,
+        "worlds": arguments.worlds,
+        "seed": arguments.seed,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = _Parser(prog=PROGRAM, description="Search the parameters of a controller for a robot.")
+    parser.add_argument("--robot", required=True, help="a preset's name or the path of a robot's YAML file")
+    parser.add_argument("--controller", required=True, help=", ".join(CONTROLLERS))
+    parser.add_argument("--env", help="YAML file with the settings of the training scenarios")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the env (faults.n_max=3), or one of the controller that stays as given "
+        "(controller.topology=full); may be repeated",
+    )
+    parser.add_argument("--budget", help="generations (40)")
+    parser.add_argument("--population", help="candidates in each generation (32)")
+    parser.add_argument("--worlds", help="episodes in each generation, shared by its candidates (256)")
+    parser.add_argument("--seed", help="seed of the search (0)")
+    parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on with an interrupted search of the same settings",
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    run_cli(main)
