@@ -100,8 +100,11 @@ class WaypointsCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
-        self.measurement = measure(self.robot, self.config.sensors, self.streams["sensors"])
-        self.reference[rows] = self.measurement.joint_angle[rows]
+        sample = measure(self.robot, self.config.sensors, self.streams["sensors"], rows)
+        for own, new in zip(self.measurement, sample, strict=True):
+            if own is not None and new is not None:
+                own[rows] = new
+        self.reference[rows] = sample.joint_angle
         return self.observe()
 
     def step(self, action: NDArray[Any]) -> StepResult:
@@ -158,7 +161,7 @@ class WaypointsCore:
             "episode_time_s": state.time_s.copy(),
         }
         for name, term in self.terms.items():
-            infos["reward_raw/" + name] = term
+            infos["reward_raw/" + name] = term.copy()
             infos["reward/" + name] = self.weights[name] * term
         return infos
 

@@ -107,13 +107,14 @@ class ObservationLayout:
         The tracked point is put at the origin with mean link angle 0; controllers do not depend on that choice.
         """
         angle = self.read(obs, "joint_angle")
-        n_worlds, n_joints = angle.shape
+        n_worlds = angle.shape[0]
         sin_cos = self.read(obs, "heading_error")
         bearing = -np.arctan2(sin_cos[:, 0], sin_cos[:, 1])
         distance = self.read(obs, "distance")
-        head_angle = -(angle @ (np.arange(1, n_joints + 1) / (n_joints + 1)))
         zero = np.zeros((n_worlds, 2))
-        sample = Measurement(angle, self.read(obs, "joint_rate"), zero, head_angle, np.ones(n_worlds, bool), zero)
+        pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
+        sample = Measurement(angle, self.read(obs, "joint_rate"), *pose)
+        sample = sample._replace(head_angle=-mean_angle(sample))
         target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
         return sample, Goal(target, np.ones(n_worlds, bool))
 

@@ -50,7 +50,8 @@ def mean_angle(measurement: Measurement) -> FloatArray:
     """Heading theta_bar = mean of the link angles (W,) [rad] (sibilska2022, eq. 35)."""
     n_joints = measurement.joint_angle.shape[1]
     weight = np.arange(1, n_joints + 1) / (n_joints + 1)
-    return measurement.head_angle + measurement.joint_angle @ weight
+    # A sum along each row, not a matrix product: BLAS would round a world alone and in a batch differently.
+    return measurement.head_angle + (measurement.joint_angle * weight).sum(axis=1)
 
 
 def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
@@ -60,7 +61,7 @@ def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
     masses, link j contributes ``-l_j (m_1 + .. + m_j) t_j - l_j (m_1 + .. + m_{j-1}) t_j``.
     """
     weight = _centre_weights(spec)
-    return np.stack([np.cos(theta) @ weight, np.sin(theta) @ weight], axis=1)
+    return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
 
 
 def _centre_weights(spec: RobotSpec) -> FloatArray:

@@ -7,6 +7,7 @@ and joint angles with the nominal geometry, as on the real robot.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -36,20 +37,20 @@ class SensorConfig:
         return all(getattr(self, f.name) == 0.0 for f in fields(self))
 
 
-def measure(robot: SimulatedRobot, config: SensorConfig, streams: RandomStreams) -> Measurement:
-    """One sample of every sensor of every world; fresh arrays."""
+def measure(robot: SimulatedRobot, config: SensorConfig, streams: RandomStreams, rows: Any = slice(None)) -> Measurement:
+    """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
     state = robot.state
     n_joints = robot.spec.n_joints
-    angle, rate = robot.joint_angle(), robot.joint_rate()
-    head_xy, head_angle = state.head_xy.copy(), state.link_angle[:, -1].copy()
-    valid = np.ones(robot.n_worlds, dtype=bool)
+    angle, rate = robot.joint_angle()[rows], robot.joint_rate()[rows]
+    head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
+    valid = np.ones(head_angle.size, dtype=bool)
     if config.is_perfect:
-        return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy.copy())
-    noise = streams.normal(2 * n_joints + 3)
-    angle += config.angle_noise_rad * noise[:, :n_joints]
+        return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
+    noise = streams.normal(2 * n_joints + 3, rows)
+    angle = angle + config.angle_noise_rad * noise[:, :n_joints]
     if config.encoder_step_rad > 0.0:
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
-    rate += config.rate_noise_rad_s * noise[:, n_joints : 2 * n_joints]
+    rate = rate + config.rate_noise_rad_s * noise[:, n_joints : 2 * n_joints]
     head_xy += config.position_noise_m * noise[:, -3:-1]
     head_angle += config.heading_noise_rad * noise[:, -1]
     sample = Measurement(angle, rate, head_xy, head_angle, valid)

@@ -96,8 +96,9 @@ class Waypoints:
         self.index = np.zeros(n_worlds, np.int64)
         """(W,) current target; equal to the number of targets reached."""
         self.progress_m: FloatArray = np.zeros(n_worlds)
-        self.first_target_s: FloatArray = np.full(n_worlds, np.nan)
-        self.last_target_s: FloatArray = np.full(n_worlds, np.nan)
+        self.first_target_s: FloatArray = np.full(n_worlds, np.inf)
+        """(W,) [s] when the first target was reached, inf until then; last_target_s likewise."""
+        self.last_target_s: FloatArray = np.full(n_worlds, np.inf)
         self._rows = np.arange(n_worlds)
 
     @property
@@ -127,8 +128,8 @@ class Waypoints:
             self.targets_xy[rows] = start_xy[:, None, :] + np.cumsum(leg, axis=1)
         self.index[rows] = 0
         self.progress_m[rows] = 0.0
-        self.first_target_s[rows] = np.nan
-        self.last_target_s[rows] = np.nan
+        self.first_target_s[rows] = np.inf
+        self.last_target_s[rows] = np.inf
 
     def point(self, state: ChainState) -> FloatArray:
         """True position (W, 2) [m] of the tracked point."""
@@ -161,12 +162,12 @@ class Waypoints:
         if reached.any():
             self.index[reached] += 1
             self.last_target_s[reached] = state.time_s[reached]
-            first = reached & np.isnan(self.first_target_s)
+            first = reached & np.isinf(self.first_target_s)
             self.first_target_s[first] = state.time_s[first]
         terms = {
             "progress": made,
             "target": reached.astype(np.float64),
-            "effort": np.einsum("wa,wa->w", action, action) * live,
+            "effort": (action * action).sum(axis=1) * live,
             "energy": work_j * live,
         }
         return terms, self.index >= self.n_targets

@@ -1,0 +1,160 @@
+"""How fast: physics beside MuJoCo, env steps, and training beside a zero-cost env; everything in one run.
+
+    python benchmarks/throughput.py [--json -] [--quick] [--skip-training]
+
+Ours and MuJoCo take turns, and the ratio is the median over the rounds, so that it holds on a machine whose speed
+drifts. Rows: case, links, worlds, threads, ours_per_s, mujoco_per_s, ratio. Cases:
+
+* ``substeps_implicit``, ``substeps_rk4``: physics steps per second at the same dt; MuJoCo with implicitfast and RK4.
+  ``..._frictionless`` takes ground friction away from MuJoCo only (it is then cheaper than what it is compared with).
+* ``env_steps``: whole env steps (observation, reward, autoreset), 20 sub-steps each.
+* ``ppo``: training steps per second; the ratio is to the same learner on a zero-cost env of the same shapes.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import argparse
+import dataclasses
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from mujoco_chain import MujocoChain
+
+from snake_gym.envs import make_waypoints
+from snake_gym.robot.presets import RESILIENT_SERVO
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+Row = dict[str, Any]
+
+
+def time_rate(run: Callable[[], None], count: int) -> float:
+    """Units per second of one call of ``run`` that does ``count`` of them."""
+    start = time.perf_counter()
+    run()
+    return count / (time.perf_counter() - start)
+
+
+def crawling_robot(spec: RobotSpec, n_worlds: int, n_threads: int) -> tuple[SimulatedRobot, np.ndarray]:
+    """A robot bent like a wave and servo references that keep it moving."""
+    robot = SimulatedRobot(spec, n_worlds, n_threads)
+    rng = np.random.default_rng(0)
+    wave = 0.35 * np.sin(0.5 * np.arange(spec.n_joints) + rng.uniform(0, 6.28, (n_worlds, 1)))
+    robot.set_shape(wave, np.zeros(n_worlds), np.zeros((n_worlds, 2)))
+    return robot, -wave
+
+
+def measure_physics(integrator: str, links: int, threads: int, friction: bool, rounds: int, seconds: float) -> Row:
+    """Physics steps per second, ours and MuJoCo's (one core), alternating."""
+    ours_integrator, mujoco_integrator = {"implicit": ("implicit", "implicitfast"), "rk4": ("rk4", "RK4")}[integrator]
+    # A step at which MuJoCo too is stable with these servos (ours costs the same at any step).
+    dt = 0.001 if integrator == "implicit" else 0.00025
+    worlds, per_call = 256, 20
+    spec = dataclasses.replace(
+        RESILIENT_SERVO, n_links=links, sim_dt_s=dt, control_dt_s=per_call * dt, integrator=ours_integrator
+    )
+    robot, reference = crawling_robot(spec, worlds, threads)
+    chain = MujocoChain(spec, dt, mujoco_integrator, friction, reference[0])
+    sign = 1.0
+
+    def ours() -> None:
+        nonlocal sign
+        for _ in range(calls):
+            robot.step(sign * reference, None, per_call)
+            sign = -sign
+
+    calls = 1
+    ours()
+    calls = max(1, int(seconds * time_rate(ours, 1)))
+    chain.step(100)
+    steps = max(100, int(seconds * time_rate(lambda: chain.step(2000), 2000)))
+    pairs = [
+        (time_rate(ours, calls * worlds * per_call), time_rate(lambda: chain.step(steps), steps)) for _ in range(rounds)
+    ]
+    case = f"substeps_{integrator}" + ("" if friction else "_frictionless")
+    return make_row(case, links, worlds, threads, pairs)
+
+
+def measure_env(threads: int, rounds: int, seconds: float, kind: str) -> Row:
+    """Env steps per second with everything included: residual actions on SJC, 0-3 locked joints, autoreset."""
+    worlds = 256
+    settings = {"action": {"kind": kind}, "faults": {"n_max": 3}, "stagger": True, "n_threads": threads}
+    env = make_waypoints(worlds, settings, "SAME_STEP")
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
+
+    def ours() -> None:
+        for i in range(calls):
+            env.step(actions[i % 16])
+
+    calls = 20
+    ours()
+    calls = max(20, int(seconds * time_rate(ours, 20)))
+    pairs = [(time_rate(ours, calls * worlds), None) for _ in range(rounds)]
+    return make_row(f"env_steps_{kind}", RESILIENT_SERVO.n_links, worlds, threads, pairs)
+
+
+def make_row(case: str, links: int, worlds: int, threads: int, pairs: list[tuple[float, float | None]]) -> Row:
+    """Medians over rounds; the ratio is the median of the rounds' ratios."""
+    other = [b for _, b in pairs if b is not None]
+    return {
+        "case": case, "links": links, "worlds": worlds, "threads": threads,
+        "ours_per_s": round(statistics.median(a for a, _ in pairs)),
+        "mujoco_per_s": round(statistics.median(other)) if other else None,
+        "ratio": round(statistics.median(a / b for a, b in pairs if b is not None), 3) if other else None,
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--skip-training", action="store_true", help="leave out the rows that need torch")
+    args = parser.parse_args()
+    rounds, seconds = (3, 0.3) if args.quick else (7, 1.0)
+    rows: list[Row] = []
+
+    def add(row: Row) -> None:
+        rows.append(row)
+        ratio = f"{row['ratio']:8.2f}" if row["ratio"] is not None else "       -"
+        mujoco = f"{row['mujoco_per_s']:12,}" if row["mujoco_per_s"] is not None else "           -"
+        print(f"{row['case']:32}{row['links']:4}{row['worlds']:6}{row['threads']:3}{row['ours_per_s']:14,}{mujoco}{ratio}",
+              file=sys.stderr)  # fmt: skip
+
+    print(f"{'case':32}{'N':>4}{'W':>6}{'T':>3}{'ours/s':>14}{'MuJoCo/s':>12}{'ratio':>8}", file=sys.stderr)
+    for links in (10, 28, 64):
+        add(measure_physics("implicit", links, 1, True, rounds, seconds))
+    add(measure_physics("implicit", 10, 1, False, rounds, seconds))
+    add(measure_physics("rk4", 10, 1, True, rounds, seconds))
+    threads = len(os.sched_getaffinity(0))
+    for n in sorted({1, threads}):
+        add(measure_env(n, rounds, seconds, "residual"))
+    add(measure_env(threads, rounds, seconds, "joint_reference"))
+    if not args.skip_training:
+        from training_throughput import measure_training
+
+        add(measure_training(quick=args.quick))
+    if args.json:
+        text = json.dumps(rows, indent=1)
+        if args.json == "-":
+            print(text)
+        else:
+            Path(args.json).write_text(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""A checker for vector envs (Gymnasium has one for single envs only): run it on a new env before training on it.
+
+``check_vector_env(make)`` raises AssertionError with one line at the first promise that the env breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.testing import assert_array_equal
+from numpy.typing import NDArray
+
+from snake_gym.envs.core import StepResult
+
+MakeEnv = Callable[[int, AutoresetMode], Any]
+
+
+def check_vector_env(make: MakeEnv, n_worlds: int = 5, n_steps: int = 40) -> None:
+    """Check spaces, shapes, determinism, independence of worlds, autoreset modes, reset_mask and saved states.
+
+    Args:
+        make: ``make(num_envs, autoreset_mode)`` builds the env; its episodes must end within ``n_steps`` steps, some of
+            them not all at once (say, by staggered time limits).
+    """
+    _check_spaces(make(n_worlds, AutoresetMode.SAME_STEP), n_worlds)
+    for mode in AutoresetMode:
+        _check_determinism(make, mode, n_worlds, n_steps)
+        _check_saved_state(make, mode, n_worlds, n_steps)
+    _check_worlds_alone(make, n_worlds, n_steps)
+    _check_same_step(make, n_worlds, n_steps)
+    _check_next_step(make, n_worlds, n_steps)
+    _check_disabled(make, n_worlds, n_steps)
+
+
+def draw_actions(env: VectorEnv[Any, Any, Any], n_steps: int, seed: int = 0) -> NDArray[np.float32]:
+    """Random actions (n_steps, W, A) over the whole action space."""
+    space = env.single_action_space
+    rng = np.random.default_rng(seed)
+    shape = (n_steps, env.num_envs, *space.shape)  # type: ignore[misc]
+    return np.asarray(rng.uniform(space.low, space.high, shape), np.float32)  # type: ignore[attr-defined]
+
+
+def assert_same(a: Any, b: Any, what: str) -> None:
+    """Raise AssertionError unless two observations, arrays, dicts or tuples are equal bit for bit."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), f"{what}: keys differ: {sorted(a.keys() ^ b.keys())}"
+        for key in a:
+            assert_same(a[key], b[key], f"{what}[{key!r}]")
+    elif isinstance(a, tuple):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same(x, y, f"{what}[{i}]")
+    elif isinstance(a, np.ndarray) and a.dtype == object:
+        assert_same(tuple(a), tuple(b), what)
+    else:
+        assert_array_equal(a, b, err_msg=what)
+
+
+def _check_spaces(env: Any, n: int) -> None:
+    obs, infos = env.reset(seed=1)
+    assert env.num_envs == n, f"num_envs is {env.num_envs}, asked for {n}"
+    assert isinstance(env.metadata.get("autoreset_mode"), AutoresetMode), "metadata['autoreset_mode'] is missing"
+    assert env.observation_space.contains(obs), "reset: observation lies outside the observation space"
+    assert all(np.shape(v)[:1] == (n,) for v in infos.values()), "reset: an info is not an array (W, ...)"
+    action = draw_actions(env, 1)[0]
+    assert env.action_space.contains(action), "action space does not hold a sample of its bounds"
+    obs, reward, terminated, truncated, _ = env.step(action)
+    assert env.observation_space.contains(obs), "step: observation lies outside the observation space"
+    for name, values, kind in (
+        ("reward", reward, np.floating), ("terminated", terminated, np.bool_), ("truncated", truncated, np.bool_)
+    ):  # fmt: skip
+        assert values.shape == (n,), f"{name} has shape {values.shape}, expected {(n,)}"
+        assert np.issubdtype(values.dtype, kind), f"{name} has dtype {values.dtype}"
+    obs_2, *rest = env.step(action)
+    assert obs_2 is not obs and not np.shares_memory(obs, obs_2), "observations of two steps share memory"
+    assert rest[0] is not reward and not np.shares_memory(rest[0], reward), "rewards of two steps share memory"
+    env.close()
+    env.close()
+
+
+def _roll(env: Any, actions: NDArray[np.float32]) -> list[StepResult]:
+    return [env.step(action) for action in actions]
+
+
+def _end_safe(env: Any, mode: AutoresetMode, action: NDArray[np.float32], n_ended: NDArray[np.bool_]) -> StepResult:
+    if mode is AutoresetMode.DISABLED and n_ended.any():
+        env.reset(options={"reset_mask": n_ended})
+    result: StepResult = env.step(action)
+    return result
+
+
+def _roll_with_resets(env: Any, mode: AutoresetMode, actions: NDArray[np.float32]) -> list[StepResult]:
+    results: list[StepResult] = []
+    ended = np.zeros(env.num_envs, bool)
+    for action in actions:
+        results.append(_end_safe(env, mode, action, ended))
+        ended = results[-1][2] | results[-1][3]
+    return results
+
+
+def _check_determinism(make: MakeEnv, mode: AutoresetMode, n: int, n_steps: int) -> None:
+    runs = []
+    for _ in range(2):
+        env = make(n, mode)
+        first = env.reset(seed=7)
+        runs.append([first, *_roll_with_resets(env, mode, draw_actions(env, n_steps))])
+    for i, (a, b) in enumerate(zip(*runs, strict=True)):
+        assert_same(a, b, f"{mode.name}: two runs with one seed differ at step {i}")
+    env = make(n, mode)
+    other, _ = env.reset(seed=8_000)
+    assert not np.array_equal(other, runs[0][0][0]), "another seed begins with the same observations"
+    listed, _ = env.reset(seed=[7 + i for i in range(n)])
+    assert_same(listed, runs[0][0][0], "seed=[s, s+1, ...] differs from seed=s")
+
+
+def _check_worlds_alone(make: MakeEnv, n: int, n_steps: int) -> None:
+    together = make(n, AutoresetMode.DISABLED)
+    obs, _ = together.reset(seed=20)
+    actions = draw_actions(together, n_steps)
+    steps = _roll(together, actions)
+    for world in range(n):
+        alone = make(1, AutoresetMode.DISABLED)
+        assert_same(alone.reset(seed=20 + world)[0][0], obs[world], f"world {world} begins differently alone")
+        for i, action in enumerate(actions):
+            result = alone.step(action[world : world + 1])
+            for k in range(4):
+                assert_same(result[k][0], steps[i][k][world], f"world {world} alone differs at step {i}")
+
+
+def _check_saved_state(make: MakeEnv, mode: AutoresetMode, n: int, n_steps: int) -> None:
+    env = make(n, mode)
+    env.reset(seed=3)
+    actions = draw_actions(env, 2 * n_steps)
+    _roll_with_resets(env, mode, actions[:n_steps])
+    saved = env.get_state()
+    went_on = _roll_with_resets(env, mode, actions[n_steps:])
+    fresh = make(n, mode)
+    fresh.reset(seed=99)
+    for target in (env, fresh):
+        target.set_state(saved)
+        again = _roll_with_resets(target, mode, actions[n_steps:])
+        for i, (a, b) in enumerate(zip(went_on, again, strict=True)):
+            assert_same(a, b, f"{mode.name}: restored state goes on differently at step {i}")
+
+
+def _ends(steps: list[StepResult]) -> NDArray[np.bool_]:
+    ended = np.array([terminated | truncated for _, _, terminated, truncated, _ in steps])
+    assert ended.any(), "no episode ended: let them end within n_steps"
+    return ended
+
+
+def _check_same_step(make: MakeEnv, n: int, n_steps: int) -> None:
+    env, frozen = make(n, AutoresetMode.SAME_STEP), make(n, AutoresetMode.DISABLED)
+    env.reset(seed=5)
+    frozen.reset(seed=5)
+    actions = draw_actions(env, n_steps)
+    steps = _roll(env, actions)
+    ended = _ends(steps)
+    once = np.zeros(n, bool)
+    for i, action in enumerate(actions):
+        end_obs, _, _, _, end_infos = frozen.step(action)
+        infos = steps[i][4]
+        assert ("final_obs" in infos) == bool(ended[i].any()), f"SAME_STEP: final_obs does not go with an end, step {i}"
+        for world in np.flatnonzero(ended[i]):
+            assert infos["_final_obs"][world], f"SAME_STEP: _final_obs is not set where world {world} ended"
+            if not once[world]:
+                assert_same(infos["final_obs"][world], end_obs[world], f"final_obs of world {world}")
+                assert_same(infos["final_info"]["progress_m"][world], end_infos["progress_m"][world], "final_info")
+        once |= ended[i]
+        if once.all():
+            break
+
+
+def _check_next_step(make: MakeEnv, n: int, n_steps: int) -> None:
+    same, env = make(n, AutoresetMode.SAME_STEP), make(n, AutoresetMode.NEXT_STEP)
+    same.reset(seed=5)
+    env.reset(seed=5)
+    actions = draw_actions(env, n_steps)
+    first_obs: dict[int, Any] = {}
+    for world_steps in _roll(same, actions):
+        for world in np.flatnonzero(world_steps[2] | world_steps[3]):
+            first_obs.setdefault(int(world), world_steps[0][world])
+    before = np.zeros(n, bool)
+    for obs, reward, terminated, truncated, _ in _roll(env, actions):
+        assert (reward[before] == 0).all(), "NEXT_STEP: the resetting step has a reward"
+        assert not (terminated | truncated)[before].any(), "NEXT_STEP: the resetting step ends"
+        for world in np.flatnonzero(before):
+            if int(world) in first_obs:
+                assert_same(obs[world], first_obs.pop(int(world)), f"NEXT_STEP: new episode of world {world}")
+        before = terminated | truncated
+
+
+def _check_disabled(make: MakeEnv, n: int, n_steps: int) -> None:
+    env = make(n, AutoresetMode.DISABLED)
+    env.reset(seed=5)
+    steps = _roll(env, draw_actions(env, n_steps))
+    ended = np.logical_or.accumulate(_ends(steps), axis=0)
+    for i in range(1, n_steps):
+        for world in np.flatnonzero(ended[i - 1]):
+            assert steps[i][1][world] == 0.0, f"DISABLED: ended world {world} still earns reward"
+            assert (steps[i][2] | steps[i][3])[world], f"DISABLED: ended world {world} forgets that it ended"
+    mask = np.zeros(n, bool)
+    mask[::2] = True
+    held = env.step(draw_actions(env, 1)[0])[0]
+    obs, _ = env.reset(options={"reset_mask": mask})
+    assert_same(obs[~mask], held[~mask], "reset_mask touches other worlds")
+    assert not np.array_equal(obs[mask], held[mask]), "reset_mask resets nothing"

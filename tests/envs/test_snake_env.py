@@ -1,0 +1,98 @@
+"""The single env against Gymnasium's and Stable-Baselines3's checkers, and what it promises of episodes."""
+
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from snake_gym.envs import SnakeEnv, make_waypoints
+from snake_gym.tasks.waypoints import PAPER_TARGETS
+
+KINDS = ["joint_reference", "residual", "gait"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gymnasium_check_env_is_silent(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make("SnakeGym/Waypoints-v0", action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0)
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sb3_check_env_is_silent(kind: str) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checker.check_env(SnakeEnv(action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_observation_entry_is_constant(kind: str) -> None:
+    env = make_waypoints(16, {"action": {"kind": kind}, "faults": {"n_max": 3, "reveal": True}})
+    obs, _ = env.reset(seed=0)
+    seen = [obs]
+    for _ in range(10):
+        seen.append(env.step(env.action_space.sample())[0])
+    assert (np.concatenate(seen).std(axis=0) > 1e-4).all()
+
+
+def test_scenario_does_not_depend_on_actions_or_on_sensor_noise() -> None:
+    scenarios = []
+    for settings in (
+        {"action": {"kind": "joint_reference"}},
+        {"action": {"kind": "residual"}, "sensors": {"angle_noise_rad": 0.05, "position_noise_m": 0.02}},
+    ):
+        env = make_waypoints(8, {"faults": {"n_max": 3, "onset_max_s": 9.0}, "time_limit_s": 2.0, **settings}, "SAME_STEP")
+        env.reset(seed=11)
+        for _ in range(25):
+            env.step(env.action_space.sample())
+        assert (env.core.episode == 2).all()
+        scenarios.append(env.core.scenario())
+    for name in ("targets_xy", "fault_kind", "fault_onset_s"):
+        np.testing.assert_array_equal(scenarios[0][name], scenarios[1][name])
+
+
+def test_reward_is_the_weighted_sum_of_its_terms() -> None:
+    env = SnakeEnv(reward={"progress": 3.0, "target": 1.5, "effort": -0.1, "energy": -0.2}, course={"radius_m": 1.5})
+    env.reset(seed=2)
+    for _ in range(5):
+        action = env.action_space.sample()
+        _, reward, _, _, info = env.step(action)
+        terms = {name: info["reward_raw/" + name] for name in ("progress", "target", "effort", "energy")}
+        assert reward == pytest.approx(
+            3.0 * terms["progress"] + 1.5 * terms["target"] - 0.1 * terms["effort"] - 0.2 * terms["energy"]
+        )
+        assert terms["effort"] == pytest.approx(float(np.square(action.astype(np.float64)).sum()))
+        assert reward == pytest.approx(sum(info["reward/" + name] for name in terms))
+    assert info["targets_reached"] >= 1
+
+
+def test_paper_course_terminates_when_complete_and_starts_as_published() -> None:
+    env = SnakeEnv(course={"kind": "paper", "radius_m": 20.0}, start={"random": False}, robot="resilient")
+    obs, _ = env.reset(seed=0)
+    wave = np.radians(20.0) * np.sin(np.radians(30.0) * np.arange(9))
+    np.testing.assert_allclose(obs[:9], wave, atol=1e-6)
+    np.testing.assert_allclose(env.core.robot.state.centre_xy, 0.0, atol=1e-12)
+    assert env.core.robot.state.link_angle[0, -1] == 0.0
+    for i in range(len(PAPER_TARGETS)):
+        _, _, terminated, truncated, info = env.step(np.zeros(9))
+        assert (terminated, truncated) == (i == len(PAPER_TARGETS) - 1, False)
+    assert info["is_success"]
+    progress = info["progress_m"]
+    _, reward, terminated, _, info = env.step(np.ones(9))
+    assert (reward, terminated, info["progress_m"]) == (0.0, True, progress)
+
+
+def test_locked_joints_hold_and_healthy_ones_move() -> None:
+    env = SnakeEnv(faults={"joints": [3, 5], "onset_min_s": 1.0, "onset_max_s": 1.0})
+    env.reset(seed=0)
+    angles = []
+    for i in range(20):
+        env.step(np.sin(i + np.arange(9.0)))
+        angles.append(env.core.robot.joint_angle()[0])
+    moved = np.abs(np.diff(np.array(angles)[4:], axis=0)).max(axis=0)
+    assert (moved[[2, 4]] < 1e-12).all()
+    assert (np.delete(moved, [2, 4]) > 0.05).all()

@@ -1,0 +1,113 @@
+"""The vector env against its own checker, Gymnasium's rules and the single env."""
+
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import snake_gym  # noqa: F401  (registers)
+from snake_gym.envs import SnakeEnv, make_waypoints
+from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
+
+SETTINGS = {
+    "residual": {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 3}},
+    "gait": {"action": {"kind": "gait"}, "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01}},
+    "joint_reference": {
+        "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
+        "course": {"kind": "list", "targets": [[0.02, 0.0], [0.0, 0.05]], "radius_m": 0.2, "tracked_point": "head"},
+    },
+    "cpg": {"action": {"kind": "residual", "controller": {"kind": "cpg"}}, "robot": "resilient", "time_limit_s": 1.0},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_checker_passes(name: str) -> None:
+    settings = {"time_limit_s": 4.0, "stagger": True, **SETTINGS[name]}
+    check_vector_env(lambda n, mode: make_waypoints(n, {**settings, "stagger": n > 1 and mode is not AutoresetMode.DISABLED}, mode))
+
+
+def test_checker_finds_a_shared_random_stream() -> None:
+    """The checker must be able to fail: an env whose worlds influence each other is caught."""
+
+    def make(n: int, mode: AutoresetMode) -> object:
+        env = make_waypoints(n, {"time_limit_s": 4.0}, mode)
+        begin = env.core.streams["start"].begin
+        env.core.streams["start"].begin = lambda seeds, episodes, rows: begin(seeds * n, episodes, rows)  # type: ignore[method-assign]
+        return env
+
+    with pytest.raises(AssertionError, match="world 0 begins differently alone"):
+        check_vector_env(make)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> None:
+    config = {"faults": {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}, "n_threads": threads}
+    batch = make_waypoints(67, config)
+    obs, _ = batch.reset(seed=0)
+    actions = draw_actions(batch, 20)
+    steps = [batch.step(a) for a in actions]
+    for world in (0, 7, 8, 40, 66):
+        env = SnakeEnv(**{**config, "n_threads": 1})
+        first, _ = env.reset(seed=world)
+        assert_same(first, obs[world], "first observation")
+        for i, action in enumerate(actions):
+            o, r, te, tr, info = env.step(action[world])
+            assert_same(o, steps[i][0][world], f"world {world} step {i}")
+            assert (r, te, tr) == (steps[i][1][world], steps[i][2][world], steps[i][3][world])
+            assert info["energy_j"] == steps[i][4]["energy_j"][world]
+
+
+def test_make_and_make_vec_agree() -> None:
+    single = gym.make("SnakeGym/Waypoints-v0", faults={"n_max": 2}).unwrapped
+    vector = gym.make_vec("SnakeGym/Waypoints-v0", num_envs=1, vectorization_mode="vector_entry_point", faults={"n_max": 2})
+    a, _ = single.reset(seed=5)
+    b, _ = vector.reset(seed=5)
+    assert_same(a, b[0], "reset")
+    action = draw_actions(vector, 1)[0]
+    assert_same(single.step(action[0])[0], vector.step(action)[0][0], "step")
+
+
+def test_pickles_mid_episode() -> None:
+    env = SnakeEnv(faults={"n_max": 2})
+    env.reset(seed=1)
+    action = env.action_space.sample()
+    env.step(action)
+    twin = pickle.loads(pickle.dumps(env))
+    assert_same(twin.step(action)[0], env.step(action)[0], "after pickling")
+
+
+def test_staggered_ends_spread_over_the_time_limit() -> None:
+    env = make_waypoints(10, {"time_limit_s": 10.0, "stagger": True}, "SAME_STEP")
+    env.reset(seed=0)
+    ends = np.array([env.step(np.zeros((10, 9), np.float32))[3] for _ in range(50)])
+    assert ends.sum() == 10
+    assert list(ends.argmax(axis=0) + 1) == [5 * (i + 1) for i in range(10)]
+
+
+def test_bad_arguments_name_value_and_expectation() -> None:
+    env = make_waypoints(2)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(np.zeros((2, 9)))
+    env.reset(seed=0)
+    bad = np.zeros((2, 9))
+    bad[1, 3] = np.nan
+    with pytest.raises(ValueError, match=r"action\[1, 3\] is nan; expected a finite number"):
+        env.step(bad)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\); expected \(2, 9\)"):
+        env.step(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="reset_mask"):
+        env.reset(options={"reset_mask": np.array([True])})
+    with pytest.raises(ValueError, match="seed is a list of 1; expected 2"):
+        env.reset(seed=[1])
+    with pytest.raises(ValueError, match="autoreset_mode is 'sometimes'; expected one of"):
+        make_waypoints(2, None, "sometimes")
+    with pytest.raises(ValueError, match=r"joint 12; expected 1 to 9"):
+        make_waypoints(2, {"faults": {"joints": [12]}})
+    with pytest.raises(ValueError, match=r"time_limit_s is 1.05; expected a multiple .* \(nearest: 1\)"):
+        make_waypoints(2, {"time_limit_s": 1.05})
+    other = make_waypoints(3)
+    other.reset(seed=0)
+    with pytest.raises(ValueError, match="shape"):
+        env.set_state(other.get_state())
