@@ -137,7 +137,7 @@ class Cpg:
         self._guidance = PointOfSight(spec, config.tracked_point)
         weight = coupling_weights(spec.n_joints, config.topology, config.weights, config.weight_width_joints)
         laplacian = np.diag(weight.sum(axis=1)) - weight
-        self._laplacian = laplacian.astype(np.float32)
+        self._bands = _split_bands(laplacian)
         fastest_lock = float(np.abs(np.linalg.eigvals(laplacian)).max())
         rate = 2.0 * self._parameter["convergence_per_s"] + fastest_lock * self._parameter["coupling_per_s"]
         self._attraction = self._parameter["convergence_per_s"].astype(np.float32)
@@ -182,12 +182,16 @@ class Cpg:
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit; integrates the network over ``dt_s`` [s]."""
-        reference = state["u"] + state["centre"][:, None] if self.config.steering == "offset" else state["u"].copy()
         error = self._guidance.heading_error(measurement, goal)
         gain, limit = self._parameter["heading_gain"], self._parameter["offset_limit_rad"]
         wanted = steering_offset(error, goal.active, gain, limit)
         state["centre"] += -np.expm1(-self._parameter["steering_rate_per_s"] * dt_s) * (wanted - state["centre"])
-        self._integrate(state, dt_s)
+        if self.config.steering == "offset":
+            reference = state["u"] + state["centre"][:, None]
+            self._integrate(state, dt_s)
+        else:
+            self._integrate(state, dt_s)
+            reference = state["u"].copy()
         np.maximum(reference, -self._limit, out=reference)
         np.minimum(reference, self._limit, out=reference)
         return reference
@@ -264,10 +268,24 @@ class Cpg:
         growth -= 1.0  # the smoothed law where e < 0, zero elsewhere
         growth -= np.minimum(excess, 0.0, out=excess)
         growth *= self._attraction
-        rate = np.matmul(self._laplacian, y)
+        # Band by band, not as a matrix product: BLAS would round a world alone and in a batch differently.
+        rate = y * self._bands[0][1]
+        for shift, band in self._bands[1:]:
+            if shift > 0:
+                rate[:, :-shift] += band * y[:, shift:]
+            else:
+                rate[:, -shift:] += band * y[:, :shift]
         rate *= self._pull
         rate += y * growth
         return rate
+
+
+def _split_bands(matrix: FloatArray) -> list[tuple[int, SingleArray]]:
+    """Diagonals (shift, values (J - |shift|, 1)) of a square matrix that are not all zero; the main one first."""
+    n = matrix.shape[0]
+    shifts = sorted(range(1 - n, n), key=abs)
+    bands = [(shift, np.diagonal(matrix, shift).astype(np.float32)[:, None]) for shift in shifts]
+    return [(shift, band) for shift, band in bands if shift == 0 or band.any()]
 
 
 def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]) -> None:
