@@ -23,13 +23,14 @@ from snake_gym.physics.actuators import (
     ACCELERATION, count_work, engage_joints, load_joints_explicit, load_joints_implicit, saturate_joints,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_head, place_links, substitute_back
+from snake_gym.physics.faults import LOCKED
 from snake_gym.physics.friction import implicit_inertia, viscous_force
 from snake_gym.physics.lanes import (
     A_N, A_R, A_T, C_FREE, C_N, C_R, C_T, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, DCVX, DCVY, DCX, DCY, DOM, DTH,
     F_KIND, F_OFF, F_ON, F_STRENGTH, FF, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, MASS, MU, OM0, OMEGA, RECORD, REF, RW, RX, RY,
     S_MAX, SIN, SOL_W, SUM_X, SUM_Y, T_MAX, TH0, THETA, TOTAL, VX, VY, WORK,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, larger, load, splat, store
+from snake_gym.physics.simd import LANES, any_lane, larger, load, select, splat, store
 
 IMPLICIT, RK4 = 0, 1
 INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
@@ -81,14 +82,26 @@ def step_implicit(s, n, kind, dt):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def stop_locked_joints(s, n, kind):  # type: ignore[no-untyped-def]
-    """The impulse by which joints that lock now lose their rate (an implicit step of length 0)."""
+def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
+    """The impulse by which joints that lock in sub-step ``step`` lose their rate (an implicit step of length 0).
+
+    Worlds without such a joint are left alone, so that they do not notice what happens to others of their block.
+    """
+    locking = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        locks = (load(s, a + F_KIND) == LOCKED) & (load(s, a + F_ON) == step)
+        locking = select(locks, splat(1.0), locking)
+    if not any_lane(locking > 0.0):
+        return
     solve_implicit(s, n, kind, 0.0)
-    world = (n + 1) * RECORD
     for i in range(1, n + 1):
-        store(s, i * RECORD + OMEGA, load(s, i * RECORD + SOL_W))
-    store(s, world + CVX, load(s, RECORD + SUM_X) / load(s, world + TOTAL))
-    store(s, world + CVY, load(s, RECORD + SUM_Y) / load(s, world + TOTAL))
+        a = i * RECORD
+        store(s, a + OMEGA, select(locking > 0.0, load(s, a + SOL_W), load(s, a + OMEGA)))
+    world = (n + 1) * RECORD
+    total = load(s, world + TOTAL)
+    store(s, world + CVX, select(locking > 0.0, load(s, RECORD + SUM_X) / total, load(s, world + CVX)))
+    store(s, world + CVY, select(locking > 0.0, load(s, RECORD + SUM_Y) / total, load(s, world + CVY)))
 
 
 @njit(error_model="numpy")
@@ -264,7 +277,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                     engage_joints(s, n, kind, step, implicit_dt)
                     event = next_event(s, n, step)
                     if method == RK4:
-                        stop_locked_joints(s, n, kind)
+                        stop_locked_joints(s, n, kind, step)
                 if method == IMPLICIT:
                     step_implicit(s, n, kind, dt)
                 else:

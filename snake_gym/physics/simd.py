@@ -2,8 +2,9 @@
 
 Kernels written with it read like scalar code for one world. Arithmetic, comparisons, ``select`` and a few functions act
 lane by lane; nothing crosses lanes except ``any_lane``, so no world ever sees its neighbours and a world in a batch
-equals that world alone, bit for bit. A Python or numba float mixes in freely and counts for all lanes. LLVM may fuse a
-multiplication and an addition into one rounding ("contract"), the same way for every lane.
+equals that world alone, bit for bit. A Python or numba float mixes in freely and counts for all lanes. Every operation
+is rounded by itself: letting LLVM fuse a multiplication and an addition would gain a tenth of the time, but copies of one
+kernel, inlined in two places, could then round differently.
 
 Inside compiled code only: the functions here raise ``NotImplementedError`` when called from Python.
 """
@@ -25,7 +26,6 @@ LANES = 8
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
-_FLAGS = ("contract", "nsz")
 
 
 class LanesType(types.Type):
@@ -82,11 +82,11 @@ def _define_binary(op: Any, result: Any, emit: Any) -> None:
 
 
 for _op in (operator.add, operator.iadd):
-    _define_binary(_op, lanes, lambda b, x, y: b.fadd(x, y, flags=_FLAGS))
+    _define_binary(_op, lanes, lambda b, x, y: b.fadd(x, y))
 for _op in (operator.sub, operator.isub):
-    _define_binary(_op, lanes, lambda b, x, y: b.fsub(x, y, flags=_FLAGS))
+    _define_binary(_op, lanes, lambda b, x, y: b.fsub(x, y))
 for _op in (operator.mul, operator.imul):
-    _define_binary(_op, lanes, lambda b, x, y: b.fmul(x, y, flags=_FLAGS))
+    _define_binary(_op, lanes, lambda b, x, y: b.fmul(x, y))
 _define_binary(operator.truediv, lanes, lambda b, x, y: b.fdiv(x, y))
 for _op, _sign in (
     (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "=="),

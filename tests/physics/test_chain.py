@@ -1,0 +1,296 @@
+"""What the physics must do whatever the numbers: conservation, symmetry, dissipation, convergence, faults."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from snake_gym.physics.faults import FREE, LOCKED, WEAK
+from snake_gym.physics.lanes import sin_cos
+from snake_gym.physics.simd import LANES, load, store
+from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+
+def make_spec(integrator: str = "implicit", dt: float = 0.001, friction: tuple[float, ...] = (0.0, 0.0, 0.0), **kw: Any) -> RobotSpec:
+    n = kw.pop("n_links", 7)
+    defaults: dict[str, Any] = {
+        "n_links": n,
+        "link_half_length_m": tuple(np.linspace(0.05, 0.09, n)),
+        "link_mass_kg": tuple(np.linspace(0.5, 1.5, n)),
+        "friction": FrictionSpec(*friction),
+        "actuator": ActuatorSpec("torque", 0.0, 0.0),
+        "control_dt_s": dt,
+        "sim_dt_s": dt,
+        "integrator": integrator,
+    }
+    return RobotSpec(**{**defaults, **kw})
+
+
+def make_robot(spec: RobotSpec, n_worlds: int = 3, seed: int = 1, moving: bool = True, n_threads: int = 1) -> SimulatedRobot:
+    robot = SimulatedRobot(spec, n_worlds, n_threads)
+    rng = np.random.default_rng(seed)
+    robot.set_shape(rng.normal(0, 0.5, (n_worlds, spec.n_joints)), rng.normal(size=n_worlds), rng.normal(size=(n_worlds, 2)))
+    if moving:
+        robot.state.link_rate[:] = rng.normal(size=(n_worlds, spec.n_links))
+        robot.state.centre_vel[:] = rng.normal(size=(n_worlds, 2))
+    return robot
+
+
+def angular_momentum(robot: SimulatedRobot) -> np.ndarray:
+    """About the centre of mass (W,) [kg m^2/s]."""
+    theta, half, mass = robot.state.link_angle, robot.params.half_length, robot.params.mass
+    part = half[..., None] * np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+    place = np.zeros_like(part)
+    place[:, 1:] = np.cumsum(part[:, :-1] + part[:, 1:], axis=1)
+    total = mass.sum(axis=1)[:, None]
+    arm = place - ((mass[..., None] * place).sum(axis=1) / total)[:, None]
+    velocity = robot.link_velocities() - robot.state.centre_vel[:, None]
+    orbit = mass * (arm[..., 0] * velocity[..., 1] - arm[..., 1] * velocity[..., 0])
+    return np.asarray((orbit + robot.params.inertia * robot.state.link_rate).sum(axis=1))
+
+
+def run(robot: SimulatedRobot, seconds: float, reference: np.ndarray | None = None, feedforward: np.ndarray | None = None) -> None:
+    zero = np.zeros((robot.n_worlds, robot.spec.n_joints))
+    robot.step(zero if reference is None else reference, feedforward, round(seconds / robot.spec.sim_dt_s))
+
+
+def test_sin_cos_are_accurate_to_the_last_bits() -> None:
+    @njit
+    def evaluate(x, out):  # type: ignore[no-untyped-def]
+        for i in range(0, x.size, LANES):
+            s, c = sin_cos(load(x, i))
+            store(out, 2 * i, s)
+            store(out, 2 * i + LANES, c)
+
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 30.0, 1e5):
+        x = np.concatenate([rng.uniform(-scale, scale, 80_000), np.arange(-40, 40) * np.pi / 4])
+        out = np.empty(2 * x.size)
+        evaluate(x, out)
+        both = out.reshape(-1, 2, LANES)
+        np.testing.assert_allclose(both[:, 0].ravel(), np.sin(x), rtol=0, atol=4e-16)
+        np.testing.assert_allclose(both[:, 1].ravel(), np.cos(x), rtol=0, atol=4e-16)
+
+
+def test_free_flight_conserves_momentum_and_energy() -> None:
+    robot = make_robot(make_spec("rk4", 0.001))
+    energy, spin, velocity = robot.kinetic_energy(), angular_momentum(robot), robot.state.centre_vel.copy()
+    torque = np.zeros((3, 6))
+    run(robot, 2.0, feedforward=torque)
+    np.testing.assert_allclose(robot.kinetic_energy(), energy, rtol=1e-9)
+    np.testing.assert_allclose(angular_momentum(robot), spin, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(robot.state.centre_vel, velocity, rtol=0, atol=1e-13)
+
+
+def test_joint_torques_change_no_momentum() -> None:
+    for integrator in ("implicit", "rk4"):
+        robot = make_robot(make_spec(integrator, 0.001))
+        spin, velocity = angular_momentum(robot), robot.state.centre_vel.copy()
+        run(robot, 0.5, feedforward=np.random.default_rng(2).normal(0, 0.02, (3, 6)))
+        np.testing.assert_allclose(robot.state.centre_vel, velocity, rtol=0, atol=1e-12)
+        tolerance = 1e-10 if integrator == "rk4" else 1e-2 * np.abs(spin).max()
+        np.testing.assert_allclose(angular_momentum(robot), spin, rtol=0, atol=tolerance)
+
+
+def test_work_of_the_actuators_is_the_energy_gained() -> None:
+    robot = make_robot(make_spec("rk4", 0.0005), moving=False)
+    feedforward = np.full((3, 6), 0.02)
+    gained = robot.kinetic_energy()
+    run(robot, 0.2, feedforward=feedforward)
+    gained = robot.kinetic_energy() - gained
+    net = (feedforward * (robot.joint_angle() - make_robot(robot.spec, moving=False).joint_angle())).sum(axis=1)
+    np.testing.assert_allclose(gained, net, rtol=1e-8)
+    assert (robot.state.work_j >= gained - 1e-9).all()
+
+
+@pytest.mark.parametrize("integrator", ["implicit", "rk4"])
+@given(seed=st.integers(0, 10_000), angle=st.floats(-3, 3), x=st.floats(-5, 5), y=st.floats(-5, 5))
+@settings(max_examples=15)
+def test_motion_does_not_depend_on_place_direction_or_handedness(integrator: str, seed: int, angle: float, x: float, y: float) -> None:
+    spec = make_spec(integrator, 0.002, (1.0, 10.0, 0.01))
+    torque = np.random.default_rng(seed).normal(0, 0.3, (3, 6))
+    base, turned, mirrored = (make_robot(spec, seed=seed) for _ in range(3))
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    turned.state.link_angle[:] += angle
+    turned.state.centre_xy[:] = turned.state.centre_xy @ turn + [x, y]
+    turned.state.centre_vel[:] = turned.state.centre_vel @ turn
+    for array in (mirrored.state.link_angle, mirrored.state.link_rate):
+        array *= -1.0
+    for array in (mirrored.state.centre_xy, mirrored.state.centre_vel):
+        array *= [1.0, -1.0]
+    for robot, sign in ((base, 1.0), (turned, 1.0), (mirrored, -1.0)):
+        run(robot, 0.3, feedforward=sign * torque)
+    np.testing.assert_allclose(turned.state.link_angle, base.state.link_angle + angle, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(turned.state.centre_xy, base.state.centre_xy @ turn + [x, y], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(mirrored.state.link_angle, -base.state.link_angle, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(mirrored.state.centre_xy, base.state.centre_xy * [1, -1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(turned.state.work_j, base.state.work_j, rtol=0, atol=1e-9)
+
+
+@given(seed=st.integers(0, 10_000), dt=st.sampled_from([0.001, 0.01, 0.1, 1.0]), stiff=st.floats(0.0, 1e6))
+@settings(max_examples=25)
+def test_friction_only_takes_energy_at_any_step_and_stiffness(seed: int, dt: float, stiff: float) -> None:
+    spec = make_spec("implicit", dt, (1.0 + stiff, 10.0 + stiff, 0.01), free_joint_damping_nms_rad=stiff)
+    robot = make_robot(spec, seed=seed)
+    robot.faults.kind[:] = np.random.default_rng(seed).choice([FREE, LOCKED], (3, 6))
+    # With dt of the order of the motion's own time the centripetal part dominates a single step; start slowly there.
+    robot.state.link_rate[:] *= min(1.0, 0.01 / dt)
+    robot.state.centre_vel[:] *= min(1.0, 0.01 / dt)
+    energy = robot.kinetic_energy()
+    for _ in range(10):
+        robot.step(np.zeros((3, 6)), None, 1)
+        now = robot.kinetic_energy()
+        assert np.isfinite(now).all()
+        assert (now <= energy * (1 + 1e-3) + 1e-12).all()
+        energy = now
+    assert (robot.state.work_j < 1e-12).all()
+
+
+def converge(spec: RobotSpec, steps: tuple[float, ...], prepare: Any = None) -> list[float]:
+    """Largest error of the link angles after 0.4 s at each step length, against RK4 at a very small step."""
+    def final(integrator: str, dt: float) -> np.ndarray:
+        robot = make_robot(dataclasses.replace(spec, integrator=integrator, sim_dt_s=dt, control_dt_s=dt))
+        if prepare is not None:
+            prepare(robot)
+        rng = np.random.default_rng(4)
+        run(robot, 0.4, rng.normal(0, 0.4, (3, 6)), rng.normal(0, 0.1, (3, 6)))
+        return robot.state.link_angle.copy()
+
+    exact = final("rk4", 0.0001)
+    return [float(np.abs(final(spec.integrator, dt) - exact).max()) for dt in steps]
+
+
+def break_joints(robot: SimulatedRobot) -> None:
+    robot.faults.kind[:, 1], robot.faults.kind[:, 3], robot.faults.kind[:, 4] = LOCKED, FREE, WEAK
+    robot.faults.onset_s[:, 1] = 0.2
+    robot.faults.strength[:] = 0.3
+
+
+@pytest.mark.parametrize(
+    "actuator",
+    [
+        ActuatorSpec("torque", 0.0, 0.0),
+        ActuatorSpec("position", 5.0, 0.5, torque_limit_nm=0.5, speed_limit_rad_s=1.0),
+        ActuatorSpec("acceleration", 1.0, 2.0),
+    ],
+    ids=lambda a: a.kind,
+)
+@pytest.mark.parametrize("prepare", [None, break_joints], ids=["healthy", "faults"])
+def test_implicit_step_converges_with_first_order(actuator: ActuatorSpec, prepare: Any) -> None:
+    spec = make_spec("implicit", 0.001, (1.0, 10.0, 0.01), actuator=actuator, free_joint_damping_nms_rad=0.05)
+    coarse, medium, fine = converge(spec, (0.004, 0.002, 0.001), prepare)
+    assert 1.6 < coarse / medium < 2.6
+    assert 1.6 < medium / fine < 2.6
+    assert fine < 0.03
+
+
+def test_rk4_converges_with_fourth_order() -> None:
+    spec = make_spec("rk4", 0.001, (1.0, 10.0, 0.01))
+    coarse, fine = converge(spec, (0.02, 0.01))
+    assert 11.0 < coarse / fine < 22.0
+
+
+@pytest.mark.parametrize("integrator", ["implicit", "rk4"])
+def test_faults_begin_and_end_when_told(integrator: str) -> None:
+    spec = make_spec(integrator, 0.001, (1.0, 10.0, 0.0), actuator=ActuatorSpec("position", 20.0, 1.0, torque_limit_nm=2.0))
+    robot = make_robot(spec, moving=False)
+    robot.faults.kind[:, 2] = LOCKED
+    robot.faults.onset_s[:, 2], robot.faults.end_s[:, 2] = 0.1, 0.3
+    reference = np.full((3, 6), 0.8)
+    robot.step(reference, None, 100)
+    assert (np.abs(robot.joint_rate()[:, 2]) > 1e-3).all()
+    held = robot.joint_angle()[:, 2]
+    robot.step(reference, None, 200)
+    np.testing.assert_allclose(robot.joint_angle()[:, 2], held, rtol=0, atol=1e-12)
+    assert robot.failed_now()[:, 2].sum() == 0
+    robot.step(reference, None, 100)
+    assert (np.abs(robot.joint_angle()[:, 2] - held) > 1e-2).all()
+
+
+def test_locking_in_mid_step_equals_locking_between_calls() -> None:
+    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0), actuator=ActuatorSpec("position", 20.0, 1.0))
+    reference = np.full((3, 6), 0.8)
+    whole, split = make_robot(spec), make_robot(spec)
+    for robot in (whole, split):
+        robot.faults.kind[:, 4] = LOCKED
+        robot.faults.onset_s[:, 4] = 0.07
+    whole.step(reference, None, 20)
+    for n in (3, 4, 5, 8):
+        split.step(reference, None, n)
+    np.testing.assert_array_equal(whole.state.link_angle, split.state.link_angle)
+
+
+def test_free_joint_feels_friction_only_and_weak_joint_its_share() -> None:
+    spec = make_spec("implicit", 0.001, (1.0, 10.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0, torque_limit_nm=1.0),
+                     free_joint_damping_nms_rad=0.07)  # fmt: skip
+    robot = make_robot(spec)
+    robot.faults.kind[:, 0], robot.faults.kind[:, 1] = FREE, WEAK
+    robot.faults.strength[:] = 0.25
+    robot.step(np.zeros((3, 6)), np.full((3, 6), 5.0), 1)
+    torque = robot.state.joint_torque
+    np.testing.assert_allclose(torque[:, 0], -0.07 * robot.joint_rate()[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(torque[:, 1], 0.25, rtol=1e-9)
+    np.testing.assert_allclose(torque[:, 2:], 1.0, rtol=1e-9)
+
+
+def test_servo_keeps_to_its_speed_and_torque_limits() -> None:
+    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0),
+                     actuator=ActuatorSpec("position", 120.0, 12.0, torque_limit_nm=20.0, speed_limit_rad_s=2.0))  # fmt: skip
+    robot = make_robot(spec, moving=False)
+    fastest = strongest = 0.0
+    for i in range(40):
+        robot.step(np.full((3, 6), 1.2 * (-1) ** (i // 10)), None, 5)
+        fastest = max(fastest, float(np.abs(robot.joint_rate()).max()))
+        strongest = max(strongest, float(np.abs(robot.state.joint_torque).max()))
+    assert 1.8 < fastest <= 2.1
+    assert strongest <= 20.0 + 1e-9
+
+
+@pytest.mark.parametrize("n_links", [2, 3, 10, 33])
+@pytest.mark.parametrize("integrator", ["implicit", "rk4"])
+def test_world_in_a_batch_equals_world_alone_bit_for_bit(n_links: int, integrator: str) -> None:
+    spec = make_spec(integrator, 0.002, (1.0, 10.0, 0.01), n_links=n_links,
+                     actuator=ActuatorSpec("position", 5.0, 0.5, torque_limit_nm=0.4, speed_limit_rad_s=1.0))  # fmt: skip
+    reference = np.random.default_rng(5).normal(0, 0.6, (37, n_links - 1))
+
+    def prepare(n_threads: int) -> SimulatedRobot:
+        robot = make_robot(spec, 37, n_threads=n_threads)
+        robot.faults.kind[:] = np.random.default_rng(6).integers(0, 4, (37, n_links - 1))
+        robot.faults.onset_s[:] = np.random.default_rng(7).uniform(0, 0.1, (37, n_links - 1))
+        robot.faults.strength[:] = 0.5
+        return robot
+
+    one, two = prepare(1), prepare(2)
+    one.step(reference, None, 40)
+    two.step(reference, None, 40)
+    for a, b in zip(one.state, two.state, strict=True):
+        np.testing.assert_array_equal(a, b)
+    some = prepare(2)
+    mask = np.zeros(37, bool)
+    mask[[3, 4, 21, 36]] = True
+    some.step(reference, None, 40, mask)
+    still = prepare(1)
+    for a, b, c in zip(some.state, one.state, still.state, strict=True):
+        np.testing.assert_array_equal(a[mask], b[mask])
+        np.testing.assert_array_equal(a[~mask], c[~mask])
+
+
+def test_head_position_follows_from_the_rest() -> None:
+    robot = make_robot(make_spec("implicit", 0.01, (1.0, 10.0, 0.0)))
+    run(robot, 0.1)
+    theta, half, mass = robot.state.link_angle, robot.params.half_length, robot.params.mass
+    for w in range(3):
+        place = np.zeros((7, 2))
+        for i in range(1, 7):
+            for j in (i - 1, i):
+                place[i] += half[w, j] * np.array([np.cos(theta[w, j]), np.sin(theta[w, j])])
+            place[i] += place[i - 1]
+        centre = (mass[w][:, None] * place).sum(axis=0) / mass[w].sum()
+        np.testing.assert_allclose(robot.head_xy()[w], robot.state.centre_xy[w] + place[-1] - centre, atol=1e-12)
