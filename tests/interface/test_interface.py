@@ -1,0 +1,136 @@
+"""Actions to references and measurements to observations."""
+
+import numpy as np
+import pytest
+
+from snake_gym.controllers import make_controller
+from snake_gym.envs import make_waypoints
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import BOUND, ObservationLayout
+from snake_gym.interface.policy import ControllerPolicy
+from snake_gym.robot.measurement import Goal, Measurement, mean_angle
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+W, J = 6, 9
+
+
+def sample(seed: int = 0) -> tuple[Measurement, Goal]:
+    rng = np.random.default_rng(seed)
+    measurement = Measurement(
+        rng.normal(0, 0.4, (W, J)), rng.normal(size=(W, J)), rng.normal(size=(W, 2)), rng.normal(size=W), np.ones(W, bool)
+    )
+    return measurement, Goal(rng.normal(0, 3, (W, 2)), np.ones(W, bool))
+
+
+def test_joint_reference_scales_by_the_limit_and_encode_inverts_it() -> None:
+    decoder = ActionDecoder(ActionConfig(), RESILIENT_SERVO)
+    action = np.random.default_rng(0).uniform(-1, 1, (W, J))
+    reference = decoder.decode(action, *sample(), decoder.initial_state(W))
+    np.testing.assert_allclose(reference, action * np.radians(90.0))
+    np.testing.assert_allclose(decoder.encode(reference), action)
+
+
+def test_residual_adds_to_the_controller_and_clips_once_last() -> None:
+    config = ActionConfig(kind="residual", controller={"kind": "sjc", "amplitude_rad": 1.5}, scale_rad=0.8)
+    decoder = ActionDecoder(config, RESILIENT_SERVO)
+    controller = make_controller({"kind": "sjc", "amplitude_rad": 1.5}, RESILIENT_SERVO)
+    state, twin = decoder.initial_state(W), controller.initial_state(W)
+    limit = RESILIENT_SERVO.joint_limit_rad
+    clipped = 0
+    for i in range(4):
+        action = np.random.default_rng(i).uniform(-1, 1, (W, J))
+        base = controller.command(*sample(i), twin, 0.2)
+        reference = decoder.decode(action, *sample(i), state)
+        np.testing.assert_allclose(reference, np.clip(base + 0.8 * action, -limit, limit), atol=1e-12)
+        clipped += int((np.abs(reference) == limit).sum())
+    assert clipped > 0
+
+
+def test_gait_actions_span_their_ranges_and_the_phase_runs_on() -> None:
+    config = ActionConfig(kind="gait")
+    decoder = ActionDecoder(config, RESILIENT_SERVO)
+    state = decoder.initial_state(W)
+    still = np.tile([-1.0, 1.0, 0.0, 0.5], (W, 1))
+    np.testing.assert_allclose(decoder.decode(still, *sample(), state), 0.5 * config.offset_max_rad)
+    assert decoder.phase(state) == pytest.approx(np.full(W, 8.0 * 0.2))
+    wave = np.tile([1.0, -1.0, 1.0, 0.0], (W, 1))
+    expected = config.amplitude_max_rad * np.sin(1.6 + np.arange(J) * config.phase_shift_max_rad)
+    np.testing.assert_allclose(decoder.decode(wave, *sample(), state)[2], expected)
+    assert decoder.phase(state) == pytest.approx(np.full(W, 1.6))
+
+
+def test_observation_does_not_depend_on_the_robots_place_or_direction() -> None:
+    layout = ObservationLayout(RESILIENT_SERVO, J, True, "centre")
+    measurement, goal = sample()
+    reference, action, phase = measurement.joint_angle + 0.1, np.full((W, J), 0.3), np.linspace(0, 6, W)
+    obs = layout.build(measurement, goal, reference, action, phase)
+    turn = np.array([[np.cos(2.0), np.sin(2.0)], [-np.sin(2.0), np.cos(2.0)]])
+    moved = measurement._replace(head_xy_w=measurement.head_xy_w @ turn + 5.0, head_angle=measurement.head_angle + 2.0)
+    again = layout.build(moved, goal._replace(target_xy_w=goal.target_xy_w @ turn + 5.0), reference, action, phase)
+    np.testing.assert_allclose(again, obs, atol=1e-5)
+    assert obs.dtype == np.float32 and obs.shape == (W, layout.size)
+
+
+def test_layout_names_every_column_once_and_read_inverts_the_scales() -> None:
+    layout = ObservationLayout(RESILIENT_SERVO, J, True, "head", reveal_faults=True)
+    columns = np.concatenate([np.arange(layout.size)[f.columns] for f in layout.fields.values()])
+    np.testing.assert_array_equal(columns, np.arange(layout.size))
+    measurement, goal = sample()
+    obs = layout.build(measurement, goal, measurement.joint_angle, np.zeros((W, J)), np.zeros(W), np.eye(W, J, dtype=bool))
+    np.testing.assert_allclose(layout.read(obs, "joint_rate"), measurement.joint_rate, rtol=1e-6)
+    np.testing.assert_allclose(
+        layout.read(obs, "distance")[:, 0], np.linalg.norm(goal.target_xy_w - measurement.head_xy_w, axis=1), rtol=1e-6
+    )
+    np.testing.assert_array_equal(layout.read(obs, "failed"), np.eye(W, J))
+    far = layout.build(measurement, goal._replace(target_xy_w=goal.target_xy_w + 1e9), measurement.joint_angle,
+                       np.zeros((W, J)), np.zeros(W), np.zeros((W, J), bool))  # fmt: skip
+    assert far.max() == BOUND
+
+
+def test_restored_measurement_has_the_same_shape_heading_and_distance() -> None:
+    layout = ObservationLayout(RESILIENT_SERVO, J, False, "centre")
+    measurement, goal = sample()
+    obs = layout.build(measurement, goal, measurement.joint_angle, np.zeros((W, J)), None)
+    seen, target = layout.restore(obs)
+    np.testing.assert_allclose(mean_angle(seen), 0.0, atol=1e-6)
+    again = layout.build(seen, target, seen.joint_angle, np.zeros((W, J)), None)
+    np.testing.assert_allclose(again, obs, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", ["sjc", "cc", "cpg", "serpenoid"])
+def test_controller_as_policy_moves_like_the_controller_under_a_zero_residual(kind: str) -> None:
+    settings = {"faults": {"n_max": 2}, "course": {"radius_m": 0.2}}
+    residual = make_waypoints(8, {**settings, "action": {"kind": "residual", "controller": {"kind": kind}}}, "DISABLED")
+    direct = make_waypoints(8, settings, "DISABLED")
+    residual.reset(seed=0)
+    obs, _ = direct.reset(seed=0)
+    core = direct.core
+    policy = ControllerPolicy(make_controller({"kind": kind}, core.spec), core.layout, core.decoder)
+    state, start = None, np.ones(8, bool)
+    for _ in range(25):
+        action, state = policy.predict(obs, state, start)
+        obs = direct.step(action)[0]
+        residual.step(np.zeros((8, 9)))
+        start = np.zeros(8, bool)
+    np.testing.assert_allclose(core.robot.state.centre_xy, residual.core.robot.state.centre_xy, atol=1e-4)
+
+
+def test_policy_restarts_the_worlds_whose_episode_starts_and_takes_single_observations() -> None:
+    core = make_waypoints(3).core
+    core.reset(np.arange(3))
+    policy = ControllerPolicy(make_controller({"kind": "sjc"}, core.spec), core.layout, core.decoder)
+    obs = core.observe()
+    first, state = policy.predict(obs)
+    second, state = policy.predict(obs, state)
+    mixed, _ = policy.predict(obs, state, np.array([True, False, True]))
+    np.testing.assert_allclose(mixed[[0, 2]], first[[0, 2]])
+    assert not np.allclose(mixed[1], first[1])
+    single, _ = policy.predict(obs[0])
+    np.testing.assert_array_equal(single, first[0])
+    assert single.shape == (9,) and single.dtype == np.float32
+
+
+def test_policy_needs_joint_references() -> None:
+    core = make_waypoints(1, {"action": {"kind": "residual"}}).core
+    with pytest.raises(ValueError, match=r"action.kind is 'residual'"):
+        ControllerPolicy(make_controller({"kind": "sjc"}, core.spec), core.layout, core.decoder)

@@ -1,0 +1,74 @@
+"""Progress, targets and courses."""
+
+import numpy as np
+import pytest
+
+from snake_gym.physics.state import zero_state
+from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
+
+LIVE = np.ones(1, bool)
+
+
+def advance(task: Waypoints, start: list[float], end: list[float], time_s: float = 0.2, live: np.ndarray = LIVE) -> tuple[dict, np.ndarray]:
+    state = zero_state(1, 3)
+    state.centre_xy[:] = end
+    state.time_s[:] = time_s
+    return task.evaluate(np.array([start]), state, np.full((1, 2), 0.5), np.array([1.5]), live)
+
+
+def test_progress_counts_towards_the_target_of_the_step_and_targets_advance() -> None:
+    task = Waypoints(CourseConfig(kind="list", targets=((1.0, 0.0), (1.0, 1.0)), radius_m=0.1), 1)
+    terms, done = advance(task, [0.0, 0.0], [0.5, 0.0])
+    assert (terms["progress"][0], terms["target"][0], done[0]) == (0.5, 0.0, False)
+    terms, done = advance(task, [0.5, 0.0], [0.95, 0.0], 7.0)
+    assert terms["target"][0] == 1.0 and task.index[0] == 1 and not done[0]
+    assert terms["progress"][0] == pytest.approx(0.45)
+    terms, done = advance(task, [0.95, 0.0], [1.0, 0.95], 9.0)
+    assert terms["progress"][0] == pytest.approx(np.hypot(0.05, 1.0) - 0.05)
+    assert done[0] and not task.goal().active[0]
+    assert (task.first_target_s[0], task.last_target_s[0]) == (7.0, 9.0)
+    before = task.progress_m[0]
+    terms, done = advance(task, [1.0, 0.95], [3.0, 3.0])
+    assert terms["progress"][0] == 0.0 and done[0] and task.progress_m[0] == before
+    assert terms["effort"][0] == 0.5 and terms["energy"][0] == 1.5
+
+
+def test_worlds_that_did_not_step_earn_nothing() -> None:
+    task = Waypoints(CourseConfig(kind="list", targets=((1.0, 0.0),)), 1)
+    terms, _ = advance(task, [0.0, 0.0], [1.0, 0.0], live=np.zeros(1, bool))
+    assert all(term[0] == 0.0 for term in terms.values()) and task.index[0] == 0
+
+
+def test_random_courses_keep_to_distances_and_turns() -> None:
+    n = 500
+    task = Waypoints(CourseConfig(n_targets=20, min_distance_m=1.0, max_distance_m=2.0, max_turn_rad=1.0), n)
+    rng = np.random.default_rng(0)
+    start, heading = rng.normal(size=(n, 2)), rng.uniform(-3, 3, n)
+    task.begin(start, heading, rng.random((n, task.n_random)), np.arange(n))
+    legs = np.diff(np.concatenate([start[:, None], task.targets_xy], axis=1), axis=1)
+    length = np.linalg.norm(legs, axis=2)
+    assert 1.0 <= length.min() < 1.05 and 1.95 < length.max() <= 2.0
+    direction = np.concatenate([heading[:, None], np.arctan2(legs[..., 1], legs[..., 0])], axis=1)
+    turn = np.abs((np.diff(direction, axis=1) + np.pi) % (2 * np.pi) - np.pi)
+    assert 0.95 < turn.max() <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "list"}, "targets is empty"),
+        ({"kind": "list", "targets": ((np.nan, 0.0),)}, "finite"),
+        ({"min_distance_m": 3.0}, "min_distance_m is 3"),
+        ({"radius_m": 0.0}, "radius_m is 0"),
+        ({"n_targets": 0}, "n_targets is 0"),
+        ({"max_turn_rad": 4.0}, "max_turn_rad is 4"),
+    ],
+)
+def test_impossible_courses_are_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CourseConfig(**settings)
+
+
+def test_weights_must_be_finite() -> None:
+    with pytest.raises(ValueError, match=r"reward.energy is nan"):
+        RewardConfig(energy=float("nan"))
