@@ -78,9 +78,9 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
     )
     coupling = (Parameter("coupling", 0.0, 1.0), Parameter("gain_ratio_s", 0.01, 3.0, log=True))
     rates = (
-        Parameter("convergence_per_s", 0.2, 10.0, log=True),
-        Parameter("coupling_per_s", 0.05, 5.0, log=True),
-        Parameter("steering_rate_per_s", 0.3, 30.0, log=True),
+        Parameter("convergence_per_s", 0.5, 8.0, log=True),
+        Parameter("coupling_per_s", 0.05, 2.0, log=True),
+        Parameter("steering_rate_per_s", 1.0, 30.0, log=True),
     )
     more = {"serpenoid": (), "sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates}
     return gait + more[kind]
@@ -115,10 +115,9 @@ class TuningConfig:
             )
         if not 0 <= self.seed < 2000:
             raise ValueError(f"seed is {self.seed}; expected 0 to 1999")
-        if self.generations * (self.worlds // self.population) > CHOICE_START or self.worlds > SEED_SPAN - SCORE_START:
-            raise ValueError(
-                f"generations is {self.generations} and worlds {self.worlds}; too many for the seeds set aside"
-            )
+        n_searched = self.generations * (self.worlds // self.population)
+        if n_searched > CHOICE_START or self.worlds > SEED_SPAN - SCORE_START:
+            raise ValueError(f"generations is {self.generations}, worlds {self.worlds}; too many for the seeds")
 
 
 class Search:
@@ -216,9 +215,7 @@ class Search:
                     "ci95": [round(bound, 4) for bound in mean_interval(progress)],
                     "episodes": int(progress.size),
                 },
-                "searched": {
-                    p.name: [p.value(np.array(0.0)).item(), p.value(np.array(1.0)).item()] for p in self.space
-                },
+                "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
                 "seeds": {
                     "search": [self._first_seed(), self._first_seed() + searched - 1],
                     "choice": [choice, choice + n_scenarios - 1],
@@ -289,9 +286,7 @@ def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dic
         while search.generation < config.generations:
             elite = search.advance()
             search.save(standing)
-            found = search.parameters(search.mean[None])
-            text = "  ".join(f"{name} {values[0]:.3g}" for name, values in found.items())
-            progress.update(task, advance=1, best=f"elite {elite:.2f} m  {text}")
+            progress.update(task, advance=1, best=f"elite {elite:.2f} m")
         report = search.report()
         progress.update(task, advance=1)
     return report

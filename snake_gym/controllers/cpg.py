@@ -1,7 +1,8 @@
 """A central pattern generator: one Hopf oscillator for each joint, phase-locked by diffusive coupling.
 
 Model: liu2024, section 3.1, with the formulas the text lost restored. Oscillator i has the state x_i = (u_i, v_i)
-about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i:
+about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i, as it will be after the command's
+interval (with the present value the steering would act one interval late):
 
     dx_i/dt = omega (-v^_i, u^_i) + xi_i x^_i - alpha sum_j w_ij (x^_i - T_ij x^_j)
     e_i = sigma - |x^_i|^2 / rho^2
@@ -44,14 +45,12 @@ from snake_gym.controllers.base import (
     per_world_parameters,
     wrap_phase,
 )
+from snake_gym.controllers.coupling import Coupling, SingleArray, Topology, Weights, coupling_weights
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-SingleArray = NDArray[np.float32]
-Topology = Literal["full", "nearest", "next_nearest", "chain", "bipartite", "dorsal"]
-Weights = Literal["equal", "gaussian"]
 Steering = Literal["centre", "offset"]
 
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
@@ -59,7 +58,7 @@ PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
 START = (0.1, 0.1)
 """Initial (u, v) of every oscillator [rad] (liu2024, section 3.1)."""
 MAX_STEP_S = 0.1
-MAX_RATE_STEP = 0.8
+MAX_RATE_STEP = 1.0
 """Largest RK4 step times the fastest rate of convergence (RK4 is stable up to 2.8)."""
 LARGEST_EXCESS = 30.0
 """Beyond this -e, the smoothed amplitude law is at its limit to 1e-13 and its exponential would overflow."""
@@ -71,9 +70,9 @@ class CpgConfig(SteeringConfig, GaitConfig):
 
     convergence_per_s: float = 2.0
     """lambda: how fast the amplitude settles [1/s]."""
-    coupling_per_s: float = 1.0
+    coupling_per_s: float = 0.6
     """alpha: how fast the phases lock, for a coupling weight of one [1/s]."""
-    topology: Topology = "nearest"
+    topology: Topology = "full"
     """Which oscillators are coupled; see ``coupling_weights``."""
     weights: Weights = "equal"
     """Weight of a coupling: one, or a Gaussian of the distance along the chain."""
@@ -81,7 +80,7 @@ class CpgConfig(SteeringConfig, GaitConfig):
     """Standard deviation of the Gaussian weights [joints]."""
     steering: Steering = "centre"
     """Whether u_c is the centre of the oscillators or added to their output."""
-    steering_rate_per_s: float = 5.0
+    steering_rate_per_s: float = 10.0
     """How fast u_c approaches the wanted offset [1/s]."""
 
     def __post_init__(self) -> None:
@@ -95,28 +94,6 @@ class CpgConfig(SteeringConfig, GaitConfig):
         for name, choices in (("topology", Topology), ("weights", Weights), ("steering", Steering)):
             if getattr(self, name) not in get_args(choices):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(get_args(choices))}")
-
-
-def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_joints: float) -> FloatArray:
-    """Coupling weights w_ij (J, J), from oscillator j to oscillator i.
-
-    full: all with all. nearest: neighbours. next_nearest: up to the second neighbour. chain: one-way, each oscillator
-    follows its neighbour on the head's side. bipartite: every odd joint with every even one. dorsal: the odd and the
-    even joints (the yaw and the pitch rows of the paper's robots) are a chain each, tied together at the head.
-    The text names these networks without matrices: the last two are our reading.
-    """
-    i, j = np.indices((n_joints, n_joints))
-    distance = np.abs(i - j)
-    linked = {
-        "full": distance > 0,
-        "nearest": distance == 1,
-        "next_nearest": (distance > 0) & (distance <= 2),
-        "chain": j == i + 1,
-        "bipartite": distance % 2 == 1,
-        "dorsal": (distance == 2) | ((distance == 1) & (np.maximum(i, j) == n_joints - 1)),
-    }[topology]
-    weight = np.exp(-0.5 * (distance / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
-    return np.where(linked, weight, 0.0)
 
 
 class Cpg:
@@ -133,15 +110,13 @@ class Cpg:
         self.config = config
         self._n_joints = spec.n_joints
         self._limit = spec.joint_limit_rad
+        self._control_dt_s = spec.control_dt_s
         self._parameter = per_world_parameters(config, per_world)
         self._guidance = PointOfSight(spec, config.tracked_point)
         weight = coupling_weights(spec.n_joints, config.topology, config.weights, config.weight_width_joints)
-        laplacian = np.diag(weight.sum(axis=1)) - weight
-        self._bands = _split_bands(laplacian)
-        fastest_lock = float(np.abs(np.linalg.eigvals(laplacian)).max())
-        rate = 2.0 * self._parameter["convergence_per_s"] + fastest_lock * self._parameter["coupling_per_s"]
+        self._coupling = Coupling(weight, self._parameter["coupling_per_s"])
+        rate = 2.0 * self._parameter["convergence_per_s"] + self._coupling.fastest_per_s
         self._attraction = self._parameter["convergence_per_s"].astype(np.float32)
-        self._pull = -self._parameter["coupling_per_s"].astype(np.float32)
         self._max_step_s = min(MAX_STEP_S, MAX_RATE_STEP / max(float(rate.max()), 1e-9))
 
     @property
@@ -181,28 +156,30 @@ class Cpg:
                 state[name][mask] = value
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit; integrates the network over ``dt_s`` [s]."""
+        """Joint references (W, J) [rad], within the robot's joint limit: where the network is in ``dt_s`` [s]."""
         error = self._guidance.heading_error(measurement, goal)
         gain, limit = self._parameter["heading_gain"], self._parameter["offset_limit_rad"]
         wanted = steering_offset(error, goal.active, gain, limit)
         state["centre"] += -np.expm1(-self._parameter["steering_rate_per_s"] * dt_s) * (wanted - state["centre"])
+        self._integrate(state, dt_s)
+        reference = state["u"].copy()
         if self.config.steering == "offset":
-            reference = state["u"] + state["centre"][:, None]
-            self._integrate(state, dt_s)
-        else:
-            self._integrate(state, dt_s)
-            reference = state["u"].copy()
+            reference += state["centre"][:, None]
         np.maximum(reference, -self._limit, out=reference)
         np.minimum(reference, self._limit, out=reference)
         return reference
 
     def phase(self, state: ControllerState) -> FloatArray:
-        """Phase (W,) [rad] of the tail joint's sine, from the sum of all oscillators turned back to the tail."""
+        """Phase (W,) [rad] that the tail joint's sine will have in one control step, with the next command.
+
+        From the sum of all oscillators, turned back to the tail.
+        """
         in_phase, quadrature = self._turn(state, 0.0)
         u, v = self._displacement(state)
         mean_u = (u * in_phase + v * quadrature).sum(axis=0)
         mean_v = (v * in_phase - u * quadrature).sum(axis=0)
         phase = np.arctan2(mean_u, -mean_v)  # u = rho sin(phase), v = -rho cos(phase)
+        phase += state["frequency_rad_s"] * self._control_dt_s
         wrap_phase(phase)
         return phase
 
@@ -268,24 +245,10 @@ class Cpg:
         growth -= 1.0  # the smoothed law where e < 0, zero elsewhere
         growth -= np.minimum(excess, 0.0, out=excess)
         growth *= self._attraction
-        # Band by band, not as a matrix product: BLAS would round a world alone and in a batch differently.
-        rate = y * self._bands[0][1]
-        for shift, band in self._bands[1:]:
-            if shift > 0:
-                rate[:, :-shift] += band * y[:, shift:]
-            else:
-                rate[:, -shift:] += band * y[:, :shift]
-        rate *= self._pull
-        rate += y * growth
+        growth -= self._coupling.decay
+        rate = y * growth
+        self._coupling.add_pull(rate, y)
         return rate
-
-
-def _split_bands(matrix: FloatArray) -> list[tuple[int, SingleArray]]:
-    """Diagonals (shift, values (J - |shift|, 1)) of a square matrix that are not all zero; the main one first."""
-    n = matrix.shape[0]
-    shifts = sorted(range(1 - n, n), key=abs)
-    bands = [(shift, np.diagonal(matrix, shift).astype(np.float32)[:, None]) for shift in shifts]
-    return [(shift, band) for shift, band in bands if shift == 0 or band.any()]
 
 
 def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]) -> None:

@@ -2,9 +2,9 @@
 
     python -m snake_gym.controllers.tune --robot resilient_servo --controller sjc --env configs/env/demo.yaml
 
-The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score with
-a confidence interval, and what it was tuned on; ``{file: PATH}`` uses it wherever a controller is configured. A search
-that was interrupted goes on where it stood, from a file next to the result, which is removed at the end.
+The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score
+with a confidence interval, and what it was tuned on; ``{file: PATH}`` uses it wherever a controller is configured. A
+search that was interrupted goes on where it stood, from a file next to the result, which is removed at the end.
 
 This is a program, imported by nobody: unlike the other modules here it reaches up to the envs.
 """
@@ -74,7 +74,8 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--env", help="YAML file with the settings of the training scenarios")
     parser.add_argument(
         "--set",
-        action="append",
+        action="extend",
+        nargs="+",
         default=[],
         metavar="KEY=VALUE",
         help="a setting of the env (faults.n_max=3), or one of the controller that stays as given "
