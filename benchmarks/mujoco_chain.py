@@ -41,7 +41,8 @@ def build_xml(spec: RobotSpec, dt: float, integrator: str, friction: bool = True
     )  # fmt: skip
     c_t, c_n = spec.links("friction.tangential_ns_m"), spec.links("friction.normal_ns_m")
     drag = "".join(
-        f'<velocity site="s{i}" gear="1 0 0 0 0 0" kv="{c_t[i]}"/><velocity site="s{i}" gear="0 1 0 0 0 0" kv="{c_n[i]}"/>'
+        f'<velocity site="s{i}" gear="1 0 0 0 0 0" kv="{c_t[i]}"/>'
+        f'<velocity site="s{i}" gear="0 1 0 0 0 0" kv="{c_n[i]}"/>'
         for i in range(spec.n_links)
     )
     return f"""<mujoco><option timestep="{dt}" integrator="{integrator}" gravity="0 0 0">

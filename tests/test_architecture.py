@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tasks": {"physics.state", "robot", "obstacles"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
-    "benchmark": {*BELOW_ENVS, "envs"},
+    "benchmark": {*BELOW_ENVS, "envs", "render"},
     "papers": {*BELOW_ENVS, "envs"},
     "render": {*BELOW_ENVS, "envs"},
 }

@@ -124,9 +124,9 @@ def _check_worlds_alone(make: MakeEnv, n: int, n_steps: int) -> None:
         alone = make(1, AutoresetMode.DISABLED)
         assert_same(alone.reset(seed=20 + world)[0][0], obs[world], f"world {world} begins differently alone")
         for i, action in enumerate(actions):
-            result = alone.step(action[world : world + 1])
-            for k in range(4):
-                assert_same(result[k][0], steps[i][k][world], f"world {world} alone differs at step {i}")
+            result = alone.step(action[world : world + 1])[:4]
+            for mine, theirs in zip(result, steps[i][:4], strict=True):
+                assert_same(mine[0], theirs[world], f"world {world} alone differs at step {i}")
 
 
 def _check_saved_state(make: MakeEnv, mode: AutoresetMode, n: int, n_steps: int) -> None:
@@ -178,7 +178,7 @@ def _check_next_step(make: MakeEnv, n: int, n_steps: int) -> None:
     same.reset(seed=5)
     env.reset(seed=5)
     actions = draw_actions(env, n_steps)
-    first_obs: dict[int, Any] = {}
+    first_obs: dict[int, NDArray[np.float32]] = {}
     for world_steps in _roll(same, actions):
         for world in np.flatnonzero(world_steps[2] | world_steps[3]):
             first_obs.setdefault(int(world), world_steps[0][world])

@@ -1,4 +1,4 @@
-"""Settings of the env ``SnakeGym/Waypoints-v0``; every default of the env is written here or in the parts named here."""
+"""Settings of the env ``SnakeGym/Waypoints-v0``; every default of it is written here or in the parts named here."""
 
 from __future__ import annotations
 

@@ -235,9 +235,7 @@ class WaypointsCore:
             raise ValueError(f"action has shape {values.shape}; expected {shape} (worlds, actions)")
         if not np.isfinite(values).all():
             world, entry = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(
-                f"action[{world}, {entry}] is {values[world, entry]}; expected a finite number in [-1, 1]"
-            )
+            raise ValueError(f"action[{world}, {entry}] is {values[world, entry]}; expected a finite number in [-1, 1]")
         return np.clip(values, -1.0, 1.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ _TRAIL_POINTS = 400
 class WorldView:
     """Draws world ``world`` of ``core`` in mode "rgb_array" or "human", with the trail of its tracked point."""
 
-    def __init__(self, core: WaypointsCore, world: int, mode: str) -> None:
+    def __init__(self, core: WaypointsCore, world: int, mode: Literal["rgb_array", "human"]) -> None:
         from snake_gym.render.frames import FrameRenderer
 
         self._core = core

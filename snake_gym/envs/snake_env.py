@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -13,8 +13,10 @@ from snake_gym.envs.config import WaypointsConfig, as_config
 from snake_gym.envs.core import WaypointsCore
 from snake_gym.envs.vector_env import single_spaces
 
+RenderMode = Literal["rgb_array", "human"]
 
-class SnakeEnv(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
+
+class SnakeEnv(gym.Env[Any, Any]):
     """A planar snake robot with failing joints visits targets.
 
     Description:
@@ -52,7 +54,7 @@ class SnakeEnv(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
 
     def __init__(
         self,
-        render_mode: str | None = None,
+        render_mode: RenderMode | None = None,
         config: WaypointsConfig | Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
@@ -60,7 +62,7 @@ class SnakeEnv(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or 'human'")
         self.core = WaypointsCore(as_config(settings if config is None else config), 1)
         self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.core.spec.control_dt_s)}
-        self.render_mode = render_mode
+        self.render_mode: RenderMode | None = render_mode
         self.observation_space, self.action_space = single_spaces(self.core)
         self._view: Any = None
 
@@ -77,9 +79,7 @@ class SnakeEnv(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
             self.render()
         return obs[0], self._info(self.core.infos())
 
-    def step(
-        self, action: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """One control step. Raises ValueError for an action of the wrong shape or with an entry that is not finite."""
         if self.core.episode[0] < 0:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")

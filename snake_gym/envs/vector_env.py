@@ -25,7 +25,7 @@ def single_spaces(core: WaypointsCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
 class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
     """W waypoint worlds; see ``SnakeEnv`` for what happens in each.
 
-    World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, present
+    World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
     at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
     SAME_STEP (the ending step returns the next episode's first observation; ``final_obs`` and ``final_info`` hold the
     end), DISABLED (ended worlds stand still until ``reset(options={"reset_mask": ...})``).
@@ -37,7 +37,11 @@ class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
         config: settings as an object or mapping; further keyword arguments are settings too (see ``WaypointsConfig``).
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 5, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["rgb_array"],
+        "render_fps": 5,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
 
     def __init__(
         self,

@@ -80,9 +80,7 @@ class ActionDecoder:
             return self.controller.phase(state)
         return state["phase"]
 
-    def decode(
-        self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState
-    ) -> FloatArray:
+    def decode(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
         limit, config = self.spec.joint_limit_rad, self.config
         if self.controller is not None:

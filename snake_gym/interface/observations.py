@@ -1,8 +1,8 @@
 """What a policy sees, built from measurements alone: the same code for the simulated and the real robot.
 
-Every entry is ``clip(value * scale, -BOUND, BOUND)`` as float32. Directions are relative to the robot, so the observation
-does not depend on where the robot is in the world: ``heading_error`` is the robot's mean link angle minus the bearing of
-the target as seen from the tracked point (sibilska2022, eq. 34-36), ``distance`` the distance to it.
+Every entry is ``clip(value * scale, -BOUND, BOUND)`` as float32. Directions are relative to the robot, so what it sees
+does not depend on where in the world it is: ``heading_error`` is the robot's mean link angle minus the bearing of the
+target as seen from the tracked point (sibilska2022, eq. 34-36), ``distance`` the distance to it.
 """
 
 from __future__ import annotations

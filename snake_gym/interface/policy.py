@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from snake_gym.controllers.base import Controller, ControllerState, reset_worlds
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.robot.spec import FloatArray
 
 
 class ControllerPolicy:
@@ -37,7 +36,7 @@ class ControllerPolicy:
         state: ControllerState | None = None,
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
-    ) -> tuple[FloatArray, ControllerState]:
+    ) -> tuple[NDArray[np.float32], ControllerState]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), and the state to pass to the next call.
 
         ``episode_start`` (W,) marks worlds whose episode begins with this observation. A classical controller is always

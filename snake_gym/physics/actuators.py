@@ -5,9 +5,9 @@ Kinds of actuator (u is a torque, or for ACCELERATION an angular acceleration), 
     u = feedforward + kp (phi_ref - phi) - kd phi_dot
 
 TORQUE and POSITION clamp u to the torque limit; POSITION also clamps the rate that its loop demands,
-``kp/kd (phi_ref - phi)``, to the speed limit. In the implicit step the angle and rate on the right are those at the end
-of the step, so stiff servos cost no smaller step: ``K = dt (dt kp + kd)``, demanded rate ``kp (phi_ref - phi) / (dt kp +
-kd)``. A saturated joint pushes with the limit: K = 0.
+``kp/kd (phi_ref - phi)``, to the speed limit. In the implicit step the angle and rate on the right are those at its
+end, so stiff servos cost no smaller step: ``K = dt (dt kp + kd)``, demanded rate ``kp (phi_ref - phi) / (dt kp + kd)``.
+A saturated joint pushes with the limit: K = 0.
 
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit.
 A fault acts in every sub-step that starts in [onset, end).
@@ -21,8 +21,32 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.physics.lanes import (
-    B, C_FREE, DEMAND, F_KIND, F_OFF, F_ON, F_STRENGTH, FF, GAIN, K, KD, KP, LIMIT, LOAD, MU, OMEGA, PUSH,
-    RECORD, REF, REL, RIGID, S_MAX, T0, T_MAX, THETA, WORK,
+    C_FREE,
+    DEMAND,
+    F_KIND,
+    F_OFF,
+    F_ON,
+    F_STRENGTH,
+    FF,
+    GAIN,
+    KD,
+    KP,
+    LIMIT,
+    LOAD,
+    MU,
+    OMEGA,
+    PUSH,
+    RECORD,
+    REF,
+    REL,
+    RIGID,
+    S_MAX,
+    T0,
+    T_MAX,
+    THETA,
+    WORK,
+    B,
+    K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 

@@ -7,13 +7,13 @@ n_i = (-sin theta_i, cos theta_i); phi_i = theta_i - theta_{i+1}; the torque mu_
 Every step asks the same linear question. Each link is a free body with a 3x3 matrix (inertia, plus dt times friction in
 the implicit step) and a right-hand side (momentum or force); neighbours share the velocity of their joint; each joint
 obeys ``mu = T0 - K rel`` (actuator) or ``rel = B`` (prescribed rate), rel = omega_i - omega_{i+1}. Eliminating links
-from the tail (articulated-body recursion of Featherstone, Rigid Body Dynamics Algorithms, ch. 7, with the joint law
-folded in) leaves behind joint i an impedance
+from the tail (articulated-body recursion of Featherstone, Rigid Body Dynamics Algorithms, ch. 7, the joint law folded
+in) leaves behind joint i an impedance
 
     F = Q V - P,   V = (u_x, u_y, omega_{i+1}),  u the velocity of joint i,
 
 which costs one division per joint, where the block-tridiagonal form in the joint impulses inverts a 3x3 block. The free
-head closes the recursion with ``Q V = P``; the way back yields all rates. Rigid joints (locked, acceleration-controlled)
+head closes the recursion with ``Q V = P``; the way back yields all rates. Rigid joints (locked or acceleration-driven)
 are the case G = 0: no stiffness, no small step.
 """
 
@@ -22,8 +22,55 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, B, COS, CVX, CVY, CX, CY, E, G, HALF, HEAD_X, HEAD_Y, K, MASS, MU, OMEGA, PR, PW, PX, PY, QW, QX, QXX, QXY,
-    QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, sin_cos,
+    A_N,
+    A_R,
+    A_T,
+    COS,
+    CVX,
+    CVY,
+    CX,
+    CY,
+    HALF,
+    HEAD_X,
+    HEAD_Y,
+    MASS,
+    MU,
+    OMEGA,
+    PR,
+    PW,
+    PX,
+    PY,
+    QW,
+    QX,
+    QXX,
+    QXY,
+    QY,
+    QYY,
+    RECORD,
+    REL,
+    RIGID,
+    RW,
+    RX,
+    RY,
+    SIN,
+    SOL_W,
+    SUM_X,
+    SUM_Y,
+    T0,
+    THETA,
+    TOTAL,
+    UWX,
+    UWY,
+    UX,
+    UY,
+    VX,
+    VY,
+    WW,
+    B,
+    E,
+    G,
+    K,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import load, splat, store
 
@@ -154,7 +201,7 @@ def eliminate_links(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def substitute_back(s, n):  # type: ignore[no-untyped-def]
-    """Head to tail: rates SOL_W of the links, REL and torques MU of the joints, and the sum of m_i v_i in SUM_X, SUM_Y of link 1.
+    """Head to tail: rates SOL_W of the links, REL and torques MU of the joints, sum of m_i v_i in SUM of link 1.
 
     The record of the head must have been eliminated with a torque-free joint (K = T0 = RIGID = 0): then its Q, P before
     the joint are recovered from UW, WW, PW, and the 3x3 system is solved with the joint's row as the last pivot.

@@ -1,7 +1,7 @@
 """Memory layout of the kernels: worlds side by side, one record of named fields per link.
 
-``LANES`` worlds form a block. All scratch memory of a block is *one flat array*; link i (counted from 1, tail first) owns
-the record at ``i * RECORD``, and field f of lane k lies at ``record + f * LANES + k``, so that ``load(s, record + f)`` is
+``LANES`` worlds form a block. All scratch memory of a block is *one flat array*; link i (counted from 1, tail first)
+owns the record at ``i * RECORD``, and field f of lane k lies at ``record + f * LANES + k``: ``load(s, record + f)`` is
 that field of all worlds of the block (see ``simd``). Record 0 stays zero: it is the "nothing" behind the tail, so that
 the recursion needs no special case.
 
@@ -51,9 +51,7 @@ RECORD = N_FIELDS * LANES
 ) = (i * LANES for i in range(N_FIELDS))  # fmt: skip
 
 # Per-world values live in a last record of their own, at (N + 1) * RECORD, with these fields.
-(CX, CY, CVX, CVY, TOTAL, HEAD_X, HEAD_Y, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY) = (
-    i * LANES for i in range(15)
-)
+(CX, CY, CVX, CVY, TOTAL, HEAD_X, HEAD_Y, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY) = (i * LANES for i in range(15))
 
 _TWO_OVER_PI = 2.0 / math.pi
 _PIO2_HI = 1.5707963267341256e00  # first 33 bits of pi/2

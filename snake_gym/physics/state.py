@@ -78,11 +78,17 @@ class FaultState(NamedTuple):
 
 def zero_state(n_worlds: int, n_links: int) -> ChainState:
     """Stretched along x, at rest, centre at the origin."""
-    w, n = n_worlds, n_links
+    per_link, per_axis, per_joint = (n_worlds, n_links), (n_worlds, 2), (n_worlds, n_links - 1)
     return ChainState(
-        *(np.zeros((w, n)) for _ in range(2)), *(np.zeros((w, 2)) for _ in range(2)), np.zeros(w), np.zeros(w),
-        np.zeros((w, n - 1)), np.zeros((w, 2)),
-    )  # fmt: skip
+        link_angle=np.zeros(per_link),
+        link_rate=np.zeros(per_link),
+        centre_xy=np.zeros(per_axis),
+        centre_vel=np.zeros(per_axis),
+        time_s=np.zeros(n_worlds),
+        work_j=np.zeros(n_worlds),
+        joint_torque=np.zeros(per_joint),
+        head_xy=np.zeros(per_axis),
+    )
 
 
 def no_faults(n_worlds: int, n_joints: int) -> FaultState:

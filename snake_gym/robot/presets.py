@@ -23,7 +23,8 @@ RESILIENT = RobotSpec(
 
 RESILIENT_SERVO = RobotSpec(
     name="resilient_servo",
-    source="the body of sibilska2022 with position servos: 2 rad/s, 20 N m, kp=120 N m/rad, kd=12 N m s/rad (our choice)",
+    source="the body of sibilska2022 with position servos: 2 rad/s, 20 N m, kp=120 N m/rad, kd=12 N m s/rad "
+    "(our choice)",
     n_links=10,
     link_half_length_m=0.07,
     link_mass_kg=1.0,

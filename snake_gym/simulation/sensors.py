@@ -37,7 +37,9 @@ class SensorConfig:
         return all(getattr(self, f.name) == 0.0 for f in fields(self))
 
 
-def measure(robot: SimulatedRobot, config: SensorConfig, streams: RandomStreams, rows: Any = slice(None)) -> Measurement:
+def measure(
+    robot: SimulatedRobot, config: SensorConfig, streams: RandomStreams, rows: Any = slice(None)
+) -> Measurement:
     """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
     state = robot.state
     n_joints = robot.spec.n_joints

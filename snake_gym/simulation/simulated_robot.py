@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from snake_gym.physics import faults as fault_codes
 from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
-from snake_gym.physics.lanes import LANES
+from snake_gym.physics.simd import LANES
 from snake_gym.physics.state import ChainParams, ChainState, FaultState, no_faults, zero_state
 from snake_gym.robot.measurement import centre_offset
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -133,14 +133,15 @@ class SimulatedRobot:
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
         chunks = self._split(ids)
-        rest = (self._kind, self._method, self.spec.sim_dt_s, n_substeps, self.state, self.params, self.faults,
-                reference, feedforward)  # fmt: skip
-        if len(chunks) == 1:
-            step_worlds(ids, *rest)
-            return
-        pool = _thread_pool(len(chunks) - 1)
-        others = [pool.submit(step_worlds, chunk, *rest) for chunk in chunks[1:]]
-        step_worlds(chunks[0], *rest)
+        kind, method, dt, state, params, faults = (
+            self._kind, self._method, self.spec.sim_dt_s, self.state, self.params, self.faults
+        )  # fmt: skip
+
+        def advance(chunk: NDArray[np.int64]) -> None:
+            step_worlds(chunk, kind, method, dt, n_substeps, state, params, faults, reference, feedforward)
+
+        others = [_thread_pool(len(chunks) - 1).submit(advance, chunk) for chunk in chunks[1:]]
+        advance(chunks[0])
         for other in others:
             other.result()
 

@@ -1,9 +1,9 @@
 """Random numbers for W worlds at once: one independent stream per world, purpose and episode.
 
-Counter-based SplitMix64 (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014): number c of a
-stream is ``mix(key + c * golden)``, key = mix of (world seed, purpose, episode). A stream's state is two integers, a
-draw for all worlds is a few array operations, and what one purpose draws moves nothing of another: a scenario depends on
-the world's seed and episode number alone.
+Counter-based SplitMix64 (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014): number c of
+a stream is ``mix(key + c * golden)``, key = mix of (world seed, purpose, episode). A stream's state is two integers, a
+draw for all worlds is a few array operations, and what one purpose draws moves nothing of another: a scenario depends
+on the world's seed and episode number alone.
 """
 
 from __future__ import annotations

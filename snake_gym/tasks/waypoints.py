@@ -29,7 +29,7 @@ class CourseConfig:
     """Where the targets are."""
 
     kind: Literal["random", "paper", "list"] = "random"
-    """random: each target at a random direction and distance from the one before; paper: sibilska2022; list: targets."""
+    """random: each target at a random direction and distance from the last; paper: sibilska2022; list: targets."""
     targets: tuple[tuple[float, float], ...] = ()
     """[m] for kind list."""
     n_targets: int = 64
@@ -56,7 +56,7 @@ class CourseConfig:
             )
         if not self.radius_m > 0.0:
             raise ValueError(f"course.radius_m is {self.radius_m:g}; expected > 0")
-        if self.n_targets < 1 or not 1 <= self.success_targets:
+        if self.n_targets < 1 or not self.success_targets >= 1:
             raise ValueError(
                 f"course.n_targets is {self.n_targets}, success_targets {self.success_targets}; expected >= 1"
             )

@@ -45,7 +45,9 @@ def test_scenario_does_not_depend_on_actions_or_on_sensor_noise() -> None:
         {"action": {"kind": "joint_reference"}},
         {"action": {"kind": "residual"}, "sensors": {"angle_noise_rad": 0.05, "position_noise_m": 0.02}},
     ):
-        env = make_waypoints(8, {"faults": {"n_max": 3, "onset_max_s": 9.0}, "time_limit_s": 2.0, **settings}, "SAME_STEP")
+        env = make_waypoints(
+            8, {"faults": {"n_max": 3, "onset_max_s": 9.0}, "time_limit_s": 2.0, **settings}, "SAME_STEP"
+        )
         env.reset(seed=11)
         for _ in range(25):
             env.step(env.action_space.sample())

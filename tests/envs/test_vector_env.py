@@ -25,7 +25,9 @@ SETTINGS = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_checker_passes(name: str) -> None:
     settings = {"time_limit_s": 4.0, "stagger": True, **SETTINGS[name]}
-    check_vector_env(lambda n, mode: make_waypoints(n, {**settings, "stagger": n > 1 and mode is not AutoresetMode.DISABLED}, mode))
+    check_vector_env(
+        lambda n, mode: make_waypoints(n, {**settings, "stagger": n > 1 and mode is not AutoresetMode.DISABLED}, mode)
+    )
 
 
 def test_checker_finds_a_shared_random_stream() -> None:
@@ -61,7 +63,9 @@ def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> Non
 
 def test_make_and_make_vec_agree() -> None:
     single = gym.make("SnakeGym/Waypoints-v0", faults={"n_max": 2}).unwrapped
-    vector = gym.make_vec("SnakeGym/Waypoints-v0", num_envs=1, vectorization_mode="vector_entry_point", faults={"n_max": 2})
+    vector = gym.make_vec(
+        "SnakeGym/Waypoints-v0", num_envs=1, vectorization_mode="vector_entry_point", faults={"n_max": 2}
+    )
     a, _ = single.reset(seed=5)
     b, _ = vector.reset(seed=5)
     assert_same(a, b[0], "reset")

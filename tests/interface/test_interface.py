@@ -17,7 +17,11 @@ W, J = 6, 9
 def sample(seed: int = 0) -> tuple[Measurement, Goal]:
     rng = np.random.default_rng(seed)
     measurement = Measurement(
-        rng.normal(0, 0.4, (W, J)), rng.normal(size=(W, J)), rng.normal(size=(W, 2)), rng.normal(size=W), np.ones(W, bool)
+        rng.normal(0, 0.4, (W, J)),
+        rng.normal(size=(W, J)),
+        rng.normal(size=(W, 2)),
+        rng.normal(size=W),
+        np.ones(W, bool),
     )
     return measurement, Goal(rng.normal(0, 3, (W, 2)), np.ones(W, bool))
 
@@ -76,7 +80,9 @@ def test_layout_names_every_column_once_and_read_inverts_the_scales() -> None:
     columns = np.concatenate([np.arange(layout.size)[f.columns] for f in layout.fields.values()])
     np.testing.assert_array_equal(columns, np.arange(layout.size))
     measurement, goal = sample()
-    obs = layout.build(measurement, goal, measurement.joint_angle, np.zeros((W, J)), np.zeros(W), np.eye(W, J, dtype=bool))
+    obs = layout.build(
+        measurement, goal, measurement.joint_angle, np.zeros((W, J)), np.zeros(W), np.eye(W, J, dtype=bool)
+    )
     np.testing.assert_allclose(layout.read(obs, "joint_rate"), measurement.joint_rate, rtol=1e-6)
     np.testing.assert_allclose(
         layout.read(obs, "distance")[:, 0], np.linalg.norm(goal.target_xy_w - measurement.head_xy_w, axis=1), rtol=1e-6
@@ -121,7 +127,7 @@ def test_policy_restarts_the_worlds_whose_episode_starts_and_takes_single_observ
     policy = ControllerPolicy(make_controller({"kind": "sjc"}, core.spec), core.layout, core.decoder)
     obs = core.observe()
     first, state = policy.predict(obs)
-    second, state = policy.predict(obs, state)
+    _, state = policy.predict(obs, state)
     mixed, _ = policy.predict(obs, state, np.array([True, False, True]))
     np.testing.assert_allclose(mixed[[0, 2]], first[[0, 2]])
     assert not np.allclose(mixed[1], first[1])

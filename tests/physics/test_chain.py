@@ -18,7 +18,9 @@ from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
-def make_spec(integrator: str = "implicit", dt: float = 0.001, friction: tuple[float, ...] = (0.0, 0.0, 0.0), **kw: Any) -> RobotSpec:
+def make_spec(
+    integrator: str = "implicit", dt: float = 0.001, friction: tuple[float, ...] = (0.0, 0.0, 0.0), **kw: Any
+) -> RobotSpec:
     n = kw.pop("n_links", 7)
     defaults: dict[str, Any] = {
         "n_links": n,
@@ -33,10 +35,14 @@ def make_spec(integrator: str = "implicit", dt: float = 0.001, friction: tuple[f
     return RobotSpec(**{**defaults, **kw})
 
 
-def make_robot(spec: RobotSpec, n_worlds: int = 3, seed: int = 1, moving: bool = True, n_threads: int = 1) -> SimulatedRobot:
+def make_robot(
+    spec: RobotSpec, n_worlds: int = 3, seed: int = 1, moving: bool = True, n_threads: int = 1
+) -> SimulatedRobot:
     robot = SimulatedRobot(spec, n_worlds, n_threads)
     rng = np.random.default_rng(seed)
-    robot.set_shape(rng.normal(0, 0.5, (n_worlds, spec.n_joints)), rng.normal(size=n_worlds), rng.normal(size=(n_worlds, 2)))
+    robot.set_shape(
+        rng.normal(0, 0.5, (n_worlds, spec.n_joints)), rng.normal(size=n_worlds), rng.normal(size=(n_worlds, 2))
+    )
     if moving:
         robot.state.link_rate[:] = rng.normal(size=(n_worlds, spec.n_links))
         robot.state.centre_vel[:] = rng.normal(size=(n_worlds, 2))
@@ -56,7 +62,9 @@ def angular_momentum(robot: SimulatedRobot) -> np.ndarray:
     return np.asarray((orbit + robot.params.inertia * robot.state.link_rate).sum(axis=1))
 
 
-def run(robot: SimulatedRobot, seconds: float, reference: np.ndarray | None = None, feedforward: np.ndarray | None = None) -> None:
+def run(
+    robot: SimulatedRobot, seconds: float, reference: np.ndarray | None = None, feedforward: np.ndarray | None = None
+) -> None:
     zero = np.zeros((robot.n_worlds, robot.spec.n_joints))
     robot.step(zero if reference is None else reference, feedforward, round(seconds / robot.spec.sim_dt_s))
 
@@ -113,7 +121,9 @@ def test_work_of_the_actuators_is_the_energy_gained() -> None:
 @pytest.mark.parametrize("integrator", ["implicit", "rk4"])
 @given(seed=st.integers(0, 10_000), angle=st.floats(-3, 3), x=st.floats(-5, 5), y=st.floats(-5, 5))
 @settings(max_examples=15)
-def test_motion_does_not_depend_on_place_direction_or_handedness(integrator: str, seed: int, angle: float, x: float, y: float) -> None:
+def test_motion_does_not_depend_on_place_direction_or_handedness(
+    integrator: str, seed: int, angle: float, x: float, y: float
+) -> None:
     spec = make_spec(integrator, 0.002, (1.0, 10.0, 0.01))
     torque = np.random.default_rng(seed).normal(0, 0.3, (3, 6))
     base, turned, mirrored = (make_robot(spec, seed=seed) for _ in range(3))
@@ -155,6 +165,7 @@ def test_friction_only_takes_energy_at_any_step_and_stiffness(seed: int, dt: flo
 
 def converge(spec: RobotSpec, steps: tuple[float, ...], prepare: Any = None) -> list[float]:
     """Largest error of the link angles after 0.4 s at each step length, against RK4 at a very small step."""
+
     def final(integrator: str, dt: float) -> np.ndarray:
         robot = make_robot(dataclasses.replace(spec, integrator=integrator, sim_dt_s=dt, control_dt_s=dt))
         if prepare is not None:
@@ -199,7 +210,9 @@ def test_rk4_converges_with_fourth_order() -> None:
 
 @pytest.mark.parametrize("integrator", ["implicit", "rk4"])
 def test_faults_begin_and_end_when_told(integrator: str) -> None:
-    spec = make_spec(integrator, 0.001, (1.0, 10.0, 0.0), actuator=ActuatorSpec("position", 20.0, 1.0, torque_limit_nm=2.0))
+    spec = make_spec(
+        integrator, 0.001, (1.0, 10.0, 0.0), actuator=ActuatorSpec("position", 20.0, 1.0, torque_limit_nm=2.0)
+    )
     robot = make_robot(spec, moving=False)
     robot.faults.kind[:, 2] = LOCKED
     robot.faults.onset_s[:, 2], robot.faults.end_s[:, 2] = 0.1, 0.3
@@ -228,8 +241,8 @@ def test_locking_in_mid_step_equals_locking_between_calls() -> None:
 
 
 def test_free_joint_feels_friction_only_and_weak_joint_its_share() -> None:
-    spec = make_spec("implicit", 0.001, (1.0, 10.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0, torque_limit_nm=1.0),
-                     free_joint_damping_nms_rad=0.07)  # fmt: skip
+    actuator = ActuatorSpec("torque", 0.0, 0.0, torque_limit_nm=1.0)
+    spec = make_spec("implicit", 0.001, (1.0, 10.0, 0.0), actuator=actuator, free_joint_damping_nms_rad=0.07)
     robot = make_robot(spec)
     robot.faults.kind[:, 0], robot.faults.kind[:, 1] = FREE, WEAK
     robot.faults.strength[:] = 0.25
@@ -241,8 +254,8 @@ def test_free_joint_feels_friction_only_and_weak_joint_its_share() -> None:
 
 
 def test_servo_keeps_to_its_speed_and_torque_limits() -> None:
-    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0),
-                     actuator=ActuatorSpec("position", 120.0, 12.0, torque_limit_nm=20.0, speed_limit_rad_s=2.0))  # fmt: skip
+    actuator = ActuatorSpec("position", 120.0, 12.0, torque_limit_nm=20.0, speed_limit_rad_s=2.0)
+    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0), actuator=actuator)
     robot = make_robot(spec, moving=False)
     fastest = strongest = 0.0
     for i in range(40):
@@ -256,8 +269,8 @@ def test_servo_keeps_to_its_speed_and_torque_limits() -> None:
 @pytest.mark.parametrize("n_links", [2, 3, 10, 33])
 @pytest.mark.parametrize("integrator", ["implicit", "rk4"])
 def test_world_in_a_batch_equals_world_alone_bit_for_bit(n_links: int, integrator: str) -> None:
-    spec = make_spec(integrator, 0.002, (1.0, 10.0, 0.01), n_links=n_links,
-                     actuator=ActuatorSpec("position", 5.0, 0.5, torque_limit_nm=0.4, speed_limit_rad_s=1.0))  # fmt: skip
+    actuator = ActuatorSpec("position", 5.0, 0.5, torque_limit_nm=0.4, speed_limit_rad_s=1.0)
+    spec = make_spec(integrator, 0.002, (1.0, 10.0, 0.01), n_links=n_links, actuator=actuator)
     reference = np.random.default_rng(5).normal(0, 0.6, (37, n_links - 1))
 
     def prepare(n_threads: int) -> SimulatedRobot:

@@ -29,7 +29,9 @@ def test_number_of_failed_joints_and_their_places_are_uniform() -> None:
 
 
 def test_kinds_and_onsets_come_from_the_configured_sets() -> None:
-    faults = draw(FaultConfig(n_min=2, n_max=2, kinds=("free", "weak"), onset_min_s=2.0, onset_max_s=6.0, weak_strength=0.4))
+    faults = draw(
+        FaultConfig(n_min=2, n_max=2, kinds=("free", "weak"), onset_min_s=2.0, onset_max_s=6.0, weak_strength=0.4)
+    )
     failed = faults.kind != HEALTHY
     assert set(faults.kind[failed]) == {FREE, WEAK}
     assert 0.45 < (faults.kind[failed] == FREE).mean() < 0.55

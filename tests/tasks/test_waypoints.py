@@ -9,7 +9,9 @@ from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 LIVE = np.ones(1, bool)
 
 
-def advance(task: Waypoints, start: list[float], end: list[float], time_s: float = 0.2, live: np.ndarray = LIVE) -> tuple[dict, np.ndarray]:
+def advance(
+    task: Waypoints, start: list[float], end: list[float], time_s: float = 0.2, live: np.ndarray = LIVE
+) -> tuple[dict, np.ndarray]:
     state = zero_state(1, 3)
     state.centre_xy[:] = end
     state.time_s[:] = time_s

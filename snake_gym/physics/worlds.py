@@ -1,0 +1,127 @@
+"""Worlds into the lanes of a block and back, and when the faults of a block begin or end."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from snake_gym.physics.lanes import (
+    C_FREE,
+    C_N,
+    C_R,
+    C_T,
+    CVX,
+    CVY,
+    CX,
+    CY,
+    F_KIND,
+    F_OFF,
+    F_ON,
+    F_STRENGTH,
+    FF,
+    HALF,
+    HEAD_X,
+    HEAD_Y,
+    INERTIA,
+    KD,
+    KP,
+    MASS,
+    MU,
+    OMEGA,
+    RECORD,
+    REF,
+    S_MAX,
+    T_MAX,
+    THETA,
+    TOTAL,
+    WORK,
+)  # fmt: skip
+from snake_gym.physics.simd import LANES
+
+_NEVER = 1e18
+"""A sub-step that is never reached."""
+
+
+@njit(error_model="numpy")
+def gather_worlds(s, n, ids, count, dt, state, params, faults, reference, feedforward):  # type: ignore[no-untyped-def]
+    """Copy worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
+    s[:] = 0.0
+    world = (n + 1) * RECORD
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        total = 0.0
+        for i in range(n):
+            a = (i + 1) * RECORD + k
+            s[a + MASS] = params.mass[w, i]
+            s[a + INERTIA] = params.inertia[w, i]
+            s[a + HALF] = params.half_length[w, i]
+            s[a + C_T] = params.c_t[w, i]
+            s[a + C_N] = params.c_n[w, i]
+            s[a + C_R] = params.c_r[w, i]
+            s[a + THETA] = state.link_angle[w, i]
+            s[a + OMEGA] = state.link_rate[w, i]
+            total += params.mass[w, i]
+        for i in range(n - 1):
+            a = (i + 1) * RECORD + k
+            s[a + KP] = params.kp[w, i]
+            s[a + KD] = params.kd[w, i]
+            s[a + T_MAX] = params.torque_limit[w, i]
+            s[a + S_MAX] = params.speed_limit[w, i]
+            s[a + C_FREE] = params.free_damping[w, i]
+            s[a + REF] = reference[w, i]
+            s[a + FF] = feedforward[w, i]
+            s[a + F_KIND] = faults.kind[w, i]
+            s[a + F_STRENGTH] = faults.strength[w, i]
+            # First sub-step of this call, counted from 0, that starts at or after the given time (1e-6 steps of slack).
+            s[a + F_ON] = _first_step(faults.onset_s[w, i], state.time_s[w], dt)
+            s[a + F_OFF] = _first_step(faults.end_s[w, i], state.time_s[w], dt)
+        s[world + TOTAL + k] = total
+        s[world + CX + k] = state.centre_xy[w, 0]
+        s[world + CY + k] = state.centre_xy[w, 1]
+        s[world + CVX + k] = state.centre_vel[w, 0]
+        s[world + CVY + k] = state.centre_vel[w, 1]
+
+
+@njit(error_model="numpy")
+def _first_step(at_s: float, now_s: float, dt: float) -> float:
+    steps = math.ceil((at_s - now_s) / dt - 1e-6) if at_s - now_s < _NEVER * dt else _NEVER
+    return max(float(steps), 0.0)
+
+
+@njit(error_model="numpy")
+def scatter_worlds(s, n, ids, count, dt, elapsed_s, impulse, state):  # type: ignore[no-untyped-def]
+    """Copy the lanes of a block back into worlds ``ids[:count]``."""
+    world = (n + 1) * RECORD
+    for k in range(count):
+        w = ids[k]
+        work = 0.0
+        for i in range(n):
+            a = (i + 1) * RECORD + k
+            state.link_angle[w, i] = s[a + THETA]
+            state.link_rate[w, i] = s[a + OMEGA]
+            if i < n - 1:
+                work += s[a + WORK]
+                state.joint_torque[w, i] = s[a + MU] / impulse
+        state.centre_xy[w, 0] = s[world + CX + k]
+        state.centre_xy[w, 1] = s[world + CY + k]
+        state.head_xy[w, 0] = s[world + HEAD_X + k]
+        state.head_xy[w, 1] = s[world + HEAD_Y + k]
+        state.centre_vel[w, 0] = s[world + CVX + k]
+        state.centre_vel[w, 1] = s[world + CVY + k]
+        state.work_j[w] += work
+        state.time_s[w] += elapsed_s
+
+
+@njit(error_model="numpy")
+def next_event(s, n, step):  # type: ignore[no-untyped-def]
+    """First sub-step after ``step`` in which a fault of the block begins or ends."""
+    event = _NEVER
+    for i in range(1, n):
+        for k in range(LANES):
+            on = s[i * RECORD + F_ON + k]
+            off = s[i * RECORD + F_OFF + k]
+            if s[i * RECORD + F_KIND + k] > 0.0:
+                event = min(event, on if on > step else _NEVER)
+                event = min(event, off if off > step else _NEVER)
+    return event
