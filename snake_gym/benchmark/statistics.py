@@ -2,7 +2,7 @@
 
 Episodes are resampled with all their columns together, so that paired scenarios stay paired. Intervals are
 bias-corrected and accelerated (Efron 1987, "Better bootstrap confidence intervals", eq. 6.7; the acceleration is the
-jackknife's, Efron & Tibshirani 1993, eq. 14.15): unlike the percentile interval they are not shifted by skewed episodes.
+jackknife's, Efron & Tibshirani 1993, eq. 14.15): skewed episodes do not shift them, as they do percentile intervals.
 """
 
 from __future__ import annotations

@@ -14,11 +14,15 @@ from snake_gym.render.palette import LINE, rgb
 from snake_gym.render.replay import Recording, Scene, colours
 
 _GAP = 4
-_COLOURS = 64
+_COLOURS = 128
 
 
 def scene_gif(
-    scene: Scene, duration_s: float = 10.0, fps: float = 10.0, size: tuple[int, int] = (360, 300), max_bytes: int = 2_000_000
+    scene: Scene,
+    duration_s: float = 10.0,
+    fps: float = 10.0,
+    size: tuple[int, int] = (360, 300),
+    max_bytes: int = 2_000_000,
 ) -> bytes:
     """The scene as an animated GIF that repeats.
 
@@ -31,7 +35,7 @@ def scene_gif(
     Raises:
         ConfigError: pygame or pillow is not installed.
     """
-    image_module = _import_pillow()
+    image_module = require_pillow()
     while True:
         data = _encode(image_module, _frames(scene, max(2, round(duration_s * fps)), size), 1000.0 / fps)
         if len(data) <= max_bytes or fps <= 2.0:
@@ -86,7 +90,8 @@ def _encode(image_module: Any, frames: list[NDArray[np.uint8]], frame_ms: float)
     return buffer.getvalue()
 
 
-def _import_pillow() -> Any:
+def require_pillow() -> Any:
+    """pillow's Image module; a ConfigError that says how to install it if it is missing."""
     try:
         from PIL import Image
     except ImportError:

@@ -12,27 +12,17 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from snake_gym.config import ConfigError, choose
+from snake_gym.render.camera import Camera
 from snake_gym.render.palette import (
-    BLUE,
-    BODY,
-    FAULT_COLOURS,
-    FAULT_NAMES,
-    GREEN,
-    GRID,
-    INK,
-    JOINT,
-    MUTED,
-    ORANGE,
-    PAPER,
-    blend,
-    rgb,
-)
+    BLUE, BODY, FAULT_COLOURS, FAULT_NAMES, GREEN, GRID, INK, JOINT, MUTED, ORANGE, PAPER, blend, rgb,
+)  # fmt: skip
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 RenderMode = Literal["rgb_array", "human"]
@@ -41,12 +31,7 @@ RENDER_MODES: tuple[RenderMode, ...] = ("rgb_array", "human")
 _SUPERSAMPLING = 2
 _BODY_WIDTH = 0.42
 """Width of the drawn body as a share of a link's length."""
-_CAMERA_SHARE = 0.15
-"""How much of the way to its goal the camera goes in one frame."""
-_MIN_VIEW, _MAX_VIEW = 1.4, 3.5
-"""Smallest and largest height of the view, in robot lengths."""
-_MARGIN = 0.25
-"""Room around what is kept in view, in robot lengths."""
+_BARS_M = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01)
 
 
 class FrameRenderer:
@@ -75,19 +60,17 @@ class FrameRenderer:
         self.size = (int(size[0]), int(size[1]))
         if min(self.size) < 64:
             raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
-        self._pygame = _import_pygame()
+        self._pygame = require_pygame()
         self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
         self._head_colour = head_colour
         self._half_length = spec.links("link_half_length_m")
         self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
-        self._length = spec.length_m
         self._scale = _SUPERSAMPLING
-        self._pixels = np.array(self.size) * self._scale
-        self._canvas = self._pygame.Surface(tuple(self._pixels), depth=32)
+        width, height = self.size[0] * self._scale, self.size[1] * self._scale
+        self._camera = Camera((width, height), spec.length_m)
+        self._canvas = self._pygame.Surface((width, height), depth=32)
         self._window: Any = None
         self._clock: Any = None
-        self._centre: FloatArray | None = None
-        self._view_m = 0.0
         self._pygame.font.init()
         self._font = self._pygame.font.Font(None, 18 * self._scale)
         self._closed = False
@@ -124,7 +107,7 @@ class FrameRenderer:
         goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
         joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64))
         kinds = _fault_kinds(failed, angle.size - 1)
-        self._move_camera(joints, goals[current] if 0 <= current < len(goals) else None)
+        self._camera.follow(joints, goals[current] if 0 <= current < len(goals) else None)
         self._canvas.fill(rgb(PAPER))
         self._draw_grid()
         self._draw_targets(goals, current, radius_m)
@@ -145,40 +128,6 @@ class FrameRenderer:
             self._window = None
             self._pygame.display.quit()
 
-    # camera ---------------------------------------------------------------------------------------------------------
-
-    def _move_camera(self, joints: FloatArray, target: FloatArray | None) -> None:
-        aspect = self.size[0] / self.size[1]
-        robot = (joints.min(axis=0) + joints.max(axis=0)) / 2.0
-        points = joints if target is None else np.vstack([joints, target])
-        margin = _MARGIN * self._length
-        low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
-        needed = max(float(high[1] - low[1]), float(high[0] - low[0]) / aspect)
-        view = min(max(needed, _MIN_VIEW * self._length / min(aspect, 1.0)), _MAX_VIEW * self._length)
-        # With the target out of reach of the largest view, the robot stays inside and the target is pointed at.
-        centre = self._hold(robot, (low + high) / 2.0, view)
-        if self._centre is None or float(np.hypot(*(centre - self._centre))) > 2.0 * self._view_m:
-            self._centre, self._view_m = centre, view
-        else:
-            self._view_m += _CAMERA_SHARE * (view - self._view_m)
-            eased = self._centre + _CAMERA_SHARE * (centre - self._centre)
-            self._centre = self._hold(robot, eased, self._view_m)
-
-    def _hold(self, robot: FloatArray, centre: FloatArray, view: float) -> FloatArray:
-        """``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole robot, centred at ``robot``."""
-        half = np.array([self.size[0] / self.size[1], 1.0]) * view / 2.0
-        reach = np.maximum(half - 0.6 * self._length, 0.0)
-        return np.clip(centre, robot - reach, robot + reach)
-
-    @property
-    def _pixel_per_m(self) -> float:
-        return float(self._pixels[1]) / self._view_m
-
-    def _pixel(self, xy: FloatArray) -> FloatArray:
-        """World points (..., 2) [m] as canvas pixels."""
-        offset = (xy - self._centre) * np.array([1.0, -1.0])
-        return self._pixels / 2.0 + offset * self._pixel_per_m
-
     def _joints(self, theta: FloatArray, head_xy: FloatArray) -> FloatArray:
         """Ends of the links (N + 1, 2) [m], from the tail's tip to the head's tip."""
         if theta.size != self._half_length.size:
@@ -194,23 +143,22 @@ class FrameRenderer:
         return max(1, round(points * self._scale))
 
     def _draw_grid(self) -> None:
-        assert self._centre is not None
-        half = self._pixels / 2.0 / self._pixel_per_m
+        half = self._camera.pixels / 2.0 / self._camera.pixel_per_m
         for axis in (0, 1):
-            first = math.floor(self._centre[axis] - half[axis])
-            for value in np.arange(first, self._centre[axis] + half[axis] + 1.0, 0.5):
-                ends = np.array([self._centre - half, self._centre + half])
+            first = math.floor(self._camera.centre[axis] - half[axis])
+            for value in np.arange(first, self._camera.centre[axis] + half[axis] + 1.0, 0.5):
+                ends = np.array([self._camera.centre - half, self._camera.centre + half])
                 ends[:, axis] = value
                 strong = value == round(value)
                 colour = rgb(GRID if strong else blend(GRID, PAPER, 0.45))
-                start, end = self._pixel(ends)
+                start, end = self._camera.to_pixel(ends)
                 self._pygame.draw.line(self._canvas, colour, start, end, self._width(1.0))
 
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
-        path = self._pixel(targets)
-        for start, end in zip(path[:-1], path[1:], strict=True):
+        path = self._camera.to_pixel(targets)
+        for start, end in pairwise(path):
             self._draw_dashed(start, end, rgb(blend(MUTED, PAPER, 0.35)))
-        radius = max(radius_m * self._pixel_per_m, self._width(4.0))
+        radius = max(radius_m * self._camera.pixel_per_m, self._width(4.0))
         for index, at in enumerate(path):
             colour = GREEN if index < current else ORANGE if index == current else MUTED
             fill = 0.55 if index < current else 0.35 if index == current else 0.1
@@ -229,17 +177,17 @@ class FrameRenderer:
     def _draw_trail(self, trail: FloatArray) -> None:
         if len(trail) < 2:
             return
-        pixels = self._pixel(trail)
-        for index, (start, end) in enumerate(zip(pixels[:-1], pixels[1:], strict=True)):
+        pixels = self._camera.to_pixel(trail)
+        for index, (start, end) in enumerate(pairwise(pixels)):
             share = 0.15 + 0.5 * (index + 1) / (len(trail) - 1)
             self._draw_capsule(start, end, self._width(2.0), rgb(blend(self._head_colour, PAPER, share)))
 
     def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
-        pixels = self._pixel(joints)
-        body = self._body_m * self._pixel_per_m
+        pixels = self._camera.to_pixel(joints)
+        body = self._body_m * self._camera.pixel_per_m
         edge = self._width(1.5)
         for inset, tail, head in ((0.0, INK, INK), (2.0 * edge, BODY, self._head_colour)):
-            for index, (start, end) in enumerate(zip(pixels[:-1], pixels[1:], strict=True)):
+            for index, (start, end) in enumerate(pairwise(pixels)):
                 is_head = index == len(joints) - 2
                 width = body * (1.15 if is_head else 1.0) - inset
                 self._draw_capsule(start, end, max(width, 1.0), rgb(head if is_head else tail))
@@ -273,11 +221,11 @@ class FrameRenderer:
 
     def _point_at(self, target: FloatArray) -> None:
         """An arrow at the edge towards a target that is out of view."""
-        at = self._pixel(target)
-        if (at > 0.0).all() and (at < self._pixels).all():
+        at = self._camera.to_pixel(target)
+        if (at > 0.0).all() and (at < self._camera.pixels).all():
             return
         border = 14.0 * self._scale
-        middle = self._pixels / 2.0
+        middle = self._camera.pixels / 2.0
         ray = at - middle
         along = ray / float(np.hypot(*ray))
         reach = float(np.min((middle - border) / np.maximum(np.abs(along), 1e-9)))
@@ -287,9 +235,9 @@ class FrameRenderer:
         self._pygame.draw.polygon(self._canvas, rgb(ORANGE), corners)
 
     def _draw_scale_bar(self) -> None:
-        length_m = max(m for m in (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0) if m <= self._view_m / 3.0 or m < 0.02)
-        length = length_m * self._pixel_per_m
-        right, bottom = self._pixels - 14 * self._scale
+        length_m = next((m for m in _BARS_M if m <= self._camera.view_m / 3.0), _BARS_M[-1])
+        length = length_m * self._camera.pixel_per_m
+        right, bottom = (self._camera.pixels - 14 * self._scale).tolist()
         pygame, ink, width = self._pygame, rgb(INK), self._width(2.0)
         pygame.draw.line(self._canvas, ink, (right - length, bottom), (right, bottom), width)
         for x in (right - length, right):
@@ -303,7 +251,7 @@ class FrameRenderer:
             label = self._font.render(line, True, rgb(INK))
             self._canvas.blit(label, (x, y))
             y += round(1.15 * label.get_height())
-        y = int(self._pixels[1]) - 12 * self._scale
+        y = int(self._camera.pixels[1]) - 12 * self._scale
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
             label = self._font.render(f"{FAULT_NAMES.get(kind, 'failed')}: joint {numbers}", True, rgb(INK))
@@ -356,7 +304,7 @@ def _fault_kinds(failed: ArrayLike, n_joints: int) -> NDArray[np.int64]:
     return kinds
 
 
-def _import_pygame() -> Any:
+def require_pygame() -> Any:
     """pygame, silently; a ConfigError that says how to install it if it is missing."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:

@@ -18,9 +18,9 @@ PAPER = "#FBFBF9"
 BODY = "#5F7486"
 JOINT = "#DCE3E8"
 
-LEARNED = ("#AA3377", "#882255", ORANGE)
-"""Policies; purples from Tol's sets, away from the fault colours."""
-CLASSICAL = (BLUE, GREEN, SKY, ORANGE)
+LEARNED = ("#AA3377", "#EE6677", "#661100")
+CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE")
+"""Policies; from Tol's sets, away from the colours of faults and targets."""
 
 FAULT_COLOURS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW}
 FAULT_NAMES: dict[int, str] = {code: name for name, code in FAULT_CODES.items()}

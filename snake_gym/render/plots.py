@@ -53,8 +53,11 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "") -> bytes:
     for index, one in enumerate(series):
         at = np.asarray(one.faults) + (index - (len(series) - 1) / 2.0) * shift * 0.5
         error = np.abs(np.array([one.low, one.high], dtype=np.float64) - np.asarray(one.mean))
-        style = {"color": one.colour, "marker": _MARKERS[index % len(_MARKERS)], "label": one.name}
-        axes.errorbar(at, one.mean, np.nan_to_num(error), lw=1.4, ms=6, capsize=3, elinewidth=1.6, **style)
+        marker = _MARKERS[index % len(_MARKERS)]
+        axes.errorbar(
+            at, one.mean, np.nan_to_num(error), color=one.colour, marker=marker, label=one.name, lw=1.4, ms=6,
+            capsize=3, elinewidth=1.6,
+        )  # fmt: skip
     counts = sorted({count for one in series for count in one.faults})
     axes.set_xticks(counts)
     axes.set_xlim(min(counts, default=0) - 0.5, max(counts, default=0) + 0.5)
@@ -96,11 +99,11 @@ def plot_paired(
     wins = float(np.mean(second > first)) if first.size else float("nan")
     left.set_title(f"one dot per scenario; above the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
     left.legend(frameon=False, fontsize=8, markerscale=1.4, handletextpad=0.1)
-    bins = np.linspace(*ends, 31)
-    for values, name, colour in zip((second, first), names[::-1], colours[::-1], strict=True):
-        right.hist(values, bins, color=colour, alpha=0.35)
-        right.hist(values, bins, color=colour, histtype="step", lw=1.6, label=name)
-        right.axvline(values.mean() if values.size else 0.0, color=colour, lw=1.6, ls=":")
+    bins = np.linspace(*ends, 31).tolist()
+    for values, name, tint in zip((second, first), names[::-1], colours[::-1], strict=True):
+        right.hist(values, bins, color=tint, alpha=0.35)
+        right.hist(values, bins, color=tint, histtype="step", lw=1.6, label=name)
+        right.axvline(values.mean() if values.size else 0.0, color=tint, lw=1.6, ls=":")
     right.set_xlabel("progress [m] (dotted: mean)")
     right.set_ylabel("episodes")
     right.legend(frameon=False)

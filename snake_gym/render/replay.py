@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from snake_gym.render.palette import CLASSICAL, FAULT_COLOURS, FAULT_NAMES, LEARNED
 from snake_gym.render.replay_page import PAGE
+from snake_gym.render.replay_player import PLAYER
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
@@ -85,7 +86,7 @@ def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
     # "</" would end the script element, "<!--" would start a comment in it.
     payload = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     page = PAGE.replace("{{title}}", html.escape(title)).replace("{{note}}", html.escape(note))
-    return page.replace("{{data}}", payload)
+    return page.replace("{{player}}", PLAYER).replace("{{data}}", payload)
 
 
 def _scene(scene: Scene) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""A whole comparison: play, summarise, write everything into one folder.
+
+``results.json`` (numbers and settings), ``episodes.csv`` (one line for each episode of each policy), ``config.yaml``,
+``*.png``, ``replay.html`` and ``replay.gif`` (the same scenarios side by side), ``policies/`` (kept for the next run).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict, versions
+from snake_gym.benchmark.runner import Episodes, play_all
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
+from snake_gym.config import ConfigError, dump_yaml, to_dict, write_atomic
+
+
+def compare(
+    config: BenchmarkConfig,
+    scenarios: Scenarios,
+    entrants: Sequence[Entrant],
+    out: Path,
+    fresh: bool = False,
+    pictures: bool = True,
+    progress: Console | None = None,
+) -> dict[str, Any]:
+    """Play every entrant in ``scenarios``, those of ``config``, and write the results into ``out``.
+
+    Args:
+        fresh: play again what an earlier run into ``out`` has finished.
+        pictures: draw plots and replays (needs the extra ``render``).
+        progress: where to show progress bars; None: nowhere.
+
+    Returns:
+        What ``results.json`` holds; see ``report.DEFINITIONS``.
+
+    Raises:
+        ConfigError: no or equally named entrants, or pictures are wanted and cannot be drawn.
+    """
+    names = [entrant.name for entrant in entrants]
+    if not names:
+        raise ConfigError("there is nothing to compare; give at least one policy or controller")
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
+    if pictures:
+        from snake_gym.benchmark.pictures import check_libraries
+
+        check_libraries()
+    with _Bars(progress, names) as bars:
+        results = play_all(entrants, scenarios, out / "policies", bars.show, fresh)
+    summary = {
+        **summarise(results, config.resamples),
+        "seeds": {"first": config.seed, "episodes": config.episodes},
+        "config": {**to_dict(config), "env": to_dict(scenarios.env), "controllers": names_of(results, "classical")},
+        "versions": versions(),
+        "definitions": DEFINITIONS,
+    }
+    write_atomic(out / "episodes.csv", rows_csv(results))
+    write_atomic(out / "results.json", to_json(summary))
+    dump_yaml(config, out / "config.yaml")
+    if pictures:
+        _draw(config, entrants, results, summary, scenarios, out, progress)
+    return summary
+
+
+def to_json(summary: dict[str, Any]) -> str:
+    """The results as a JSON document that any reader takes: infinite settings become text."""
+    return json.dumps(_finite(summary), indent=2, allow_nan=False) + "\n"
+
+
+def names_of(results: Sequence[Episodes], kind: str) -> list[str]:
+    """Names of the policies of one kind."""
+    return [episodes.name for episodes in results if episodes.kind == kind]
+
+
+def _draw(
+    config: BenchmarkConfig,
+    entrants: Sequence[Entrant],
+    results: Sequence[Episodes],
+    summary: dict[str, Any],
+    scenarios: Scenarios,
+    out: Path,
+    progress: Console | None,
+) -> None:
+    from snake_gym.benchmark.pictures import draw_figures, draw_replay
+
+    title = f"{scenarios.spec.name}, {config.episodes} scenarios of {scenarios.env.time_limit_s:g} s"
+    status: AbstractContextManager[Any] = nullcontext() if progress is None else progress.status("drawing")
+    with status:
+        files = draw_figures(results, summary, title)
+        files |= draw_replay(entrants, results, scenarios, config.replays, title, verdict(summary))
+        for name, data in files.items():
+            write_atomic(out / name, data)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)
+    return value
+
+
+class _Bars:
+    """One progress bar for each policy; silent without a console."""
+
+    def __init__(self, console: Console | None, names: Sequence[str]) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console, disable=console is None)
+        self._tasks = {name: self._progress.add_task(name, total=None) for name in names}
+
+    def __enter__(self) -> _Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def show(self, name: str, done: int, of: int) -> None:
+        """Control steps ``done`` of ``of`` in all worlds of policy ``name``."""
+        self._progress.update(self._tasks[name], completed=done, total=of)

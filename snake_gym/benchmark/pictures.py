@@ -1,0 +1,140 @@
+"""Pictures of a comparison: figures, a replay page and a GIF of the same scenario played by different policies.
+
+Needs the extra ``render``; nothing else in this package does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.benchmark.report import best_classical
+from snake_gym.benchmark.runner import Episodes, roll
+from snake_gym.benchmark.scenarios import Entrant, Scenarios
+from snake_gym.physics.faults import HEALTHY
+from snake_gym.render.animation import require_pillow, scene_gif
+from snake_gym.render.frames import require_pygame
+from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired, require_matplotlib
+from snake_gym.render.replay import Recording, Scene, colours, replay_page
+
+
+def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
+    """Play all scenarios again, exactly as ``play`` does, and return the motion in the given worlds."""
+    env = scenarios.make_env(entrant)
+    core = env.core
+    rows = np.asarray(worlds, dtype=np.int64)
+    snapshots: list[dict[str, NDArray[Any]]] = []
+    for _ in roll(entrant, env, scenarios.seed):
+        state = core.robot.state
+        arrays = {
+            "time_s": state.time_s, "link_angle": state.link_angle, "head_xy": state.head_xy,
+            "point_xy": core.task.point(state), "target": core.task.index, "progress_m": core.task.progress_m,
+            "fault_kind": np.where(core.robot.failed_now(), core.robot.faults.kind, HEALTHY),
+        }  # fmt: skip
+        snapshots.append({name: values[rows].copy() for name, values in arrays.items()})
+    series = {name: np.array([at[name] for at in snapshots]) for name in snapshots[0]}
+    return [
+        Recording(
+            name=entrant.name,
+            kind=entrant.kind,
+            spec=core.spec,
+            seed=int(scenarios.seed + world),
+            radius_m=core.config.course.radius_m,
+            targets_xy=core.task.targets_xy[world].copy(),
+            **{name: values[:, i] for name, values in series.items()},
+        )
+        for i, world in enumerate(rows)
+    ]
+
+
+def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title: str) -> dict[str, bytes]:
+    """PNG files by name."""
+    chosen = dict(zip([e.name for e in results], colours([e.kind for e in results]), strict=True))
+    series = []
+    for episodes in results:
+        groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
+        bounds = [group["ci95"] or [group["mean"]] * 2 for group in groups.values()]
+        means = [group["mean"] for group in groups.values()]
+        low, high = [bound[0] for bound in bounds], [bound[1] for bound in bounds]
+        series.append(FaultSeries(episodes.name, chosen[episodes.name], list(groups), means, low, high))
+    curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
+    files = {
+        "progress_by_faults.png": plot_by_faults(series, title),
+        "progress_over_time.png": plot_over_time(curves, title),
+    }
+    pair = contestants(results)
+    if len(pair) == 2:
+        one, other = pair
+        files["paired_scenarios.png"] = plot_paired(
+            other.columns["progress_m"], one.columns["progress_m"], one.columns["n_faults"],
+            (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
+        )  # fmt: skip
+    return files
+
+
+def draw_replay(
+    entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, count: int, title: str, note: str
+) -> dict[str, bytes]:
+    """``replay.html`` with up to ``count`` scenarios, and ``replay.gif`` with the one of the most failed joints."""
+    pair = contestants(results)
+    worlds = typical_scenarios(pair, count)
+    if not worlds:
+        return {}
+    by_name = {entrant.name: entrant for entrant in entrants}
+    recordings = [record(by_name[episodes.name], scenarios, worlds) for episodes in pair]
+    scenes = [Scene(_label(pair[0], world), tuple(each[i] for each in recordings)) for i, world in enumerate(worlds)]
+    note = f"{note} Shown: for each number of failed joints, the scenario nearest to the medians.".strip()
+    page = replay_page(f"{' and '.join(episodes.name for episodes in pair)}: {title}", scenes, note)
+    return {"replay.html": page.encode(), "replay.gif": scene_gif(scenes[-1])}
+
+
+def _label(episodes: Episodes, world: int) -> str:
+    count = int(episodes.columns["n_faults"][world])
+    faults = str(episodes.columns["faults"][world])
+    if count == 0:
+        return "no failed joint"
+    kinds = {fault.partition(":")[2] for fault in faults.split()}
+    joints = ", ".join(fault.partition(":")[0] for fault in faults.split())
+    what = kinds.pop() if len(kinds) == 1 else "failed"
+    return f"joint{'s' if count > 1 else ''} {joints} {what}"
+
+
+def check_libraries() -> None:
+    """Raise ConfigError, with what to install, unless everything that draws is there."""
+    for check in (require_matplotlib, require_pillow, require_pygame):
+        check()
+
+
+def contestants(results: Sequence[Episodes]) -> list[Episodes]:
+    """The policies that are shown against each other: the first learned and the best classical one, or the best two."""
+    learned = [episodes for episodes in results if episodes.kind == "learned"]
+    best = best_classical(results)
+    if learned and best is not None:
+        return [learned[0], best]
+    return sorted(results, key=lambda episodes: -float(episodes.columns["progress_m"].mean()))[:2]
+
+
+def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
+    """Scenarios to show: for each number of failed joints the one where every policy is nearest to its median there.
+
+    Args:
+        pair: the policies that will be shown.
+        count: the largest number of scenarios; numbers of failed joints are spread over what there is.
+    """
+    if not pair or count < 1:
+        return []
+    faults = pair[0].columns["n_faults"]
+    groups = np.unique(faults)
+    groups = groups[np.unique(np.linspace(0, groups.size - 1, min(count, groups.size)).round().astype(int))]
+    chosen = []
+    for group in groups:
+        members = np.flatnonzero(faults == group)
+        distance = np.zeros(members.size)
+        for episodes in pair:
+            progress = episodes.columns["progress_m"][members]
+            distance += np.abs(progress - np.median(progress)) / max(float(progress.std()), 1e-9)
+        chosen.append(int(members[distance.argmin()]))
+    return chosen

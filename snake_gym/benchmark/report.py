@@ -1,0 +1,204 @@
+"""What a comparison says: numbers with intervals, a table and rows.
+
+Progress is the way made towards the current target in the whole episode [m]. The classical policy with the largest mean
+is the one to beat; the ratio's interval chooses it again in every bootstrap resample.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+import snake_gym
+from snake_gym.benchmark.runner import Episodes
+from snake_gym.benchmark.statistics import mean_interval, ratio_interval
+from snake_gym.robot.spec import FloatArray
+
+DEFINITIONS = {
+    "mean": "mean progress in an episode [m]",
+    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95",
+    "targets": "mean number of targets reached in an episode",
+    "success": "share of episodes that are a success",
+    "time_to_target_s": "mean time to the first target [s]; an episode without one counts with its full length",
+    "energy_j": "mean positive actuator work in an episode [J]",
+    "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
+    "by_faults": "the same for the episodes with that number of failed joints",
+    "ratio": "mean progress of the first learned policy over that of the best classical one; episodes are paired",
+    "ahead": "share of scenarios in which the learned policy makes more progress than the best classical one",
+}
+ROW_COLUMNS = (
+    "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
+    "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
+    "return",
+)  # fmt: skip
+
+
+def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
+    """Everything the comparison says, as data for JSON; what is undefined is None. See ``DEFINITIONS``."""
+    policies: dict[str, Any] = {}
+    for episodes in results:
+        everything = np.ones(episodes.n, dtype=bool)
+        policies[episodes.name] = {"kind": episodes.kind, **_summary(episodes, everything, resamples)}
+        faults = episodes.columns["n_faults"]
+        policies[episodes.name]["by_faults"] = {
+            str(count): _summary(episodes, faults == count, resamples) for count in np.unique(faults).tolist()
+        }
+    best = best_classical(results)
+    learned = [episodes for episodes in results if episodes.kind == "learned"]
+    rivals = [episodes.columns["progress_m"] for episodes in results if episodes.kind == "classical"]
+    for episodes in learned:
+        policies[episodes.name].update(_against(episodes, best, rivals, resamples))
+    first = policies[learned[0].name] if learned else {"ratio": None, "ratio_ci95": None, "ahead": None}
+    return {
+        "policies": policies,
+        "learned": learned[0].name if learned else None,
+        "best_classical": None if best is None else best.name,
+        **{key: first[key] for key in ("ratio", "ratio_ci95", "ahead")},
+    }
+
+
+def best_classical(results: Sequence[Episodes]) -> Episodes | None:
+    """The classical policy with the largest mean progress."""
+    classical = [episodes for episodes in results if episodes.kind == "classical"]
+    return max(classical, key=lambda episodes: float(episodes.columns["progress_m"].mean()), default=None)
+
+
+def _against(learned: Episodes, best: Episodes | None, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
+    if best is None:
+        return {"ratio": None, "ratio_ci95": None, "ahead": None}
+    own, reference = learned.columns["progress_m"], best.columns["progress_m"]
+    mean = float(reference.mean())
+    return {
+        "ratio": _number(own.mean() / mean) if mean > 0.0 else None,
+        "ratio_ci95": _interval(ratio_interval(own, np.stack(rivals), resamples)),
+        "ahead": _number(np.mean(own > reference)),
+    }
+
+
+def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
+    columns = {name: values[chosen] for name, values in episodes.columns.items()}
+    first = columns["time_to_first_target_s"]
+    progress, energy = columns["progress_m"], columns["energy_j"]
+    measures = {
+        "targets": columns["targets_reached"],
+        "success": columns["is_success"],
+        "time_to_target_s": np.where(np.isfinite(first), first, columns["episode_time_s"]),
+        "energy_j": energy,
+    }
+    summary = {
+        "mean": _number(progress.mean()),
+        "ci95": _interval(mean_interval(progress, resamples)),
+        "episodes": int(progress.size),
+    }
+    for name, values in measures.items():
+        summary[name] = _number(values.mean())
+        summary[f"{name}_ci95"] = _interval(mean_interval(values, resamples))
+    total = float(progress.sum())
+    summary["energy_j_per_m"] = _number(energy.sum() / total) if total > 0.0 else None
+    return summary
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _interval(bounds: tuple[float, float]) -> list[float] | None:
+    return [float(bound) for bound in bounds] if all(math.isfinite(bound) for bound in bounds) else None
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    found = {"snake_gym": snake_gym.__version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba", "gymnasium", "stable-baselines3", "torch"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def rows_csv(results: Sequence[Episodes]) -> str:
+    """One line for each episode of each policy."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(ROW_COLUMNS)
+    for episodes in results:
+        columns = {
+            **episodes.columns,
+            "policy": [episodes.name] * episodes.n,
+            "kind": [episodes.kind] * episodes.n,
+            "episode": np.arange(episodes.n),
+            "is_success": episodes.columns["is_success"].astype(int),
+        }
+        lists = [np.asarray(columns[name]).tolist() for name in ROW_COLUMNS]
+        writer.writerows([_cell(value) for value in row] for row in zip(*lists, strict=True))
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else ""
+    return value
+
+
+def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
+    """The summary for a terminal: every policy's results, and its progress by number of failed joints."""
+    ranked = sorted(summary["policies"].items(), key=lambda item: -(item[1]["mean"] or 0.0))
+    overall = _table(title, "policy", ("progress [m] (95 %)", "targets", "success", "1st at [s]", "J/m"))
+    for name, policy in ranked:
+        overall.add_row(
+            Text(name),
+            _with_interval(policy),
+            f"{policy['targets']:.2f}",
+            f"{policy['success']:.0%}",
+            f"{policy['time_to_target_s']:.1f}",
+            "-" if policy["energy_j_per_m"] is None else f"{policy['energy_j_per_m']:.0f}",
+            style="bold" if policy["kind"] == "learned" else None,
+        )
+    title = "progress [m] by number of failed joints, ± half of the 95 % interval"
+    by_faults = _table(title, "failed", [*(name for name, _ in ranked), "episodes"])
+    for count in sorted({int(count) for _, policy in ranked for count in policy["by_faults"]}):
+        groups = [policy["by_faults"][str(count)] for _, policy in ranked]
+        by_faults.add_row(str(count), *(_with_half_width(group) for group in groups), str(groups[0]["episodes"]))
+    return [overall, by_faults]
+
+
+def _table(title: str, first: str, columns: Sequence[str]) -> Table:
+    made = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
+    made.add_column(Text(first), overflow="fold")
+    for column in columns:
+        made.add_column(Text(column, overflow="fold"), justify="right", no_wrap=len(column) < 20)
+    return made
+
+
+def _with_interval(group: Mapping[str, Any]) -> str:
+    low, high = group["ci95"] or (math.nan, math.nan)
+    return f"{group['mean']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _with_half_width(group: Mapping[str, Any]) -> str:
+    low, high = group["ci95"] or (math.nan, math.nan)
+    return f"{group['mean']:.2f} ± {(high - low) / 2.0:.2f}"
+
+
+def verdict(summary: Mapping[str, Any]) -> str:
+    """The comparison in one sentence; empty where there is nothing to compare."""
+    if summary["ratio"] is None:
+        return ""
+    interval = summary["ratio_ci95"]
+    bounds = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    return (
+        f"{summary['learned']} makes {summary['ratio']:.2f}{bounds} times the progress of {summary['best_classical']}, "
+        f"the best classical controller, and is ahead in {summary['ahead']:.0%} of the scenarios."
+    )

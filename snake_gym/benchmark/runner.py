@@ -1,0 +1,212 @@
+"""Playing: every policy through all scenarios in one batch, one row of results for each episode.
+
+Finished policies are kept in ``<out>/policies/<name>.npz`` under a key that changes with anything that could change the
+result (scenarios, policy, code); a later run reuses those whose key is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import snake_gym
+from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
+from snake_gym.config import write_atomic
+from snake_gym.envs import WaypointsVectorEnv
+from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.robot.spec import FloatArray
+
+INFO_COLUMNS = (
+    "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
+    "n_faults", "n_failed_joints", "episode_time_s",
+)  # fmt: skip
+MAX_SAMPLES = 240
+"""Samples of the progress over time that are kept of each episode."""
+_FAULT_NAMES = {code: name for name, code in FAULT_CODES.items()}
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """What one policy did in the scenarios; row i of every array is scenario i."""
+
+    name: str
+    kind: EntrantKind
+    columns: dict[str, NDArray[Any]]
+    """Each (W,): seed, faults (text such as "3:locked 5:free"), return and ``INFO_COLUMNS``."""
+    sample_time_s: FloatArray
+    """(T,) from 0 to the time limit."""
+    sample_progress_m: NDArray[np.float32]
+    """(T, W) progress at those times."""
+    scenario: str
+    """Digest of the targets, faults and start poses that the env really had."""
+
+    @property
+    def n(self) -> int:
+        """Number of episodes W."""
+        return int(self.columns["seed"].size)
+
+
+def play(
+    entrant: Entrant, scenarios: Scenarios, on_step: Callable[[int, int], None] = lambda done, of: None
+) -> Episodes:
+    """Play all scenarios with one policy; ``on_step(done, of)`` hears of every control step."""
+    env = scenarios.make_env(entrant)
+    n_steps, every = env.core.n_steps, -(-env.core.n_steps // MAX_SAMPLES)
+    sampled = [*range(0, n_steps, every), n_steps]
+    samples: list[FloatArray] = []
+    total = np.zeros(scenarios.episodes)
+    infos: dict[str, Any] = {}
+    digest, faults = "", [""]
+    for done, reward, infos in roll(entrant, env, scenarios.seed):
+        if done == 0:
+            digest, faults = _digest(env), _fault_texts(env)
+        total += reward
+        if done == sampled[len(samples)]:
+            samples.append(infos["progress_m"])
+        on_step(done, n_steps)
+    samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
+    on_step(n_steps, n_steps)
+    seeds = np.arange(scenarios.seed, scenarios.seed + scenarios.episodes)
+    columns = {name: infos[name] for name in INFO_COLUMNS}
+    columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
+    times = np.array(sampled) * env.core.spec.control_dt_s
+    return Episodes(entrant.name, entrant.kind, columns, times, np.array(samples, dtype=np.float32), digest)
+
+
+def roll(
+    entrant: Entrant, env: WaypointsVectorEnv, seed: int
+) -> Iterator[tuple[int, FloatArray, dict[str, NDArray[Any]]]]:
+    """Play one episode of every world; yields (steps done, rewards (W,), infos) from the reset on, until all end."""
+    policy = entrant.connect(env)
+    obs, infos = env.reset(seed=seed)
+    carried: Any = None
+    start = np.ones(env.num_envs, dtype=bool)
+    try:
+        yield 0, np.zeros(env.num_envs), infos
+        for done in range(1, env.core.n_steps + 1):
+            action, carried = policy.predict(obs, carried, start, deterministic=True)
+            start = np.zeros_like(start)
+            obs, reward, terminated, truncated, infos = env.step(action)
+            yield done, reward, infos
+            if (terminated | truncated).all():
+                return
+    finally:
+        env.close()
+
+
+def play_all(
+    entrants: Sequence[Entrant],
+    scenarios: Scenarios,
+    folder: Path,
+    on_step: Callable[[str, int, int], None] = lambda name, done, of: None,
+    fresh: bool = False,
+) -> list[Episodes]:
+    """Play every entrant, or take its finished rows from ``folder`` where nothing has changed.
+
+    Args:
+        on_step: hears (entrant, control steps done, of how many).
+        fresh: play again whatever is there.
+
+    Raises:
+        RuntimeError: two policies did not get the same scenarios, so that nothing could be compared.
+    """
+    results = []
+    for entrant in entrants:
+        path = folder / f"{_file_name(entrant.name)}.npz"
+        key = fingerprint(entrant, scenarios)
+        episodes = None if fresh else load_episodes(path, key)
+        if episodes is None:
+            name = entrant.name
+            episodes = play(entrant, scenarios, lambda done, of, name=name: on_step(name, done, of))  # type: ignore[misc]
+            save_episodes(episodes, path, key)
+        else:
+            on_step(entrant.name, 1, 1)
+        results.append(episodes)
+    if len({episodes.scenario for episodes in results}) > 1:
+        raise RuntimeError("the policies did not play the same scenarios; their episodes cannot be paired")
+    return results
+
+
+def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
+    """A text that changes with anything that could change what ``play`` returns."""
+    parts = {
+        "name": entrant.name,
+        "kind": entrant.kind,
+        "policy": entrant.identity,
+        "env": entrant.env_settings,
+        "scenarios": scenarios.identity(),
+        "code": _code_digest(),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
+    """Write the rows of one policy, atomically."""
+    meta = {"key": key, "name": episodes.name, "kind": episodes.kind, "scenario": episodes.scenario}
+    arrays: dict[str, Any] = {f"column/{name}": values for name, values in episodes.columns.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer, meta=np.array(json.dumps(meta)), sample_time_s=episodes.sample_time_s,
+        sample_progress_m=episodes.sample_progress_m, **arrays,
+    )  # fmt: skip
+    write_atomic(path, buffer.getvalue())
+
+
+def load_episodes(path: Path, key: str) -> Episodes | None:
+    """The rows that ``save_episodes`` wrote under the same ``key``; None if there are none that can be used."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
+            meta = json.loads(str(data["meta"]))
+            if meta["key"] != key:
+                return None
+            columns = {name.partition("/")[2]: data[name] for name in data.files if name.startswith("column/")}
+            times, progress = data["sample_time_s"], data["sample_progress_m"]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    return Episodes(meta["name"], meta["kind"], columns, times, progress, meta["scenario"])
+
+
+def _file_name(name: str) -> str:
+    """A file name for a policy's name: itself where it is harmless, else with a digest that keeps it unique."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:80]
+    if plain == name and not plain.startswith("."):
+        return name
+    return f"{plain.lstrip('.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _digest(env: WaypointsVectorEnv) -> str:
+    scenario: Mapping[str, NDArray[Any]] = env.core.scenario()
+    digest = hashlib.sha256()
+    for name in sorted(scenario):
+        digest.update(name.encode() + np.ascontiguousarray(scenario[name]).tobytes())
+    return digest.hexdigest()
+
+
+def _fault_texts(env: WaypointsVectorEnv) -> list[str]:
+    """The joints (from 1) that fail in each world, and how: "3:locked 5:free"."""
+    return [
+        " ".join(f"{joint + 1}:{_FAULT_NAMES[int(kinds[joint])]}" for joint in np.flatnonzero(kinds))
+        for kinds in env.core.robot.faults.kind
+    ]
+
+
+@cache
+def _code_digest() -> str:
+    """Digest of this package's source: rows of older code are played again."""
+    root = Path(snake_gym.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in ("render", "papers", "benchmark", "hardware"):
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    digest.update((Path(__file__)).read_bytes())
+    return digest.hexdigest()

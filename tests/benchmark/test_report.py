@@ -1,0 +1,157 @@
+"""What is reported: the right numbers, undefined ones as null, and typical scenarios."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from snake_gym.benchmark.pictures import contestants, typical_scenarios
+from snake_gym.benchmark.report import DEFINITIONS, best_classical, rows_csv, summarise, tables, verdict
+from snake_gym.benchmark.runner import Episodes
+from snake_gym.benchmark.scenarios import EntrantKind
+
+N = 40
+
+
+def episodes(name: str, kind: EntrantKind = "classical", mean: float = 1.0, n: int = N, **columns: Any) -> Episodes:
+    rng = np.random.default_rng(len(name))
+    faults = np.arange(n) % 4
+    progress = mean * (4.0 - faults) / 2.5 + rng.normal(0, 0.05, n)
+    defaults = {
+        "seed": np.arange(n),
+        "faults": np.array([" ".join(f"{joint + 1}:locked" for joint in range(count)) for count in faults]),
+        "n_faults": faults,
+        "n_failed_joints": faults,
+        "progress_m": progress,
+        "targets_reached": np.floor(np.maximum(progress, 0)).astype(int),
+        "time_to_first_target_s": np.where(progress > 1.0, 10.0, np.inf),
+        "last_target_time_s": np.where(progress > 1.0, 20.0, np.inf),
+        "is_success": progress > 2.0,
+        "energy_j": np.full(n, 50.0),
+        "episode_time_s": np.full(n, 60.0),
+        "return": progress * 10.0,
+    }
+    return Episodes(name, kind, {**defaults, **columns}, np.array([0.0, 60.0]), np.zeros((2, n), np.float32), "same")
+
+
+def test_means_by_hand() -> None:
+    progress = np.array([1.0, 2.0, 3.0, 6.0])
+    first = np.array([10.0, np.inf, 20.0, 30.0])
+    one = episodes(
+        "one", n=4, progress_m=progress, n_faults=np.array([0, 0, 2, 2]), time_to_first_target_s=first,
+        targets_reached=np.array([1, 0, 1, 2]), is_success=np.array([False, False, False, True]),
+    )  # fmt: skip
+    policy = summarise([one], 500)["policies"]["one"]
+    assert policy["mean"] == 3.0
+    assert policy["episodes"] == 4
+    assert policy["targets"] == 1.0
+    assert policy["success"] == 0.25
+    assert policy["time_to_target_s"] == 30.0  # the one that never got there counts with its 60 s
+    assert policy["energy_j"] == 50.0
+    assert policy["energy_j_per_m"] == pytest.approx(200.0 / 12.0)
+    assert list(policy["by_faults"]) == ["0", "2"]
+    assert policy["by_faults"]["0"]["mean"] == 1.5
+    assert policy["by_faults"]["2"]["mean"] == 4.5
+    assert policy["by_faults"]["2"]["episodes"] == 2
+    low, high = policy["ci95"]
+    assert 1.0 <= low < 3.0 < high <= 6.0
+
+
+def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() -> None:
+    results = [
+        episodes("weak"),
+        episodes("ppo", "learned", 3.0),
+        episodes("strong", mean=2.0),
+        episodes("sac", "learned", 8.0),
+    ]
+    summary = summarise(results, 500)
+    assert summary["learned"] == "ppo"
+    assert summary["best_classical"] == "strong"
+    means = {name: policy["mean"] for name, policy in summary["policies"].items()}
+    assert summary["ratio"] == pytest.approx(means["ppo"] / means["strong"])
+    low, high = summary["ratio_ci95"]
+    assert low < summary["ratio"] < high
+    assert high - low < 0.1
+    assert summary["ahead"] == 1.0
+    assert summary["policies"]["sac"]["ratio"] == pytest.approx(means["sac"] / means["strong"])
+    assert "ratio" not in summary["policies"]["weak"]
+    assert "ppo makes 1.49 [1.4" in verdict(summary)
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [episodes("a"), episodes("b")],
+        [episodes("ppo", "learned")],
+        [episodes("ppo", "learned"), episodes("stuck", progress_m=np.zeros(N))],
+        [episodes("ppo", "learned"), episodes("backwards", mean=-1.0)],
+    ],
+)
+def test_without_a_rival_there_is_no_ratio(results: list[Episodes]) -> None:
+    summary = summarise(results, 200)
+    assert summary["ratio"] is None
+    assert summary["ratio_ci95"] is None
+    assert verdict(summary) == ""
+    json.dumps(summary, allow_nan=False)
+
+
+def test_the_json_has_every_documented_field() -> None:
+    summary = summarise([episodes("ppo", "learned", 2.0), episodes("sjc")], 200)
+    again = json.loads(json.dumps(summary, allow_nan=False))
+    assert again["policies"]["ppo"]["by_faults"].keys() == {"0", "1", "2", "3"}
+    fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m"}
+    assert fields | {"by_faults", "ratio", "ahead"} == set(DEFINITIONS)
+    for policy in again["policies"].values():
+        assert fields <= policy.keys()
+        for group in policy["by_faults"].values():
+            assert fields | {"episodes"} <= group.keys()
+        assert sum(group["episodes"] for group in policy["by_faults"].values()) == policy["episodes"] == N
+
+
+def test_best_classical() -> None:
+    results = [episodes("a", mean=1.0), episodes("b", mean=2.0), episodes("ppo", "learned", 5.0)]
+    best = best_classical(results)
+    assert best is not None
+    assert best.name == "b"
+    assert best_classical(results[2:]) is None
+    assert [one.name for one in contestants(results)] == ["ppo", "b"]
+    assert [one.name for one in contestants(results[:2])] == ["b", "a"]
+
+
+def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    results = [episodes("ppo", "learned", 30.0), episodes("sjc", mean=12.0), episodes("cc"), episodes("cp[g]", mean=-1)]
+    for table in tables(summarise(results, 200), "a title"):
+        console.print(table)
+    text = console.export_text()
+    console.file.close()
+    assert "…" not in text
+    for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m]", "J/m", "episodes"):
+        assert name in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+
+
+def test_rows_of_all_policies() -> None:
+    lines = rows_csv([episodes("a, b"), episodes("sjc")]).splitlines()
+    assert len(lines) == 1 + 2 * N
+    assert lines[1].startswith('"a, b",classical,0,0,0,,')
+    assert "inf" not in lines[4]
+    assert "nan" not in lines[4]
+
+
+def test_typical_scenarios_are_near_the_medians() -> None:
+    pair = [episodes("ppo", "learned", 3.0), episodes("sjc")]
+    worlds = typical_scenarios(pair, 4)
+    assert [int(pair[0].columns["n_faults"][world]) for world in worlds] == [0, 1, 2, 3]
+    for world in worlds:
+        for one in pair:
+            group = one.columns["progress_m"][one.columns["n_faults"] == one.columns["n_faults"][world]]
+            assert abs(one.columns["progress_m"][world] - np.median(group)) <= 1.5 * group.std()
+    assert [int(pair[0].columns["n_faults"][world]) for world in typical_scenarios(pair, 2)] == [0, 3]
+    assert typical_scenarios(pair, 0) == []
+    assert math.isclose(len(typical_scenarios(pair[:1], 9)), 4)

@@ -1,0 +1,182 @@
+"""Playing scenarios: the same ones for every policy, one row each, and nothing played twice for nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark import runner
+from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
+from snake_gym.benchmark.runner import load_episodes, play, play_all, save_episodes
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
+from snake_gym.config import ConfigError
+from snake_gym.envs import WaypointsVectorEnv
+
+ENV = {"time_limit_s": 4.0, "course": {"radius_m": 0.3}, "faults": {"n_max": 3, "kinds": ["locked", "free"]}}
+
+
+class Still:
+    """Keeps every action at one value."""
+
+    def __init__(self, env: WaypointsVectorEnv, value: float = 0.0) -> None:
+        self.action = np.full(env.action_space.shape, value, dtype=np.float32)
+        self.starts: list[bool] = []
+
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
+        assert deterministic
+        self.starts.append(bool(episode_start.all()))
+        return self.action, state
+
+
+def entrant(name: str = "still", kind: str = "joint_reference", value: float = 0.0, **more: Any) -> Entrant:
+    settings = {"action": {"kind": kind}, **more}
+    return Entrant(name, "classical", settings, lambda env: Still(env, value), {"value": value})
+
+
+@pytest.fixture
+def scenarios() -> Scenarios:
+    return make_scenarios(BenchmarkConfig(episodes=24, seed=500, env=ENV))
+
+
+def test_every_policy_gets_the_same_scenarios_whatever_its_action_space(scenarios: Scenarios) -> None:
+    entrants = [
+        entrant("one"),
+        entrant("other", "residual"),
+        entrant("third", "gait"),
+        entrant("told", faults={"reveal": True}),
+    ]
+    played = [play(each, scenarios) for each in entrants]
+    assert len({episodes.scenario for episodes in played}) == 1
+    for episodes in played[1:]:
+        for name in ("seed", "faults", "n_faults"):
+            assert episodes.columns[name].tolist() == played[0].columns[name].tolist()
+    assert played[0].columns["seed"].tolist() == list(range(500, 524))
+    assert set(played[0].columns["n_faults"].tolist()) == {0, 1, 2, 3}
+    assert played[0].columns["progress_m"].tolist() != played[1].columns["progress_m"].tolist()
+
+
+def test_a_scenario_does_not_depend_on_how_many_are_played(scenarios: Scenarios) -> None:
+    few = make_scenarios(BenchmarkConfig(episodes=5, seed=510, env=ENV))
+    all_of_them, some = play(entrant(kind="residual"), scenarios), play(entrant(kind="residual"), few)
+    for name, values in some.columns.items():
+        np.testing.assert_array_equal(values, all_of_them.columns[name][10:15], err_msg=name)
+
+
+def test_rows_hold_the_end_of_the_episode(scenarios: Scenarios) -> None:
+    episodes = play(entrant(kind="residual"), scenarios)
+    assert episodes.sample_time_s[0] == 0.0
+    assert episodes.sample_time_s[-1] == 4.0
+    assert episodes.sample_progress_m.shape == (21, 24)
+    np.testing.assert_allclose(episodes.sample_progress_m[-1], episodes.columns["progress_m"], rtol=1e-6)
+    assert np.abs(episodes.columns["progress_m"]).max() > 0.05
+    rows = list(csv.DictReader(io.StringIO(rows_csv([episodes]))))
+    assert tuple(rows[0]) == ROW_COLUMNS
+    assert [int(row["seed"]) for row in rows] == list(range(500, 524))
+    assert [len(row["faults"].split()) for row in rows] == episodes.columns["n_faults"].tolist()
+    assert {row["time_to_first_target_s"] for row in rows if row["targets_reached"] == "0"} == {""}
+
+
+def test_an_episode_that_ends_early_keeps_its_last_values() -> None:
+    """A course of one target next to the start is complete at once in some worlds; all curves reach the time limit."""
+    env = {"time_limit_s": 4.0, "course": {"kind": "list", "targets": [[0.05, 0.0]], "radius_m": 0.2}}
+    episodes = play(entrant(), make_scenarios(BenchmarkConfig(episodes=3, env=env)))
+    assert episodes.columns["is_success"].all()
+    assert (episodes.columns["episode_time_s"] < 4.0).all()
+    assert episodes.sample_time_s[-1] == 4.0
+    assert (episodes.sample_progress_m[-1] == episodes.sample_progress_m[1]).all()
+
+
+def test_episode_start_marks_the_first_step_only(scenarios: Scenarios) -> None:
+    seen: list[Still] = []
+
+    def connect(env: WaypointsVectorEnv) -> Still:
+        seen.append(Still(env))
+        return seen[0]
+
+    play(Entrant("watched", "learned", {"action": {}}, connect, {}), scenarios)
+    assert seen[0].starts == [True] + [False] * 19
+
+
+def test_finished_policies_are_not_played_again(
+    scenarios: Scenarios, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entrants = [entrant("one"), entrant("two", "residual")]
+    first = play_all(entrants, scenarios, tmp_path)
+    monkeypatch.setattr(runner, "play", lambda *_: pytest.fail("played again"))
+    again = play_all(entrants, scenarios, tmp_path)
+    for before, after in zip(first, again, strict=True):
+        assert (before.name, before.kind, before.scenario) == (after.name, after.kind, after.scenario)
+        assert before.columns.keys() == after.columns.keys()
+        for name, values in before.columns.items():
+            np.testing.assert_array_equal(values, after.columns[name])
+        np.testing.assert_array_equal(before.sample_progress_m, after.sample_progress_m)
+
+
+@pytest.mark.parametrize("change", ["policy", "action", "seed", "episodes", "env", "damage", "fresh"])
+def test_what_has_changed_is_played_again(
+    change: str, scenarios: Scenarios, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_all([entrant("one")], scenarios, tmp_path)
+    changed = {
+        "seed": BenchmarkConfig(episodes=24, seed=501, env=ENV),
+        "episodes": BenchmarkConfig(episodes=23, seed=500, env=ENV),
+        "env": BenchmarkConfig(episodes=24, seed=500, env={**ENV, "time_limit_s": 3.0}),
+    }
+    other = make_scenarios(changed[change]) if change in changed else scenarios
+    who = {"policy": entrant("one", value=0.1), "action": entrant("one", "residual")}.get(change, entrant("one"))
+    if change == "damage":
+        path = tmp_path / "one.npz"
+        path.write_bytes(path.read_bytes()[:-200])
+    played = []
+    original = play
+    monkeypatch.setattr(runner, "play", lambda *args: played.append(args) or original(*args))
+    play_all([who], other, tmp_path, fresh=change == "fresh")
+    assert len(played) == 1
+
+
+def test_policies_of_different_scenarios_are_refused(scenarios: Scenarios, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="same scenarios"):
+        play_all([entrant("one"), entrant("two", course={"max_distance_m": 3.0})], scenarios, tmp_path)
+
+
+def test_names_become_safe_files(scenarios: Scenarios, tmp_path: Path) -> None:
+    names = ["../up", "a/b", "a_b", ".hidden", "x" * 300]
+    play_all([entrant(name) for name in names], scenarios, tmp_path / "deep" / "policies")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == len(names)
+    assert {path.parent for path in files} == {tmp_path / "deep" / "policies"}
+
+
+def test_rows_of_another_key_are_not_taken(scenarios: Scenarios, tmp_path: Path) -> None:
+    episodes = play(entrant(), scenarios)
+    save_episodes(episodes, tmp_path / "a.npz", "key")
+    assert load_episodes(tmp_path / "a.npz", "key") is not None
+    assert load_episodes(tmp_path / "a.npz", "other") is None
+    assert load_episodes(tmp_path / "none.npz", "key") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"episodes": 0}, "episodes is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**31}, "seed \\+ episodes"),
+        ({"env": {"robot": "resilient"}}, "env.robot is not set here"),
+        ({"env": {"action": {}}}, "env.action is not set here"),
+    ],
+)
+def test_wrong_settings(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BenchmarkConfig(**config)
+
+
+def test_wrong_env_settings_name_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"env\.fault is not a setting.*faults"):
+        make_scenarios(BenchmarkConfig(env={"fault": {}}))
+    with pytest.raises(ConfigError, match="time_limit_s is 4.1"):
+        make_scenarios(BenchmarkConfig(env={"time_limit_s": 4.1}))

@@ -1,0 +1,205 @@
+"""Frames: right size and type, the robot where it is, nothing needed that a server lacks."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.palette import BLUE, FAULT_COLOURS, ORANGE, rgb
+from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
+
+STRAIGHT = np.zeros(10)
+TARGETS = np.array([[1.0, 0.5], [2.0, 0.0]])
+
+
+def draw(renderer: FrameRenderer | None = None, **changes: Any) -> np.ndarray:
+    arguments: dict[str, Any] = {"theta": STRAIGHT, "head_xy": (0.0, 0.0), "targets": TARGETS, "current": 0}
+    return (renderer or FrameRenderer(SPEC)).draw(**{**arguments, **changes})
+
+
+def near(frame: np.ndarray, colour: str, tolerance: int = 12) -> np.ndarray:
+    """(H, W) where a pixel has this colour."""
+    return (np.abs(frame.astype(int) - rgb(colour)) <= tolerance).all(axis=-1)
+
+
+def centre_of(mask: np.ndarray) -> np.ndarray:
+    """Mean (column, row) of a mask."""
+    return np.argwhere(mask).mean(axis=0)[::-1]
+
+
+@pytest.mark.parametrize("size", [(640, 480), (100, 300), (64, 64)])
+def test_a_frame_is_an_rgb_image_of_the_size_asked_for(size: tuple[int, int]) -> None:
+    frame = draw(FrameRenderer(SPEC, size=size))
+    assert frame.shape == (size[1], size[0], 3)
+    assert frame.dtype == np.uint8
+    assert frame.flags.c_contiguous
+
+
+def test_the_same_state_gives_the_same_frame() -> None:
+    np.testing.assert_array_equal(draw(), draw())
+
+
+def test_y_points_up_and_x_to_the_right() -> None:
+    head, goal = near(draw(), BLUE), near(draw(), ORANGE)
+    assert head.any()
+    assert centre_of(goal)[0] > centre_of(head)[0]
+    assert centre_of(goal)[1] < centre_of(head)[1]
+    turned = near(draw(theta=np.full(10, np.pi / 2)), BLUE)
+    below = near(draw(theta=np.full(10, np.pi / 2)), "#5F7486")
+    assert centre_of(turned)[1] < centre_of(below)[1]
+
+
+def test_lengths_agree_with_the_scale_of_the_targets() -> None:
+    """The stretched robot is 1.4 m long: 0.7 times as long as the way between two targets 2 m apart."""
+    frame = draw(head_xy=(0.63, -0.3), targets=[[-1.0, 0.0], [1.0, 0.0]], current=2, radius_m=0.05)
+    columns = np.flatnonzero(near(frame, "#5F7486").any(axis=0) | near(frame, BLUE).any(axis=0))
+    green = near(frame, "#009E73", 4)
+    left, right = (np.flatnonzero(green[:, part].any(axis=0)) for part in (slice(0, 320), slice(320, None)))
+    apart = 320 + (right[0] + right[-1]) / 2 - (left[0] + left[-1]) / 2
+    assert np.ptp(columns) / apart == pytest.approx(0.7 + 0.03, abs=0.04)  # and the round ends
+
+
+@pytest.mark.parametrize("kind", sorted(FAULT_COLOURS))
+def test_a_failed_joint_shows_its_kind(kind: int) -> None:
+    failed = np.zeros(9, int)
+    healthy = near(draw(failed=failed), FAULT_COLOURS[kind], 4).sum()
+    failed[4] = kind
+    frame = draw(failed=failed)
+    assert near(frame, FAULT_COLOURS[kind], 4).sum() > healthy + 60
+    marked = near(frame[100:-100], FAULT_COLOURS[kind], 4)  # on the robot, not in the legend
+    body = near(frame[100:-100], "#5F7486") | near(frame[100:-100], BLUE)
+    assert np.abs(centre_of(marked) - centre_of(body)).max() < 12  # joint 5 of 9 is the middle
+
+
+def test_true_means_failed() -> None:
+    as_kind, as_flag = np.zeros(9, int), np.zeros(9, bool)
+    as_kind[2], as_flag[2] = 1, True
+    np.testing.assert_array_equal(draw(failed=as_kind), draw(failed=as_flag))
+
+
+def test_the_camera_keeps_a_fast_robot_and_a_far_target_in_view() -> None:
+    renderer = FrameRenderer(SPEC)
+    for step in range(30):
+        head = np.array([0.4 * step, 0.1 * step])
+        frame = draw(renderer, head_xy=head, targets=[[300.0, 80.0]], current=0, trail=[[0, 0], head])
+        blue = np.argwhere(near(frame, BLUE))
+        assert len(blue) > 25
+        assert blue[:, 0].min() > 3
+        assert blue[:, 1].max() < 636
+        assert near(frame, ORANGE)[:, 320:].sum() > 30  # the arrow
+
+
+def test_a_jump_moves_the_camera_at_once() -> None:
+    renderer = FrameRenderer(SPEC)
+    draw(renderer)
+    moved = {"head_xy": (50.0, -20.0), "targets": TARGETS + [50.0, -20.0]}
+    np.testing.assert_array_equal(near(draw(renderer, **moved), BLUE), near(draw(**moved), BLUE))
+
+
+@pytest.mark.parametrize("current", [0, 1, 2, 99])
+def test_any_target_index_is_drawn(current: int) -> None:
+    assert draw(current=current).any()
+
+
+def test_no_targets_and_no_trail() -> None:
+    assert draw(targets=np.zeros((0, 2)), trail=np.zeros((1, 2)), text=["one", ""]).any()
+
+
+@pytest.mark.parametrize(("name", "value"), [("theta", np.zeros(3)), ("failed", [1, 0])])
+def test_wrong_lengths_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match="10 links|expected 9"):
+        draw(**{name: value})
+
+
+def test_wrong_settings_are_named() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'rgb_array'"):
+        FrameRenderer(SPEC, mode="rgb-array")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="64 x 64"):
+        FrameRenderer(SPEC, size=(10, 10))
+
+
+def test_a_missing_pygame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "pygame":
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ConfigError, match=r"pip install 'snake_gym\[render\]'"):
+        FrameRenderer(SPEC)
+
+
+def test_close_twice() -> None:
+    for mode in ("rgb_array", "human"):
+        renderer = FrameRenderer(SPEC, mode, fps=1e6)  # type: ignore[arg-type]
+        draw(renderer)
+        renderer.close()
+        renderer.close()
+
+
+def test_a_window_shows_the_frame_and_may_be_closed_by_the_user() -> None:
+    import pygame
+
+    renderer = FrameRenderer(SPEC, "human", fps=1e6)
+    frame = draw(renderer)
+    shown = np.swapaxes(pygame.surfarray.array3d(pygame.display.get_surface()), 0, 1)
+    np.testing.assert_array_equal(shown, frame)
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    draw(renderer)
+    assert not pygame.display.get_init()
+    assert draw(renderer).any()
+    renderer.close()
+
+
+def test_closing_one_window_leaves_array_renderers_working() -> None:
+    window, renderer = FrameRenderer(SPEC, "human", fps=1e6), FrameRenderer(SPEC)
+    draw(window)
+    before = draw(renderer)
+    window.close()
+    np.testing.assert_array_equal(draw(renderer), before)
+
+
+def run(program: str, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if k not in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**clean, **env},
+    )
+
+
+def test_arrays_need_no_display_and_change_no_setting() -> None:
+    program = """
+import os
+from snake_gym.render.frames import FrameRenderer
+from snake_gym.robot.presets import RESILIENT_SERVO as spec
+frame = FrameRenderer(spec).draw([0.0] * 10, (0, 0), [[1, 0]], 0)
+import pygame
+assert frame.shape == (480, 640, 3) and not pygame.display.get_init() and "SDL_VIDEODRIVER" not in os.environ
+"""
+    done = run(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_window_without_a_display_is_one_clear_error() -> None:
+    program = """
+from snake_gym.render.frames import FrameRenderer
+from snake_gym.robot.presets import RESILIENT_SERVO as spec
+FrameRenderer(spec, "human")
+"""
+    done = run(program, SDL_VIDEODRIVER="x11", DISPLAY=":987")
+    assert "cannot open a window" in done.stderr
+    assert "rgb_array" in done.stderr

@@ -1,0 +1,173 @@
+"""Replay pages, GIFs and figures: complete in themselves, well formed, and holding what was recorded."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from snake_gym.render.animation import scene_gif
+from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
+from snake_gym.render.replay import Recording, Scene, colours, replay_page
+from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
+
+N_TIMES = 21
+
+
+def recording(name: str = "sjc", kind: str = "classical", speed: float = 0.3) -> Recording:
+    time_s = 0.2 * np.arange(N_TIMES)
+    wave = 0.4 * np.sin(4.0 * time_s[:, None] + 0.5 * np.arange(10))
+    head = np.stack([speed * time_s, np.zeros(N_TIMES)], axis=1)
+    faults = np.zeros((N_TIMES, 9), dtype=np.int64)
+    faults[8:, 3] = 1
+    target = (head[:, 0] > 0.5).astype(np.int64)
+    targets = np.array([[0.5, 0.0], [1.5, 0.4], [3.0, 0.0], [9.0, 9.0]])
+    return Recording(name, kind, SPEC, 7, 0.1, targets, time_s, wave, head, head, target, head[:, 0], faults)
+
+
+def scene(label: str = "joint 4 locked") -> Scene:
+    return Scene(label, (recording("ppo", "learned", 0.5), recording()))
+
+
+class Page(HTMLParser):
+    """Collects elements, complains about ones that are not closed, and keeps the scripts' text."""
+
+    VOID = frozenset({"meta", "input", "link", "br", "img"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, str] = {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            key = dict(self.attributes[-1][1]).get("id") or self.open[-1]
+            self.text[key] = self.text.get(key, "") + data
+
+
+def page_data(page: Page) -> Any:
+    return json.loads(page.text["data"])
+
+
+def test_the_page_is_well_formed_and_asks_for_nothing_outside() -> None:
+    text = replay_page("A title", [scene()])
+    page = Page(text)
+    assert page.open == []
+    for tag, attributes in page.attributes:
+        assert not {"src", "href", "action", "data", "srcset"} & attributes.keys(), (tag, attributes)
+    assert not re.search(r"https?:|//[a-z]|url\(|@import|fetch\(|XMLHttpRequest|import\(", text)
+    assert "{{" not in text
+
+
+def test_the_page_holds_the_motion() -> None:
+    source = recording()
+    data = page_data(Page(replay_page("t", [Scene("s", (source,))])))
+    policy = data["scenes"][0]["policies"][0]
+    np.testing.assert_allclose(np.array(policy["angle_mrad"]) / 1000, source.link_angle, atol=5.01e-4)
+    np.testing.assert_allclose(np.array(policy["head_mm"]) / 1000, source.head_xy, atol=5.01e-4)
+    np.testing.assert_allclose(np.array(policy["time_ms"]) / 1000, source.time_s, atol=1e-9)
+    assert policy["half_mm"] == [70] * 10
+    assert policy["faults"] == [[0, [0] * 9], [8, [0, 0, 0, 1, 0, 0, 0, 0, 0]]]
+    assert policy["targets_mm"] == [[500, 0], [1500, 400], [3000, 0]]  # one beyond the current one, not all
+    assert policy["target"] == source.target.tolist()
+
+
+def test_names_cannot_break_the_page() -> None:
+    nasty = "</script><script>alert(1)</script><!-- {{data}} & \u2028"
+    page = Page(replay_page(nasty, [Scene(nasty, (replace(recording(), name=nasty),))], nasty))
+    assert page.open == []
+    assert sum(tag == "script" for tag, _ in page.attributes) == 2
+    assert page_data(page)["scenes"][0]["policies"][0]["name"] == nasty
+    assert page.text["h1"].startswith("</script>")
+
+
+def test_a_page_needs_a_recording() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        replay_page("t", [])
+    with pytest.raises(ValueError, match="at least one"):
+        replay_page("t", [Scene("empty", ())])
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="checks the script's syntax with node")
+def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
+    script = Page(replay_page("t", [scene()])).text["script"]
+    (tmp_path / "player.js").write_text(script)
+    done = subprocess.run(["node", "--check", str(tmp_path / "player.js")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_policies_differ_in_colour() -> None:
+    chosen = colours(["learned", "classical", "learned", "classical", "classical", "classical"])
+    assert len(set(chosen)) == 6
+
+
+def test_a_gif_plays_for_its_time_and_stays_small() -> None:
+    data = scene_gif(scene(), duration_s=2.0, fps=10.0, size=(160, 120))
+    image = Image.open(io.BytesIO(data))
+    assert image.format == "GIF"
+    assert image.size == (160 + 4 + 160, 120)
+    lengths = []
+    frames = []
+    for index in range(image.n_frames):
+        image.seek(index)
+        lengths.append(image.info["duration"])
+        frames.append(np.asarray(image.convert("RGB")))
+    assert sum(lengths) == 2000
+    assert image.info["loop"] == 0
+    assert (frames[0] != frames[-1]).any()
+    smaller = scene_gif(scene(), duration_s=2.0, fps=10.0, size=(160, 120), max_bytes=len(data) // 2)
+    assert len(smaller) <= len(data) // 2
+
+
+def is_png(data: bytes) -> bool:
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image.format == "PNG" and min(image.size) > 400
+
+
+def test_figures_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    series = [
+        FaultSeries("a", "#AA3377", [0, 1, 3], [3.0, 2.0, 1.0], [2.8, 1.9, 0.5], [3.1, 2.2, 1.2]),
+        FaultSeries("b", "#0072B2", [0, 1], [1.0, -0.5], [0.8, -0.6], [1.1, float("nan")]),
+    ]
+    assert is_png(plot_by_faults(series, "title"))
+    curves = [Curve("a", "#AA3377", np.linspace(0, 60, 7), rng.normal(size=(7, 12)).astype(np.float32))]
+    assert is_png(plot_over_time(curves))
+    x, y = rng.normal(5, 1, 40), rng.normal(7, 1, 40)
+    assert is_png(plot_paired(x, y, rng.integers(0, 4, 40), ("sjc", "ppo"), ("#0072B2", "#AA3377")))
+
+
+def test_figures_of_a_single_episode() -> None:
+    assert is_png(plot_by_faults([FaultSeries("a", "#AA3377", [2], [3.0], [3.0], [3.0])]))
+    assert is_png(plot_over_time([Curve("a", "#AA3377", np.array([0.0, 1.0]), np.array([[0.0], [1.0]]))]))
+    assert is_png(plot_paired([1.0], [1.0], [0], ("a", "b"), ("#0072B2", "#AA3377")))
+
+
+def test_drawing_leaves_pyplot_alone() -> None:
+    import sys
+
+    already = "matplotlib.pyplot" in sys.modules
+    plot_by_faults([FaultSeries("a", "#AA3377", [0], [1.0], [0.9], [1.1])])
+    assert already or "matplotlib.pyplot" not in sys.modules
