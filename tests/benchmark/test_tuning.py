@@ -1,0 +1,220 @@
+"""The search for gait parameters: it finds better gaits, pairs its scenarios, resumes exactly, and refuses nonsense."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, run_search, search_space
+from snake_gym.config import ConfigError, load_yaml
+from snake_gym.controllers import make_controller, resolve_controller
+from snake_gym.controllers.tune import main
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+
+SHORT: dict[str, Any] = {"env": {"time_limit_s": 4.0, "n_threads": 1}, "population": 8, "worlds": 16}
+
+
+def search(**settings: Any) -> Search:
+    return Search(TuningConfig(**{**SHORT, **settings}))
+
+
+@pytest.mark.parametrize("robot", list(PRESETS))
+@pytest.mark.parametrize("kind", ["serpenoid", "sjc", "cc", "cpg"])
+def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str, kind: str) -> None:
+    spec = PRESETS[robot]
+    space = search_space(kind, spec)
+    for share in (0.0, 0.5, 1.0):
+        values = {parameter.name: float(parameter.value(np.array(share))) for parameter in space}
+        make_controller({"kind": kind, **values}, spec)
+
+
+def test_parameter_values_span_the_range() -> None:
+    shares = np.array([0.0, 0.5, 1.0])
+    np.testing.assert_allclose(Parameter("a", 1.0, 9.0).value(shares), [1.0, 5.0, 9.0])
+    np.testing.assert_allclose(Parameter("a", 1.0, 9.0, log=True).value(shares), [1.0, 3.0, 9.0])
+
+
+def test_candidates_play_paired_scenarios() -> None:
+    tuned = search()
+    same = np.tile(np.linspace(0.3, 0.6, len(tuned.space)), (8, 1))
+    seeds = np.array([SEED_BASE, SEED_BASE + 5])
+    progress = tuned.play(same, seeds)
+    assert progress.shape == (8, 2)
+    np.testing.assert_array_equal(progress, np.tile(progress[0], (8, 1)))
+    assert progress[0, 0] != progress[0, 1]
+    np.testing.assert_array_equal(tuned.play(same, seeds), progress)  # nothing is left over from the last play
+
+
+def test_a_candidate_in_the_population_plays_like_that_controller_alone() -> None:
+    tuned = search(controller={"kind": "cc"})
+    shares = np.random.default_rng(0).uniform(0.2, 0.8, (8, len(tuned.space)))
+    seeds = np.arange(SEED_BASE, SEED_BASE + 2)
+    progress = tuned.play(shares, seeds)
+    alone = tuned.play(np.tile(shares[3], (8, 1)), seeds)
+    np.testing.assert_array_equal(progress[3], alone[0])
+    assert np.unique(progress[:, 0]).size == 8
+
+
+def test_the_search_improves_the_gait() -> None:
+    tuned = search(env={"time_limit_s": 12.0, "n_threads": 1}, population=16, worlds=64)
+    start = tuned.play(np.full((16, len(tuned.space)), 0.5), np.arange(4)).mean()
+    for _ in range(8):
+        tuned.advance()
+    end = tuned.play(np.tile(tuned.mean, (16, 1)), np.arange(4)).mean()
+    assert end > start + 0.3
+    assert tuned.scores[-1] > tuned.scores[0]
+
+
+def test_an_interrupted_search_goes_on_exactly(tmp_path: Path) -> None:
+    whole = search(generations=4)
+    for _ in range(4):
+        whole.advance()
+    first = search(generations=4)
+    first.advance()
+    first.advance()
+    first.save(tmp_path / "standing.json")
+    second = search(generations=4)
+    assert second.restore(tmp_path / "standing.json")
+    assert second.generation == 2
+    second.advance()
+    second.advance()
+    assert second.trail == whole.trail
+    assert second.report() == whole.report()
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"robot": "resilient"}, {"env": {"time_limit_s": 6.0}}, {"controller": {"kind": "cc"}}]
+)
+def test_another_search_is_not_resumed(change: dict[str, Any], tmp_path: Path) -> None:
+    tuned = search()
+    tuned.advance()
+    tuned.save(tmp_path / "standing.json")
+    other = search(**change)
+    assert not other.restore(tmp_path / "standing.json")
+    assert other.generation == 0
+    assert not search().restore(tmp_path / "nothing.json")
+
+
+def test_a_broken_standing_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "standing.json"
+    path.write_text('{"identity": 1')
+    with pytest.raises(ConfigError, match=r"standing.json is no standing of a search; expected .*--no-resume"):
+        search().restore(path)
+
+
+def test_run_search_continues_and_can_start_over(tmp_path: Path) -> None:
+    config = TuningConfig(**SHORT, generations=2)
+    standing = tmp_path / "standing.json"
+    report = run_search(config, standing)
+    assert json.loads(standing.read_text())["generation"] == 2
+    assert run_search(config, standing) == report  # plays no generation, only the choice and the score
+    assert run_search(config, standing, resume=False) == report
+
+
+def test_the_report_says_what_was_done() -> None:
+    tuned = search(controller={"kind": "cpg", "topology": "full", "heading_gain": 0.5}, generations=2)
+    tuned.advance()
+    tuned.advance()
+    report = tuned.report()
+    assert resolve_controller(report["controller"]) == report["controller"]
+    assert report["controller"]["heading_gain"] == 0.5
+    tuning = report["tuning"]
+    assert "heading_gain" not in tuning["searched"]
+    low, high = tuning["searched"]["amplitude_rad"]
+    assert low <= report["controller"]["amplitude_rad"] <= high
+    assert tuning["progress_m"]["ci95"][0] <= tuning["progress_m"]["mean"] <= tuning["progress_m"]["ci95"][1]
+    assert tuning["progress_m"]["episodes"] == 16
+    ranges = sorted(tuning["seeds"].values())
+    assert ranges[0][0] >= SEED_BASE > 1_000_000 + 100_000  # clear of training and of benchmarks
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
+    assert tuning["seeds"]["search"] == [SEED_BASE, SEED_BASE + 3]
+
+
+def test_seeds_of_two_searches_do_not_meet() -> None:
+    ranges = []
+    for seed in (0, 1):
+        tuned = search(seed=seed, generations=1)
+        tuned.advance()
+        ranges += list(tuned.report()["tuning"]["seeds"].values())
+    ranges.sort()
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"worlds": 20}, "worlds is 20; expected a multiple of population 8, such as 16"),
+        ({"generations": 0}, "generations is 0; expected >= 1"),
+        ({"population": 2}, "population is 2; expected >= 4"),
+        ({"seed": -1}, "seed is -1; expected 0 to 1999"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TuningConfig(**{**SHORT, **settings})
+
+
+def test_nothing_left_to_search_is_refused() -> None:
+    space = search_space("sjc", RESILIENT_SERVO)
+    fixed = {parameter.name: float(parameter.value(np.array(0.5))) for parameter in space}
+    with pytest.raises(ConfigError, match="expected one left to search"):
+        search(controller={"kind": "sjc", **fixed})
+
+
+# --- the program -----------------------------------------------------------------------------------------------------
+
+FAST = ["--population", "8", "--worlds", "16", "--budget", "2"]
+
+
+def test_the_program_writes_a_file_that_builds_a_controller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "cc.yaml"
+    arguments = ["--robot", "resilient_servo", "--controller", "cc", "--out", str(out), *FAST]
+    assert main([*arguments, "--set", "time_limit_s=4", "n_threads=1", "--set", "controller.coupling=0.5"]) == 0
+    resolved = resolve_controller({"file": str(out)})
+    assert (resolved["kind"], resolved["coupling"]) == ("cc", 0.5)
+    tuning = load_yaml(out)["tuning"]
+    assert tuning["command"].startswith("python -m snake_gym.controllers.tune --robot resilient_servo")
+    assert tuning["env"]["time_limit_s"] == 4.0
+    assert "16 unseen scenarios" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == [out]  # the standing is gone
+
+
+def test_the_program_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "sjc.yaml"
+    interrupted = search(generations=2)
+    interrupted.advance()
+    interrupted.save(tmp_path / ".sjc.yaml.search.json")
+    arguments = ["--robot", "resilient_servo", "--controller", "sjc", "--out", str(out), "--set", "time_limit_s=4"]
+    assert main([*arguments, "n_threads=1", *FAST]) == 0
+    assert "going on after generation 1" in capsys.readouterr().err
+    interrupted.advance()
+    assert load_yaml(out)["controller"] == interrupted.report()["controller"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--robot", "resilent", "--controller", "sjc"], "--robot is 'resilent'; .* did you mean 'resilient'"),
+        (["--robot", "resilient", "--controller", "sjx"], "--controller is 'sjx'; .* did you mean 'sjc'"),
+        (["--robot", "resilient"], "the following arguments are required: --controller"),
+        (
+            ["--robot", "resilient", "--controller", "sjc", "--budget", "many"],
+            "generations is 'many'; expected an integer",
+        ),
+        (["--robot", "resilient", "--controller", "sjc", "--out", "x.txt"], "--out is 'x.txt'; expected .* .yaml"),
+        (["--robot", "resilient", "--controller", "sjc", "--env", "no/such.yaml"], "no/such.yaml does not exist"),
+        (["--robot", "resilient", "--controller", "sjc", "--set", "fault.n_max=1"], "env.fault is not a setting"),
+        (
+            ["--robot", "resilient", "--controller", "sjc", "--set", "controller.gain=1"],
+            "controller.gain is not a setting",
+        ),
+    ],
+)
+def test_bad_arguments_are_one_clear_line(arguments: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        main(arguments)

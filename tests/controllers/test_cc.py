@@ -1,0 +1,86 @@
+"""CC: eq. 37 on control signals, and the same signals through joint references."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from snake_gym.controllers.cc import Cc, CcConfig, couple
+from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.robot.presets import RESILIENT
+from snake_gym.robot.spec import ActuatorSpec, RobotSpec
+from tests.controllers.worlds import SPEC, random_world
+
+UNEQUAL = replace(
+    RESILIENT, actuator=ActuatorSpec("acceleration", tuple(np.linspace(1, 3, 9)), tuple(np.linspace(2, 1, 9)))
+)
+WIDE = 3.1
+
+
+def test_couple_adds_the_uncoupled_signal_of_the_joint_behind() -> None:
+    control = np.array([[1.0, 10.0, 100.0]])
+    np.testing.assert_allclose(couple(control), [[1.0, 10.5, 105.0]])
+    np.testing.assert_allclose(control, [[1.0, 10.0, 100.0]])
+
+
+@pytest.mark.parametrize("spec", [RESILIENT, UNEQUAL], ids=["equal gains", "a gain for each joint"])
+def test_references_give_the_coupled_control_signal(spec: RobotSpec) -> None:
+    spec = replace(spec, joint_limit_rad=WIDE)
+    measurement, goal = random_world(30)
+    kp, kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+
+    def control(reference: np.ndarray) -> np.ndarray:
+        return kp * (reference - measurement.joint_angle) - kd * measurement.joint_rate
+
+    cc, sjc = Cc(CcConfig(), spec), Sjc(SjcConfig(), spec)
+    coupled = cc.command(measurement, goal, cc.initial_state(30), 0.05)
+    plain = sjc.command(measurement, goal, sjc.initial_state(30), 0.05)
+    free = np.abs(coupled) < WIDE
+    assert free.mean() > 0.9
+    np.testing.assert_allclose(control(coupled)[free], couple(control(plain))[free], atol=1e-12)
+
+
+def test_the_paper_ratio_is_the_robots_own() -> None:
+    world = random_world(10)
+    given, own = Cc(CcConfig(gain_ratio_s=2.0), RESILIENT), Cc(CcConfig(), RESILIENT)
+    np.testing.assert_array_equal(
+        given.command(*world, given.initial_state(10), 0.05), own.command(*world, own.initial_state(10), 0.05)
+    )
+
+
+def test_no_coupling_is_sjc() -> None:
+    world = random_world(10)
+    cc, sjc = Cc(CcConfig(coupling=0.0), SPEC), Sjc(SjcConfig(), SPEC)
+    np.testing.assert_allclose(
+        cc.command(*world, cc.initial_state(10), 0.2), sjc.command(*world, sjc.initial_state(10), 0.2), atol=1e-15
+    )
+
+
+def test_references_stay_within_the_joint_limit() -> None:
+    measurement, goal = random_world(10)
+    fast = measurement._replace(joint_rate=measurement.joint_rate * 100.0)
+    cc = Cc(CcConfig(), SPEC)
+    assert np.abs(cc.command(fast, goal, cc.initial_state(10), 0.2)).max() == SPEC.joint_limit_rad
+
+
+def test_a_robot_without_position_gain_needs_a_ratio() -> None:
+    spec = replace(SPEC, actuator=ActuatorSpec("torque", kp=0.0, kd=0.0))
+    with pytest.raises(ValueError, match=r"gain_ratio_s is null and robot.actuator.kp"):
+        Cc(CcConfig(), spec)
+    Cc(CcConfig(gain_ratio_s=0.1), spec)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"coupling": 2.0}, "coupling is 2; expected -1 to 1"),
+        ({"gain_ratio_s": -1.0}, "gain_ratio_s is -1; expected 0 to 1000"),
+        ({"amplitude_rad": -1.0}, "amplitude_rad is -1"),
+        ({"heading_gain": -1.0}, "heading_gain is -1"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CcConfig(**settings)

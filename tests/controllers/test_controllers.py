@@ -1,0 +1,105 @@
+"""Building controllers from settings and files, and what all of them have in common."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.controllers import CONTROLLERS, make_controller, reset_worlds, resolve_controller
+from tests.controllers.worlds import N_JOINTS, SPEC, random_world
+
+KINDS = list(CONTROLLERS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_defaults_build_and_command(kind: str) -> None:
+    controller = make_controller({"kind": kind}, SPEC)
+    world = random_world(6)
+    state = controller.initial_state(6)
+    for _ in range(50):
+        phase = controller.phase(state)
+        assert phase.shape == (6,)
+        assert ((phase >= 0.0) & (phase < 2.0 * np.pi)).all()
+        command = controller.command(*world, state, SPEC.control_dt_s)
+        assert command.shape == (6, N_JOINTS)
+        assert np.abs(command).max() <= SPEC.joint_limit_rad
+    assert controller.n_joints == N_JOINTS
+    assert all(values.shape[0] == 6 and values.dtype == np.float64 for values in state.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_state_is_all_there_is(kind: str) -> None:
+    controller = make_controller({"kind": kind}, SPEC)
+    world = random_world(4)
+    state = controller.initial_state(4)
+    for _ in range(5):
+        controller.command(*world, state, 0.2)
+    saved = {name: values.copy() for name, values in state.items()}
+    expected = [controller.command(*world, state, 0.2) for _ in range(5)]
+    again = pickle.loads(pickle.dumps(controller))
+    np.testing.assert_array_equal([again.command(*world, saved, 0.2) for _ in range(5)], expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reset_touches_the_masked_worlds_only(kind: str) -> None:
+    frequencies = np.array([1.0, 2.0, 3.0])
+    controller = make_controller({"kind": kind}, SPEC, {"frequency_rad_s": frequencies})
+    state = controller.initial_state(3)
+    fresh = controller.initial_state(3)
+    for _ in range(5):
+        controller.command(*random_world(3), state, 0.2)
+    moved = {name: values.copy() for name, values in state.items()}
+    reset_worlds(controller, state, np.array([True, False, True]))
+    for name, values in state.items():
+        np.testing.assert_array_equal(values[[0, 2]], fresh[name][[0, 2]])
+        np.testing.assert_array_equal(values[1], moved[name][1])
+
+
+def test_resolve_fills_in_the_defaults() -> None:
+    resolved = resolve_controller({"kind": "sjc", "amplitude_rad": "5e-1"})
+    assert list(resolved)[:2] == ["kind", "amplitude_rad"]
+    assert resolved["amplitude_rad"] == 0.5
+    assert resolved["heading_gain"] == 1.0
+    assert resolve_controller("sjc") == resolve_controller({"kind": "sjc"})
+
+
+def test_a_tuned_file_gives_the_settings(tmp_path: Path) -> None:
+    path = tmp_path / "cc.yaml"
+    dump_yaml({"controller": {"kind": "cc", "amplitude_rad": 0.4, "coupling": 0.3}, "tuning": {"seed": 1}}, path)
+    resolved = resolve_controller({"file": str(path), "coupling": 0.1})
+    assert (resolved["kind"], resolved["amplitude_rad"], resolved["coupling"]) == ("cc", 0.4, 0.1)
+    assert resolve_controller(str(path))["coupling"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"kind": "sjx"}, "controller.kind is 'sjx'; expected one of .* did you mean 'sjc'"),
+        ({}, "controller.kind is missing; expected one of serpenoid, sjc, cc, cpg"),
+        (5, "controller is 5; expected settings"),
+        ({"kind": "sjc", "amplitude": 0.4}, "controller.amplitude is not a setting; did you mean 'amplitude_rad'"),
+        ({"kind": "sjc", "amplitude_rad": "big"}, "controller.amplitude_rad is 'big'; expected a number"),
+        ({"kind": "sjc", "amplitude_rad": -1}, "controller.amplitude_rad is -1; expected 0 to pi"),
+        ({"kind": "serpenoid", "heading_gain": 1}, "controller.heading_gain is not a setting"),
+        ({"kind": "cpg", "topology": "ring"}, "controller.topology is 'ring'; expected one of"),
+        ({"file": "nowhere/sjc.yaml"}, "nowhere/sjc.yaml does not exist"),
+    ],
+)
+def test_bad_settings_are_one_clear_line(config: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_controller(config, SPEC)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cc.yaml"
+    dump_yaml({"controller": {"kind": "cc"}}, path)
+    with pytest.raises(ConfigError, match=r"controller.kind is 'sjc'; expected 'cc', as in"):
+        resolve_controller({"file": str(path), "kind": "sjc"})
+    dump_yaml({"kind": "cc"}, path)
+    with pytest.raises(ConfigError, match="holds no group 'controller'"):
+        resolve_controller(str(path))

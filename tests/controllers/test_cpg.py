@@ -1,0 +1,326 @@
+"""The Hopf network against liu2024's own equations, its limit cycle, its phase lock, steering and changes of gait."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from snake_gym.controllers.base import ControllerState
+from snake_gym.controllers.coupling import Coupling, Topology, coupling_weights
+from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
+from snake_gym.controllers.serpenoid import serpenoid_reference
+from snake_gym.robot.spec import FloatArray
+from tests.controllers.worlds import N_JOINTS, SPEC, random_world, straight_world, take_world
+
+TOPOLOGIES = get_args(Topology)
+DT_S = 0.2
+
+
+def run(controller: Cpg, state: ControllerState, time_s: float, dt_s: float = DT_S, heading: float = 0.0) -> FloatArray:
+    """Commands (T, W, J) over ``time_s`` of straight robots that point ``heading`` left of their target."""
+    world = straight_world(state["centre"].size, heading)
+    return np.array([controller.command(*world, state, dt_s) for _ in range(round(time_s / dt_s))])
+
+
+def disturb(state: ControllerState, seed: int = 3) -> None:
+    """Put the oscillators anywhere."""
+    rng = np.random.default_rng(seed)
+    for name in ("u", "v"):
+        state[name][:] = rng.normal(0.0, 0.4, state[name].shape)
+
+
+def locked_phases(controller: Cpg, state: ControllerState) -> FloatArray:
+    """Phase of each oscillator against its neighbour (W, J-1) [rad]."""
+    z = state["u"] + 1j * state["v"]
+    return np.angle(z[:, 1:] / z[:, :-1])
+
+
+# --- against the paper -----------------------------------------------------------------------------------------------
+
+
+def published_rate(x: FloatArray, centre: float, config: CpgConfig, weight: FloatArray) -> FloatArray:
+    """dx/dt (J, 2) by the formulas of liu2024, eq. 7-16, term by term, with sigma = k = 1."""
+    rho, delta = config.amplitude_rad, config.phase_shift_rad
+    hat = x - np.array([centre, 0.0])
+    rate = np.empty_like(x)
+    for i, (u, v) in enumerate(hat):
+        e = 1.0 - (u * u + v * v) / rho**2
+        law = 2.0 / (1.0 + math.exp(-e)) - 1.0 if e < 0.0 else e
+        rate[i] = config.frequency_rad_s * np.array([-v, u]) + config.convergence_per_s * law * hat[i]
+        for j in range(len(x)):
+            angle = (i - j) * delta
+            turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+            rate[i] -= config.coupling_per_s * weight[i, j] * (hat[i] - turn @ hat[j])
+    return rate
+
+
+@pytest.mark.parametrize("weights", ["equal", "gaussian"])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_integrates_the_published_equations(topology: Topology, weights: Any) -> None:
+    config = CpgConfig(topology=topology, weights=weights, heading_gain=1.0, frequency_rad_s=4.0)
+    controller = Cpg(config, SPEC)
+    state = controller.initial_state(1)
+    disturb(state)
+    state["centre"][:] = centre = 0.2  # and it stays there: the robot points 0.2 rad off
+    weight = coupling_weights(N_JOINTS, topology, weights, config.weight_width_joints)
+    x = np.stack([state["u"][0], state["v"][0]], axis=1)
+    h = 0.002
+    for _ in range(round(2 * DT_S / h)):
+        k1 = published_rate(x, centre, config, weight)
+        k2 = published_rate(x + 0.5 * h * k1, centre, config, weight)
+        k3 = published_rate(x + 0.5 * h * k2, centre, config, weight)
+        k4 = published_rate(x + h * k3, centre, config, weight)
+        x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+    commands = run(controller, state, 2 * DT_S, heading=0.2)
+    np.testing.assert_allclose(np.stack([state["u"][0], state["v"][0]], axis=1), x, atol=3e-3)
+    np.testing.assert_allclose(commands[-1, 0], x[:, 0], atol=3e-3)
+
+
+def test_starts_as_published() -> None:
+    state = Cpg(CpgConfig(), SPEC).initial_state(2)
+    assert (state["u"] == 0.1).all()
+    assert (state["v"] == 0.1).all()
+
+
+@pytest.mark.slow
+def test_the_published_rates_converge_too() -> None:
+    controller = Cpg(CpgConfig(topology="full", phase_shift_rad=0.4, **PAPER_RATES), SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 400.0)
+    np.testing.assert_allclose(np.hypot(state["u"], state["v"]), controller.config.amplitude_rad, rtol=0.01)
+    np.testing.assert_allclose(locked_phases(controller, state), 0.4, atol=0.01)
+
+
+# --- limit cycle and phase lock --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_locks_to_the_limit_cycle_from_anywhere(topology: Topology) -> None:
+    config = CpgConfig(amplitude_rad=0.45, frequency_rad_s=5.0, phase_shift_rad=0.3, topology=topology)
+    controller = Cpg(config, SPEC)
+    state = controller.initial_state(8)
+    disturb(state)
+    state["u"][0], state["v"][0] = 0.1, 0.1
+    run(controller, state, 120.0)
+    np.testing.assert_allclose(np.hypot(state["u"], state["v"]), 0.45, rtol=0.01)
+    np.testing.assert_allclose(locked_phases(controller, state), 0.3, atol=0.01)
+
+
+def test_locked_network_is_the_serpenoid_gait() -> None:
+    config = CpgConfig(amplitude_rad=0.4, frequency_rad_s=5.0, phase_shift_rad=0.5)
+    controller = Cpg(config, SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 30.0)
+    for _ in range(10):
+        phase = controller.phase(state)  # that the next command will use
+        command = run(controller, state, DT_S)[0]
+        np.testing.assert_allclose(command, serpenoid_reference(phase, 0.4, 0.5, N_JOINTS), atol=1e-4)
+
+
+def test_uncoupled_oscillators_do_not_lock() -> None:
+    controller = Cpg(CpgConfig(coupling_per_s=0.0), SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 30.0)
+    np.testing.assert_allclose(locked_phases(controller, state), 0.0, atol=1e-3)  # as they started
+
+
+def test_a_very_large_displacement_comes_back() -> None:
+    controller = Cpg(CpgConfig(amplitude_rad=1e-3, topology="chain"), SPEC)
+    state = controller.initial_state(1)
+    state["u"][:] = 1.5
+    run(controller, state, 30.0)
+    np.testing.assert_allclose(np.hypot(state["u"], state["v"]), 1e-3, rtol=0.01)
+
+
+# --- topologies ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_every_oscillator_is_reached_from_the_head(topology: Topology) -> None:
+    for n_joints in (2, 3, 9, 14):
+        weight = coupling_weights(n_joints, topology, "equal", 2.0)
+        assert (np.diag(weight) == 0.0).all()
+        assert (weight.sum(axis=1)[:-1] > 0.0).all()
+        reached = np.zeros(n_joints, dtype=bool)
+        reached[-1] = True
+        for _ in range(n_joints):
+            reached |= (weight @ reached) > 0.0
+        assert reached.all()
+
+
+def test_gaussian_weights_fall_with_distance() -> None:
+    weight = coupling_weights(9, "full", "gaussian", 2.0)
+    np.testing.assert_allclose(weight[0, 1:4], np.exp([-0.125, -0.5, -1.125]))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("n_joints", [1, 2, 3, 4, 9])
+def test_coupling_is_the_graph_laplacian(topology: Topology, n_joints: int) -> None:
+    weight = coupling_weights(n_joints, topology, "equal", 2.0)
+    alpha = np.array([0.5, 1.5])
+    y = np.random.default_rng(0).normal(size=(2, n_joints, 2)).astype(np.float32)
+    coupling = Coupling(weight, alpha)
+    rate = -coupling.decay * y
+    coupling.add_pull(rate, y)
+    expected = -alpha * np.einsum("ij,cjw->ciw", np.diag(weight.sum(axis=1)) - weight, y)
+    np.testing.assert_allclose(rate, expected, atol=1e-5)
+
+
+# --- steering --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steering", ["centre", "offset"])
+def test_steering_shifts_all_joints_by_the_offset(steering: Any) -> None:
+    config = CpgConfig(heading_gain=0.5, steering=steering, frequency_rad_s=5.0)
+    controller = Cpg(config, SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 20.0, heading=0.4)
+    period = run(controller, state, 2.0 * math.pi / 5.0 * 5.0, dt_s=2.0 * math.pi / 5.0 / 10.0, heading=0.4)
+    np.testing.assert_allclose(period.mean(axis=0), 0.2, atol=2e-3)
+    assert state["centre"][0] == pytest.approx(0.2, abs=1e-5)
+
+
+@pytest.mark.parametrize("steering", ["centre", "offset"])
+def test_steering_is_smooth_and_acts_at_once(steering: Any) -> None:
+    config = CpgConfig(steering=steering, amplitude_rad=0.3, frequency_rad_s=0.0, steering_rate_per_s=2.0)
+    controller = Cpg(config, SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 20.0)
+    at_rest = run(controller, state, DT_S)[0, 0]
+    first = run(controller, state, 0.02, dt_s=0.02, heading=0.5)[0, 0]
+    step = first - at_rest
+    assert np.abs(step).max() > 1e-4
+    assert np.abs(step).max() < 0.5 * 2.0 * 0.02 * 1.1
+
+
+def test_no_target_no_steering() -> None:
+    controller = Cpg(CpgConfig(), SPEC)
+    state = controller.initial_state(1)
+    for _ in range(50):
+        controller.command(*straight_world(1, head_angle=0.5, active=False), state, DT_S)
+    assert state["centre"][0] == 0.0
+
+
+# --- changes of gait -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"amplitude_rad": 0.8},
+        {"amplitude_rad": 0.2},
+        {"frequency_rad_s": 8.0},
+        {"frequency_rad_s": -4.0},
+        {"phase_shift_rad": 1.0},
+        {"phase_shift_rad": -0.5},
+        {"amplitude_rad": 0.6, "frequency_rad_s": 6.0, "phase_shift_rad": 0.9},
+    ],
+)
+@pytest.mark.parametrize("topology", ["nearest", "full"])
+def test_no_joint_jumps_when_the_gait_changes(change: dict[str, float], topology: Topology) -> None:
+    dt_s = 0.02
+    config = CpgConfig(amplitude_rad=0.5, frequency_rad_s=4.0, phase_shift_rad=0.5, topology=topology)
+    controller = Cpg(config, SPEC)
+    state = controller.initial_state(3)
+    before = run(controller, state, 20.0)[-1]
+    mask = np.array([True, False, True])
+    controller.set_gait(state, mask, **change)
+    commands = np.concatenate([before[None], run(controller, state, 5.0, dt_s)])
+    omega = max(abs(change.get("frequency_rad_s", 0.0)), 4.0)
+    rho = max(change.get("amplitude_rad", 0.0), 0.5)
+    step = np.abs(np.diff(commands, axis=0)).max()
+    # What moves a joint is the rotation and, while the network settles, its attraction and coupling.
+    n_coupled = {"nearest": 2, "full": N_JOINTS - 1}[topology]
+    settling = config.convergence_per_s + 2.0 * n_coupled * config.coupling_per_s
+    assert step <= (omega + settling) * rho * dt_s
+    if topology == "nearest" or "phase_shift_rad" not in change:
+        assert step <= 1.1 * omega * rho * dt_s
+    run(controller, state, 60.0)
+    np.testing.assert_allclose(np.hypot(state["u"], state["v"])[0], change.get("amplitude_rad", 0.5), rtol=0.01)
+    np.testing.assert_allclose(locked_phases(controller, state)[0], change.get("phase_shift_rad", 0.5), atol=0.02)
+    np.testing.assert_allclose(locked_phases(controller, state)[1], 0.5, atol=0.01)
+
+
+def test_only_the_masked_worlds_change_their_gait() -> None:
+    controller = Cpg(CpgConfig(), SPEC)
+    state = controller.initial_state(3)
+    mask = np.array([True, False, True])
+    controller.set_gait(state, mask, amplitude_rad=np.array([0.3, 0.6]), frequency_rad_s=2.0)
+    np.testing.assert_allclose(state["amplitude_rad"], [0.3, controller.config.amplitude_rad, 0.6])
+    np.testing.assert_allclose(state["frequency_rad_s"], [2.0, controller.config.frequency_rad_s, 2.0])
+    np.testing.assert_allclose(state["phase_shift_rad"], controller.config.phase_shift_rad)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"amplitude_rad": 0.0}, "amplitude_rad is 0; expected > 0, at most pi"),
+        ({"frequency_rad_s": math.nan}, "frequency_rad_s is nan"),
+        ({"phase_shift_rad": np.array([0.1, 4.0])}, "phase_shift_rad is 4; expected -pi to pi"),
+    ],
+)
+def test_a_bad_gait_is_refused_and_changes_nothing(change: dict[str, Any], message: str) -> None:
+    controller = Cpg(CpgConfig(), SPEC)
+    state = controller.initial_state(2)
+    with pytest.raises(ValueError, match=message):
+        controller.set_gait(state, np.ones(2, dtype=bool), **{"amplitude_rad": 0.3, **change})
+    np.testing.assert_array_equal(state["amplitude_rad"], controller.config.amplitude_rad)
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_world_in_a_batch_equals_that_world_alone(topology: Topology) -> None:
+    controller = Cpg(CpgConfig(topology=topology, tracked_point="head"), SPEC)
+    world = random_world(19)
+    state = controller.initial_state(19)
+    disturb(state)
+    alone = [{name: values[w : w + 1].copy() for name, values in state.items()} for w in range(19)]
+    for _ in range(5):
+        batch = controller.command(*world, state, DT_S)
+        for w in range(19):
+            single = controller.command(*take_world(*world, w), alone[w], DT_S)
+            np.testing.assert_array_equal(single[0], batch[w])
+
+
+def test_each_world_may_have_its_own_rates_and_gait() -> None:
+    config = CpgConfig()
+    per_world = {
+        "amplitude_rad": np.array([0.2, 0.6]),
+        "frequency_rad_s": np.array([2.0, 6.0]),
+        "phase_shift_rad": np.array([0.3, 0.8]),
+        "convergence_per_s": np.array([1.0, 3.0]),
+        "coupling_per_s": np.array([0.1, 0.6]),
+        "steering_rate_per_s": np.array([1.0, 9.0]),
+        "heading_gain": np.array([0.2, 1.0]),
+    }
+    population = Cpg(config, SPEC, per_world)
+    state = population.initial_state(2)
+    commands = run(population, state, 4.0, heading=0.3)
+    for w in range(2):
+        alone = Cpg(replace(config, **{name: float(values[w]) for name, values in per_world.items()}), SPEC)
+        expected = run(alone, alone.initial_state(1), 4.0, heading=0.3)
+        np.testing.assert_allclose(commands[:, w], expected[:, 0], atol=2e-3)  # the step of RK4 is another
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"amplitude_rad": 0.0}, "amplitude_rad is 0; expected > 0, at most pi"),
+        ({"convergence_per_s": -1.0}, "convergence_per_s is -1; expected 0 to 100"),
+        ({"coupling_per_s": math.inf}, "coupling_per_s is inf"),
+        ({"steering_rate_per_s": -1.0}, "steering_rate_per_s is -1"),
+        ({"weight_width_joints": 0.0}, "weight_width_joints is 0; expected > 0"),
+        ({"topology": "ring"}, "topology is 'ring'; expected one of full, nearest"),
+        ({"weights": "flat"}, "weights is 'flat'; expected one of equal, gaussian"),
+        ({"steering": "none"}, "steering is 'none'; expected one of centre, offset"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CpgConfig(**settings)
