@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
@@ -94,12 +95,26 @@ class Scenarios:
     seed: int
     episodes: int
 
-    def make_env(self, entrant: Entrant) -> WaypointsVectorEnv:
-        """All scenarios at once, with the entrant's action space, ended worlds standing still."""
+    def make_env(self, entrant: Entrant, n_worlds: int | None = None) -> WaypointsVectorEnv:
+        """All scenarios (or the first ones) at once, with the entrant's action space, ended worlds standing still."""
         settings = merge(to_dict(self.env), entrant.env_settings)
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
         config = build(WaypointsConfig, settings, f"{entrant.name}: env")
-        return make_waypoints(self.episodes, config, AutoresetMode.DISABLED)
+        return make_waypoints(n_worlds or self.episodes, config, AutoresetMode.DISABLED)
+
+    def check_spaces(self, entrant: Entrant, observation: Space[Any], action: Space[Any]) -> None:
+        """Raise ConfigError unless a policy with these spaces of one world fits the robot and env of the scenarios."""
+        env = self.make_env(entrant, 1)
+        pairs = {
+            "observations": (observation, env.single_observation_space),
+            "actions": (action, env.single_action_space),
+        }
+        for what, (own, here) in pairs.items():
+            if own.shape != here.shape:
+                raise ConfigError(
+                    f"policy {entrant.name} has {own.shape} {what}, these scenarios on robot {self.spec.name} have "
+                    f"{here.shape}; it was trained for another robot"
+                )
 
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a scenario would."""

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from snake_gym.config import ConfigError, choose
+from snake_gym.render import palette
 from snake_gym.render.camera import Camera
-from snake_gym.render.palette import (
-    BLUE, BODY, FAULT_COLOURS, FAULT_NAMES, GREEN, GRID, INK, JOINT, MUTED, ORANGE, PAPER, blend, rgb,
-)  # fmt: skip
+from snake_gym.render.palette import blend, rgb
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 RenderMode = Literal["rgb_array", "human"]
@@ -54,7 +53,7 @@ class FrameRenderer:
         mode: RenderMode = "rgb_array",
         size: tuple[int, int] = (640, 480),
         fps: float | None = None,
-        head_colour: str = BLUE,
+        head_colour: str = palette.BLUE,
     ) -> None:
         self.mode = choose(mode, RENDER_MODES, "render_mode")
         self.size = (int(size[0]), int(size[1]))
@@ -108,7 +107,7 @@ class FrameRenderer:
         joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64))
         kinds = _fault_kinds(failed, angle.size - 1)
         self._camera.follow(joints, goals[current] if 0 <= current < len(goals) else None)
-        self._canvas.fill(rgb(PAPER))
+        self._canvas.fill(rgb(palette.PAPER))
         self._draw_grid()
         self._draw_targets(goals, current, radius_m)
         self._draw_trail(np.asarray(trail, dtype=np.float64).reshape(-1, 2))
@@ -150,19 +149,19 @@ class FrameRenderer:
                 ends = np.array([self._camera.centre - half, self._camera.centre + half])
                 ends[:, axis] = value
                 strong = value == round(value)
-                colour = rgb(GRID if strong else blend(GRID, PAPER, 0.45))
+                colour = rgb(palette.GRID if strong else blend(palette.GRID, palette.PAPER, 0.45))
                 start, end = self._camera.to_pixel(ends)
                 self._pygame.draw.line(self._canvas, colour, start, end, self._width(1.0))
 
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
         path = self._camera.to_pixel(targets)
         for start, end in pairwise(path):
-            self._draw_dashed(start, end, rgb(blend(MUTED, PAPER, 0.35)))
+            self._draw_dashed(start, end, rgb(blend(palette.MUTED, palette.PAPER, 0.35)))
         radius = max(radius_m * self._camera.pixel_per_m, self._width(4.0))
         for index, at in enumerate(path):
-            colour = GREEN if index < current else ORANGE if index == current else MUTED
+            colour = palette.GREEN if index < current else palette.ORANGE if index == current else palette.MUTED
             fill = 0.55 if index < current else 0.35 if index == current else 0.1
-            self._pygame.draw.circle(self._canvas, rgb(blend(colour, PAPER, fill)), at, radius)
+            self._pygame.draw.circle(self._canvas, rgb(blend(colour, palette.PAPER, fill)), at, radius)
             self._pygame.draw.circle(self._canvas, rgb(colour), at, radius, self._width(1.5))
             if index == current:
                 self._pygame.draw.circle(self._canvas, rgb(colour), at, self._width(2.5))
@@ -180,13 +179,13 @@ class FrameRenderer:
         pixels = self._camera.to_pixel(trail)
         for index, (start, end) in enumerate(pairwise(pixels)):
             share = 0.15 + 0.5 * (index + 1) / (len(trail) - 1)
-            self._draw_capsule(start, end, self._width(2.0), rgb(blend(self._head_colour, PAPER, share)))
+            self._draw_capsule(start, end, self._width(2.0), rgb(blend(self._head_colour, palette.PAPER, share)))
 
     def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
         pixels = self._camera.to_pixel(joints)
         body = self._body_m * self._camera.pixel_per_m
         edge = self._width(1.5)
-        for inset, tail, head in ((0.0, INK, INK), (2.0 * edge, BODY, self._head_colour)):
+        for inset, tail, head in ((0.0, palette.INK, palette.INK), (2.0 * edge, palette.BODY, self._head_colour)):
             for index, (start, end) in enumerate(pairwise(pixels)):
                 is_head = index == len(joints) - 2
                 width = body * (1.15 if is_head else 1.0) - inset
@@ -194,18 +193,18 @@ class FrameRenderer:
         self._draw_eyes(pixels[-2], pixels[-1], body)
         for at, kind in zip(pixels[1:-1], kinds, strict=True):
             if kind:
-                colour = FAULT_COLOURS.get(int(kind), MUTED)
-                self._pygame.draw.circle(self._canvas, rgb(INK), at, 0.62 * body + edge)
+                colour = palette.FAULT_COLOURS.get(int(kind), palette.MUTED)
+                self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, 0.62 * body + edge)
                 self._pygame.draw.circle(self._canvas, rgb(colour), at, 0.62 * body)
             else:
-                self._pygame.draw.circle(self._canvas, rgb(JOINT), at, 0.24 * body)
+                self._pygame.draw.circle(self._canvas, rgb(palette.JOINT), at, 0.24 * body)
 
     def _draw_eyes(self, neck: FloatArray, tip: FloatArray, body: float) -> None:
         along = (tip - neck) / max(float(np.hypot(*(tip - neck))), 1e-9)
         side = np.array([-along[1], along[0]])
         for sign in (-1.0, 1.0):
             at = tip + 0.05 * body * along + sign * 0.28 * body * side
-            self._pygame.draw.circle(self._canvas, rgb(PAPER), at, 0.15 * body)
+            self._pygame.draw.circle(self._canvas, rgb(palette.PAPER), at, 0.15 * body)
 
     def _draw_capsule(self, start: FloatArray, end: FloatArray, width: float, colour: tuple[int, int, int]) -> None:
         along = end - start
@@ -232,13 +231,13 @@ class FrameRenderer:
         side = np.array([-along[1], along[0]])
         tip, size = middle + reach * along, 11.0 * self._scale
         corners = [tip, tip - size * along + 0.6 * size * side, tip - size * along - 0.6 * size * side]
-        self._pygame.draw.polygon(self._canvas, rgb(ORANGE), corners)
+        self._pygame.draw.polygon(self._canvas, rgb(palette.ORANGE), corners)
 
     def _draw_scale_bar(self) -> None:
         length_m = next((m for m in _BARS_M if m <= self._camera.view_m / 3.0), _BARS_M[-1])
         length = length_m * self._camera.pixel_per_m
         right, bottom = (self._camera.pixels - 14 * self._scale).tolist()
-        pygame, ink, width = self._pygame, rgb(INK), self._width(2.0)
+        pygame, ink, width = self._pygame, rgb(palette.INK), self._width(2.0)
         pygame.draw.line(self._canvas, ink, (right - length, bottom), (right, bottom), width)
         for x in (right - length, right):
             pygame.draw.line(self._canvas, ink, (x, bottom - 4 * self._scale), (x, bottom + 3 * self._scale), width)
@@ -248,18 +247,20 @@ class FrameRenderer:
     def _draw_text(self, text: Sequence[str], kinds: NDArray[np.int64]) -> None:
         x, y = 12 * self._scale, 10 * self._scale
         for line in text:
-            label = self._font.render(line, True, rgb(INK))
+            label = self._font.render(line, True, rgb(palette.INK))
             self._canvas.blit(label, (x, y))
             y += round(1.15 * label.get_height())
         y = int(self._camera.pixels[1]) - 12 * self._scale
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
-            label = self._font.render(f"{FAULT_NAMES.get(kind, 'failed')}: joint {numbers}", True, rgb(INK))
+            label = self._font.render(
+                f"{palette.FAULT_NAMES.get(kind, 'failed')}: joint {numbers}", True, rgb(palette.INK)
+            )
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36
             at = (x + radius, y + label.get_height() / 2)
-            self._pygame.draw.circle(self._canvas, rgb(INK), at, radius + self._width(1.0))
-            self._pygame.draw.circle(self._canvas, rgb(FAULT_COLOURS.get(kind, MUTED)), at, radius)
+            self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, radius + self._width(1.0))
+            self._pygame.draw.circle(self._canvas, rgb(palette.FAULT_COLOURS.get(kind, palette.MUTED)), at, radius)
             self._canvas.blit(label, (x + 3 * radius, y))
 
     # window ---------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class Still:
         self.action = np.full(env.action_space.shape, value, dtype=np.float32)
         self.starts: list[bool] = []
 
-    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
+    def predict(self, obs: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
         assert deterministic
         self.starts.append(bool(episode_start.all()))
         return self.action, state
@@ -178,5 +178,5 @@ def test_wrong_settings(config: dict[str, Any], message: str) -> None:
 def test_wrong_env_settings_name_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"env\.fault is not a setting.*faults"):
         make_scenarios(BenchmarkConfig(env={"fault": {}}))
-    with pytest.raises(ConfigError, match="time_limit_s is 4.1"):
+    with pytest.raises(ConfigError, match=r"time_limit_s is 4\.1"):
         make_scenarios(BenchmarkConfig(env={"time_limit_s": 4.1}))

@@ -30,7 +30,7 @@ def test_ratio_interval_agrees_with_scipy_on_paired_data() -> None:
 
 
 def test_mean_interval_covers_the_truth_as_often_as_it_says() -> None:
-    """Exponential with mean 1: 400 samples of 60; the share that covers 1 is near 95 % (3 sigma of a binomial: 3.3 %)."""
+    """400 samples of 60, exponential with mean 1: near 95 % of the intervals hold 1 (3 sigma of a binomial: 3.3 %)."""
     rng = np.random.default_rng(0)
     hits = 0
     for trial in range(400):

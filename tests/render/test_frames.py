@@ -100,7 +100,7 @@ def test_the_camera_keeps_a_fast_robot_and_a_far_target_in_view() -> None:
 def test_a_jump_moves_the_camera_at_once() -> None:
     renderer = FrameRenderer(SPEC)
     draw(renderer)
-    moved = {"head_xy": (50.0, -20.0), "targets": TARGETS + [50.0, -20.0]}
+    moved = {"head_xy": (50.0, -20.0), "targets": np.add(TARGETS, [50.0, -20.0])}
     np.testing.assert_array_equal(near(draw(renderer, **moved), BLUE), near(draw(**moved), BLUE))
 
 
@@ -115,7 +115,7 @@ def test_no_targets_and_no_trail() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("theta", np.zeros(3)), ("failed", [1, 0])])
 def test_wrong_lengths_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match="10 links|expected 9"):
+    with pytest.raises(ValueError, match=r"10 links|expected 9"):
         draw(**{name: value})
 
 

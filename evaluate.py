@@ -1,0 +1,115 @@
+"""Compare learned policies and classical controllers on the same scenarios.
+
+    python evaluate.py                                     what configs/benchmark/demo.yaml says
+    python evaluate.py --policy mine=runs/mine --episodes 256 --out runs/mine/evaluation
+    python evaluate.py --classical-only --set env.faults.n_max=5
+
+Everything is written into the folder --out; a table goes to the terminal. Policies that an earlier run into the same
+folder has finished are not played again unless something changed.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: waiting threads leave the cores to others
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from snake_gym.benchmark.comparison import compare, to_json
+from snake_gym.benchmark.report import tables, verdict
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, classical_entrant, make_scenarios
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, write_atomic
+
+ROOT = Path(__file__).parent
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program; returns the exit code."""
+    args = parse(argv)
+    config = read_config(args)
+    scenarios = make_scenarios(config)
+    entrants = [learned_entrant(name, path, scenarios) for name, path in config.policies.items()]
+    entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
+    terminal = Console(stderr=args.json == "-", highlight=False)
+    if not terminal.is_terminal:
+        terminal.width = 160
+    summary = compare(config, scenarios, entrants, args.out, args.fresh, not args.no_pictures, Console(stderr=True))
+    limit = scenarios.env.time_limit_s
+    for table in tables(summary, f"{config.episodes} scenarios of {limit:g} s, mean of each policy"):
+        terminal.print(table)
+    terminal.print(verdict(summary), soft_wrap=True, markup=False)
+    terminal.print(f"results, plots and replay.html are in {args.out}", soft_wrap=True, markup=False)
+    if args.json == "-":
+        sys.stdout.write(to_json(summary))
+    elif args.json is not None:
+        write_atomic(args.json, to_json(summary))
+    return 0
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--config", type=Path, default=ROOT / "configs" / "benchmark" / "demo.yaml", help="settings (YAML)")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder or checkpoint, instead of the config's")
+    add("--classical-only", action="store_true", help="without the config's learned policies")
+    add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
+    add("--robot", help="preset or YAML file")
+    add("--episodes", type=int, help="scenarios for each policy")
+    add("--seed", type=int, help="seed of the first scenario")
+    add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
+    add("--json", metavar="FILE", help="write the results here too; - for standard output")
+    add("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+    add("--fresh", action="store_true", help="play again what an earlier run has finished")
+    add("--no-pictures", action="store_true", help="no plots and replays")
+    return parser.parse_args(argv)
+
+
+def read_config(args: argparse.Namespace) -> BenchmarkConfig:
+    """The settings of the file, with those of the command line laid over."""
+    mapping = load_yaml(args.config)
+    for name in ("robot", "episodes", "seed"):
+        if getattr(args, name) is not None:
+            mapping[name] = getattr(args, name)
+    if args.controllers is not None:
+        names = [name.strip() for name in args.controllers.split(",") if name.strip()]
+        mapping["controllers"] = [] if names == ["none"] else names
+    if args.classical_only:
+        mapping["policies"] = {}
+    if args.policy:
+        mapping["policies"] = dict(named(text) for text in args.policy)
+    return build(BenchmarkConfig, apply_overrides(mapping, args.set), str(args.config))
+
+
+def named(text: str) -> tuple[str, str]:
+    """Name and path of ``NAME=PATH``, or of a path alone, which is called after its last part."""
+    name, equals, path = text.partition("=")
+    if not equals:
+        name, path = Path(text).stem, text
+    if not name or not path:
+        raise ConfigError(f"--policy is {text!r}; expected NAME=PATH")
+    return name, path
+
+
+def learned_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
+    """A trained policy; the libraries it needs are loaded now."""
+    try:
+        from agents.checkpoint import load_policy
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"policy {name} needs {error.name}, which is missing: pip install 'snake_gym[train]'"
+        ) from None
+    policy = load_policy(path)
+    settings = {"action": policy.env_config["action"], "faults": {"reveal": policy.env_config["faults"]["reveal"]}}
+    entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
+    scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
+    return entrant
+
+
+if __name__ == "__main__":
+    run_cli(main)

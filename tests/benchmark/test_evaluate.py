@@ -1,0 +1,193 @@
+"""``evaluate.py`` from the command line to the files it leaves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluate
+from snake_gym.config import ConfigError, dump_yaml, to_dict
+from snake_gym.envs import WaypointsConfig, make_waypoints
+from snake_gym.interface.actions import ActionConfig
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """A small benchmark of two classical controllers."""
+    for kind in ("sjc", "cc"):
+        gait = {"kind": kind, "amplitude_rad": 0.5, "frequency_rad_s": 4.0}
+        dump_yaml({"controller": gait}, tmp_path / f"{kind}.yaml")
+    config = {
+        "episodes": 12,
+        "controllers": [f"sjc={tmp_path}/sjc.yaml", f"cc={tmp_path}/cc.yaml"],
+        "resamples": 200,
+        "env": {"time_limit_s": 4.0, "faults": {"n_max": 2}},
+    }
+    dump_yaml(config, tmp_path / "small.yaml")
+    return tmp_path / "small.yaml"
+
+
+def run(*arguments: Any) -> int:
+    return evaluate.main([str(argument) for argument in arguments])
+
+
+def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "deep" / "results"
+    assert run("--config", settings, "--out", out, "--json", tmp_path / "copy.json") == 0
+    files = {path.name for path in out.iterdir()}
+    assert files == {
+        "config.yaml", "episodes.csv", "paired_scenarios.png", "policies", "progress_by_faults.png",
+        "progress_over_time.png", "replay.gif", "replay.html", "results.json",
+    }  # fmt: skip
+    results = json.loads((out / "results.json").read_text())
+    assert results == json.loads((tmp_path / "copy.json").read_text())
+    assert set(results["policies"]) == {"sjc", "cc"}
+    assert results["seeds"] == {"first": 1_000_000, "episodes": 12}
+    assert results["config"]["env"]["time_limit_s"] == 4.0
+    assert results["best_classical"] in ("sjc", "cc")
+    assert results["ratio"] is None
+    assert "numpy" in results["versions"]
+    assert len((out / "episodes.csv").read_text().splitlines()) == 25
+    assert (out / "replay.gif").stat().st_size < 2_000_000
+    text = capsys.readouterr()
+    assert "sjc" in text.out
+    assert str(out) in text.out
+
+
+def test_the_replay_shows_the_episodes_of_the_table(settings: Path, tmp_path: Path) -> None:
+    run("--config", settings, "--out", tmp_path / "out")
+    page = (tmp_path / "out" / "replay.html").read_text()
+    data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+    rows = [line.split(",") for line in (tmp_path / "out" / "episodes.csv").read_text().splitlines()[1:]]
+    table = {(row[0], round(float(row[6]) * 1000)) for row in rows}
+    assert len(data["scenes"]) == 3
+    for scene in data["scenes"]:
+        for policy in scene["policies"]:
+            assert (policy["name"], policy["progress_mm"][-1]) in table
+
+
+def test_json_alone_goes_to_standard_output(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--config", settings, "--out", tmp_path / "out", "--no-pictures", "--json", "-")
+    assert run(*arguments, "--episodes", 5, "--seed", 40, "--set", "env.faults.n_max=0") == 0
+    text = capsys.readouterr()
+    results = json.loads(text.out)
+    assert "sjc" in text.err
+    assert results["seeds"] == {"first": 40, "episodes": 5}
+    assert results["policies"]["cc"]["by_faults"].keys() == {"0"}
+    assert not (tmp_path / "out" / "replay.html").exists()
+
+
+def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        run("--config", settings, "--out", tmp_path / "out", "--no-pictures")
+        first = (tmp_path / "out" / "results.json").read_bytes()
+    run("--config", settings, "--out", tmp_path / "fresh", "--no-pictures", "--fresh")
+    assert (tmp_path / "fresh" / "results.json").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--controllers", "sjk"], "controller is 'sjk'.*did you mean 'sjc'"),
+        (["--controllers", "none"], "nothing to compare"),
+        (["--controllers", "a=nowhere.yaml"], "nowhere.yaml does not exist"),
+        (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
+        (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
+        (["--set", "episods=2"], "episods is not a setting.*did you mean 'episodes'"),
+        (["--set", "episodes"], "is not an assignment"),
+        (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
+        (["--episodes", "0"], "episodes is 0"),
+        (["--config", "configs/benchmark/dem.yaml"], "dem.yaml does not exist"),
+        (["--policy", "=x"], "expected NAME=PATH"),
+        (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(settings: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    given = arguments if "--config" in arguments else ["--config", str(settings), *arguments]
+    with pytest.raises(ConfigError, match=message) as caught:
+        run(*given, "--out", tmp_path / "out", "--no-pictures")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained policy on top of SJC, which does what SJC does."""
+    from agents.algorithms import find_algorithm, make_learner
+    from agents.policy import encode_policy, save_policy
+    from agents.sb3_vec_env import Sb3VecEnv
+
+    gait = {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}
+    config = WaypointsConfig(action=ActionConfig(kind="residual", controller=gait))
+    algorithm = find_algorithm({"name": "PPO", "n_steps": 8, "batch_size": 16})
+    model = make_learner(algorithm, Sb3VecEnv(make_waypoints(2, config, "SAME_STEP")), 0)
+    for parameter in model.policy.action_net.parameters():
+        parameter.data.zero_()
+    path = tmp_path_factory.mktemp("run") / "policy" / "final.npz"
+    save_policy(path, encode_policy(model, algorithm, "untrained", to_dict(config)))
+    return path.parents[1]
+
+
+def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path: Path, learned: Path) -> None:
+    run("--config", settings, "--policy", f"ppo={learned}", "--out", tmp_path / "out", "--json", tmp_path / "r.json")
+    results = json.loads((tmp_path / "r.json").read_text())
+    assert results["learned"] == "ppo"
+    assert results["policies"]["ppo"]["kind"] == "learned"
+    assert results["policies"]["ppo"]["mean"] == pytest.approx(results["policies"]["sjc"]["mean"], abs=0.02)
+    best = results["policies"][results["best_classical"]]["mean"]
+    assert results["ratio"] == pytest.approx(results["policies"]["ppo"]["mean"] / best)
+    assert results["ratio_ci95"][0] <= results["ratio"] <= results["ratio_ci95"][1]
+    assert "ppo" in (tmp_path / "out" / "replay.html").read_text()
+
+
+def test_a_policy_of_another_robot_is_refused(settings: Path, tmp_path: Path, learned: Path) -> None:
+    robot = "{preset: resilient_servo, n_links: 6}"
+    arguments = ("--config", settings, "--policy", f"ppo={learned}", "--controllers", "none", "--set", f"robot={robot}")
+    with pytest.raises(ConfigError, match=r"policy ppo has .* observations.*another robot"):
+        run(*arguments, "--out", tmp_path / "out")
+
+
+def test_a_foreign_zip_is_refused(settings: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
+        archive.writestr("data", "{}")
+    with pytest.raises(ConfigError, match=r"foreign\.zip is no policy"):
+        run("--config", settings, "--policy", tmp_path / "foreign.zip", "--out", tmp_path / "out")
+
+
+def test_two_policies_of_one_name_are_refused(settings: Path, tmp_path: Path) -> None:
+    twice = f"sjc={tmp_path}/sjc.yaml,sjc={tmp_path}/cc.yaml"
+    with pytest.raises(ConfigError, match="two policies are called 'sjc'"):
+        run("--config", settings, "--controllers", twice, "--out", tmp_path / "out")
+
+
+def test_a_mistake_ends_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "evaluate.py", "--set", "env.fauts=1", "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "fauts" in done.stderr
+
+
+def test_the_demo_compares_all_controllers_on_unseen_scenarios() -> None:
+    config = evaluate.read_config(evaluate.parse([]))
+    assert config.controllers == ("sjc", "cc", "cpg")
+    assert config.episodes >= 256
+    assert config.seed >= 1_000_000
+    assert len(config.policies) == 1
+    assert config.env["time_limit_s"] == 60
+    assert (config.env["faults"]["n_min"], config.env["faults"]["n_max"]) == (0, 3)
+
+
+def test_a_policy_without_a_name_is_called_after_its_path() -> None:
+    assert evaluate.named("runs/mine") == ("mine", "runs/mine")
+    assert evaluate.named("runs/a/best.zip") == ("best", "runs/a/best.zip")
+    assert evaluate.named("x=runs/a=b") == ("x", "runs/a=b")
