@@ -58,10 +58,12 @@ def compare(
     summary = {
         **summarise(results, config.resamples),
         "seeds": {"first": config.seed, "episodes": config.episodes},
-        "config": {**to_dict(config), "env": to_dict(scenarios.env), "controllers": names_of(results, "classical")},
+        "config": {**to_dict(config), "env": to_dict(scenarios.env)},
         "versions": versions(),
         "definitions": DEFINITIONS,
     }
+    for entrant in entrants:
+        summary["policies"][entrant.name] |= to_dict(entrant.identity)
     write_atomic(out / "episodes.csv", rows_csv(results))
     write_atomic(out / "results.json", to_json(summary))
     dump_yaml(config, out / "config.yaml")
@@ -73,11 +75,6 @@ def compare(
 def to_json(summary: dict[str, Any]) -> str:
     """The results as a JSON document that any reader takes: infinite settings become text."""
     return json.dumps(_finite(summary), indent=2, allow_nan=False) + "\n"
-
-
-def names_of(results: Sequence[Episodes], kind: str) -> list[str]:
-    """Names of the policies of one kind."""
-    return [episodes.name for episodes in results if episodes.kind == kind]
 
 
 def _draw(

@@ -34,6 +34,8 @@ DEFINITIONS = {
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
+    "controller": "every parameter of a classical policy",
+    "policy": "digest of a learned policy's file",
     "ratio": "mean progress of the first learned policy over that of the best classical one; episodes are paired",
     "ahead": "share of scenarios in which the learned policy makes more progress than the best classical one",
 }

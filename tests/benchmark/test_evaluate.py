@@ -52,6 +52,8 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     assert set(results["policies"]) == {"sjc", "cc"}
     assert results["seeds"] == {"first": 1_000_000, "episodes": 12}
     assert results["config"]["env"]["time_limit_s"] == 4.0
+    assert results["policies"]["cc"]["controller"]["kind"] == "cc"
+    assert results["policies"]["cc"]["controller"]["amplitude_rad"] == 0.5
     assert results["best_classical"] in ("sjc", "cc")
     assert results["ratio"] is None
     assert "numpy" in results["versions"]

@@ -105,7 +105,7 @@ def test_the_json_has_every_documented_field() -> None:
     again = json.loads(json.dumps(summary, allow_nan=False))
     assert again["policies"]["ppo"]["by_faults"].keys() == {"0", "1", "2", "3"}
     fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m"}
-    assert fields | {"by_faults", "ratio", "ahead"} == set(DEFINITIONS)
+    assert fields | {"by_faults", "ratio", "ahead", "controller", "policy"} == set(DEFINITIONS)
     for policy in again["policies"].values():
         assert fields <= policy.keys()
         for group in policy["by_faults"].values():
