@@ -1,0 +1,196 @@
+"""Algorithms by name: a class of stable_baselines3 (or sb3_contrib, where installed) and its parameters, checked.
+
+A further algorithm is a YAML file: ``algorithm: {name: TD3, action_noise_std: 0.1, buffer_size: 200000}``. Parameters
+are those of the class's constructor; ``learning_rate`` and ``clip_range`` may be schedules ``{start: 3e-4, end: 0}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Union
+
+import numpy as np
+import stable_baselines3
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv
+
+from snake_gym.config import ConfigError, build, choose
+
+POLICY = "MlpPolicy"
+_SET_ELSEWHERE = {
+    "self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model",
+    "action_noise", "rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs",
+    "stats_window_size", "monitor_wrapper",
+}  # fmt: skip
+_ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
+    "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "elu": torch.nn.ELU, "silu": torch.nn.SiLU,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The policy's network; null takes the algorithm's own default."""
+
+    net_arch: tuple[int, ...] | dict[str, tuple[int, ...]] | None = None
+    """Widths of the hidden layers, or {pi: [...], vf: [...]} (qf for off-policy algorithms)."""
+    activation: Literal["tanh", "relu", "elu", "silu"] | None = None
+    log_std_init: float | None = None
+    """Logarithm of the action's standard deviation at the start."""
+
+    def __post_init__(self) -> None:
+        widths = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or ()]
+        if any(width < 1 for layers in widths for width in layers):
+            raise ValueError(f"net_arch is {self.net_arch}; expected widths >= 1")
+
+    def policy_kwargs(self) -> dict[str, Any]:
+        """The settings as SB3's policies take them."""
+        kwargs: dict[str, Any] = {}
+        if isinstance(self.net_arch, dict):
+            kwargs["net_arch"] = {part: list(layers) for part, layers in self.net_arch.items()}
+        elif self.net_arch is not None:
+            kwargs["net_arch"] = list(self.net_arch)
+        if self.activation is not None:
+            kwargs["activation_fn"] = _ACTIVATIONS[self.activation]
+        if self.log_std_init is not None:
+            kwargs["log_std_init"] = self.log_std_init
+        return kwargs
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """A value that goes linearly from ``start`` to ``end``, reached after ``fraction`` of the run."""
+
+    start: float
+    end: float = 0.0
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.fraction <= 1.0:
+            raise ValueError(f"fraction is {self.fraction:g}; expected in (0, 1]")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A class and the arguments that are to be given to it."""
+
+    name: str
+    cls: type[BaseAlgorithm]
+    network: NetworkConfig
+    parameters: Mapping[str, Any]
+    action_noise_std: float | None
+
+    def policy_class(self) -> type[BasePolicy]:
+        """The class of its policy."""
+        return self.cls.policy_aliases[POLICY]
+
+
+class BetweenRollouts:
+    """Mixin for SB3 algorithms: ``between_rollouts`` is called before each rollout, when nothing is half done.
+
+    At that moment the state of training is the networks, optimisers, counters, random generators, env and, off-policy,
+    the replay buffer; a rollout buffer holds nothing that will be used again.
+    """
+
+    between_rollouts: Callable[[], None]
+
+    def collect_rollouts(self, *args: Any, **kwargs: Any) -> Any:
+        """SB3's method, with the call before it."""
+        self.between_rollouts()
+        return super().collect_rollouts(*args, **kwargs)  # type: ignore[misc]
+
+
+def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Algorithm:
+    """The algorithm that a config's group asks for. Raises ConfigError for names, keys and types that are wrong."""
+    given = dict(settings)
+    classes = known_algorithms()
+    if "name" not in given:
+        raise ConfigError(f"{where}.name is missing; expected one of {', '.join(classes)}")
+    name = choose(given.pop("name"), classes, f"{where}.name")
+    network = build(NetworkConfig, given.pop("network", {}), f"{where}.network")
+    checked = build(_parameter_type(classes[name]), given, where)
+    values = {key: _as_parameter(getattr(checked, key)) for key in given}
+    noise = values.pop("action_noise_std", None)
+    return Algorithm(name, classes[name], network, values, noise)
+
+
+def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
+    """Classes by name: those of stable_baselines3 and, if installed, sb3_contrib that collect rollouts."""
+    found: dict[str, type[BaseAlgorithm]] = {}
+    for module in (stable_baselines3, _contrib()):
+        for name, value in sorted(vars(module).items() if module else ()):
+            collects = isinstance(value, type) and issubclass(value, (OnPolicyAlgorithm, OffPolicyAlgorithm))
+            if collects and POLICY in value.policy_aliases:
+                found.setdefault(name, value)
+    return found
+
+
+def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
+    """A fresh SB3 model with ``BetweenRollouts``. Raises ConfigError for what SB3 finds wrong with the parameters."""
+    parameters = dict(algorithm.parameters)
+    if algorithm.action_noise_std is not None:
+        shape = venv.action_space.shape or ()
+        parameters["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, algorithm.action_noise_std))
+    # The bases are found at run time. The name stays the algorithm's: it appears in SB3's messages.
+    cls = typing.cast(Any, type(algorithm.name, (BetweenRollouts, algorithm.cls), {}))
+    try:
+        model = cls(
+            POLICY, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
+        )
+    except (AssertionError, ValueError, TypeError, RuntimeError) as error:
+        raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error
+    model.between_rollouts = lambda: None
+    return typing.cast(BaseAlgorithm, model)
+
+
+def _contrib() -> types.ModuleType | None:
+    try:
+        return importlib.import_module("sb3_contrib")
+    except ImportError:
+        return None
+
+
+def _parameter_type(cls: type[BaseAlgorithm]) -> type[Any]:
+    """A dataclass with the constructor's parameters that a config may set, for the strict loader."""
+    signature = inspect.signature(cls.__init__)
+    fields: list[tuple[str, Any, Any]] = []
+    for name, parameter in signature.parameters.items():
+        plain = _plain_type(parameter.annotation)
+        if name not in _SET_ELSEWHERE and plain is not None:
+            default = None if parameter.default is inspect.Parameter.empty else parameter.default
+            fields.append((name, plain, dataclasses.field(default=default)))
+    if "action_noise" in signature.parameters:
+        fields.append(("action_noise_std", Union[float, None], dataclasses.field(default=None)))  # noqa: UP007
+    return dataclasses.make_dataclass(cls.__name__, fields, frozen=True)
+
+
+def _plain_type(declared: Any) -> Any:
+    """The part of a declared type that YAML can hold; a callable becomes a schedule. None if nothing is left."""
+    is_union = typing.get_origin(declared) in (Union, types.UnionType)
+    members = []
+    for member in typing.get_args(declared) if is_union else (declared,):
+        origin = typing.get_origin(member) or member
+        if member in (bool, int, float, str, type(None)) or origin is tuple:
+            members.append(member)
+        elif origin is Callable:
+            members.append(ScheduleConfig)
+    if all(member is type(None) for member in members):
+        return None
+    return Union[tuple(members)]  # noqa: UP007  # the members are known at run time only
+
+
+def _as_parameter(value: Any) -> Any:
+    if isinstance(value, ScheduleConfig):
+        return LinearSchedule(value.start, value.end, value.fraction)
+    return value

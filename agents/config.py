@@ -1,0 +1,160 @@
+"""Settings of a training run: frozen dataclasses hold the defaults, YAML files only overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from snake_gym.config import ConfigError, build, load_yaml, merge, to_dict
+from snake_gym.controllers import resolve_controller
+from snake_gym.envs import WaypointsConfig
+
+TRAINING_SEEDS = 500_000
+"""World seeds below this are for training; evaluation during training starts here, the benchmark at 1,000,000."""
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation on held-out scenarios during training; the model with the largest mean return is kept as the best."""
+
+    every_steps: int = 500_000
+    """0: only at the end."""
+    episodes: int = 128
+    """Scenarios, played at once, one episode each."""
+    seed: int = TRAINING_SEEDS
+    """Seed of the first scenario."""
+
+    def __post_init__(self) -> None:
+        if self.every_steps < 0 or self.episodes < 1:
+            raise ValueError(
+                f"eval.every_steps is {self.every_steps}, episodes {self.episodes}; expected >= 0 and >= 1"
+            )
+        if not TRAINING_SEEDS <= self.seed <= 2**31 - 1 - self.episodes:
+            raise ValueError(f"eval.seed is {self.seed}; expected >= {TRAINING_SEEDS}: lower ones are for training")
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """Checkpoints from which a run can be resumed."""
+
+    every_steps: int = 250_000
+    """0: only at the end and when stopped."""
+    keep: int = 2
+    """How many are kept, the newest ones."""
+
+    def __post_init__(self) -> None:
+        if self.every_steps < 0 or self.keep < 1:
+            raise ValueError(f"checkpoint.every_steps is {self.every_steps}, keep {self.keep}; expected >= 0 and >= 1")
+
+
+@dataclass(frozen=True)
+class NormaliseConfig:
+    """Running normalisation on top of the env's fixed scales."""
+
+    observation: bool = False
+    """Observations to mean 0 and variance 1 of what was seen so far."""
+    reward: bool = False
+    """Rewards divided by the standard deviation of the discounted return."""
+    clip: float = 10.0
+    """Normalised observations and rewards are clipped to plus and minus this."""
+
+    def __post_init__(self) -> None:
+        if not self.clip > 0.0:
+            raise ValueError(f"normalise.clip is {self.clip:g}; expected > 0")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that can be set for a run."""
+
+    env_file: str | None = None
+    """YAML file with settings of the env; those of ``env`` are laid over it."""
+    env: dict[str, Any] = field(default_factory=dict)
+    """Settings of the env, see ``snake_gym.envs.config.WaypointsConfig``."""
+    algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
+    """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}."""
+    normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
+    n_envs: int = 256
+    """Worlds that are simulated at once."""
+    total_steps: int = 3_000_000
+    """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
+    seed: int = 0
+    eval: EvaluationConfig = field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    log_every_steps: int = 8192
+    """Env steps between two points in TensorBoard (at least one rollout)."""
+    log_window: int = 256
+    """Episodes that the logged means are taken over, the newest ones."""
+    run_dir: str | None = None
+    """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
+    if_exists: Literal["refuse", "continue"] = "refuse"
+    """When the folder holds a run already: an error, or continue that run (its settings must be the same)."""
+    torch_threads: int | None = None
+    """Threads of the learner; None: as many as the process may use, at most 4."""
+    device: str = "cpu"
+    """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
+
+    def __post_init__(self) -> None:
+        for name in ("n_envs", "total_steps", "log_every_steps", "log_window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected >= 1")
+        if self.n_envs > TRAINING_SEEDS // 2:
+            raise ValueError(f"n_envs is {self.n_envs}; expected <= {TRAINING_SEEDS // 2}")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed is {self.seed}; expected in [0, 2^31)")
+        if self.torch_threads is not None and self.torch_threads < 1:
+            raise ValueError(f"torch_threads is {self.torch_threads}; expected >= 1, or null for the default")
+
+    @property
+    def world_seed(self) -> int:
+        """Seed of the first training world; runs with different seeds share no world, and none is an evaluation's."""
+        return self.seed * self.n_envs % (TRAINING_SEEDS - self.n_envs)
+
+
+MAY_CHANGE = (
+    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "env.n_threads", "run_dir", "if_exists",
+)  # fmt: skip
+"""Settings that a resumed run may change; any other would make it another run."""
+
+
+def resolve_env(config: TrainConfig) -> TrainConfig:
+    """The same run with every setting of the env written out, files included, so that later edits do not change it.
+
+    Raises ConfigError for env settings that are wrong.
+    """
+    where = config.env_file or "env"
+    settings = merge(load_yaml(config.env_file) if config.env_file else {}, config.env)
+    action = settings.get("action")
+    if isinstance(action, Mapping) and action.get("kind") == "residual":
+        controller = action.get("controller", {"kind": "sjc"})
+        settings["action"] = {**action, "controller": resolve_controller(controller, "env.action.controller")}
+    env = build(WaypointsConfig, settings, where)
+    spec = env.load_robot()
+    env.n_steps(spec)
+    robot = env.robot if env.robot == spec.name else to_dict(spec)
+    return replace(config, env_file=None, env={**to_dict(env), "robot": robot})
+
+
+def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:
+    """Raise ConfigError unless ``wanted`` differs from ``stored`` only in what a resumed run may change."""
+    before, after = to_dict(stored), to_dict(wanted)
+    changed = [
+        path for path in _differences(before, after) if not any(f"{path}.".startswith(f"{ok}.") for ok in MAY_CHANGE)
+    ]
+    if changed:
+        raise ConfigError(
+            f"{run} was trained with another {', '.join(changed[:4])}; a resumed run may change only "
+            f"{', '.join(MAY_CHANGE[:-2])}: choose another --run-dir for a new run"
+        )
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
+    paths: list[str] = []
+    for key in [*before, *(key for key in after if key not in before)]:
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            paths += _differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            paths.append(prefix + key)
+    return paths

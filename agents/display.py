@@ -1,0 +1,75 @@
+"""What a training shows on the terminal: a bar where there is one, else a line now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_REFRESH_S = 0.25
+_LINE_S = 15.0
+"""Time between two lines where there is no terminal [s]."""
+
+
+class TrainingDisplay:
+    """Steps done of ``total``, the rate, and what was measured last; on standard error.
+
+    Args:
+        total: steps of the whole run.
+        quiet: show nothing but messages.
+    """
+
+    def __init__(self, total: int, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.total = total
+        self.quiet = quiet
+        self._begin = 0
+        self._start = self._last = time.monotonic()
+        self._note = ""
+        self._progress = Progress(
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"), BarColumn(24), TaskProgressColumn(),
+            TextColumn("{task.fields[rate]:,.0f}/s"), TimeElapsedColumn(), TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"), console=self.console, auto_refresh=False,
+        )  # fmt: skip
+        self._task = self._progress.add_task("training", total=total, rate=0.0, note="")
+        self._bar = self.console.is_terminal and not quiet
+
+    @contextmanager
+    def show(self, begin: int) -> Iterator[None]:
+        """Show the bar; earlier launches have done ``begin`` steps."""
+        self._begin = begin
+        self._start = self._last = time.monotonic()
+        if not self._bar:
+            yield
+            return
+        with self._progress:
+            yield
+            self._progress.refresh()
+
+    def advance(self, steps: int) -> None:
+        """Show that ``steps`` have been done; cheap enough for every step."""
+        now = time.monotonic()
+        if self.quiet or now - self._last < (_REFRESH_S if self._bar else _LINE_S):
+            return
+        self._last = now
+        self._draw(steps)
+
+    def note(self, text: str) -> None:
+        """What was measured last."""
+        self._note = text
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, soft_wrap=True, markup=False)
+
+    def _draw(self, steps: int) -> None:
+        rate = (steps - self._begin) / max(time.monotonic() - self._start, 1e-9)
+        if self._bar:
+            self._progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self._note)
+            self._progress.refresh()
+        else:
+            left = (self.total - steps) / max(rate, 1e-9)
+            self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left; {self._note}")

@@ -1,0 +1,140 @@
+"""Launching a run: begin it, or go on with it, and end well when the process is asked to.
+
+A run takes any number of launches. The first SIGINT or SIGTERM lets the present rollout end, saves everything and
+returns; a second one interrupts at once, and the run goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from agents.checkpoint import list_checkpoints
+from agents.config import TrainConfig, check_same_run, resolve_env
+from agents.display import TrainingDisplay
+from agents.run_folder import RunFolder, new_run_path
+from agents.training import MakeEnv, Training, TrainingStopped
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, to_dict
+
+_MAX_TORCH_THREADS = 4
+"""By default: small networks gain nothing from more."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is to be run, and where."""
+
+    config: TrainConfig
+    """Complete settings."""
+    folder: RunFolder
+    resume: bool
+    """Whether the folder holds this run already."""
+
+
+def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path | None = None) -> Launch:
+    """The run of a config file; one that its folder holds already is continued where ``if_exists`` says so.
+
+    Raises:
+        ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
+    """
+    config = build(TrainConfig, apply_overrides(load_yaml(config_file), assignments), str(config_file))
+    config = resolve_env(config)
+    path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
+    folder = RunFolder(path)
+    config = replace(config, run_dir=str(path))
+    if not folder.holds_run():
+        return Launch(_with_threads(config), folder, resume=False)
+    if config.if_exists == "refuse":
+        raise ConfigError(f"{path} holds a run already: continue it with --resume {path}, or choose another --run-dir")
+    stored = folder.read_config()
+    check_same_run(stored, config, str(path))
+    return Launch(_with_threads(config, stored), folder, resume=True)
+
+
+def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
+    """The run of a folder, with settings changed that a resumed run may change.
+
+    Raises:
+        ConfigError: the folder holds no run, or a setting cannot be changed.
+    """
+    folder = RunFolder(run_dir)
+    stored = folder.read_config()
+    config = build(TrainConfig, apply_overrides(to_dict(stored), assignments), str(run_dir))
+    check_same_run(stored, config, str(run_dir))
+    return Launch(_with_threads(config, stored), folder, resume=True)
+
+
+def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: MakeEnv | None = None) -> bool:
+    """Train to the end; False if the run was stopped before, with its state saved.
+
+    Args:
+        command: noted in the run's folder.
+        quiet: show only how it ended.
+        make_env: see ``Training``.
+
+    Raises:
+        ConfigError: the folder's checkpoints cannot be used, or another process trains in it.
+    """
+    config, folder = launch.config, launch.folder
+    begun, stop = time.monotonic(), StopSignal()
+    with folder.lock(), stop.listen():
+        if launch.resume and folder.steps_done() >= config.total_steps:
+            TrainingDisplay(0).say(f"{folder.path} is finished: {folder.steps_done():,} steps are done")
+            return True
+        display = TrainingDisplay(config.total_steps, quiet=quiet)
+        training = Training(config, folder, display, stop.is_requested, make_env)
+        step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
+        folder.write_config(config)
+        folder.begin_launch(command, step)
+        try:
+            with display.show(step):
+                training.run()
+        except TrainingStopped:
+            step = training.model.num_timesteps
+            folder.end_launch("stopped", step, time.monotonic() - begun)
+            display.say(f"stopped after {step:,} steps; continue with: python train.py --resume {folder.path}")
+            return False
+        finally:
+            training.close()
+        step = training.model.num_timesteps
+        folder.end_launch("finished", step, time.monotonic() - begun)
+        display.say(f"trained {step:,} steps; the policy is in {folder.path}")
+        return True
+
+
+class StopSignal:
+    """Whether SIGINT or SIGTERM has come. The first asks the run to stop, a second one interrupts it where it is."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def is_requested(self) -> bool:
+        """Whether the run is to stop."""
+        return self.requested
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Take over the two signals for a while; main thread only."""
+        before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+
+
+def _with_threads(config: TrainConfig, stored: TrainConfig | None = None) -> TrainConfig:
+    """Write the learner's thread count out: sums over threads round differently with another one."""
+    default = min(len(os.sched_getaffinity(0)), _MAX_TORCH_THREADS)
+    return replace(config, torch_threads=config.torch_threads or (stored and stored.torch_threads) or default)

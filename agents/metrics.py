@@ -1,0 +1,102 @@
+"""What is logged of episodes: means over a window of ended episodes, progress also by number of failed joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.sb3_vec_env import Sb3VecEnv
+
+Columns = dict[str, NDArray[np.float64]]
+"""Quantities of episodes by name, each (M,)."""
+
+AT_END = ("progress_m", "targets_reached", "energy_j", "is_success", "n_failed_joints")
+"""What the env reports once an episode has ended."""
+TERM = "reward/"
+"""Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
+SPEED = "speed_m_s"
+FAILED = "n_failed_joints"
+
+
+def summarise(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Means by name; ``progress/<k>_failed`` over the episodes that ended with k failed joints."""
+    means = {name: float(values.mean()) for name, values in columns.items() if values.size and name != FAILED}
+    if "progress_m" in means:
+        means["progress/all"] = means.pop("progress_m")
+        for count in np.unique(columns[FAILED]) if FAILED in columns else ():
+            chosen = columns["progress_m"][columns[FAILED] == count]
+            means[f"progress/{int(count)}_failed"] = float(chosen.mean())
+    return means
+
+
+class Accumulator:
+    """Sums over the running episodes of W worlds: each weighted reward term, and the speed."""
+
+    def __init__(self, n_worlds: int) -> None:
+        self.n_worlds = n_worlds
+        self.sums: Columns = {}
+
+    def add(self, infos: Mapping[str, Any], counting: NDArray[np.bool_] | None = None) -> None:
+        """Add one step of all worlds, or of those that are ``counting`` (W,)."""
+        if not self.sums:
+            names = [name for name in infos if name.startswith(TERM) or name == SPEED]
+            self.sums = {name: np.zeros(self.n_worlds) for name in names}
+        for name, total in self.sums.items():
+            total += infos[name] if counting is None else infos[name] * counting
+
+    def close(self, worlds: NDArray[np.int64], lengths: NDArray[np.int64]) -> Columns:
+        """Columns of the episodes that ended in ``worlds`` (M,), whose sums begin again at 0."""
+        columns = {name: total[worlds] for name, total in self.sums.items()}
+        if SPEED in columns:
+            columns[SPEED] = columns[SPEED] / np.maximum(lengths, 1)
+        for total in self.sums.values():
+            total[worlds] = 0.0
+        return columns
+
+
+def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
+    """What the env reported at the end of the episodes in ``worlds``."""
+    return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in AT_END if name in infos}
+
+
+class EpisodeWindow:
+    """The newest ended episodes of a training env."""
+
+    def __init__(self, n_worlds: int, length: int) -> None:
+        self.length = length
+        self.columns: Columns = {}
+        self._running = Accumulator(n_worlds)
+
+    def update(self, venv: Sb3VecEnv) -> None:
+        """Take in the step that ``venv`` just made."""
+        ends = venv.ends
+        if ends is None:
+            self._running.add(venv.infos)
+            return
+        ended = np.zeros(venv.num_envs, bool)
+        ended[ends.worlds] = True
+        self._running.add(venv.infos, ~ended)
+        self._running.add(ends.infos, ended)
+        new = {"return": ends.returns, "length": ends.lengths.astype(np.float64)}
+        new |= end_columns(ends.infos, ends.worlds)
+        new |= self._running.close(ends.worlds, ends.lengths)
+        self.columns = {
+            name: np.concatenate([self.columns[name], values])[-self.length :] if name in self.columns else values
+            for name, values in new.items()
+        }
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays."""
+        state: dict[str, NDArray[Any]] = {f"window/{name}": values.copy() for name, values in self.columns.items()}
+        return state | {f"running/{name}": values.copy() for name, values in self._running.sums.items()}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what ``get_state`` returned."""
+        parts: dict[str, Columns] = {"window": {}, "running": {}}
+        for name, values in state.items():
+            part, _, rest = name.partition("/")
+            parts[part][rest] = np.array(values)
+        self.columns, self._running.sums = parts["window"], parts["running"]

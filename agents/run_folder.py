@@ -1,0 +1,140 @@
+"""The folder of a training run: it says what was run, with what, and where it stands.
+
+``config.yaml`` (every setting, files written out), ``run.json`` (status; for each launch: command, time, git hash,
+versions), ``checkpoints/``, ``policy/best.npz`` and ``final.npz``, ``tensorboard/``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import json
+import os
+import platform
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import snake_gym
+from agents.checkpoint import missing_run
+from agents.config import TrainConfig
+from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, write_atomic
+
+CONFIG, STATUS = "config.yaml", "run.json"
+Status = Literal["running", "stopped", "finished"]
+_PACKAGES = ("stable-baselines3", "sb3-contrib", "torch", "gymnasium", "numpy", "numba")
+
+
+class RunFolder:
+    """The folder at ``path``, which need not exist yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.policies = path / "policy"
+        self.tensorboard = path / "tensorboard"
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.path.resolve().name
+
+    def holds_run(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / CONFIG).is_file()
+
+    def read_config(self) -> TrainConfig:
+        """The settings of the run. Raises ConfigError if there is none."""
+        if not self.path.exists():
+            raise ConfigError(missing_run(self.path))
+        if not self.holds_run():
+            raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
+        return build(TrainConfig, load_yaml(self.path / CONFIG), str(self.path / CONFIG))
+
+    def write_config(self, config: TrainConfig) -> None:
+        """Store the settings, complete."""
+        dump_yaml(config, self.path / CONFIG)
+
+    def steps_done(self) -> int:
+        """Steps of the run if it is finished, else 0."""
+        content = self._read()
+        return int(content["launches"][-1]["to_step"]) if content.get("status") == "finished" else 0
+
+    def begin_launch(self, argv: Sequence[str], step: int) -> None:
+        """Note a launch that starts from ``step``."""
+        launch = {
+            "command": shlex.join(argv), "started": _now(), "from_step": step, "git": git_hash(),
+            "python": platform.python_version(), "system": platform.platform(), "cores": len(os.sched_getaffinity(0)),
+            "versions": versions(),
+        }  # fmt: skip
+        self._write("running", [*self._read().get("launches", []), launch])
+
+    def end_launch(self, status: Status, step: int, seconds: float) -> None:
+        """Note how the last launch ended."""
+        launches = self._read().get("launches", [{}])
+        launches[-1] |= {"ended": _now(), "to_step": step, "seconds": round(seconds, 1)}
+        self._write(status, launches)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder. Raises ConfigError if another process trains in it; the system frees it when we end."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ConfigError(f"{self.path} is in use: another process is training in it") from None
+            yield
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads((self.path / STATUS).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _write(self, status: Status, launches: list[dict[str, Any]]) -> None:
+        write_atomic(self.path / STATUS, json.dumps({"status": status, "launches": launches}, indent=1) + "\n")
+
+
+def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs")) -> Path:
+    """A folder that does not exist yet, named after config, algorithm, seed and time."""
+    stem = f"{config_path.stem}-{str(config.algorithm.get('name')).lower()}-seed{config.seed}"
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    path = root / f"{stem}-{stamp}"
+    count = 1
+    while path.exists():
+        count += 1
+        path = root / f"{stem}-{stamp}-{count}"
+    return path
+
+
+def git_hash() -> str:
+    """Hash of the commit this code is at, "+" if files differ from it, "unknown" outside a repository."""
+    root = Path(__file__).parents[1]
+    try:
+        head, changes = (
+            subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True, timeout=10).stdout
+            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return head.strip() + ("+" if changes.strip() else "")
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that a result depends on."""
+    found = {"snake-gym": snake_gym.__version__}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,159 @@
+"""A Gymnasium vector env as a Stable-Baselines3 ``VecEnv``: one call for all worlds, no Python loop over them.
+
+SB3 wants its own form of three things. Worlds restart within the step that ends them (``AutoresetMode.SAME_STEP``), and
+``infos`` is a list with one dict per world. Only the dicts of worlds that ended hold anything: the last observation
+(``terminal_observation``), whether the time limit ended the episode (``TimeLimit.truncated``), ``is_success`` and
+``episode`` (return r, length l, time t). What the env reports for all worlds stays in arrays: ``infos`` and ``ends``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+Infos = Mapping[str, Any]
+
+
+class Ends(NamedTuple):
+    """The M episodes that ended in one step."""
+
+    worlds: NDArray[np.int64]
+    """(M,) which worlds."""
+    returns: NDArray[np.float64]
+    """(M,) sum of rewards."""
+    lengths: NDArray[np.int64]
+    """(M,) steps."""
+    infos: Infos
+    """What the env reported at the end, arrays (W, ...); rows ``worlds`` are valid."""
+
+
+class Sb3VecEnv(VecEnv):
+    """SB3's view of ``env``.
+
+    Attributes:
+        infos: arrays (W, ...) that the env reported for the last step.
+        ends: the episodes that ended in the last step, or None.
+        returns, lengths: (W,) sum of rewards and number of steps of the running episodes.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        mode = env.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(f"the env's autoreset mode is {mode}; expected AutoresetMode.SAME_STEP")
+        self.env = env
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.infos: Infos = {}
+        self.ends: Ends | None = None
+        self.returns: NDArray[np.float64] = np.zeros(self.num_envs)
+        self.lengths: NDArray[np.int64] = np.zeros(self.num_envs, np.int64)
+        self._nothing: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        self._actions: NDArray[Any] = np.zeros((0,))
+        self._first_seed: int | None = None
+        self._began = time.time()
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """World i begins with seed ``seed + i`` at the next reset; None: seeds from the system."""
+        self._first_seed = seed
+        return [None if seed is None else seed + world for world in range(self.num_envs)]
+
+    def reset(self) -> NDArray[np.float32]:
+        """New episodes in all worlds; observations (W, D)."""
+        obs, self.infos = self.env.reset(seed=self._first_seed)
+        self._first_seed = None
+        self.ends = None
+        self.returns[:] = 0.0
+        self.lengths[:] = 0
+        return _as_float32(obs)
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions (W, A) for ``step_wait``."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
+        obs, reward, terminated, truncated, self.infos = self.env.step(self._actions)
+        done = terminated | truncated
+        self.returns += reward
+        self.lengths += 1
+        worlds = np.flatnonzero(done)
+        if worlds.size:
+            listed = self._report_ends(worlds, truncated & ~terminated)
+        else:
+            self.ends = None
+            listed = self._nothing
+        return _as_float32(obs), reward.astype(np.float32), done, listed
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Env and running episodes as arrays; ``set_state`` continues from it bit for bit."""
+        state = {f"env/{name}": values for name, values in self.env.get_state().items()}  # type: ignore[attr-defined]
+        return {**state, "returns": self.returns.copy(), "lengths": self.lengths.copy()}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what ``get_state`` returned. Raises ValueError if it came from another env."""
+        prefix = "env/"
+        inner = {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}
+        self.env.set_state(inner)  # type: ignore[attr-defined]
+        self.returns[:] = state["returns"]
+        self.lengths[:] = state["lengths"]
+        self.ends = None
+
+    def close(self) -> None:
+        """Close the env."""
+        self.env.close()
+
+    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
+        """The vector env's attribute, once for each of ``indices``."""
+        return [getattr(self.env, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
+        """Set an attribute of the vector env, for all worlds: they share one object."""
+        setattr(self.env, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of the vector env once; its result, once for each of ``indices``."""
+        result = getattr(self.env, method_name)(*method_args, **method_kwargs)
+        return [result] * len(list(self._get_indices(indices)))
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: int | Iterable[int] | None = None
+    ) -> list[bool]:
+        """No world has a wrapper of its own."""
+        return [False] * len(list(self._get_indices(indices)))
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """One frame of each world."""
+        frames = self.env.render()
+        return [None] * self.num_envs if frames is None else list(frames)  # type: ignore[arg-type]
+
+    def _report_ends(self, worlds: NDArray[np.int64], timed_out: NDArray[np.bool_]) -> list[dict[str, Any]]:
+        infos = self.infos["final_info"]
+        self.ends = Ends(worlds, self.returns[worlds], self.lengths[worlds], infos)
+        self.returns[worlds] = 0.0
+        self.lengths[worlds] = 0
+        success = infos.get("is_success")
+        elapsed = round(time.time() - self._began, 3)
+        final_obs = self.infos["final_obs"]
+        listed = self._nothing.copy()
+        totals, lengths = self.ends.returns.tolist(), self.ends.lengths.tolist()
+        for world, total, length in zip(worlds.tolist(), totals, lengths, strict=True):
+            listed[world] = {
+                "terminal_observation": _as_float32(final_obs[world]),
+                "TimeLimit.truncated": bool(timed_out[world]),
+                "episode": {"r": total, "l": length, "t": elapsed},
+            }
+            if success is not None:
+                listed[world]["is_success"] = bool(success[world])
+        return listed
+
+
+def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    return values if values.dtype == np.float32 else values.astype(np.float32)

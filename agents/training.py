@@ -1,0 +1,262 @@
+"""A training run from its first step to its last, over any number of launches.
+
+All that is not SB3's learning itself happens between rollouts: logging, evaluation, checkpoints, stopping. Evaluation
+and logging draw no random numbers and checkpoints hold the whole state, so when they happen, and whether the process
+was killed and resumed in between, does not change what is learned (on the CPU, bit for bit).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from agents.algorithms import BetweenRollouts, find_algorithm, make_learner
+from agents.callbacks import ResumableTensorBoard, StepCallback
+from agents.checkpoint import newest_checkpoint, write_checkpoint
+from agents.config import TrainConfig
+from agents.display import TrainingDisplay
+from agents.evaluation import play_episodes
+from agents.learner_state import capture, restore
+from agents.metrics import EpisodeWindow, summarise
+from agents.policy import ObservationNormaliser, encode_policy, save_policy
+from agents.run_folder import RunFolder
+from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.config import ConfigError, build
+from snake_gym.envs import WaypointsConfig, make_waypoints
+
+MakeEnv = Callable[[int, AutoresetMode], VectorEnv[Any, Any, Any]]
+
+
+class TrainingStopped(Exception):
+    """The run was asked to stop; its state is saved."""
+
+
+@dataclass
+class Standing:
+    """Where a run stands besides the learner itself."""
+
+    logged: int = 0
+    """Step of the last log; likewise for the next two."""
+    evaluated: int = 0
+    saved: int = -1
+    best_return: float = -np.inf
+    evaluation: dict[str, float] | None = None
+    """Last evaluation."""
+
+
+class Training:
+    """One launch of a run.
+
+    Args:
+        config: complete settings (``config.resolve_env``).
+        folder: the run's folder, locked by the caller.
+        display: what the user sees.
+        should_stop: asked between rollouts and during evaluation.
+        make_env: makes the vector env for a number of worlds and an autoreset mode; None: the env of the config.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        folder: RunFolder,
+        display: TrainingDisplay,
+        should_stop: Callable[[], bool] = lambda: False,
+        make_env: MakeEnv | None = None,
+    ) -> None:
+        self.config = config
+        self.folder = folder
+        self.display = display
+        self.should_stop = should_stop
+        self.algorithm = find_algorithm(config.algorithm)
+        self._make_env = make_env or waypoint_envs(config)
+        self.venv = self._make_venv()
+        self.model = make_learner(self.algorithm, self.venv, config.seed, config.device)
+        self.venv.seed(config.world_seed)
+        self.window = EpisodeWindow(config.n_envs, config.log_window)
+        self.standing = Standing()
+        self._evaluation_env: VectorEnv[Any, Any, Any] | None = None
+        self._clock = (time.monotonic(), 0)
+        self._resumed_from: int | None = None
+
+    def resume(self) -> int:
+        """Go to where the newest checkpoint stands; returns its step. Raises ConfigError if there is none for us."""
+        path, step, snapshot = newest_checkpoint(self.folder.path)
+        try:
+            restore(self.model, snapshot)
+            prefix = "metrics/"
+            metrics = {k.removeprefix(prefix): v for k, v in snapshot.arrays.items() if k.startswith(prefix)}
+            self.window.set_state(metrics)
+            self.standing = Standing(**snapshot.plain["standing"])
+        except (ValueError, KeyError, RuntimeError, TypeError) as error:
+            reason = str(error).split("\n")[0]
+            raise ConfigError(f"{path} does not fit the run's settings or this version ({reason})") from error
+        self._resumed_from = step
+        return step
+
+    def run(self) -> None:
+        """Train to the end. Raises TrainingStopped when asked to stop, with the state saved."""
+        config, model = self.config, self.model
+        if config.torch_threads is not None:
+            torch.set_num_threads(config.torch_threads)
+        writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
+        model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
+        assert isinstance(model, BetweenRollouts)
+        model.between_rollouts = self._between_rollouts
+        self._clock = (time.monotonic(), model.num_timesteps)
+        try:
+            if model.num_timesteps < config.total_steps:
+                model.learn(
+                    config.total_steps - model.num_timesteps,
+                    callback=StepCallback(self.window, self.display),
+                    log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
+                    reset_num_timesteps=self._resumed_from is None,
+                )
+            self._finish()
+        except ValueError as error:
+            if self._is_finite():
+                raise
+            raise ConfigError(
+                f"training diverged after {model.num_timesteps} steps: the policy's weights are no longer finite "
+                "(a lower algorithm.learning_rate may help)"
+            ) from error
+        finally:
+            writer.close()
+
+    def close(self) -> None:
+        """Free the envs."""
+        self.venv.close()
+        if self._evaluation_env is not None:
+            self._evaluation_env.close()
+
+    def _between_rollouts(self) -> None:
+        step, standing, config = self.model.num_timesteps, self.standing, self.config
+        if _is_due(step, standing.logged, config.log_every_steps):
+            self._log()
+        if not self.should_stop() and _is_due(step, standing.evaluated, config.eval.every_steps):
+            self._evaluate()
+        stop = self.should_stop()
+        if stop or _is_due(step, max(standing.saved, 0), config.checkpoint.every_steps):
+            self._save()
+        if stop:
+            raise TrainingStopped
+
+    def _finish(self) -> None:
+        self._log()
+        if self.standing.evaluated < self.model.num_timesteps:
+            self._evaluate()
+        self._save()
+        if self.standing.evaluated < self.model.num_timesteps:  # stopped on the way
+            raise TrainingStopped
+        save_policy(self.folder.policies / "final.npz", self._encode())
+
+    def _log(self) -> None:
+        step, logger = self.model.num_timesteps, self.model.logger
+        if step == self.standing.logged:
+            return
+        means = summarise(self.window.columns)
+        for name, value in means.items():
+            logger.record(name if "/" in name else f"rollout/{name}", value)
+        now, (before, step_before) = time.monotonic(), self._clock
+        logger.record("time/fps", (step - step_before) / max(now - before, 1e-9))
+        logger.dump(step)
+        self._clock = (now, step)
+        self.standing.logged = step
+        if "return" in means:
+            self.display.note(_describe(means))
+
+    def _evaluate(self) -> None:
+        model, config, began = self.model, self.config, time.monotonic()
+        if self._evaluation_env is None:
+            self._evaluation_env = self._make_env(config.eval.episodes, AutoresetMode.DISABLED)
+        policy = _Player(model)
+        columns = play_episodes(policy, self._evaluation_env, config.eval.seed, self.should_stop)
+        if columns is None:
+            return
+        step, means = model.num_timesteps, summarise(columns)
+        for name, value in means.items():
+            model.logger.record(f"eval/{name}", value)
+        model.logger.dump(step)
+        self.standing.evaluated = step
+        self.standing.evaluation = means
+        best = means["return"] > self.standing.best_return
+        if best:
+            self.standing.best_return = means["return"]
+            save_policy(self.folder.policies / "best.npz", self._encode())
+        if not self.display.quiet:
+            text = f"{step:,} steps: evaluation {_describe(means)}"
+            self.display.say(text + ", the best so far" if best else text)
+        self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])  # not the learner's time
+
+    def _save(self) -> None:
+        step = self.model.num_timesteps
+        if step == self.standing.saved:
+            return
+        began = time.monotonic()
+        self.standing.saved = step
+        snapshot = capture(self.model)
+        snapshot.arrays |= {f"metrics/{name}": values for name, values in self.window.get_state().items()}
+        snapshot.plain["standing"] = vars(self.standing)
+        write_checkpoint(self.folder.path, step, snapshot, self._encode(), self.config.checkpoint.keep)
+        self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])
+
+    def _encode(self) -> bytes:
+        return encode_policy(self.model, self.algorithm, self.folder.name, self.config.env, self.standing.evaluation)
+
+    def _is_finite(self) -> bool:
+        return all(bool(torch.isfinite(values).all()) for values in self.model.policy.parameters())
+
+    def _make_venv(self) -> VecEnv:
+        config = self.config
+        venv: VecEnv = Sb3VecEnv(self._make_env(config.n_envs, AutoresetMode.SAME_STEP))
+        wanted = config.normalise
+        if wanted.observation or wanted.reward:
+            gamma = float(self.algorithm.parameters.get("gamma", 0.99))
+            venv = VecNormalize(
+                venv, norm_obs=wanted.observation, norm_reward=wanted.reward, clip_obs=wanted.clip,
+                clip_reward=wanted.clip, gamma=gamma,
+            )  # fmt: skip
+        return venv
+
+
+class _Player:
+    """The model's policy behind its frozen normaliser; leaves the random generators alone."""
+
+    def __init__(self, model: BaseAlgorithm) -> None:
+        self._model = model
+        self._normalise = ObservationNormaliser.of(model.get_vec_normalize_env())
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, Any]:
+        obs = observation if self._normalise is None else self._normalise(observation)
+        return self._model.predict(obs, state, episode_start, deterministic)
+
+
+def waypoint_envs(config: TrainConfig) -> MakeEnv:
+    """Makes the waypoint env of a config; evaluation plays whole episodes, never staggered ones."""
+    settings = build(WaypointsConfig, config.env, "env")
+
+    def make(n_worlds: int, mode: AutoresetMode) -> VectorEnv[Any, Any, Any]:
+        stagger = settings.stagger and mode is AutoresetMode.SAME_STEP
+        return make_waypoints(n_worlds, replace(settings, stagger=stagger), mode)
+
+    return make
+
+
+def _describe(means: dict[str, float]) -> str:
+    progress = f", progress {means['progress/all']:.2f} m" if "progress/all" in means else ""
+    return f"return {means['return']:.1f}{progress}"
+
+
+def _is_due(step: int, last: int, every: int) -> bool:
+    """Whether a multiple of ``every`` lies in (last, step]; never for every = 0."""
+    return every > 0 and step // every > last // every

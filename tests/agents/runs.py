@@ -1,0 +1,102 @@
+"""Small runs for the tests: settings, and training in this process as if it were launched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from agents.checkpoint import read_checkpoint
+from agents.config import TrainConfig, resolve_env
+from agents.display import TrainingDisplay
+from agents.run_folder import RunFolder
+from agents.training import MakeEnv, Training, TrainingStopped
+from benchmarks.zero_cost_env import CopyEnv
+from snake_gym.config import build, merge
+
+SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "stagger": True, "time_limit_s": 4.0, "n_threads": 1}
+NETWORK = {"net_arch": [16], "log_std_init": -1.0}
+PPO = {"name": "PPO", "n_steps": 8, "batch_size": 64, "n_epochs": 2, "network": NETWORK}
+SAC = {"name": "SAC", "buffer_size": 4000, "batch_size": 32, "learning_starts": 96, "network": {"net_arch": [16]}}
+
+
+def small_config(**changes: Any) -> TrainConfig:
+    base = {
+        "env": SNAKE, "algorithm": PPO, "n_envs": 16, "total_steps": 1280, "log_every_steps": 128, "torch_threads": 1,
+        "eval": {"every_steps": 512, "episodes": 4}, "checkpoint": {"every_steps": 256},
+    }  # fmt: skip
+    if "algorithm" in changes:
+        base.pop("algorithm")
+    return resolve_env(build(TrainConfig, merge(base, changes)))
+
+
+def copy_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
+    return CopyEnv(n_worlds, mode=mode)
+
+
+def make_training(config: TrainConfig, path: Path, make_env: MakeEnv | None = None) -> Training:
+    path.mkdir(exist_ok=True)
+    display = TrainingDisplay(config.total_steps, quiet=True)
+    return Training(config, RunFolder(path), display, make_env=make_env)
+
+
+def run_to_end(config: TrainConfig, path: Path, **kw: Any) -> Training:
+    training = make_training(config, path, **kw)
+    training.run()
+    training.close()
+    return training
+
+
+def stop_after(config: TrainConfig, path: Path, rollouts: int, **kw: Any) -> None:
+    """A launch that is asked to stop once ``rollouts`` have been made."""
+    training = make_training(config, path, **kw)
+    limit = rollouts * config.n_envs * (training.model.n_steps if isinstance(training.model, OnPolicyAlgorithm) else 1)
+    training.should_stop = lambda: training.model.num_timesteps >= limit
+    try:
+        training.run()
+    except TrainingStopped:
+        training.close()
+    else:
+        raise AssertionError("the run ended before it was stopped")
+
+
+def resume_to_end(config: TrainConfig, path: Path, **kw: Any) -> Training:
+    np.random.seed(99)  # noqa: NPY002  # whatever the process did before must not matter
+    torch.manual_seed(99)
+    training = make_training(config, path, **kw)
+    training.resume()
+    training.run()
+    training.close()
+    return training
+
+
+def assert_same_state(a: Path, b: Path) -> None:
+    """Two checkpoints hold the same networks, optimisers, generators, env and buffers, bit for bit."""
+    (step_a, one), (step_b, two) = read_checkpoint(a), read_checkpoint(b)
+    assert step_a == step_b
+    _assert_same(one.tensors, two.tensors, "tensors")
+    _assert_same(one.arrays, two.arrays, "arrays")
+    _assert_same(one.replay, two.replay, "replay")
+    for name in ("counters", "successes", "numpy_generator", "action_generator", "standing"):
+        assert one.plain[name] == two.plain[name], name
+
+
+def _assert_same(a: Any, b: Any, where: str) -> None:
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), where
+        for key in a:
+            _assert_same(a[key], b[key], f"{where}/{key}")
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b), where
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            _assert_same(x, y, f"{where}[{i}]")
+    elif isinstance(a, (torch.Tensor, np.ndarray)):
+        one, two = np.asarray(a), np.asarray(b)
+        assert one.dtype == two.dtype, where
+        assert one.tobytes() == two.tobytes(), where
+    else:
+        assert a == b, where

@@ -1,0 +1,64 @@
+"""Train a policy.
+
+    python train.py --config configs/train/ppo.yaml
+    python train.py --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 --set env.faults.n_max=2 --seed 1
+    python train.py --resume runs/demo
+
+Ctrl-C or SIGTERM stops after the present rollout with everything saved; --resume goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Before torch is loaded: waiting threads leave the cores to others.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from snake_gym.config import ConfigError, run_cli
+
+INTERRUPTED = 130
+"""Exit code of a run that was stopped with its state saved."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see python train.py --help)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program; returns the exit code."""
+    arguments = parse(argv)
+    from agents import launch  # loads torch, which --help and a mistyped option need not wait for
+
+    seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
+    if arguments.resume is not None:
+        plan = launch.plan_resume(arguments.resume, [*arguments.set, *seed])
+    else:
+        plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir)
+    command = ["python", "train.py", *(sys.argv[1:] if argv is None else argv)]
+    return 0 if launch.run(plan, command, arguments.quiet) else INTERRUPTED
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line. Raises ConfigError."""
+    parser = _Parser(prog="train.py", description="Train a policy, or go on with a run.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--config", type=Path, metavar="FILE", help="settings of a new run (configs/train/*.yaml)")
+    what.add_argument("--resume", type=Path, metavar="RUN", help="folder of a run to go on with")
+    parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
+    parser.add_argument("--seed", help="the run's seed")
+    parser.add_argument("--quiet", action="store_true", help="say only how it ended")
+    arguments = parser.parse_args(argv)
+    if arguments.resume is not None and arguments.run_dir is not None:
+        parser.error("--run-dir names the folder of a new run; --resume names its own")
+    return arguments
+
+
+if __name__ == "__main__":
+    run_cli(main)
