@@ -1,0 +1,278 @@
+"""The shipped physics against models that share no code with it: dense equations and MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from snake_gym.physics.faults import FREE, LOCKED
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
+from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, FloatArray, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.oracles.dense_chain import DenseChain, DenseState, step_rk4
+from tests.oracles.dense_head_chain import accelerate_head_chain
+from tests.oracles.mujoco_chain import MujocoChain
+
+FREE_DAMPING = 0.03
+
+
+def uneven_spec(n_links: int, kind: ActuatorKind, dt_s: float = 0.001) -> RobotSpec:
+    """A robot whose links all differ, with friction of every sort and no loop of its own."""
+    rng = np.random.default_rng(n_links)
+
+    def some(low: float, high: float) -> tuple[float, ...]:
+        return tuple(rng.uniform(low, high, n_links).tolist())
+
+    return RobotSpec(
+        n_links=n_links,
+        link_half_length_m=some(0.04, 0.1),
+        link_mass_kg=some(0.3, 1.5),
+        link_inertia_kgm2=some(0.5e-3, 3e-3),
+        friction=FrictionSpec(some(0.2, 2.0), some(3.0, 12.0), some(0.0, 0.02)),
+        actuator=ActuatorSpec(kind, 0.0, 0.0),
+        free_joint_damping_nms_rad=FREE_DAMPING,
+        control_dt_s=dt_s,
+        sim_dt_s=dt_s,
+        integrator="rk4",
+    )
+
+
+def dense_chain(spec: RobotSpec) -> DenseChain:
+    return DenseChain(
+        spec.links("link_half_length_m"),
+        spec.links("link_mass_kg"),
+        spec.inertia(),
+        *(spec.links(f"friction.{name}") for name in ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")),
+    )
+
+
+def disturbed_robot(spec: RobotSpec, n_worlds: int, seed: int, speed: float = 1.0) -> SimulatedRobot:
+    rng = np.random.default_rng(seed)
+    robot = SimulatedRobot(spec, n_worlds, n_threads=1)
+    state = robot.state
+    state.link_angle[:] = rng.uniform(-30.0, 30.0, (n_worlds, 1)) + rng.normal(0.0, 0.8, (n_worlds, spec.n_links))
+    state.link_rate[:] = speed * rng.normal(size=(n_worlds, spec.n_links))
+    state.centre_xy[:] = rng.normal(size=(n_worlds, 2))
+    state.centre_vel[:] = speed * rng.normal(size=(n_worlds, 2))
+    return robot
+
+
+def dense_state(robot: SimulatedRobot) -> DenseState:
+    state = robot.state
+    return DenseState(state.link_angle.copy(), state.link_rate.copy(), state.centre_xy.copy(), state.centre_vel.copy())
+
+
+def spread_faults(robot: SimulatedRobot, seed: int) -> NDArray[np.int64]:
+    """Some joints locked, some free; their rates as the fault wants them."""
+    kind = np.random.default_rng(seed).choice([0, 0, LOCKED, FREE], size=robot.faults.kind.shape)
+    robot.faults.kind[:] = kind
+    return kind
+
+
+def stop_joints(robot: SimulatedRobot, joints: list[int]) -> None:
+    """Give the link in front of each of these joints the rate of the one behind it."""
+    for joint in sorted(joints):
+        robot.state.link_rate[:, joint + 1] = robot.state.link_rate[:, joint]
+
+
+# --- the oracle itself -------------------------------------------------------------------------------------------------
+
+
+def test_oracle_has_the_matrices_of_the_paper_for_equal_links() -> None:
+    chain = dense_chain(RESILIENT)
+    d, a = chain.difference, chain.addition
+    v, k = chain.constraint_matrices()
+    inner = np.linalg.inv(d @ d.T)
+    np.testing.assert_allclose(v, 1.0 * a.T @ inner @ a, atol=1e-12)  # m V with m = 1 kg
+    np.testing.assert_allclose(k, a.T @ inner @ d, atol=1e-12)
+
+
+def test_oracle_links_hang_together() -> None:
+    chain = dense_chain(uneven_spec(6, "torque"))
+    theta = np.random.default_rng(0).normal(size=(4, 6))
+    x, y = chain.link_offsets(theta)
+    half = chain.half_length
+    np.testing.assert_allclose(np.diff(x), half[:-1] * np.cos(theta[:, :-1]) + half[1:] * np.cos(theta[:, 1:]))
+    np.testing.assert_allclose(np.diff(y), half[:-1] * np.sin(theta[:, :-1]) + half[1:] * np.sin(theta[:, 1:]))
+    np.testing.assert_allclose(x @ chain.mass, 0.0, atol=1e-15)
+
+
+def test_head_equations_as_printed_are_the_same_dynamics() -> None:
+    """Eq. 24-29 with ``m I_2`` agree with the centre-of-mass equations; with the published ``N m I_2`` they do not."""
+    chain = dense_chain(RESILIENT)
+    robot = disturbed_robot(RESILIENT, 1, seed=3)
+    state = dense_state(robot)
+    u = np.random.default_rng(5).normal(size=(1, RESILIENT.n_joints))
+    theta_ddot, centre_ddot = chain.accelerate(state, u, np.ones_like(u, dtype=bool))
+    x_dot, y_dot = chain.link_velocities(state)
+    head_dot = np.array([x_dot[0, -1], y_dot[0, -1]])
+    # d^2/dt^2 of (head - centre), through the velocities a little later
+    step = 1e-6
+    later = DenseState(
+        state.theta + step * state.theta_dot + step**2 / 2 * theta_ddot,
+        state.theta_dot + step * theta_ddot,
+        state.centre,
+        state.centre_dot + step * centre_ddot,
+    )
+    later_dot = np.array([v[0, -1] for v in chain.link_velocities(later)])
+    expected = (later_dot - head_dot) / step
+    got, head_ddot = accelerate_head_chain(
+        state.theta[0], state.theta_dot[0], head_dot, u[0], 1.0, 0.07, 1.0, 10.0, head_mass=1.0
+    )
+    np.testing.assert_allclose(got, theta_ddot[0], rtol=1e-9)
+    np.testing.assert_allclose(head_ddot, expected, rtol=1e-4)
+    _, published = accelerate_head_chain(
+        state.theta[0], state.theta_dot[0], head_dot, u[0], 1.0, 0.07, 1.0, 10.0, head_mass=10.0
+    )
+    np.testing.assert_allclose(published, head_ddot / 10.0, rtol=1e-12)
+
+
+# --- accelerations -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["torque", "acceleration"])
+@pytest.mark.parametrize("faulty", [False, True])
+@pytest.mark.parametrize(("n_links", "n_worlds"), [(2, 3), (3, 1), (10, 21), (28, 5)])
+def test_accelerations_equal_the_dense_equations(n_links: int, n_worlds: int, faulty: bool, kind: ActuatorKind) -> None:
+    spec = uneven_spec(n_links, kind)
+    robot = disturbed_robot(spec, n_worlds, seed=n_links)
+    u = np.random.default_rng(1).normal(size=(n_worlds, spec.n_joints))
+    expected_u, accelerated = u.copy(), np.full(u.shape, kind == "acceleration")
+    if faulty:
+        fault = spread_faults(robot, seed=2)
+        rate = robot.joint_rate()
+        expected_u = np.where(fault == LOCKED, 0.0, np.where(fault == FREE, -FREE_DAMPING * rate, u))
+        accelerated = (accelerated | (fault == LOCKED)) & (fault != FREE)
+    theta_ddot, centre_ddot = dense_chain(spec).accelerate(dense_state(robot), expected_u, accelerated)
+    got_theta, got_centre = robot.derivative(u)
+    for row in range(n_worlds):
+        scale = np.abs(theta_ddot[row]).max()
+        np.testing.assert_allclose(got_theta[row], theta_ddot[row], rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(got_centre, centre_ddot, rtol=1e-9, atol=1e-9 * np.abs(centre_ddot).max())
+
+
+def test_kinetic_energy_equals_the_dense_equations() -> None:
+    spec = uneven_spec(7, "torque")
+    robot = disturbed_robot(spec, 4, seed=0)
+    np.testing.assert_allclose(robot.kinetic_energy(), dense_chain(spec).kinetic_energy(dense_state(robot)))
+
+
+@pytest.mark.parametrize("locked", [[], [1, 3]])
+def test_accelerations_equal_mujoco(locked: list[int]) -> None:
+    spec = uneven_spec(6, "torque")
+    robot = disturbed_robot(spec, 1, seed=4)
+    stop_joints(robot, locked)
+    robot.faults.kind[:, locked] = LOCKED
+    torque = np.random.default_rng(1).normal(size=(1, spec.n_joints))
+    chain = mujoco_twin(robot, locked, free=[])
+    got, _ = robot.derivative(torque)
+    expected = chain.link_accelerations(torque[0])
+    np.testing.assert_allclose(got[0], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+# --- trajectories ------------------------------------------------------------------------------------------------------
+
+
+def mujoco_twin(robot: SimulatedRobot, locked: list[int], free: list[int]) -> MujocoChain:
+    """The same robot in MuJoCo, in the same state."""
+    spec = robot.spec
+    dense = dense_chain(spec)
+    state = dense_state(robot)
+    damping = np.zeros(spec.n_joints)
+    damping[free] = FREE_DAMPING
+    held = {joint: float(robot.joint_angle()[0, joint]) for joint in locked}
+    chain = MujocoChain(
+        dense.half_length, dense.mass, dense.inertia, dense.c_t, dense.c_n, dense.c_r, damping, held, spec.sim_dt_s
+    )
+    offset_x, offset_y = dense.link_offsets(state.theta)
+    vel_x, vel_y = dense.link_velocities(state)
+    tail = state.centre[0] + np.array([offset_x[0, 0], offset_y[0, 0]])
+    chain.set_state(state.theta[0], state.theta_dot[0], tail, np.array([vel_x[0, 0], vel_y[0, 0]]))
+    return chain
+
+
+@pytest.mark.parametrize(
+    ("locked", "free"), [([], []), ([2], []), ([], [1, 4]), ([0, 3], [2])], ids=["healthy", "locked", "free", "both"]
+)
+def test_trajectory_equals_mujoco(locked: list[int], free: list[int]) -> None:
+    """Two seconds of undulation by joint torques on frictional ground, Runge-Kutta in both."""
+    spec = uneven_spec(6, "torque", dt_s=0.002)
+    robot = disturbed_robot(spec, 1, seed=8, speed=0.5)
+    stop_joints(robot, locked)
+    robot.faults.kind[:, locked] = LOCKED
+    robot.faults.kind[:, free] = FREE
+    chain = mujoco_twin(robot, locked, free)
+
+    def torque(step: int) -> FloatArray:
+        wave = 0.15 * np.sin(4.0 * step * spec.sim_dt_s + 0.8 * np.arange(spec.n_joints))
+        wave[free] = 0.0
+        return np.asarray(wave)
+
+    start = robot.state.link_angle.copy()
+    n_steps = 1000
+    chain.run(n_steps, torque)
+    for step in range(n_steps):
+        robot.step(np.zeros((1, spec.n_joints)), torque(step)[None], 1)
+    assert np.abs(robot.state.link_angle - start).max() > 0.3
+    np.testing.assert_allclose(robot.state.link_angle[0], chain.link_angles(), atol=1e-7)
+    np.testing.assert_allclose(robot.state.link_rate[0], chain.link_rates(), atol=1e-6)
+    np.testing.assert_allclose(robot.state.centre_xy[0], chain.centre_xy(), atol=1e-8)
+
+
+def servo_torque(spec: RobotSpec, reference: FloatArray, state: DenseState) -> FloatArray:
+    """The actuator law of RobotSpec, without limits."""
+    phi = state.theta[:, :-1] - state.theta[:, 1:]
+    phi_dot = state.theta_dot[:, :-1] - state.theta_dot[:, 1:]
+    return np.asarray(spec.joints("actuator.kp") * (reference - phi) - spec.joints("actuator.kd") * phi_dot)
+
+
+def run_dense(robot: SimulatedRobot, reference: FloatArray, seconds: float, dt_s: float) -> DenseState:
+    """The dense equations from the robot's state, its actuators holding ``reference``."""
+    spec, state, chain = robot.spec, dense_state(robot), dense_chain(robot.spec)
+    accelerated = np.full(reference.shape, spec.actuator.kind == "acceleration")
+    for step in range(round(seconds / dt_s)):
+        state = step_rk4(
+            chain, state, lambda _, at: (servo_torque(spec, reference, at), accelerated), step * dt_s, dt_s
+        )
+    return state
+
+
+def test_runge_kutta_steps_equal_the_dense_ones() -> None:
+    robot = disturbed_robot(RESILIENT, 5, seed=6)
+    reference = np.random.default_rng(0).normal(0.0, 0.4, (5, RESILIENT.n_joints))
+    expected = run_dense(robot, reference, 5.0, RESILIENT.sim_dt_s)
+    robot.step(reference, None, 100)
+    np.testing.assert_allclose(robot.state.link_angle, expected.theta, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(robot.state.link_rate, expected.theta_dot, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(robot.state.centre_xy, expected.centre, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(robot.state.centre_vel, expected.centre_dot, rtol=0, atol=1e-10)
+
+
+SOFT_SERVO = ActuatorSpec("position", kp=3.0, kd=0.3)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(RESILIENT, integrator="implicit"),
+        replace(RESILIENT_SERVO, actuator=SOFT_SERVO),
+        replace(RESILIENT_SERVO, actuator=replace(SOFT_SERVO, kind="torque")),
+    ],
+    ids=["acceleration", "position", "torque"],
+)
+def test_implicit_step_converges_to_the_dense_trajectory_with_first_order(spec: RobotSpec) -> None:
+    seconds, steps = 0.4, (0.004, 0.002, 0.001)
+    reference = np.random.default_rng(0).normal(0.0, 0.3, (2, spec.n_joints))
+    errors = []
+    for dt_s in steps:
+        robot = disturbed_robot(replace(spec, control_dt_s=dt_s, sim_dt_s=dt_s), 2, seed=7, speed=0.3)
+        expected = run_dense(robot, reference, seconds, 0.001)
+        robot.step(reference, None, round(seconds / dt_s))
+        angle = robot.state.link_angle - expected.theta
+        place = robot.state.centre_xy - expected.centre
+        errors.append([np.sqrt((angle**2).mean()), np.sqrt((place**2).mean())])
+    ratios = np.array(errors[:-1]) / np.array(errors[1:])
+    assert ((ratios > 1.8) & (ratios < 2.2)).all(), (errors, ratios)
