@@ -42,7 +42,7 @@ class WorldView:
         ]
         frame: NDArray[np.uint8] = self._renderer.draw(
             state.link_angle[world], state.head_xy[world], task.targets_xy[world], int(task.index[world]),
-            np.array(self._trail), failed, text,
+            np.array(self._trail), failed, text, radius_m=task.config.radius_m,
         )  # fmt: skip
         return frame
 

@@ -23,13 +23,13 @@ RESILIENT = RobotSpec(
 
 RESILIENT_SERVO = RobotSpec(
     name="resilient_servo",
-    source="the body of sibilska2022 with position servos: 2 rad/s, 20 N m, kp=120 N m/rad, kd=12 N m s/rad "
-    "(our choice)",
+    source="the body of sibilska2022 with position servos limited to 2 rad/s; our choice, sized after 85 kg cm "
+    "(8 N m) bus servos: full torque at 8 degrees of error, position loop at 6 rad/s",
     n_links=10,
     link_half_length_m=0.07,
     link_mass_kg=1.0,
     friction=FrictionSpec(tangential_ns_m=1.0, normal_ns_m=10.0),
-    actuator=ActuatorSpec(kind="position", kp=120.0, kd=12.0, torque_limit_nm=20.0, speed_limit_rad_s=2.0),
+    actuator=ActuatorSpec(kind="position", kp=60.0, kd=10.0, torque_limit_nm=8.0, speed_limit_rad_s=2.0),
     joint_limit_rad=math.radians(90.0),
     free_joint_damping_nms_rad=0.05,
     control_dt_s=0.2,
