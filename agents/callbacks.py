@@ -31,13 +31,14 @@ class StepCallback(BaseCallback):
 
 
 class ResumableTensorBoard(TensorBoardOutputFormat):
-    """SB3's TensorBoard output; points that a killed launch wrote after ``purge_step`` are hidden.
+    """SB3's TensorBoard output; what a killed launch wrote after the step we resume from is hidden.
 
     Args:
         folder: where the event files go; every launch adds one.
-        purge_step: the step that the run is resumed from; None for a new run.
+        resumed_from: that step; None for a new run.
     """
 
-    def __init__(self, folder: Path, purge_step: int | None) -> None:
+    def __init__(self, folder: Path, resumed_from: int | None) -> None:
+        purge_step = None if resumed_from is None else resumed_from + 1
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge_step)
         self._is_closed = False

@@ -77,7 +77,7 @@ def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
         for name, (size, checksum) in state["files"].items():
             if (path / name).stat().st_size != size or _checksum(path / name) != checksum:
                 raise ValueError(f"{name} has changed since it was written")
-        with np.load(path / _ARRAYS, allow_pickle=False) as data:
+        with (path / _ARRAYS).open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         tensors = torch.load(path / _TENSORS, map_location="cpu", weights_only=True)
         files = sorted((path / _REPLAY).glob("*.npy"))

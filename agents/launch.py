@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+from agents.algorithms import find_algorithm
 from agents.checkpoint import list_checkpoints
 from agents.config import TrainConfig, check_same_run, resolve_env
 from agents.display import TrainingDisplay
@@ -45,6 +46,7 @@ def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path |
     """
     config = build(TrainConfig, apply_overrides(load_yaml(config_file), assignments), str(config_file))
     config = resolve_env(config)
+    find_algorithm(config.algorithm)  # says what is wrong with it before there is a folder
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))

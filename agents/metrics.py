@@ -19,11 +19,16 @@ TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"
 FAILED = "n_failed_joints"
+_MEAN_NAMES = {"is_success": "success_rate", "targets_reached": "targets"}
 
 
 def summarise(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Means by name; ``progress/<k>_failed`` over the episodes that ended with k failed joints."""
-    means = {name: float(values.mean()) for name, values in columns.items() if values.size and name != FAILED}
+    means = {
+        _MEAN_NAMES.get(name, name): float(values.mean())
+        for name, values in columns.items()
+        if values.size and name != FAILED
+    }
     if "progress_m" in means:
         means["progress/all"] = means.pop("progress_m")
         for count in np.unique(columns[FAILED]) if FAILED in columns else ():
@@ -67,7 +72,8 @@ class EpisodeWindow:
 
     def __init__(self, n_worlds: int, length: int) -> None:
         self.length = length
-        self.columns: Columns = {}
+        self._kept: Columns = {}
+        self._new: list[Columns] = []
         self._running = Accumulator(n_worlds)
 
     def update(self, venv: Sb3VecEnv) -> None:
@@ -83,10 +89,16 @@ class EpisodeWindow:
         new = {"return": ends.returns, "length": ends.lengths.astype(np.float64)}
         new |= end_columns(ends.infos, ends.worlds)
         new |= self._running.close(ends.worlds, ends.lengths)
-        self.columns = {
-            name: np.concatenate([self.columns[name], values])[-self.length :] if name in self.columns else values
-            for name, values in new.items()
-        }
+        self._new.append(new)
+
+    @property
+    def columns(self) -> Columns:
+        """Quantities of the episodes in the window, oldest first."""
+        parts = [self._kept, *self._new] if self._kept else self._new
+        if self._new:
+            self._kept = {name: np.concatenate([part[name] for part in parts])[-self.length :] for name in parts[0]}
+            self._new = []
+        return self._kept
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Everything as arrays."""
@@ -99,4 +111,4 @@ class EpisodeWindow:
         for name, values in state.items():
             part, _, rest = name.partition("/")
             parts[part][rest] = np.array(values)
-        self.columns, self._running.sums = parts["window"], parts["running"]
+        self._kept, self._new, self._running.sums = parts["window"], [], parts["running"]

@@ -122,8 +122,7 @@ def save_policy(path: Path, content: bytes) -> None:
 def read_policy(path: Path) -> LoadedPolicy:
     """The policy in a file. Raises ConfigError if it is no policy of this project, or damaged."""
     try:
-        content = path.read_bytes()
-        with np.load(io.BytesIO(content), allow_pickle=False) as data:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             arrays = {key: data[key] for key in data.files}
         meta = json.loads(str(arrays["meta"]))
         if meta["format"] != FORMAT:
@@ -137,7 +136,7 @@ def read_policy(path: Path) -> LoadedPolicy:
         parts = {k.removeprefix(_NORMALISER): v for k, v in arrays.items() if k.startswith(_NORMALISER)}
         return LoadedPolicy(
             name=str(meta["name"]), algorithm=algorithm.name, env_config=dict(meta["env"]), steps=int(meta["steps"]),
-            evaluation=dict(meta["evaluation"]), digest=hashlib.sha256(content).hexdigest(), path=path,
+            evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path,
             observation_space=observation_space, action_space=action_space, _policy=policy,
             _normaliser=_normaliser(parts) if parts else None,
         )  # fmt: skip
@@ -165,6 +164,13 @@ def _network(policy: BasePolicy) -> torch.nn.Module:
     """What acts: the actor where there is one, else the whole policy."""
     actor = getattr(policy, "actor", None)
     return actor if isinstance(actor, torch.nn.Module) else policy
+
+
+def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _box(arrays: Mapping[str, NDArray[Any]], part: str) -> gym.spaces.Box:

@@ -8,7 +8,8 @@ was killed and resumed in between, does not change what is learned (on the CPU, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,23 +105,35 @@ class Training:
 
     def run(self) -> None:
         """Train to the end. Raises TrainingStopped when asked to stop, with the state saved."""
-        config, model = self.config, self.model
-        if config.torch_threads is not None:
-            torch.set_num_threads(config.torch_threads)
+        with self.logging():
+            self.learn(self.config.total_steps)
+            self._finish()
+
+    @contextmanager
+    def logging(self) -> Iterator[None]:
+        """Open the run's TensorBoard file for a while."""
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
-        model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
+        self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
+        try:
+            yield
+        finally:
+            writer.close()
+
+    def learn(self, until: int) -> None:
+        """Train until at least the step ``until``, within ``logging``. Raises TrainingStopped and ConfigError."""
+        model = self.model
         assert isinstance(model, BetweenRollouts)
         model.between_rollouts = self._between_rollouts
         self._clock = (time.monotonic(), model.num_timesteps)
+        if self.config.torch_threads is not None:
+            torch.set_num_threads(self.config.torch_threads)
         try:
-            if model.num_timesteps < config.total_steps:
-                model.learn(
-                    config.total_steps - model.num_timesteps,
-                    callback=StepCallback(self.window, self.display),
-                    log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
-                    reset_num_timesteps=self._resumed_from is None,
-                )
-            self._finish()
+            model.learn(
+                max(until - model.num_timesteps, 0),
+                callback=StepCallback(self.window, self.display),
+                log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
+                reset_num_timesteps=False,
+            )
         except ValueError as error:
             if self._is_finite():
                 raise
@@ -128,8 +141,6 @@ class Training:
                 f"training diverged after {model.num_timesteps} steps: the policy's weights are no longer finite "
                 "(a lower algorithm.learning_rate may help)"
             ) from error
-        finally:
-            writer.close()
 
     def close(self) -> None:
         """Free the envs."""

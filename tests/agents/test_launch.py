@@ -1,0 +1,151 @@
+"""Launching runs: settings, folders, and what goes wrong in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import train
+from agents import launch
+from agents.checkpoint import list_checkpoints, load_policy
+from agents.config import TrainConfig
+from agents.run_folder import RunFolder
+from snake_gym.config import ConfigError, build, load_yaml
+from tests.agents.runs import PPO, SNAKE
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = {
+    "env": SNAKE, "algorithm": PPO, "n_envs": 16, "total_steps": 256, "torch_threads": 1,
+    "eval": {"every_steps": 0, "episodes": 4},
+}  # fmt: skip
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(SETTINGS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "small.yaml").write_text(yaml.safe_dump(SETTINGS))
+    run = folder / "run"
+    assert train.main(["--config", str(folder / "small.yaml"), "--run-dir", str(run), "--quiet", "--seed", "3"]) == 0
+    return run
+
+
+def test_a_run_folder_explains_itself(finished: Path) -> None:
+    config = build(TrainConfig, load_yaml(finished / "config.yaml"))
+    assert (config.seed, config.torch_threads, config.env_file) == (3, 1, None)
+    assert config.env["action"]["controller"]["amplitude_rad"] > 0, "the controller's settings are written out"
+    status = json.loads((finished / "run.json").read_text())
+    assert status["status"] == "finished"
+    (entry,) = status["launches"]
+    assert entry["command"].startswith("python train.py --config ")
+    assert {"torch", "numpy", "gymnasium", "stable-baselines3", "snake-gym"} <= entry["versions"].keys()
+    assert entry["git"] == "unknown" or len(entry["git"].rstrip("+")) == 40
+    assert (entry["from_step"], entry["to_step"]) == (0, 256)
+    for part in ("policy/best.npz", "policy/final.npz", "tensorboard"):
+        assert (finished / part).exists()
+
+
+def test_a_finished_run_is_left_alone(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train.main(["--resume", str(finished)]) == 0
+    assert "is finished: 256 steps are done" in capsys.readouterr().err
+    assert len(json.loads((finished / "run.json").read_text())["launches"]) == 1
+
+
+def test_more_steps_go_on_with_a_finished_run(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    assert train.main(["--resume", str(run), "--set", "total_steps=512", "--quiet"]) == 0
+    assert list_checkpoints(run)[0].name == "step_000000000512"
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    shutil.rmtree(run / "checkpoints")
+    (run / "run.json").unlink()
+    assert train.main(["--resume", str(run), "--quiet"]) == 0
+    one, two = (load_policy(path / "policy" / "final.npz") for path in (finished, run))
+    assert one.digest == two.digest
+
+
+def test_an_existing_run_is_refused_or_continued(finished: Path, config_file: Path) -> None:
+    arguments = ["--config", str(config_file), "--run-dir", str(finished), "--seed", "3"]
+    with pytest.raises(ConfigError, match=f"holds a run already: continue it with --resume {finished}"):
+        train.main(arguments)
+    assert train.main([*arguments, "--set", "if_exists=continue"]) == 0
+    with pytest.raises(ConfigError, match=r"was trained with another algorithm\.gamma; a resumed run may change only"):
+        train.main([*arguments, "--set", "if_exists=continue", "--set", "algorithm.gamma=0.5"])
+
+
+def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
+    with RunFolder(finished).lock(), pytest.raises(ConfigError, match="is in use: another process"):
+        train.main(["--resume", str(finished), "--set", "total_steps=1000"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--set", "algorithm.learning_rat=1"],
+            "algorithm.learning_rat is not a setting; did you mean 'learning_rate'",
+        ),
+        (["--set", "n_envs=many"], "n_envs is 'many'; expected an integer"),
+        (["--set", "env.fault.n_max=2"], "env.fault is not a setting; did you mean 'faults'"),
+        (["--set", "env.robot=resilent"], "'resilent'; expected .*; did you mean 'resilient'"),
+        (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
+        (["--set", "env.action.controller.kind=sjx"], "'sjx'; expected one of"),
+        (["--set", "eval.seed=3"], "eval.seed is 3; expected >= 500000"),
+        (["--set", "env_file=nowhere.yaml"], "nowhere.yaml does not exist"),
+        (["--set", "torch_threads=0"], "torch_threads is 0; expected >= 1"),
+        (["--seed", "x"], "seed is 'x'; expected an integer"),
+        (["--resume", "y"], "not allowed with argument"),
+    ],
+)
+def test_wrong_settings_are_one_line(arguments: list[str], message: str, config_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        train.main(["--config", str(config_file), "--run-dir", str(tmp_path / "run"), *arguments])
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_folders_are_one_line(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"runn does not exist; did you mean '.*run'"):
+        train.main(["--resume", str(finished.with_name("runn"))])
+    with pytest.raises(ConfigError, match=r"holds no config.yaml; expected the folder of a run"):
+        train.main(["--resume", str(tmp_path)])
+    with pytest.raises(ConfigError, match=r"small.yam does not exist"):
+        train.main(["--config", str(tmp_path / "small.yam")])
+    foreign = tmp_path / "foreign"
+    shutil.copytree(finished, foreign)
+    for path in list_checkpoints(foreign):
+        (path / "tensors.pt").write_bytes(b"PK\x03\x04 foreign")
+    with pytest.raises(ConfigError, match=r"is no checkpoint that train.py wrote, or it is damaged \(tensors.pt"):
+        train.main(["--resume", str(foreign), "--set", "total_steps=1000", "--quiet"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs" / "train").glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_configs_are_complete(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    plan = launch.plan_new(path, run_dir=tmp_path / "run")
+    assert not plan.resume
+    assert plan.config.env_file is None
+
+
+def test_runs_of_different_seeds_share_no_world_and_none_with_evaluation() -> None:
+    seen: set[int] = set()
+    for seed in range(20):
+        config = TrainConfig(seed=seed, n_envs=256)
+        worlds = set(range(config.world_seed, config.world_seed + 256))
+        assert not worlds & seen
+        seen |= worlds
+    assert max(TrainConfig(seed=s, n_envs=256).world_seed for s in range(0, 2**31, 999_983)) + 256 <= 500_000

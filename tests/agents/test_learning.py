@@ -1,0 +1,61 @@
+"""Learners learn: a task whose best return is known, through the whole machinery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from agents.checkpoint import load_policy
+from agents.evaluation import play_episodes
+from benchmarks.zero_cost_env import CopyEnv
+from tests.agents.runs import copy_envs, run_to_end, small_config
+
+PPO = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0, "learning_rate": 3e-3,
+       "network": {"net_arch": [32], "log_std_init": -1.0}}  # fmt: skip
+SAC = {"name": "SAC", "gamma": 0.0, "learning_rate": 3e-3, "buffer_size": 10_000, "batch_size": 64,
+       "learning_starts": 64,
+       "train_freq": [4, "step"], "gradient_steps": 8, "ent_coef": 0.01, "network": {"net_arch": [32]}}  # fmt: skip
+IDLE = -0.64 * 2 / 3 * 10
+"""Mean return of a policy that always answers 0."""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "steps", "normalise"),
+    [(PPO, 20_480, {}), (PPO, 20_480, {"observation": True, "reward": True}), (SAC, 4096, {})],
+    ids=["ppo", "ppo-normalised", "sac"],
+)
+def test_copying_what_is_seen_is_learned(
+    algorithm: dict[str, Any], steps: int, normalise: dict[str, bool], tmp_path: Path
+) -> None:
+    config = small_config(
+        algorithm=algorithm, total_steps=steps, normalise=normalise, eval={"every_steps": 0, "episodes": 64}
+    )
+    training = run_to_end(config, tmp_path / "run", make_env=copy_envs)
+    columns = play_episodes(load_policy(tmp_path / "run"), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
+    assert columns is not None
+    assert columns["return"].mean() > 0.1 * IDLE
+    idle = play_episodes(_Idle(), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
+    assert idle is not None
+    assert abs(idle["return"].mean() - IDLE) < 0.1 * abs(IDLE)
+    assert training.standing.best_return > 0.1 * IDLE
+
+
+class _Idle:
+    def predict(self, observation: np.ndarray, *_: object, **__: object) -> tuple[np.ndarray, None]:
+        return np.zeros_like(observation), None
+
+
+@pytest.mark.slow
+def test_ppo_makes_the_snake_crawl_to_its_targets(tmp_path: Path) -> None:
+    snake = {"action": {"kind": "gait"}, "stagger": True, "time_limit_s": 30.0, "n_threads": 1}
+    algorithm = {"name": "PPO", "n_steps": 32, "batch_size": 1024, "n_epochs": 5, "network": {"net_arch": [32]}}
+    config = small_config(
+        env=snake, algorithm=algorithm, n_envs=64, total_steps=120_000, eval={"every_steps": 0, "episodes": 64}
+    )
+    training = run_to_end(config, tmp_path / "run")
+    assert training.standing.evaluation is not None
+    assert training.standing.evaluation["progress/all"] > 1.0

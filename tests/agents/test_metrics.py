@@ -1,0 +1,108 @@
+"""What is logged of episodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from agents.evaluation import play_episodes
+from agents.metrics import EpisodeWindow, summarise
+from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.envs import make_waypoints
+from tests.agents.runs import resume_to_end, run_to_end, small_config, stop_after
+
+SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0, "stagger": True}
+
+
+class Random:
+    """A policy that acts at random, the same for the same observation count."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def predict(self, observation: np.ndarray, *_: object, **__: object) -> tuple[np.ndarray, None]:
+        return self.rng.uniform(-1, 1, (observation.shape[0], 9)), None
+
+
+def test_reward_terms_add_up_to_the_return_and_the_window_keeps_the_newest() -> None:
+    venv = Sb3VecEnv(make_waypoints(8, SETTINGS, AutoresetMode.SAME_STEP))
+    venv.seed(0)
+    venv.reset()
+    window = EpisodeWindow(8, 10)
+    policy = Random()
+    returns: list[float] = []
+    progress: list[float] = []
+    for _ in range(40):
+        venv.step(policy.predict(np.zeros((8, 1)))[0])
+        window.update(venv)
+        if venv.ends is not None:
+            returns += venv.ends.returns.tolist()
+            progress += venv.ends.infos["progress_m"][venv.ends.worlds].tolist()
+    assert len(returns) > 20
+    columns = window.columns
+    assert columns["return"].tolist() == returns[-10:]
+    assert columns["progress_m"].tolist() == progress[-10:]
+    terms = sum(values for name, values in columns.items() if name.startswith("reward/"))
+    assert np.allclose(terms, columns["return"], atol=1e-12)
+    assert (columns["speed_m_s"] > 0).all()
+    twin = EpisodeWindow(8, 10)
+    twin.set_state(window.get_state())
+    assert {name: values.tolist() for name, values in twin.columns.items()} == {
+        name: values.tolist() for name, values in columns.items()
+    }
+
+
+def test_means_by_number_of_failed_joints() -> None:
+    columns = {
+        "return": np.array([1.0, 2.0, 6.0]), "progress_m": np.array([1.0, 3.0, 8.0]),
+        "n_failed_joints": np.array([0.0, 2.0, 2.0]),
+    }  # fmt: skip
+    assert summarise(columns) == {
+        "return": 3.0,
+        "progress/all": 4.0,
+        "progress/0_failed": 1.0,
+        "progress/2_failed": 5.5,
+    }
+    assert summarise({}) == {}
+
+
+def test_evaluation_plays_one_episode_of_each_world() -> None:
+    env = make_waypoints(6, {**SETTINGS, "stagger": False}, AutoresetMode.DISABLED)
+    columns = play_episodes(Random(), env, seed=500_000)
+    assert columns is not None
+    assert (columns["length"] == 10).all()
+    assert np.array_equal(columns["progress_m"], env.core.task.progress_m)
+    terms = sum(values for name, values in columns.items() if name.startswith("reward/"))
+    assert np.allclose(terms, columns["return"], atol=1e-12)
+    again = play_episodes(Random(), env, seed=500_000)
+    assert again is not None
+    assert np.array_equal(again["return"], columns["return"])
+    assert play_episodes(Random(), env, 0, should_stop=lambda: True) is None
+    with pytest.raises(ValueError, match="expected DISABLED"):
+        play_episodes(Random(), make_waypoints(2, SETTINGS, AutoresetMode.SAME_STEP), 0)
+
+
+def read_scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    return {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+def test_tensorboard_has_what_was_promised_and_goes_on_after_a_resume(tmp_path: Path) -> None:
+    config = small_config()
+    run_to_end(config, tmp_path / "a")
+    stop_after(config, tmp_path / "b", rollouts=7)
+    resume_to_end(config, tmp_path / "b")
+    whole, parts = read_scalars(tmp_path / "a"), read_scalars(tmp_path / "b")
+    promised = {
+        "rollout/return", "rollout/length", "rollout/success_rate", "rollout/targets", "rollout/speed_m_s",
+        "rollout/energy_j", "progress/all", "progress/0_failed", "progress/3_failed", "reward/progress",
+        "reward/target", "reward/effort", "reward/energy", "time/fps", "eval/return", "eval/progress/all", "train/loss",
+    }  # fmt: skip
+    assert promised <= whole.keys()
+    for tag in promised - {"time/fps"}:
+        assert parts[tag] == whole[tag], tag

@@ -1,0 +1,115 @@
+"""The adapter against the env it stands for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.vec_env import VecMonitor
+
+from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.envs import WaypointsVectorEnv, make_waypoints
+
+SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0, "stagger": True}
+
+
+def make(n_worlds: int = 6, settings: dict[str, object] = SETTINGS) -> WaypointsVectorEnv:
+    return make_waypoints(n_worlds, settings, AutoresetMode.SAME_STEP)
+
+
+def actions(n_steps: int, n_worlds: int = 6) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1, 1, (n_steps, n_worlds, 9)).astype(np.float32)
+
+
+def test_steps_are_those_of_the_env_and_only_ended_worlds_have_infos() -> None:
+    venv, env = Sb3VecEnv(make()), make()
+    venv.seed(3)
+    assert np.array_equal(venv.reset(), env.reset(seed=3)[0])
+    returns = np.zeros(6)
+    lengths = np.zeros(6, int)
+    ends = 0
+    for action in actions(25):
+        obs, reward, done, infos = venv.step(action)
+        expected_obs, expected_reward, terminated, truncated, raw = env.step(action)
+        returns += expected_reward
+        lengths += 1
+        assert obs.dtype == reward.dtype == np.float32
+        assert np.array_equal(obs, expected_obs)
+        assert np.array_equal(reward, expected_reward.astype(np.float32))
+        assert np.array_equal(done, terminated | truncated)
+        for world in range(6):
+            if not done[world]:
+                assert infos[world] == {}
+                continue
+            ends += 1
+            assert np.array_equal(infos[world]["terminal_observation"], raw["final_obs"][world])
+            assert infos[world]["TimeLimit.truncated"] is True
+            assert infos[world]["is_success"] == raw["final_info"]["is_success"][world]
+            assert infos[world]["episode"]["r"] == returns[world]
+            assert infos[world]["episode"]["l"] == lengths[world]
+            returns[world] = lengths[world] = 0
+    assert ends >= 12
+
+
+def test_a_completed_course_is_no_truncation() -> None:
+    near = {"course": {"kind": "list", "targets": [[0.02, 0.0]], "radius_m": 0.5}, "time_limit_s": 2.0}
+    venv = Sb3VecEnv(make(2, {**near, "action": {"kind": "residual"}}))
+    venv.reset()
+    _, _, done, infos = venv.step(np.zeros((2, 9), np.float32))
+    assert done.all()
+    assert all(info["TimeLimit.truncated"] is False and info["is_success"] is True for info in infos)
+
+
+def test_what_a_step_returned_is_not_changed_by_the_next() -> None:
+    venv = Sb3VecEnv(make())
+    first = venv.reset()
+    kept = [array.copy() for array in (first, *venv.step(actions(1)[0])[:3])]
+    held = [first, *venv.step(actions(1)[0])[:3]]
+    again = [array.copy() for array in held]
+    for action in actions(20):
+        venv.step(action)
+    assert all(np.array_equal(a, b) for a, b in zip(held, again, strict=True))
+    assert np.array_equal(kept[0], first)
+
+
+def test_infos_of_one_step_do_not_leak_into_the_next() -> None:
+    """SB3's own monitor copies and fills the dicts it gets."""
+    venv = VecMonitor(Sb3VecEnv(make()))
+    venv.reset()
+    for action in actions(25):
+        _, _, done, infos = venv.step(action)
+        assert [("episode" in info) for info in infos] == done.tolist()
+
+
+def test_state_can_be_put_back() -> None:
+    venv = Sb3VecEnv(make())
+    venv.seed(0)
+    venv.reset()
+    for action in actions(7):
+        venv.step(action)
+    state = venv.get_state()
+    ahead = [venv.step(action) for action in actions(12)]
+    twin = Sb3VecEnv(make())
+    twin.seed(50)
+    twin.reset()
+    twin.set_state(state)
+    for action, (obs, reward, done, infos) in zip(actions(12), ahead, strict=True):
+        again = twin.step(action)
+        assert np.array_equal(again[0], obs)
+        assert np.array_equal(again[1], reward)
+        assert np.array_equal(again[2], done)
+        assert [info.get("episode", {}).get("r") for info in again[3]] == [i.get("episode", {}).get("r") for i in infos]
+
+
+def test_sb3_reads_attributes_and_calls_methods() -> None:
+    venv = Sb3VecEnv(make(3))
+    assert venv.get_attr("num_envs", [0, 2]) == [3, 3]
+    assert venv.env_is_wrapped(VecMonitor) == [False] * 3  # type: ignore[arg-type]
+    venv.env_method("reset", seed=5, indices=0)
+    assert (venv.env.core.seeds == [5, 6, 7]).all()  # type: ignore[attr-defined]
+    venv.close()
+
+
+def test_other_autoreset_modes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"autoreset mode is .*NEXT_STEP.*; expected AutoresetMode.SAME_STEP"):
+        Sb3VecEnv(make_waypoints(2, SETTINGS, AutoresetMode.NEXT_STEP))
