@@ -78,7 +78,7 @@ def stop_joints(robot: SimulatedRobot, joints: list[int]) -> None:
         robot.state.link_rate[:, joint + 1] = robot.state.link_rate[:, joint]
 
 
-# --- the oracle itself -------------------------------------------------------------------------------------------------
+# --- the oracle itself ------------------------------------------------------------------------------------------------
 
 
 def test_oracle_has_the_matrices_of_the_paper_for_equal_links() -> None:
@@ -130,7 +130,7 @@ def test_head_equations_as_printed_are_the_same_dynamics() -> None:
     np.testing.assert_allclose(published, head_ddot / 10.0, rtol=1e-12)
 
 
-# --- accelerations -----------------------------------------------------------------------------------------------------
+# --- accelerations ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["torque", "acceleration"])
@@ -173,7 +173,7 @@ def test_accelerations_equal_mujoco(locked: list[int]) -> None:
     np.testing.assert_allclose(got[0], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
-# --- trajectories ------------------------------------------------------------------------------------------------------
+# --- trajectories -----------------------------------------------------------------------------------------------------
 
 
 def mujoco_twin(robot: SimulatedRobot, locked: list[int], free: list[int]) -> MujocoChain:
