@@ -122,6 +122,8 @@ def save_policy(path: Path, content: bytes) -> None:
 def read_policy(path: Path) -> LoadedPolicy:
     """The policy in a file. Raises ConfigError if it is no policy of this project, or damaged."""
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("no zip file")
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             arrays = {key: data[key] for key in data.files}
         meta = json.loads(str(arrays["meta"]))
