@@ -67,7 +67,10 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.json == "-":
         sys.stdout.write(text)
         return 0
-    Console().print(arrival_table(rows))
+    terminal = Console()
+    if not terminal.is_terminal:
+        terminal.width = 120
+    terminal.print(arrival_table(rows))
     if arguments.json is not None:
         write_atomic(arguments.json, text)
         print(f"wrote {arguments.json}")

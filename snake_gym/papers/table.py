@@ -12,15 +12,15 @@ from rich.table import Table
 def arrival_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """Times of arrival, recomputed, with the paper's last one and the deviation from it (rows: see sibilska2022)."""
     rows = list(rows)
-    title = "sibilska2022: arrival at the targets, recomputed, and at the last one in the paper [s]"
+    title = "sibilska2022: arrivals at the targets 1-5, recomputed [s]"
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("point", "model", "control", "broken"):
         table.add_column(name, no_wrap=True)
     n_targets = len(rows[0]["arrivals_s"])
     for number in range(1, n_targets + 1):
-        table.add_column(str(number), justify="right")
-    table.add_column("paper", justify="right")
-    table.add_column("deviation", justify="right", no_wrap=True)
+        table.add_column(str(number), justify="right", no_wrap=True)
+    table.add_column("paper", justify="right", no_wrap=True)
+    table.add_column("dev.", justify="right", no_wrap=True)
     previous = None
     for row in rows:
         group = (row["point"], row["model"])
@@ -42,4 +42,4 @@ def _seconds(time: float | None) -> str:
 
 
 def _deviation(time: float | None, paper: float | None) -> str:
-    return "-" if time is None or paper is None else f"{100.0 * (time / paper - 1.0):+.1f} %"
+    return "-" if time is None or paper is None else f"{100.0 * (time / paper - 1.0):+.1f}%"

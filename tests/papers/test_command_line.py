@@ -67,7 +67,7 @@ def test_table_shows_the_deviation() -> None:
     case = Case("centre", "published", "sjc", ())
     rows = as_rows([case, case], np.array([[40.0, 99.0, 128.0, 202.0, 282.7], [41.0, *[np.nan] * 4]]))
     cells = [list(column.cells) for column in arrival_table(rows).columns]
-    assert [column[0] for column in cells][-3:] == ["283", "257", "+10.0 %"]
+    assert [column[0] for column in cells][-3:] == ["283", "257", "+10.0%"]
     assert [column[1] for column in cells][-3:] == ["-", "257", "-"]
 
 
