@@ -52,7 +52,8 @@ class TrainingDisplay:
     def advance(self, steps: int) -> None:
         """Show that ``steps`` have been done; cheap enough for every step."""
         now = time.monotonic()
-        if self.quiet or now - self._last < (_REFRESH_S if self._bar else _LINE_S):
+        waiting = steps < self.total or not self._bar  # the end is always shown
+        if self.quiet or waiting and now - self._last < (_REFRESH_S if self._bar else _LINE_S):
             return
         self._last = now
         self._draw(steps)
