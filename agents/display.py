@@ -53,7 +53,7 @@ class TrainingDisplay:
         """Show that ``steps`` have been done; cheap enough for every step."""
         now = time.monotonic()
         waiting = steps < self.total or not self._bar  # the end is always shown
-        if self.quiet or waiting and now - self._last < (_REFRESH_S if self._bar else _LINE_S):
+        if self.quiet or (waiting and now - self._last < (_REFRESH_S if self._bar else _LINE_S)):
             return
         self._last = now
         self._draw(steps)
