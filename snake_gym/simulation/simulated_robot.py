@@ -61,6 +61,8 @@ class SimulatedRobot:
         self.n_worlds = n_worlds
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
         self.params = chain_params(spec, n_worlds)
+        no_gain = np.zeros((n_worlds, spec.n_joints))
+        self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         self.state: ChainState = zero_state(n_worlds, spec.n_links)
         self.state.head_xy[:] = -centre_offset(spec, self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
@@ -155,12 +157,11 @@ class SimulatedRobot:
         Returns:
             link accelerations (W, N) [rad/s^2] and centre acceleration (W, 2) [m/s^2].
         """
-        open_loop = self.params._replace(kp=np.zeros_like(self.params.kp), kd=np.zeros_like(self.params.kd))
         link_acc = np.empty_like(self.state.link_angle)
         centre_acc = np.empty_like(self.state.centre_xy)
         accelerate_worlds(
-            self._all, self._kind, self.state, open_loop, self.faults, u, u, link_acc, centre_acc
-        )  # fmt: skip
+            self._all, self._kind, self.state, self._open_loop, self.faults, u, u, link_acc, centre_acc
+        )
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:
