@@ -44,7 +44,7 @@ class WaypointsConfig:
     reward: RewardConfig = field(default_factory=RewardConfig)
     time_limit_s: float = 60.0
     stagger: bool = False
-    """Vector env: the first episodes end at times spread over the time limit, so that worlds are not in step."""
+    """Vector env: the first episodes end at up to 32 times spread over the time limit: worlds are not all in step."""
     n_threads: int | None = None
     """Threads for the physics; None: as many as the process may use."""
 

@@ -26,6 +26,9 @@ from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.waypoints import Waypoints
 
 BoolArray = NDArray[np.bool_]
+_STAGGER_GROUPS = 32
+"""Resets cost about the same for one world as for many, so staggered worlds end in groups."""
+
 StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
@@ -94,7 +97,8 @@ class WaypointsCore:
         self.step_count[rows] = 0
         self.step_limit[rows] = self.n_steps
         if self.config.stagger and seeds is not None and rows.size == self.n_worlds:
-            self.step_limit[:] = 1 + (np.arange(1, self.n_worlds + 1) * self.n_steps - 1) // self.n_worlds
+            group = np.arange(self.n_worlds) * _STAGGER_GROUPS // self.n_worlds + 1
+            self.step_limit[:] = -(-group * self.n_steps // _STAGGER_GROUPS)
         self.live[rows] = True
         self.terminated[rows] = False
         self.truncated[rows] = False
@@ -195,6 +199,7 @@ class WaypointsCore:
             if given.shape != values.shape:
                 raise ValueError(f"env state {name} has shape {given.shape}; expected {values.shape}")
             values[...] = given
+        self.task.choose_targets()
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {

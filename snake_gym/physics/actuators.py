@@ -110,18 +110,18 @@ def load_joints_implicit(s, n, kind, dt):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def saturate_joints(s, n, dt):  # type: ignore[no-untyped-def]
-    """Replace the law of joints whose torque exceeds its limit by that limit; tells whether there was any."""
-    found = False
+    """Replace the law of joints whose torque exceeds its limit by that limit; returns the first of them, or 0."""
+    first = 0
     for i in range(1, n):
         a = i * RECORD
         limit = dt * load(s, a + LIMIT)
         torque = load(s, a + T0) - load(s, a + K) * load(s, a + REL)
         over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
         if any_lane(over):
-            found = True
+            first = i if first == 0 else first
             store(s, a + T0, select(over, copy_sign(limit, torque), load(s, a + T0)))
             store(s, a + K, select(over, splat(0.0), load(s, a + K)))
-    return found
+    return first
 
 
 @njit(error_model="numpy")

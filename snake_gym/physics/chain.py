@@ -137,9 +137,9 @@ def locate_head(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def eliminate_links(s, n):  # type: ignore[no-untyped-def]
-    """Tail to head: fold link after link and joint after joint into the impedance Q, P."""
-    for i in range(1, n + 1):
+def eliminate_links(s, first, n):  # type: ignore[no-untyped-def]
+    """From link ``first`` to the head: fold link after link and joint after joint into the impedance Q, P."""
+    for i in range(first, n + 1):
         a = i * RECORD
         p = a - RECORD
         sin = load(s, a + SIN)

@@ -74,7 +74,7 @@ from snake_gym.physics.lanes import (
     WORK,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES, any_lane, larger, load, select, splat, store
-from snake_gym.physics.worlds import gather_worlds, next_event, scatter_worlds
+from snake_gym.physics.worlds import gather_params, gather_worlds, next_event, scatter_worlds
 
 IMPLICIT, RK4 = 0, 1
 INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
@@ -100,11 +100,13 @@ def solve_implicit(s, n, kind, dt):  # type: ignore[no-untyped-def]
     place_links(s, n, dt)
     load_links_implicit(s, n, dt)
     load_joints_implicit(s, n, kind, dt)
-    eliminate_links(s, n)
+    eliminate_links(s, 1, n)
     substitute_back(s, n)
-    if kind != ACCELERATION and saturate_joints(s, n, dt):
-        eliminate_links(s, n)
-        substitute_back(s, n)
+    if kind != ACCELERATION:
+        first = saturate_joints(s, n, dt)
+        if first > 0:
+            eliminate_links(s, first, n)
+            substitute_back(s, n)
 
 
 @njit(error_model="numpy")
@@ -170,7 +172,7 @@ def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
         store(s, a + A_N, mass)
         store(s, a + A_R, load(s, a + INERTIA))
     load_joints_explicit(s, n, kind)
-    eliminate_links(s, n)
+    eliminate_links(s, 1, n)
     substitute_back(s, n)
 
 
@@ -219,17 +221,22 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def step_worlds(  # type: ignore[no-untyped-def]
-        ids, kind, method, dt, n_substeps, state, params, faults, reference, feedforward
+        ids, kind, method, dt, n_substeps, state, params, same_params, faults, reference, feedforward
     ):
-        """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place."""
+        """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place.
+
+        ``same_params``: all worlds have the parameters of the first, which are then copied once.
+        """
         _ = fingerprint
         n = state.link_angle.shape[1]
-        s = np.empty((n + 2) * RECORD)
+        s = np.zeros((n + 2) * RECORD)
         implicit_dt = dt if method == IMPLICIT else 0.0
         for first in range(0, ids.shape[0], LANES):
             block = ids[first : first + LANES]
             count = block.shape[0]
-            gather_worlds(s, n, block, count, dt, state, params, faults, reference, feedforward)
+            if first == 0 or not same_params:
+                gather_params(s, n, block, count, params)
+            gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
             event = 0.0
             for step in range(n_substeps):
                 if step >= event:
@@ -252,12 +259,13 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
         """Right-hand side: link accelerations (W, N) [rad/s^2] and centre accelerations (W, 2) [m/s^2] of ``ids``."""
         _ = fingerprint
         n = state.link_angle.shape[1]
-        s = np.empty((n + 2) * RECORD)
+        s = np.zeros((n + 2) * RECORD)
         world = (n + 1) * RECORD
         for first in range(0, ids.shape[0], LANES):
             block = ids[first : first + LANES]
             count = block.shape[0]
-            gather_worlds(s, n, block, count, 1.0, state, params, faults, reference, feedforward)
+            gather_params(s, n, block, count, params)
+            gather_worlds(s, n, block, count, 1.0, state, faults, reference, feedforward)
             engage_joints(s, n, kind, 0, 0.0)
             solve_explicit(s, n, kind)
             for k in range(count):

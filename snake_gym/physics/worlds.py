@@ -6,6 +6,7 @@ import math
 
 from numba import njit
 
+from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
     C_FREE,
     C_N,
@@ -44,10 +45,8 @@ _NEVER = 1e18
 
 
 @njit(error_model="numpy")
-def gather_worlds(s, n, ids, count, dt, state, params, faults, reference, feedforward):  # type: ignore[no-untyped-def]
-    """Copy worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
-    s[:] = 0.0
-    world = (n + 1) * RECORD
+def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
+    """Copy the parameters of worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         total = 0.0
@@ -59,8 +58,6 @@ def gather_worlds(s, n, ids, count, dt, state, params, faults, reference, feedfo
             s[a + C_T] = params.c_t[w, i]
             s[a + C_N] = params.c_n[w, i]
             s[a + C_R] = params.c_r[w, i]
-            s[a + THETA] = state.link_angle[w, i]
-            s[a + OMEGA] = state.link_rate[w, i]
             total += params.mass[w, i]
         for i in range(n - 1):
             a = (i + 1) * RECORD + k
@@ -69,14 +66,30 @@ def gather_worlds(s, n, ids, count, dt, state, params, faults, reference, feedfo
             s[a + T_MAX] = params.torque_limit[w, i]
             s[a + S_MAX] = params.speed_limit[w, i]
             s[a + C_FREE] = params.free_damping[w, i]
+        s[(n + 1) * RECORD + TOTAL + k] = total
+
+
+@njit(error_model="numpy")
+def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward):  # type: ignore[no-untyped-def]
+    """Copy state, faults and commands of worlds ``ids[:count]`` into the lanes of a block."""
+    world = (n + 1) * RECORD
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for i in range(n):
+            a = (i + 1) * RECORD + k
+            s[a + THETA] = state.link_angle[w, i]
+            s[a + OMEGA] = state.link_rate[w, i]
+            s[a + WORK] = 0.0
+        for i in range(n - 1):
+            a = (i + 1) * RECORD + k
             s[a + REF] = reference[w, i]
             s[a + FF] = feedforward[w, i]
             s[a + F_KIND] = faults.kind[w, i]
-            s[a + F_STRENGTH] = faults.strength[w, i]
-            # First sub-step of this call, counted from 0, that starts at or after the given time (1e-6 steps of slack).
-            s[a + F_ON] = _first_step(faults.onset_s[w, i], state.time_s[w], dt)
-            s[a + F_OFF] = _first_step(faults.end_s[w, i], state.time_s[w], dt)
-        s[world + TOTAL + k] = total
+            if faults.kind[w, i] != HEALTHY:
+                s[a + F_STRENGTH] = faults.strength[w, i]
+                # First sub-step of this call, from 0, that starts at or after the given time (1e-6 steps of slack).
+                s[a + F_ON] = _first_step(faults.onset_s[w, i], state.time_s[w], dt)
+                s[a + F_OFF] = _first_step(faults.end_s[w, i], state.time_s[w], dt)
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]

@@ -140,7 +140,7 @@ class SimulatedRobot:
         )  # fmt: skip
 
         def advance(chunk: NDArray[np.int64]) -> None:
-            step_worlds(chunk, kind, method, dt, n_substeps, state, params, faults, reference, feedforward)
+            step_worlds(chunk, kind, method, dt, n_substeps, state, params, True, faults, reference, feedforward)
 
         others = [_thread_pool(len(chunks) - 1).submit(advance, chunk) for chunk in chunks[1:]]
         advance(chunks[0])

@@ -100,6 +100,8 @@ class Waypoints:
         """(W,) [s] when the first target was reached, inf until then; last_target_s likewise."""
         self.last_target_s: FloatArray = np.full(n_worlds, np.inf)
         self._rows = np.arange(n_worlds)
+        self._goal = Goal(np.zeros((n_worlds, 2)), np.zeros(n_worlds, bool))
+        self.choose_targets()
 
     @property
     def n_random(self) -> int:
@@ -130,15 +132,20 @@ class Waypoints:
         self.progress_m[rows] = 0.0
         self.first_target_s[rows] = np.inf
         self.last_target_s[rows] = np.inf
+        self.choose_targets()
 
     def point(self, state: ChainState) -> FloatArray:
         """True position (W, 2) [m] of the tracked point."""
         return state.head_xy if self.config.tracked_point == "head" else state.centre_xy
 
     def goal(self) -> Goal:
-        """Current target of every world; inactive where the course is complete."""
+        """Current target of every world; inactive where the course is complete. Not to be written to."""
+        return self._goal
+
+    def choose_targets(self) -> None:
+        """Make ``goal`` follow from ``index`` and ``targets_xy`` after these were written to."""
         current = np.minimum(self.index, self.n_targets - 1)
-        return Goal(self.targets_xy[self._rows, current], self.index < self.n_targets)
+        self._goal = Goal(self.targets_xy[self._rows, current], self.index < self.n_targets)
 
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: NDArray[np.bool_]
@@ -164,6 +171,7 @@ class Waypoints:
             self.last_target_s[reached] = state.time_s[reached]
             first = reached & np.isinf(self.first_target_s)
             self.first_target_s[first] = state.time_s[first]
+            self.choose_targets()
         terms = {
             "progress": made,
             "target": reached.astype(np.float64),

@@ -87,7 +87,10 @@ def test_staggered_ends_spread_over_the_time_limit() -> None:
     env.reset(seed=0)
     ends = np.array([env.step(np.zeros((10, 9), np.float32))[3] for _ in range(50)])
     assert ends.sum() == 10
-    assert list(ends.argmax(axis=0) + 1) == [5 * (i + 1) for i in range(10)]
+    first = ends.argmax(axis=0) + 1
+    assert (np.diff(first) > 0).all()
+    assert first[0] <= 5
+    assert first[-1] >= 45
 
 
 def test_bad_arguments_name_value_and_expectation() -> None:
