@@ -90,8 +90,10 @@ class TrainConfig:
     """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
     """When the folder holds a run already: an error, or continue that run (its settings must be the same)."""
-    torch_threads: int | None = None
-    """Threads of the learner; None: as many as the process may use, at most 4."""
+    torch_threads: int = 1
+    """Threads of the learner. Small networks gain nothing from more when waiting threads sleep, and two that spin lose
+    most of their speed to one busy neighbour. Another number rounds sums differently: a resumed run is exact with the
+    same."""
     device: str = "cpu"
     """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
 
@@ -103,8 +105,8 @@ class TrainConfig:
             raise ValueError(f"n_envs is {self.n_envs}; expected <= {TRAINING_SEEDS // 2}")
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"seed is {self.seed}; expected in [0, 2^31)")
-        if self.torch_threads is not None and self.torch_threads < 1:
-            raise ValueError(f"torch_threads is {self.torch_threads}; expected >= 1, or null for the default")
+        if self.torch_threads < 1:
+            raise ValueError(f"torch_threads is {self.torch_threads}; expected >= 1")
 
     @property
     def world_seed(self) -> int:

@@ -6,7 +6,6 @@ returns; a second one interrupts at once, and the run goes on from its last chec
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -22,9 +21,6 @@ from agents.display import TrainingDisplay
 from agents.run_folder import RunFolder, new_run_path
 from agents.training import MakeEnv, Training, TrainingStopped
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, to_dict
-
-_MAX_TORCH_THREADS = 4
-"""By default: small networks gain nothing from more."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +47,12 @@ def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path |
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))
     if not folder.holds_run():
-        return Launch(_with_threads(config), folder, resume=False)
+        return Launch(config, folder, resume=False)
     if config.if_exists == "refuse":
         raise ConfigError(f"{path} holds a run already: continue it with --resume {path}, or choose another --run-dir")
     stored = folder.read_config()
     check_same_run(stored, config, str(path))
-    return Launch(_with_threads(config, stored), folder, resume=True)
+    return Launch(config, folder, resume=True)
 
 
 def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
@@ -69,7 +65,7 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
     stored = folder.read_config()
     config = build(TrainConfig, apply_overrides(to_dict(stored), assignments), str(run_dir))
     check_same_run(stored, config, str(run_dir))
-    return Launch(_with_threads(config, stored), folder, resume=True)
+    return Launch(config, folder, resume=True)
 
 
 def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: MakeEnv | None = None) -> bool:
@@ -134,9 +130,3 @@ class StopSignal:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-
-
-def _with_threads(config: TrainConfig, stored: TrainConfig | None = None) -> TrainConfig:
-    """Write the learner's thread count out: sums over threads round differently with another one."""
-    default = min(len(os.sched_getaffinity(0)), _MAX_TORCH_THREADS)
-    return replace(config, torch_threads=config.torch_threads or (stored and stored.torch_threads) or default)

@@ -125,8 +125,7 @@ class Training:
         assert isinstance(model, BetweenRollouts)
         model.between_rollouts = self._between_rollouts
         self._clock = (time.monotonic(), model.num_timesteps)
-        if self.config.torch_threads is not None:
-            torch.set_num_threads(self.config.torch_threads)
+        torch.set_num_threads(self.config.torch_threads)
         try:
             model.learn(
                 max(until - model.num_timesteps, 0),

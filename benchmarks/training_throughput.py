@@ -76,7 +76,7 @@ def training_config(threads: int | None = None) -> TrainConfig:
     threads = threads or len(os.sched_getaffinity(0))
     return replace(
         config, eval=EvaluationConfig(every_steps=0), checkpoint=CheckpointConfig(every_steps=0),
-        torch_threads=threads, env={**config.env, "n_threads": threads},
+        env={**config.env, "n_threads": threads},
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def measure_training(quick: bool = False, threads: int | None = None, busy: int 
 
     Args:
         quick: fewer and shorter rounds.
-        threads: of the learner and of the physics; None: as many as the process may use.
+        threads: of the physics; None: as many as the process may use.
         busy: neighbours that keep a core busy in every second round, for the part ``kept``.
     """
     config = training_config(threads)
@@ -115,7 +115,7 @@ def measure_training(quick: bool = False, threads: int | None = None, busy: int 
                 with busy_neighbours(busy):
                     disturbed.append(ours.measure(steps))
     row: Row = {
-        "case": "ppo", "links": N_LINKS, "worlds": config.n_envs, "threads": config.torch_threads,
+        "case": "ppo", "links": N_LINKS, "worlds": config.n_envs, "threads": config.env["n_threads"],
         "ours_per_s": round(statistics.median(a for a, _ in alone)), "mujoco_per_s": None,
         "zero_cost_per_s": round(statistics.median(b for _, b in alone)),
         "ratio": round(statistics.median(a / b for a, b in alone), 3),

@@ -124,9 +124,10 @@ def _check_worlds_alone(make: MakeEnv, n: int, n_steps: int) -> None:
         alone = make(1, AutoresetMode.DISABLED)
         assert_same(alone.reset(seed=20 + world)[0][0], obs[world], f"world {world} begins differently alone")
         for i, action in enumerate(actions):
-            result = alone.step(action[world : world + 1])[:4]
-            for mine, theirs in zip(result, steps[i][:4], strict=True):
-                assert_same(mine[0], theirs[world], f"world {world} alone differs at step {i}")
+            mine: tuple[Any, ...] = alone.step(action[world : world + 1])
+            theirs: tuple[Any, ...] = steps[i]
+            for own, other in zip(mine[:4], theirs[:4], strict=True):
+                assert_same(own[0], other[world], f"world {world} alone differs at step {i}")
 
 
 def _check_saved_state(make: MakeEnv, mode: AutoresetMode, n: int, n_steps: int) -> None:
