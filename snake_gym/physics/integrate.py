@@ -73,7 +73,7 @@ from snake_gym.physics.lanes import (
     VY,
     WORK,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, any_lane, larger, load, select, splat, store
+from snake_gym.physics.simd import LANES, any_lane, larger, load, select, splat, store, take_ticket
 from snake_gym.physics.worlds import gather_params, gather_worlds, next_event, scatter_worlds
 
 IMPLICIT, RK4 = 0, 1
@@ -221,21 +221,26 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def step_worlds(  # type: ignore[no-untyped-def]
-        ids, kind, method, dt, n_substeps, state, params, same_params, faults, reference, feedforward
+        ids, ticket, kind, method, dt, n_substeps, state, params, same_params, faults, reference, feedforward
     ):
         """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place.
 
+        Several threads may make the same call at once: each takes the next block of worlds that ``ticket`` (int64,
+        begun at 0) gives out, so that one that starts late or is held up leaves the rest to the others.
         ``same_params``: all worlds have the parameters of the first, which are then copied once.
         """
         _ = fingerprint
         n = state.link_angle.shape[1]
         s = np.zeros((n + 2) * RECORD)
         implicit_dt = dt if method == IMPLICIT else 0.0
-        for first in range(0, ids.shape[0], LANES):
+        loaded = False
+        first = take_ticket(ticket) * LANES
+        while first < ids.shape[0]:
             block = ids[first : first + LANES]
             count = block.shape[0]
-            if first == 0 or not same_params:
+            if not (loaded and same_params):
                 gather_params(s, n, block, count, params)
+                loaded = True
             gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
             event = 0.0
             for step in range(n_substeps):
@@ -251,6 +256,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             locate_head(s, n)
             impulse = dt if method == IMPLICIT else 1.0
             scatter_worlds(s, n, block, count, dt, n_substeps * dt, impulse, state)
+            first = take_ticket(ticket) * LANES
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def accelerate_worlds(  # type: ignore[no-untyped-def]

@@ -147,6 +147,17 @@ def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def take_ticket(typing_context: Any, counter: Any) -> Any:
+    """Add one to ``counter[0]`` (int64) and return what it was; no two threads get the same number."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(counter), emit
+
+
+@intrinsic
 def select(typing_context: Any, condition: Any, then: Any, otherwise: Any) -> Any:
     """``then`` where the condition holds, else ``otherwise``."""
 

@@ -1,8 +1,8 @@
 """W simulated robots of one specification: a RobotSpec turned into arrays, stepped by the physics kernels.
 
-A call splits the worlds into chunks that threads take in turn; the kernels release the interpreter lock and a waiting
-thread sleeps, so that a busy neighbour on the same cores costs its share and no more. Worlds do not interact, and each
-is computed by the same instructions wherever it lies in a chunk: results do not depend on the number of threads.
+Threads take the worlds block by block; the kernels release the interpreter lock and a waiting thread sleeps, so that a
+busy neighbour on the same cores costs its share and no more. Worlds do not interact, and each is computed by the same
+instructions wherever it lies in a block: results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -134,18 +134,20 @@ class SimulatedRobot:
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
-        chunks = self._split(ids)
+        ticket = np.zeros(1, np.int64)
         kind, method, dt, state, params, faults = (
             self._kind, self._method, self.spec.sim_dt_s, self.state, self.params, self.faults
         )  # fmt: skip
 
-        def advance(chunk: NDArray[np.int64]) -> None:
-            step_worlds(chunk, kind, method, dt, n_substeps, state, params, True, faults, reference, feedforward)
+        def advance() -> None:
+            step_worlds(ids, ticket, kind, method, dt, n_substeps, state, params, True, faults, reference, feedforward)
 
-        others = [_thread_pool(len(chunks) - 1).submit(advance, chunk) for chunk in chunks[1:]]
-        advance(chunks[0])
-        for other in others:
-            other.result()
+        n_helpers = min(self.n_threads, ids.size // _MIN_WORLDS_PER_THREAD) - 1
+        helpers = [_thread_pool(n_helpers).submit(advance) for _ in range(n_helpers)]
+        advance()
+        for helper in helpers:
+            if not helper.cancel():  # one that has not begun by now has nothing left to do
+                helper.result()
 
     def derivative(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Accelerations now, without integrating.
@@ -179,13 +181,6 @@ class SimulatedRobot:
         speed2 = (self.link_velocities() ** 2).sum(axis=-1)
         spin = self.params.inertia * self.state.link_rate**2
         return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
-
-    def _split(self, ids: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        threads = min(self.n_threads, max(1, ids.size // _MIN_WORLDS_PER_THREAD))
-        if threads == 1:
-            return [ids]
-        per_thread = -(-ids.size // (threads * LANES)) * LANES
-        return [ids[i : i + per_thread] for i in range(0, ids.size, per_thread)]
 
 
 def _thread_pool(workers: int) -> ThreadPoolExecutor:
