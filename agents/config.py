@@ -125,13 +125,16 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
     Raises ConfigError for env settings that are wrong.
     """
-    where = config.env_file or "env"
-    settings = merge(load_yaml(config.env_file) if config.env_file else {}, config.env)
+    settings = dict(config.env)
+    if config.env_file:
+        in_file = load_yaml(config.env_file)
+        build(WaypointsConfig, in_file, config.env_file)  # names the file where the mistake is in there
+        settings = merge(in_file, config.env)
     action = settings.get("action")
     if isinstance(action, Mapping) and action.get("kind") == "residual":
         controller = action.get("controller", {"kind": "sjc"})
         settings["action"] = {**action, "controller": resolve_controller(controller, "env.action.controller")}
-    env = build(WaypointsConfig, settings, where)
+    env = build(WaypointsConfig, settings, "env")
     spec = env.load_robot()
     env.n_steps(spec)
     robot = env.robot if env.robot == spec.name else to_dict(spec)
