@@ -1,7 +1,7 @@
 """W waypoint worlds at once: one control step from action to observation, reward, end and reset.
 
-The order of a step is that of DESIGN: decode the action from the last measurement, advance the physics, sense, score
-against the truth, observe. ``SnakeEnv`` and ``WaypointsVectorEnv`` are thin Gymnasium shells over this class.
+The order of a step: decode the action from the last measurement, advance the physics, sense, score against the truth,
+observe. ``SnakeEnv`` and ``WaypointsVectorEnv`` are thin Gymnasium shells over this class.
 """
 
 from __future__ import annotations
