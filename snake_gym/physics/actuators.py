@@ -21,32 +21,8 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.physics.lanes import (
-    C_FREE,
-    DEMAND,
-    F_KIND,
-    F_OFF,
-    F_ON,
-    F_STRENGTH,
-    FF,
-    GAIN,
-    KD,
-    KP,
-    LIMIT,
-    LOAD,
-    MU,
-    OMEGA,
-    PUSH,
-    RECORD,
-    REF,
-    REL,
-    RIGID,
-    S_MAX,
-    T0,
-    T_MAX,
-    THETA,
-    WORK,
-    B,
-    K,
+    C_FREE, DEMAND, F_KIND, F_OFF, F_ON, F_STRENGTH, FF, GAIN, KD, KP, LIMIT, LOAD, MU, OMEGA, PUSH, RECORD, REF, REL,
+    RIGID, S_MAX, T0, T_MAX, THETA, WORK, B, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 

@@ -207,12 +207,6 @@ def absolute(typing_context: Any, x: Any) -> Any:
 
 
 @intrinsic
-def square_root(typing_context: Any, x: Any) -> Any:
-    """The square root of x."""
-    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "sqrt", *args)
-
-
-@intrinsic
 def copy_sign(typing_context: Any, magnitude: Any, sign: Any) -> Any:
     """``magnitude`` with the sign of ``sign``."""
     return lanes(lanes, lanes), lambda context, builder, sig, args: _call_vector(builder, "copysign", *args)

@@ -8,35 +8,8 @@ from numba import njit
 
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
-    C_FREE,
-    C_N,
-    C_R,
-    C_T,
-    CVX,
-    CVY,
-    CX,
-    CY,
-    F_KIND,
-    F_OFF,
-    F_ON,
-    F_STRENGTH,
-    FF,
-    HALF,
-    HEAD_X,
-    HEAD_Y,
-    INERTIA,
-    KD,
-    KP,
-    MASS,
-    MU,
-    OMEGA,
-    RECORD,
-    REF,
-    S_MAX,
-    T_MAX,
-    THETA,
-    TOTAL,
-    WORK,
+    C_FREE, C_N, C_R, C_T, CVX, CVY, CX, CY, F_KIND, F_OFF, F_ON, F_STRENGTH, FF, HALF, HEAD_X, HEAD_Y, INERTIA, KD,
+    KP, MASS, MU, OMEGA, RECORD, REF, S_MAX, T_MAX, THETA, TOTAL, WORK,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 

@@ -41,8 +41,13 @@ class Goal(NamedTuple):
 
 def link_angles(measurement: Measurement) -> FloatArray:
     """Link angles theta (W, N) [rad] from the head angle and the joint angles (sibilska2022, eq. 2)."""
-    head = measurement.head_angle[:, None]
-    tail_first = np.cumsum(measurement.joint_angle[:, ::-1], axis=1)[:, ::-1] + head
+    return chain_angles(measurement.joint_angle, measurement.head_angle)
+
+
+def chain_angles(joint_angle: FloatArray, head_angle: FloatArray) -> FloatArray:
+    """Link angles theta (W, N) [rad] for joint angles (W, J) and the head link's angle (W,) [rad]."""
+    head = head_angle[:, None]
+    tail_first = np.cumsum(joint_angle[:, ::-1], axis=1)[:, ::-1] + head
     return np.concatenate([tail_first, head], axis=1)
 
 

@@ -19,7 +19,7 @@ from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
 from snake_gym.physics.simd import LANES
 from snake_gym.physics.state import ChainParams, ChainState, FaultState, no_faults, zero_state
-from snake_gym.robot.measurement import centre_offset
+from snake_gym.robot.measurement import centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
@@ -87,8 +87,7 @@ class SimulatedRobot:
             point_xy: (M, 2) [m] world frame, where ``point`` ("head" or "centre") shall be.
         """
         rows: Any = slice(None) if mask is None else mask
-        head = np.asarray(head_angle, dtype=np.float64)[:, None]
-        theta = np.concatenate([np.cumsum(joint_angle[:, ::-1], axis=1)[:, ::-1] + head, head], axis=1)
+        theta = chain_angles(joint_angle, np.asarray(head_angle, dtype=np.float64))
         centre = np.array(point_xy, dtype=np.float64)
         if point == "head":
             centre += centre_offset(self.spec, theta)
