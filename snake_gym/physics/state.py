@@ -34,6 +34,12 @@ class ChainState(NamedTuple):
     """(W, J) [N m] torque in the last sub-step."""
     head_xy: FloatArray
     """(W, 2) [m] centre of the head link; follows from the rest, kept up to date for the sensors."""
+    contact_force: FloatArray
+    """(W, N, 2) [N] world frame, force of all obstacles on each link, mean over the last call of the stepper."""
+    n_contacts: FloatArray
+    """(W,) touching contacts, mean over the sub-steps of the last call."""
+    penetration_m: FloatArray
+    """(W,) [m] deepest penetration of any link into an obstacle in the last call."""
 
 
 class ChainParams(NamedTuple):
@@ -51,6 +57,16 @@ class ChainParams(NamedTuple):
     """(W, N) [N s/m] across the link."""
     c_r: FloatArray
     """(W, N) [N m s/rad] rotational."""
+    coulomb_t: FloatArray
+    """(W, N) [N] largest Coulomb force along the link."""
+    coulomb_n: FloatArray
+    """(W, N) [N] across the link."""
+    coulomb_r: FloatArray
+    """(W, N) [N m] largest Coulomb torque."""
+    radius: FloatArray
+    """(W, N) [m] of the capsule that a link is for obstacles."""
+    body_acc: FloatArray
+    """(W, 2) [m/s^2] constant acceleration of every link, world frame (inclined ground)."""
     kp: FloatArray
     """(W, J) [N m/rad], or [1/s^2] for acceleration-controlled joints."""
     kd: FloatArray
@@ -61,6 +77,47 @@ class ChainParams(NamedTuple):
     """(W, J) [rad/s]."""
     free_damping: FloatArray
     """(W, J) [N m s/rad] of a joint that has lost power."""
+    stop: FloatArray
+    """(W, J) [rad] mechanical stop at plus and minus this angle; inf: none."""
+
+
+class ContactParams(NamedTuple):
+    """The contact law, for all worlds and contacts (see ``contact``)."""
+
+    stiffness: float
+    """[N/m]."""
+    damping: float
+    """[N s/m]."""
+    restitution: float
+    """In [0, 1]."""
+    viscous: float
+    """[N s/m] along the surface."""
+    coulomb: float
+    """[1] along the surface."""
+
+
+class Obstacles(NamedTuple):
+    """Immovable obstacles of W worlds as up to F features each, and a grid that finds those near a link.
+
+    A feature is the set of points within ``radius`` of a segment ``start + u axis, 0 <= u <= length``: a disc where
+    length is 0. A circle is one feature, a capsule or wall two discs and the segment between them, a convex polygon
+    its corners (discs of radius 0) and its edges.
+    """
+
+    feature: FloatArray
+    """(W, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], axis of length 1, world frame."""
+    cell_start: IntArray
+    """(W, C + 1) where the items of each cell begin; cell (ix, iy) has number ix * n_y + iy."""
+    cell_item: IntArray
+    """(W, M) features that a link with its centre in the cell may touch before it has moved by the grid's skin."""
+    origin_xy: FloatArray
+    """(W, 2) [m] lower left corner of cell (0, 0)."""
+    n_cells: IntArray
+    """(W, 2) cells along x and y; 0: no obstacles."""
+    cell_m: float
+    """[m] side of a cell."""
+    skin_m: float
+    """[m] how far a link may move before its cell has to be looked up again."""
 
 
 class FaultState(NamedTuple):
@@ -88,7 +145,18 @@ def zero_state(n_worlds: int, n_links: int) -> ChainState:
         work_j=np.zeros(n_worlds),
         joint_torque=np.zeros(per_joint),
         head_xy=np.zeros(per_axis),
+        contact_force=np.zeros((n_worlds, n_links, 2)),
+        n_contacts=np.zeros(n_worlds),
+        penetration_m=np.zeros(n_worlds),
     )
+
+
+def no_obstacles(n_worlds: int) -> Obstacles:
+    """An empty plane."""
+    return Obstacles(
+        np.zeros((n_worlds, 1, 6)), np.zeros((n_worlds, 2), np.int64), np.zeros((n_worlds, 1), np.int64),
+        np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2), np.int64), 1.0, 0.05,
+    )  # fmt: skip
 
 
 def no_faults(n_worlds: int, n_joints: int) -> FaultState:

@@ -21,19 +21,55 @@ PerJoint = float | tuple[float, ...]
 
 ActuatorKind = Literal["acceleration", "torque", "position"]
 IntegratorKind = Literal["implicit", "rk4"]
+CoulombAxes = Literal["independent", "coupled"]
+ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
+GRAVITY_M_S2 = 9.81
 
 
 @dataclass(frozen=True)
 class FrictionSpec:
-    """Viscous anisotropic ground friction, acting at each link's centre (sibilska2022, eq. 14)."""
+    """Anisotropic ground friction at each link's centre: a viscous part, a Coulomb part, or both.
+
+    Along the link ``f_t = -(c_t + mu_t m g / s_t) v_t``, across it likewise. With ``coulomb_axes`` independent, s is
+    the speed along that axis (irani2015, eq. 4-5: each wheel axis has its own sign function); coupled, it is the speed
+    of the link's centre (haghshenas2022, eq. 34-35). At rest the Coulomb part holds up to mu m g.
+    """
 
     tangential_ns_m: PerLink = 1.0
-    """Along the link [N s/m]."""
+    """c_t, viscous, along the link [N s/m]."""
     normal_ns_m: PerLink = 10.0
-    """Across the link [N s/m]."""
+    """c_n, viscous, across the link [N s/m]."""
     rotational_nms_rad: PerLink = 0.0
-    """Against rotation about the link's centre [N m s/rad]."""
+    """Viscous, against rotation about the link's centre [N m s/rad]."""
+    tangential_coulomb: PerLink = 0.0
+    """mu_t, along the link [1]."""
+    normal_coulomb: PerLink = 0.0
+    """mu_n, across the link [1]."""
+    rotational_coulomb_nm: PerLink = 0.0
+    """Dry friction torque against rotation about the link's centre [N m]."""
+    coulomb_axes: CoulombAxes = "independent"
+
+
+@dataclass(frozen=True)
+class ContactSpec:
+    """How links, capsules of ``link_radius_m``, touch obstacles.
+
+    ``stiff``: a unilateral spring and damper at each contact, taken implicitly (for learning). ``rigid``:
+    complementarity between normal velocity and impulse (the reference; wang, eq. 11-19, through the whole chain).
+    """
+
+    model: ContactModel = "stiff"
+    stiffness_n_m: float = 5.0e5
+    """``stiff``: spring at each contact [N/m]."""
+    damping_ns_m: float = 0.0
+    """``stiff``: damper at each contact [N s/m]."""
+    restitution: float = 0.0
+    """Share of the normal velocity that an impact gives back, in [0, 1]."""
+    friction_ns_m: float = 0.0
+    """Viscous friction along the obstacle's surface [N s/m] (wang, eq. 22)."""
+    friction_coulomb: float = 0.0
+    """Coulomb coefficient along the obstacle's surface [1]."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +101,19 @@ class RobotSpec:
     link_mass_kg: PerLink = 1.0
     link_inertia_kgm2: PerLink | None = None
     """About the link's centre; None: a uniform rod, m l^2 / 3."""
+    link_radius_m: PerLink = 0.03
+    """Radius of the capsule that a link is for obstacles."""
     friction: FrictionSpec = field(default_factory=FrictionSpec)
+    incline_rad: float = 0.0
+    """Slope of the ground."""
+    incline_direction_rad: float = 0.0
+    """Downhill direction in the world's x-y plane."""
+    contact: ContactSpec = field(default_factory=ContactSpec)
     actuator: ActuatorSpec = field(default_factory=ActuatorSpec)
     joint_limit_rad: float = math.radians(90.0)
-    """Largest joint reference that a command may ask for; joints themselves have no stop."""
+    """Largest joint reference that a command may ask for."""
+    joint_stop_rad: PerJoint = math.inf
+    """Mechanical stop of the joint at plus and minus this angle; inf: none."""
     free_joint_damping_nms_rad: PerJoint = 0.0
     """Viscous friction left in a joint whose actuator has lost power [N m s/rad]."""
     control_dt_s: float = 0.2
@@ -81,8 +126,17 @@ class RobotSpec:
         for name in ("link_half_length_m", "link_mass_kg"):
             self._check(name, self.links(name), "> 0", lambda v: v > 0)
         self._check("link_inertia_kgm2", self.inertia(), "> 0", lambda v: v > 0)
+        self._check("link_radius_m", self.links("link_radius_m"), ">= 0", lambda v: v >= 0)
         for f in fields(self.friction):
-            self._check(f"friction.{f.name}", self.links(f"friction.{f.name}"), ">= 0", lambda v: v >= 0)
+            if f.name != "coulomb_axes":
+                self._check(f"friction.{f.name}", self.links(f"friction.{f.name}"), ">= 0", lambda v: v >= 0)
+        if not abs(self.incline_rad) < math.pi / 2:
+            raise ValueError(f"robot.incline_rad is {self.incline_rad:g}; expected in (-pi/2, pi/2)")
+        if not math.isfinite(self.incline_direction_rad):
+            raise ValueError(f"robot.incline_direction_rad is {self.incline_direction_rad:g}; expected finite")
+        self._check_contact()
+        if not (self.joints("joint_stop_rad") > 0).all():
+            raise ValueError(f"robot.joint_stop_rad is {self.joint_stop_rad}; expected > 0 (.inf for no stop)")
         for name in ("kp", "kd"):
             self._check(f"actuator.{name}", self.joints(f"actuator.{name}"), ">= 0", lambda v: v >= 0)
         for name in ("torque_limit_nm", "speed_limit_rad_s"):
@@ -97,6 +151,16 @@ class RobotSpec:
             if slow.any():
                 raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
         _ = self.n_substeps
+
+    def _check_contact(self) -> None:
+        for f in fields(self.contact):
+            value = getattr(self.contact, f.name)
+            if f.name != "model" and not (math.isfinite(value) and value >= 0.0):
+                raise ValueError(f"robot.contact.{f.name} is {value:g}; expected finite and >= 0")
+        if not self.contact.stiffness_n_m > 0.0:
+            raise ValueError(f"robot.contact.stiffness_n_m is {self.contact.stiffness_n_m:g}; expected > 0")
+        if self.contact.restitution > 1.0:
+            raise ValueError(f"robot.contact.restitution is {self.contact.restitution:g}; expected in [0, 1]")
 
     def _check(self, name: str, values: FloatArray, expected: str, ok: Any) -> None:
         if not (np.isfinite(values) & ok(values)).all():
@@ -129,6 +193,22 @@ class RobotSpec:
         if self.link_inertia_kgm2 is None:
             return self.links("link_mass_kg") * self.links("link_half_length_m") ** 2 / 3.0
         return self.links("link_inertia_kgm2")
+
+    def coulomb_force(self, axis: str) -> FloatArray:
+        """Largest Coulomb force of each link's ground contact (N,) [N]; axis "tangential" or "normal"."""
+        weight = self.links("link_mass_kg") * GRAVITY_M_S2 * math.cos(self.incline_rad)
+        return self.links(f"friction.{axis}_coulomb") * weight
+
+    @property
+    def has_coulomb_friction(self) -> bool:
+        names = ("tangential_coulomb", "normal_coulomb", "rotational_coulomb_nm")
+        return any(bool((self.links(f"friction.{name}") > 0).any()) for name in names)
+
+    @property
+    def body_acceleration(self) -> FloatArray:
+        """Pull of gravity along an inclined ground (2,) [m/s^2], world frame."""
+        direction = np.array([math.cos(self.incline_direction_rad), math.sin(self.incline_direction_rad)])
+        return GRAVITY_M_S2 * math.sin(self.incline_rad) * direction
 
     @property
     def n_joints(self) -> int:

@@ -39,11 +39,17 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
         c_t=rows(spec.links("friction.tangential_ns_m")),
         c_n=rows(spec.links("friction.normal_ns_m")),
         c_r=rows(spec.links("friction.rotational_nms_rad")),
+        coulomb_t=rows(spec.coulomb_force("tangential")),
+        coulomb_n=rows(spec.coulomb_force("normal")),
+        coulomb_r=rows(spec.links("friction.rotational_coulomb_nm")),
+        radius=rows(spec.links("link_radius_m")),
+        body_acc=rows(spec.body_acceleration),
         kp=rows(spec.joints("actuator.kp")),
         kd=rows(spec.joints("actuator.kd")),
         torque_limit=rows(spec.joints("actuator.torque_limit_nm")),
         speed_limit=rows(spec.joints("actuator.speed_limit_rad_s")),
         free_damping=rows(spec.joints("free_joint_damping_nms_rad")),
+        stop=rows(spec.joints("joint_stop_rad")),
     )
 
 
