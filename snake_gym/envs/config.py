@@ -58,7 +58,8 @@ class WaypointsConfig:
         """The robot's specification, checked against the other settings."""
         spec = load_robot(self.robot)
         try:
-            self.faults.check_joints(spec.n_joints)
+            self.faults.check_robot(spec)
+            self.sensors.encoder_faults.check_joints(spec.n_joints)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         return spec

@@ -19,6 +19,7 @@ from snake_gym.interface.observations import ObservationLayout
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.encoders import Encoders
 from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.sensors import measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -55,6 +56,7 @@ class WaypointsCore:
         )
         self.task = Waypoints(config.course, n_worlds)
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", "course", "faults", "sensors")}
+        self.encoders = Encoders(config.sensors.encoder_faults, n_worlds, self.spec.n_joints)
         self.weights = {
             "progress": config.reward.progress, "target": config.reward.target, "effort": config.reward.effort,
             "energy": config.reward.energy,
@@ -89,6 +91,7 @@ class WaypointsCore:
             self.episode[rows] = 0
         for streams in self.streams.values():
             streams.begin(self.seeds[rows], self.episode[rows], rows)
+        self.encoders.begin(self.seeds[rows], self.episode[rows], rows)
         self._place_robots(rows)
         draw_faults(self.config.faults, self.streams["faults"], self.robot.faults, rows)
         for name, values in self.decoder_state.items():
@@ -104,7 +107,7 @@ class WaypointsCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
-        sample = measure(self.robot, self.config.sensors, self.streams["sensors"], rows)
+        sample = measure(self.robot, self.config.sensors, self.streams["sensors"], rows, self.encoders)
         for own, new in zip(self.measurement, sample, strict=True):
             if own is not None and new is not None:
                 own[rows] = new
@@ -130,7 +133,7 @@ class WaypointsCore:
         work_before = self.robot.state.work_j.copy()
         self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
         self.robot.step(self.reference, mask=None if all_live else live)
-        self.measurement = measure(self.robot, self.config.sensors, self.streams["sensors"])
+        self.measurement = measure(self.robot, self.config.sensors, self.streams["sensors"], encoders=self.encoders)
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
         reward = np.zeros(self.n_worlds)
@@ -215,6 +218,7 @@ class WaypointsCore:
             "decoder": self.decoder_state,
             "measurement": self.measurement._asdict(),
             "term": self.terms,
+            "encoder": self.encoders.arrays(),
         }
         for part, values in parts.items():
             arrays |= {f"{part}/{name}": array for name, array in values.items() if array is not None}

@@ -18,13 +18,14 @@ from snake_gym.envs.config import StartConfig, WaypointsConfig
 from snake_gym.envs.core import WaypointsCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import ActionConfig, describe_action
+from snake_gym.simulation.encoders import EncoderFaultConfig
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.sensors import SensorConfig
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig
 
 PARTS = {
     "action": ActionConfig, "course": CourseConfig, "start": StartConfig, "faults": FaultConfig,
-    "sensors": SensorConfig, "reward": RewardConfig,
+    "sensors": SensorConfig, "sensors.encoder_faults": EncoderFaultConfig, "reward": RewardConfig,
 }  # fmt: skip
 
 INFOS = (

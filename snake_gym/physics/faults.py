@@ -1,4 +1,29 @@
-"""Codes of the joint faults that the physics knows; what they do is in ``actuators``."""
+"""Codes of the joint faults that the physics knows, and when a fault acts; what it does then is in ``actuators``.
 
-HEALTHY, LOCKED, FREE, WEAK = 0, 1, 2, 3
-FAULT_CODES = {"healthy": HEALTHY, "locked": LOCKED, "free": FREE, "weak": WEAK}
+A fault acts from ``onset_s`` to ``end_s``; an intermittent one in bursts, for the first ``duty`` of every ``period_s``
+counted from its onset.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.physics.state import FaultState, FloatArray
+
+HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET = 0, 1, 2, 3, 4, 5
+FAULT_CODES = {"healthy": HEALTHY, "locked": LOCKED, "free": FREE, "weak": WEAK, "slow": SLOW, "offset": OFFSET}
+_SLACK_S = 1e-9
+"""A time that sums of steps have reached but for their rounding counts as reached."""
+
+
+def acting(faults: FaultState, time_s: FloatArray) -> NDArray[np.bool_]:
+    """Which faults act at the worlds' present times ``time_s`` (W,) [s]: (W, J)."""
+    time = time_s[:, None]
+    within = (faults.kind != HEALTHY) & (time >= faults.onset_s) & (time < faults.end_s)
+    intermittent = np.isfinite(faults.period_s)
+    if not intermittent.any():
+        return within
+    period = np.where(intermittent, faults.period_s, 1.0)
+    since_burst = np.mod(np.where(within, time - faults.onset_s, 0.0) + _SLACK_S, period)
+    return within & (~intermittent | (since_burst < faults.duty * period))

@@ -121,16 +121,22 @@ class Obstacles(NamedTuple):
 
 
 class FaultState(NamedTuple):
-    """Joint faults, active while onset_s <= time < end_s."""
+    """Joint faults, acting while onset_s <= time < end_s; intermittent ones in bursts within (see ``faults``)."""
 
     kind: IntArray
-    """(W, J) HEALTHY, LOCKED, FREE or WEAK (see physics.faults)."""
+    """(W, J) HEALTHY, LOCKED, FREE, WEAK, SLOW or OFFSET (see physics.faults)."""
     onset_s: FloatArray
     """(W, J) [s]."""
     end_s: FloatArray
     """(W, J) [s], inf for good."""
     strength: FloatArray
-    """(W, J) torque left to a WEAK joint, in (0, 1)."""
+    """(W, J) what is left, in (0, 1]: of a WEAK joint's torque, of a SLOW joint's speed limit."""
+    offset_rad: FloatArray
+    """(W, J) [rad] by which an OFFSET joint's reference is shifted."""
+    period_s: FloatArray
+    """(W, J) [s] from burst to burst of an intermittent fault; inf: it is not intermittent."""
+    duty: FloatArray
+    """(W, J) share of the period, in (0, 1], that a burst takes."""
 
 
 def zero_state(n_worlds: int, n_links: int) -> ChainState:
@@ -162,4 +168,7 @@ def no_obstacles(n_worlds: int) -> Obstacles:
 def no_faults(n_worlds: int, n_joints: int) -> FaultState:
     """All joints healthy."""
     shape = (n_worlds, n_joints)
-    return FaultState(np.zeros(shape, np.int64), np.zeros(shape), np.full(shape, np.inf), np.ones(shape))
+    never = np.full(shape, np.inf)
+    return FaultState(
+        np.zeros(shape, np.int64), np.zeros(shape), never, np.ones(shape), np.zeros(shape), never.copy(), np.ones(shape)
+    )

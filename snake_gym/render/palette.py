@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snake_gym.physics.faults import FAULT_CODES, FREE, LOCKED, WEAK
+from snake_gym.physics.faults import FAULT_CODES, FREE, LOCKED, OFFSET, SLOW, WEAK
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -22,7 +22,7 @@ LEARNED = ("#AA3377", "#EE6677", "#661100")
 CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE")
 """Policies; from Tol's sets, away from the colours of faults and targets."""
 
-FAULT_COLOURS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW}
+FAULT_COLOURS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW, SLOW: "#CC79A7", OFFSET: "#117733"}
 FAULT_NAMES: dict[int, str] = {code: name for name, code in FAULT_CODES.items()}
 
 

@@ -15,11 +15,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.robot.actuator_spec import ActuatorKind, ActuatorSpec, MuscleSpec, PerJoint, check_actuator
+
+__all__ = [
+    "GRAVITY_M_S2", "MAX_LINKS", "ActuatorKind", "ActuatorSpec", "ContactSpec", "FloatArray", "FrictionSpec",
+    "MuscleSpec", "PerJoint", "PerLink", "RobotSpec",
+]  # fmt: skip
+
 FloatArray = NDArray[np.float64]
 PerLink = float | tuple[float, ...]
-PerJoint = float | tuple[float, ...]
 
-ActuatorKind = Literal["acceleration", "torque", "position"]
 IntegratorKind = Literal["implicit", "rk4"]
 CoulombAxes = Literal["independent", "coupled"]
 ContactModel = Literal["stiff", "rigid"]
@@ -73,23 +78,6 @@ class ContactSpec:
 
 
 @dataclass(frozen=True)
-class ActuatorSpec:
-    """How a joint command becomes motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
-
-    ``acceleration``: u is the joint acceleration itself (feedback-linearised robot; kp [1/s^2], kd [1/s]).
-    ``torque``: u is the joint torque, clamped to ``torque_limit_nm`` (kp [N m/rad], kd [N m s/rad]).
-    ``position``: a servo, u is the torque of a PD loop whose demanded rate ``kp/kd (phi_ref - phi)`` is clamped to
-    ``speed_limit_rad_s`` and whose torque is clamped to ``torque_limit_nm``.
-    """
-
-    kind: ActuatorKind = "position"
-    kp: PerJoint = 1.0
-    kd: PerJoint = 1.0
-    torque_limit_nm: PerJoint = math.inf
-    speed_limit_rad_s: PerJoint = math.inf
-
-
-@dataclass(frozen=True)
 class RobotSpec:
     """A planar chain of rigid links with one actuated joint between neighbours."""
 
@@ -137,19 +125,10 @@ class RobotSpec:
         self._check_contact()
         if not (self.joints("joint_stop_rad") > 0).all():
             raise ValueError(f"robot.joint_stop_rad is {self.joint_stop_rad}; expected > 0 (.inf for no stop)")
-        for name in ("kp", "kd"):
-            self._check(f"actuator.{name}", self.joints(f"actuator.{name}"), ">= 0", lambda v: v >= 0)
-        for name in ("torque_limit_nm", "speed_limit_rad_s"):
-            limit = self.joints(f"actuator.{name}")
-            if not (limit > 0).all():
-                raise ValueError(f"robot.actuator.{name} is {limit.min():g}; expected > 0 (.inf for no limit)")
+        check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
         self._check("free_joint_damping_nms_rad", self.joints("free_joint_damping_nms_rad"), ">= 0", lambda v: v >= 0)
         if not 0 < self.joint_limit_rad <= math.pi:
             raise ValueError(f"robot.joint_limit_rad is {self.joint_limit_rad:g}; expected in (0, pi]")
-        if self.actuator.kind == "position":
-            slow = np.isfinite(self.joints("actuator.speed_limit_rad_s")) & (self.joints("actuator.kd") <= 0)
-            if slow.any():
-                raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
         _ = self.n_substeps
 
     def _check_contact(self) -> None:

@@ -1,6 +1,11 @@
 """Which joints fail, how and when: drawn for each episode from a distribution, or given as a list.
 
-What a fault does to a joint is physics (``physics.actuators``); nothing here is visible to a policy.
+Kinds: ``locked`` (held at the angle where it was), ``free`` (no power: viscous friction and the joint's stops only;
+muscles are vented), ``weak`` (a share of its torque is left), ``slow`` (a share of its speed limit is left; valves of
+muscles take longer by that factor), ``offset`` (the reference is shifted by an angle, as of a horn that slipped on its
+spline). Any of them may be *intermittent* (acting in bursts, as of a loose contact) and *recovering* (over after a
+duration). A joint has at most one fault in an episode. What a fault does to a joint is physics (``physics.actuators``);
+nothing here is visible to a policy unless ``reveal`` is set.
 """
 
 from __future__ import annotations
@@ -10,12 +15,45 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState
+from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.streams import RandomStreams
 
-FaultKind = Literal["locked", "free", "weak"]
+FaultKind = Literal["locked", "free", "weak", "slow", "offset"]
+_KINDS = ", ".join(name for name in FAULT_CODES if name != "healthy")
+
+
+def _check(name: str, value: float, ok: bool, expected: str) -> None:
+    if not ok:
+        raise ValueError(f"{name} is {value:g}; expected {expected}")
+
+
+@dataclass(frozen=True)
+class JointFault:
+    """One fault of a list. ``strength`` is for weak and slow, ``offset_rad`` for offset."""
+
+    joint: int
+    """Numbered from 1 at the tail as in the papers."""
+    kind: FaultKind = "locked"
+    onset_s: float = 0.0
+    duration_s: float = math.inf
+    strength: float = 0.3
+    offset_rad: float = math.radians(20.0)
+    period_s: float = math.inf
+    """Intermittent: from burst to burst; inf: the fault acts all the time."""
+    duty: float = 0.5
+    """Intermittent: share of the period that a burst takes, from the period's begin."""
+
+    def __post_init__(self) -> None:
+        _check("onset_s", self.onset_s, 0.0 <= self.onset_s < math.inf, "finite and >= 0")
+        _check("duration_s", self.duration_s, self.duration_s > 0.0, "> 0")
+        _check("strength", self.strength, 0.0 < self.strength <= 1.0, "in (0, 1]")
+        _check("offset_rad", self.offset_rad, abs(self.offset_rad) <= math.pi, "in [-pi, pi]")
+        _check("period_s", self.period_s, self.period_s > 0.0, "> 0 (.inf: not intermittent)")
+        _check("duty", self.duty, 0.0 < self.duty <= 1.0, "in (0, 1]")
 
 
 @dataclass(frozen=True)
@@ -27,14 +65,33 @@ class FaultConfig:
     joints: tuple[int, ...] | None = None
     """Exactly these joints fail, numbered from 1 at the tail as in the papers; n_min and n_max are then ignored."""
     kinds: tuple[FaultKind, ...] = ("locked",)
-    """Each failed joint draws one of these: locked (held where it was), free (no power), weak (less torque)."""
+    """Each failed joint draws one of these: locked (held where it was), free (no power), weak (less torque), slow (less
+    speed), offset (reference shifted)."""
     onset_min_s: float = 0.0
     onset_max_s: float = 0.0
     """Each fault begins at a time uniform in [onset_min_s, onset_max_s]."""
     duration_s: float = math.inf
     """How long a fault lasts."""
+    duration_max_s: float | None = None
+    """If set, each fault lasts a time uniform in [duration_s, duration_max_s]."""
+    recovering_share: float = 1.0
+    """Share of the faults that end after their duration; the others last."""
     weak_strength: float = 0.3
     """Share of its torque that a weak joint keeps."""
+    slow_strength: float = 0.3
+    """Share of its speed limit that a slow joint keeps."""
+    offset_rad: float = math.radians(20.0)
+    """Shift of an offset joint's reference, to either side at random."""
+    intermittent_share: float = 0.0
+    """Share of the faults that act in bursts, begun once per period from the onset on."""
+    period_min_s: float = 0.5
+    period_max_s: float = 2.0
+    """The period of each intermittent fault is uniform in [period_min_s, period_max_s]."""
+    duty: float = 0.5
+    """Share of the period that a burst takes."""
+    events: tuple[JointFault, ...] = ()
+    """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, strength, offset_rad, period_s,
+    duty}; all but joint may be left out."""
     reveal: bool = False
     """Show the policy which joints are failed (a real robot does not know)."""
 
@@ -47,30 +104,62 @@ class FaultConfig:
                 "expected 0 <= onset_min_s <= onset_max_s"
             )
         if not self.kinds:
-            raise ValueError(f"faults.kinds is empty; expected some of {', '.join(FAULT_CODES)}")
-        if not self.duration_s > 0.0:
-            raise ValueError(f"faults.duration_s is {self.duration_s:g}; expected > 0")
-        if not 0.0 < self.weak_strength <= 1.0:
-            raise ValueError(f"faults.weak_strength is {self.weak_strength:g}; expected in (0, 1]")
+            raise ValueError(f"faults.kinds is empty; expected some of {_KINDS}")
+        _check("faults.duration_s", self.duration_s, self.duration_s > 0.0, "> 0")
+        if self.duration_max_s is not None and not self.duration_s <= self.duration_max_s < math.inf:
+            raise ValueError(
+                f"faults.duration_max_s is {self.duration_max_s:g}; expected finite and >= duration_s, "
+                f"{self.duration_s:g}"
+            )
+        for name in ("weak_strength", "slow_strength", "duty"):
+            value = getattr(self, name)
+            _check(f"faults.{name}", value, 0.0 < value <= 1.0, "in (0, 1]")
+        for name in ("recovering_share", "intermittent_share"):
+            value = getattr(self, name)
+            _check(f"faults.{name}", value, 0.0 <= value <= 1.0, "in [0, 1]")
+        _check("faults.offset_rad", self.offset_rad, abs(self.offset_rad) <= math.pi, "in [-pi, pi]")
+        if not 0.0 < self.period_min_s <= self.period_max_s < math.inf:
+            raise ValueError(
+                f"faults.period_min_s is {self.period_min_s:g}, period_max_s {self.period_max_s:g}; "
+                "expected 0 < period_min_s <= period_max_s, finite"
+            )
+        if self.events and (self.joints is not None or self.n_max > 0):
+            other = "joints" if self.joints is not None else "n_max"
+            raise ValueError(f"faults.events and faults.{other} are both set; expected a list or a distribution")
 
     def check_joints(self, n_joints: int) -> None:
         """Raise ValueError unless the robot has the joints that shall fail."""
-        for joint in self.joints or ():
-            if not 1 <= joint <= n_joints:
-                raise ValueError(f"faults.joints has joint {joint}; expected 1 to {n_joints} (the robot's joints)")
-        if len(set(self.joints or ())) != len(self.joints or ()):
-            raise ValueError(f"faults.joints is {list(self.joints or ())}; expected each joint once")
+        for name, joints in (("joints", list(self.joints or ())), ("events", [event.joint for event in self.events])):
+            for joint in joints:
+                if not 1 <= joint <= n_joints:
+                    raise ValueError(f"faults.{name} has joint {joint}; expected 1 to {n_joints} (the robot's joints)")
+            if len(set(joints)) != len(joints):
+                raise ValueError(f"faults.{name} is {joints}; expected each joint once")
         if self.n_max > n_joints:
             raise ValueError(f"faults.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)")
+
+    def check_robot(self, spec: RobotSpec) -> None:
+        """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways."""
+        self.check_joints(spec.n_joints)
+        kinds = {event.kind for event in self.events} if self.events else set(self.kinds)
+        limited = spec.actuator.kind == "position" and np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all()
+        if "slow" in kinds and not (limited or spec.actuator.kind == "muscle"):
+            raise ValueError(
+                f"faults.{'events' if self.events else 'kinds'} has slow, but {spec.name} has no speed limit to lower; "
+                "expected a position servo with finite actuator.speed_limit_rad_s, or another kind of fault"
+            )
 
 
 def draw_faults(config: FaultConfig, streams: RandomStreams, faults: FaultState, rows: Any) -> None:
     """Draw the faults of a new episode for the worlds of ``rows`` (index array) into ``faults``.
 
-    Always the same count of random numbers per world, so that one setting does not shift another.
+    Every quantity has its own place among the random numbers of a world, so that one setting does not shift another.
     """
     n_joints = faults.kind.shape[1]
     u = streams.uniform(1 + 3 * n_joints, rows)
+    if config.events:
+        _list_faults(config.events, faults, rows)
+        return
     order, which, when = u[:, 1 : 1 + n_joints], u[:, 1 + n_joints : 1 + 2 * n_joints], u[:, 1 + 2 * n_joints :]
     if config.joints is None:
         count = config.n_min + np.floor(u[:, :1] * (config.n_max - config.n_min + 1)).astype(np.int64)
@@ -84,4 +173,40 @@ def draw_faults(config: FaultConfig, streams: RandomStreams, faults: FaultState,
     faults.kind[rows] = np.where(failed, kind, HEALTHY)
     faults.onset_s[rows] = onset
     faults.end_s[rows] = onset + config.duration_s
-    faults.strength[rows] = config.weak_strength
+    faults.strength[rows] = np.where(kind == FAULT_CODES["slow"], config.slow_strength, config.weak_strength)
+    faults.period_s[rows] = math.inf
+    faults.duty[rows] = config.duty
+    _draw_details(config, streams, faults, onset, rows)
+
+
+def _draw_details(
+    config: FaultConfig, streams: RandomStreams, faults: FaultState, onset: FloatArray, rows: Any
+) -> None:
+    """Side of an offset, duration, bursts: numbers drawn only where a setting needs them, after all others."""
+    recovering = math.isfinite(config.duration_s) and (
+        config.duration_max_s is not None or config.recovering_share < 1.0
+    )
+    if not (recovering or "offset" in config.kinds or config.intermittent_share > 0.0):
+        return
+    n_joints = onset.shape[1]
+    side, how_long, recovers, flickers, how_often = np.split(streams.uniform(5 * n_joints, rows), 5, axis=1)
+    faults.offset_rad[rows] = np.where(side < 0.5, -config.offset_rad, config.offset_rad)
+    if recovering:
+        longest = config.duration_s if config.duration_max_s is None else config.duration_max_s
+        duration = config.duration_s + how_long * (longest - config.duration_s)
+        faults.end_s[rows] = np.where(recovers < config.recovering_share, onset + duration, math.inf)
+    period = config.period_min_s + how_often * (config.period_max_s - config.period_min_s)
+    faults.period_s[rows] = np.where(flickers < config.intermittent_share, period, math.inf)
+
+
+def _list_faults(events: tuple[JointFault, ...], faults: FaultState, rows: NDArray[np.int64]) -> None:
+    faults.kind[rows] = HEALTHY
+    for event in events:
+        joint = event.joint - 1
+        faults.kind[rows, joint] = FAULT_CODES[event.kind]
+        faults.onset_s[rows, joint] = event.onset_s
+        faults.end_s[rows, joint] = event.onset_s + event.duration_s
+        faults.strength[rows, joint] = event.strength
+        faults.offset_rad[rows, joint] = event.offset_rad
+        faults.period_s[rows, joint] = event.period_s
+        faults.duty[rows, joint] = event.duty

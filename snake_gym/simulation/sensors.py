@@ -6,12 +6,13 @@ and joint angles with the nominal geometry, as on the real robot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
+from snake_gym.simulation.encoders import EncoderFaultConfig, Encoders
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
@@ -26,34 +27,50 @@ class SensorConfig:
     heading_noise_rad: float = 0.0
     encoder_step_rad: float = 0.0
     """Joint angles are rounded to multiples of this (2 pi / 4096 for a 12 bit encoder)."""
+    encoder_faults: EncoderFaultConfig = field(default_factory=EncoderFaultConfig)
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            if not (np.isfinite(getattr(self, f.name)) and getattr(self, f.name) >= 0.0):
-                raise ValueError(f"sensors.{f.name} is {getattr(self, f.name):g}; expected finite and >= 0")
+        for name, value in self._sizes().items():
+            if not (np.isfinite(value) and value >= 0.0):
+                raise ValueError(f"sensors.{name} is {value:g}; expected finite and >= 0")
+
+    def _sizes(self) -> dict[str, float]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults"}
 
     @property
     def is_perfect(self) -> bool:
-        return all(getattr(self, f.name) == 0.0 for f in fields(self))
+        """Whether sensors that have not failed tell the truth."""
+        return not any(self._sizes().values())
 
 
 def measure(
-    robot: SimulatedRobot, config: SensorConfig, streams: RandomStreams, rows: Any = slice(None)
+    robot: SimulatedRobot,
+    config: SensorConfig,
+    streams: RandomStreams,
+    rows: Any = slice(None),
+    encoders: Encoders | None = None,
 ) -> Measurement:
-    """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
+    """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...).
+
+    ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good.
+    """
     state = robot.state
     n_joints = robot.spec.n_joints
     angle, rate = robot.joint_angle()[rows], robot.joint_rate()[rows]
     head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     valid = np.ones(head_angle.size, dtype=bool)
-    if config.is_perfect:
+    encoders_good = encoders is None or not encoders.config.any
+    if config.is_perfect and encoders_good:
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
-    noise = streams.normal(2 * n_joints + 3, rows)
-    angle = angle + config.angle_noise_rad * noise[:, :n_joints]
+    if not config.is_perfect:
+        noise = streams.normal(2 * n_joints + 3, rows)
+        angle = angle + config.angle_noise_rad * noise[:, :n_joints]
+        rate = rate + config.rate_noise_rad_s * noise[:, n_joints : 2 * n_joints]
+        head_xy += config.position_noise_m * noise[:, -3:-1]
+        head_angle += config.heading_noise_rad * noise[:, -1]
+    if encoders is not None:
+        angle, rate = encoders.read(angle, rate, state.time_s[rows], rows)
     if config.encoder_step_rad > 0.0:
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
-    rate = rate + config.rate_noise_rad_s * noise[:, n_joints : 2 * n_joints]
-    head_xy += config.position_noise_m * noise[:, -3:-1]
-    head_angle += config.heading_noise_rad * noise[:, -1]
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
     return sample._replace(centre_xy_w=head_xy + centre_offset(robot.spec, link_angles(sample)))

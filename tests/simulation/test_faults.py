@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 
-from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, WEAK
+from snake_gym.config import ConfigError, build
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
-from snake_gym.simulation.faults import FaultConfig, draw_faults
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
+from snake_gym.simulation.faults import FaultConfig, JointFault, draw_faults
 from snake_gym.simulation.streams import RandomStreams
+
+KIND_OF_SEED_7 = [3, 0, 1, 1, 0, 0, 2, 0, 0]
+ONSET_OF_SEED_7 = [
+    14.370155399614, 8.890092156898, 13.712639771005, 0.877804485759, 5.362513273165,
+    6.596838305474, 0.859874947518, 11.48617188826, 18.441864720243,
+]  # fmt: skip
 
 
 def draw(config: FaultConfig, n_worlds: int = 4000, seed: int = 0) -> FaultState:
@@ -61,6 +69,15 @@ def test_changing_one_setting_moves_nothing_else() -> None:
         ({"kinds": ()}, "kinds is empty"),
         ({"weak_strength": 0.0}, "weak_strength is 0"),
         ({"duration_s": 0.0}, "duration_s is 0"),
+        ({"duration_s": 5.0, "duration_max_s": 4.0}, "duration_max_s is 4; expected finite and >= duration_s, 5"),
+        ({"slow_strength": 1.5}, "slow_strength is 1.5"),
+        ({"duty": 0.0}, "duty is 0"),
+        ({"recovering_share": -0.1}, "recovering_share is -0.1"),
+        ({"intermittent_share": 2.0}, "intermittent_share is 2"),
+        ({"period_min_s": 3.0}, "period_min_s is 3, period_max_s 2"),
+        ({"offset_rad": 4.0}, "offset_rad is 4"),
+        ({"events": (JointFault(1),), "n_max": 1}, "faults.events and faults.n_max are both set"),
+        ({"events": (JointFault(1),), "joints": (2,)}, "faults.events and faults.joints are both set"),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict, message: str) -> None:
@@ -75,3 +92,119 @@ def test_joints_are_checked_against_the_robot() -> None:
         FaultConfig(joints=(2, 2)).check_joints(9)
     with pytest.raises(ValueError, match="n_max is 10; expected at most 9"):
         FaultConfig(n_max=10).check_joints(9)
+    with pytest.raises(ValueError, match=r"faults.events has joint 10; expected 1 to 9"):
+        FaultConfig(events=(JointFault(10),)).check_joints(9)
+    with pytest.raises(ValueError, match=r"faults.events is \[4, 4\]; expected each joint once"):
+        FaultConfig(events=(JointFault(4), JointFault(4, "free", 10.0))).check_joints(9)
+
+
+def test_a_slow_joint_needs_a_speed_limit() -> None:
+    FaultConfig(kinds=("slow",), n_max=1).check_robot(RESILIENT_SERVO)
+    with pytest.raises(ValueError, match=r"faults\.kinds has slow, but resilient has no speed limit"):
+        FaultConfig(kinds=("locked", "slow"), n_max=1).check_robot(RESILIENT)
+    with pytest.raises(ValueError, match=r"faults\.events has slow"):
+        FaultConfig(events=(JointFault(2, "slow"),)).check_robot(RESILIENT)
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"joint": 2, "kind": "stuck"}, "events[0].kind is 'stuck'; expected one of 'locked', 'free', 'weak', 'slow'"),
+        ({"joint": 2, "strength": 0.0}, "events[0].strength is 0; expected in (0, 1]"),
+        ({"joint": 2, "duty": 2.0}, "events[0].duty is 2; expected in (0, 1]"),
+        ({"joint": 2, "onset_s": -1.0}, "events[0].onset_s is -1; expected finite and >= 0"),
+        ({"joint": 2, "period_s": 0.0}, "events[0].period_s is 0; expected > 0"),
+        ({"kind": "weak"}, "events[0].joint is missing"),
+        ({"joint": 2, "onset": 1.0}, "events[0].onset is not a setting; did you mean 'onset_s'?"),
+    ],
+)
+def test_a_bad_entry_of_a_list_is_named_by_its_place(event: dict, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(FaultConfig, {"events": [event]}, "faults")
+    assert message in str(caught.value)
+
+
+def test_the_numbers_drawn_by_the_settings_of_v0_have_not_moved() -> None:
+    """First world of seed 7, drawn before there were bursts, recoveries and offsets."""
+    settings = {"n_max": 4, "kinds": ("locked", "free", "weak"), "onset_max_s": 20.0}
+    faults = draw(FaultConfig(n_min=4, duration_s=8.0, **settings), 1, seed=7)
+    np.testing.assert_array_equal(faults.kind[0], KIND_OF_SEED_7)
+    np.testing.assert_allclose(faults.onset_s[0], ONSET_OF_SEED_7, rtol=1e-12)
+    np.testing.assert_array_equal(faults.end_s, faults.onset_s + 8.0)
+    assert np.isinf(faults.period_s).all()
+
+
+def test_new_settings_leave_joints_kinds_and_onsets_alone() -> None:
+    settings = {"n_min": 1, "n_max": 4, "kinds": ("locked", "weak"), "onset_max_s": 30.0}
+    base = draw(FaultConfig(**settings))
+    other = draw(
+        FaultConfig(**settings, duration_s=1.0, duration_max_s=9.0, recovering_share=0.5, intermittent_share=0.5)
+    )
+    np.testing.assert_array_equal(base.kind, other.kind)
+    np.testing.assert_array_equal(base.onset_s, other.onset_s)
+    only_bursts = draw(FaultConfig(**settings, intermittent_share=0.5))
+    np.testing.assert_array_equal(only_bursts.period_s, other.period_s)
+
+
+def test_recovery_bursts_and_offsets_have_the_configured_distributions() -> None:
+    faults = draw(
+        FaultConfig(
+            n_min=9, n_max=9, kinds=("slow", "offset"), duration_s=2.0, duration_max_s=6.0, recovering_share=0.75,
+            slow_strength=0.2, weak_strength=0.6, offset_rad=0.3, intermittent_share=0.25, period_min_s=1.0,
+            period_max_s=3.0, duty=0.4,
+        )
+    )  # fmt: skip
+    ends = np.isfinite(faults.end_s)
+    assert ends.mean() == pytest.approx(0.75, abs=0.01)
+    lasting = (faults.end_s - faults.onset_s)[ends]
+    assert lasting.min() >= 2.0 and lasting.max() <= 6.0 and lasting.mean() == pytest.approx(4.0, abs=0.03)
+    bursts = np.isfinite(faults.period_s)
+    assert bursts.mean() == pytest.approx(0.25, abs=0.01)
+    assert faults.period_s[bursts].min() >= 1.0 and faults.period_s[bursts].max() <= 3.0
+    assert (faults.duty == 0.4).all()
+    assert set(np.unique(faults.offset_rad)) == {-0.3, 0.3} and abs(faults.offset_rad.mean()) < 0.01
+    assert set(faults.strength[faults.kind == SLOW]) == {0.2}
+
+
+def test_a_list_gives_every_world_the_same_faults() -> None:
+    events = [
+        {"joint": 2, "kind": "weak", "strength": 0.5, "onset_s": 3.0, "duration_s": 4.0},
+        {"joint": 5, "kind": "offset", "offset_rad": -0.2, "period_s": 2.0, "duty": 0.25},
+        {"joint": 9},
+    ]
+    faults = draw(build(FaultConfig, {"events": events}, "faults"), 3)
+    assert faults.kind.tolist() == [[0, WEAK, 0, 0, OFFSET, 0, 0, 0, LOCKED]] * 3
+    assert (faults.onset_s[:, 1] == 3.0).all() and (faults.end_s[:, 1] == 7.0).all()
+    assert (faults.strength[:, 1] == 0.5).all() and (faults.offset_rad[:, 4] == -0.2).all()
+    assert (faults.period_s[:, 4] == 2.0).all() and (faults.duty[:, 4] == 0.25).all()
+    assert np.isinf(faults.end_s[:, 8]).all() and np.isinf(faults.period_s[:, 8]).all()
+
+
+def test_a_new_episode_forgets_the_faults_of_the_last_one() -> None:
+    streams, rows = RandomStreams("faults", 1), np.zeros(1, np.int64)
+    faults = no_faults(1, 9)
+    for config in (
+        FaultConfig(n_min=9, n_max=9, kinds=("offset",), intermittent_share=1.0),
+        FaultConfig(events=(JointFault(3),)),
+        FaultConfig(n_min=9, n_max=9),
+    ):
+        streams.begin(rows, rows)
+        draw_faults(config, streams, faults, rows)
+    fresh = draw(FaultConfig(n_min=9, n_max=9), 1)
+    np.testing.assert_array_equal(faults.kind, fresh.kind)
+    np.testing.assert_array_equal(faults.period_s, fresh.period_s)
+    np.testing.assert_array_equal(faults.end_s, fresh.end_s)
+
+
+def test_bursts_act_for_their_share_of_the_period() -> None:
+    faults = draw(
+        FaultConfig(events=(JointFault(1, onset_s=1.0, duration_s=2.2, period_s=1.0, duty=0.3), JointFault(4))), 1
+    )
+    acts = {t: acting(faults, np.array([t]))[0] for t in (0.0, 0.95, 1.0, 1.25, 1.3, 1.95, 2.0, 2.3, 3.15, 3.2, 4.1)}
+    assert [t for t, joints in acts.items() if joints[0]] == [1.0, 1.25, 2.0, 3.15]
+    assert all(joints[3] and joints.sum() <= 2 for joints in acts.values())
+    # A time that has been summed up from steps of 0.05 s counts as the time it stands for.
+    summed = np.cumsum(np.full(60, 0.05))
+    assert [round(t, 2) for t in summed if acting(faults, np.array([t]))[0, 0]] == [
+        1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 2.0, 2.05, 2.1, 2.15, 2.2, 2.25, 3.0,
+    ]  # fmt: skip

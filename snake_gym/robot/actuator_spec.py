@@ -1,0 +1,195 @@
+"""What drives a joint, as plain frozen data: the control law, its limits and imperfections, and a pair of muscles.
+
+Sign: ``phi_i = theta_i - theta_{i+1}``, link 1 the tail; seen towards the head, a positive joint angle bends the robot
+to the right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+PerJoint = float | tuple[float, ...]
+ActuatorKind = Literal["acceleration", "torque", "position", "muscle"]
+
+
+@dataclass(frozen=True)
+class MuscleSpec:
+    """An antagonistic pair of pneumatic (McKibben) muscles, one on each side of the joint.
+
+    Geometry (haghshenas2022, eq. 1-9): each muscle spans from ``half_width_m`` beside the axis of one link,
+    ``attachment_m`` before the joint, to the same point of the next link behind it. Static force (Chou, Hannaford,
+    Measurement and modeling of McKibben pneumatic artificial muscles, IEEE Trans. Robotics and Automation 12(1), 1996;
+    in this form Tondu, Lopez, IEEE Control Systems 20(2), 2000)::
+
+        F = p pi r^2 (a (1 - eps)^2 - b),  a = 3 / tan^2 alpha,  b = 1 / sin^2 alpha,  eps = 1 - length / rest_length
+
+    with r and alpha the radius and braid angle at rest. It vanishes at ``eps = 1 - 1 / (sqrt(3) cos alpha)``; a muscle
+    never pushes. The thread of the braid is straight at ``rest_length / cos alpha``: no muscle gets longer than that.
+    """
+
+    attachment_m: float = 0.05
+    """h_2: from the joint to the muscle's ends, along the link."""
+    half_width_m: float = 0.025
+    """w: from the link's axis to the muscle's ends."""
+    rest_length_m: float = 0.1
+    """Length without pressure and load."""
+    radius_m: float = 0.005
+    """Radius of the muscle at rest."""
+    braid_angle_rad: float = math.radians(30.0)
+    """Angle between the braid's threads and the muscle's axis at rest."""
+    max_pressure_pa: float = 3.0e5
+    """Gauge pressure of the supply."""
+    base_pressure_pa: float = 5.0e4
+    """Co-contraction: both muscles' gauge pressure when no torque is asked for; it sets the joint's stiffness."""
+    pressure_lag_s: float = 0.05
+    """Time constant of the valves: the pressure follows its command as a first-order lag; 0: at once."""
+    damping_nms_rad: float = 0.0
+    """Viscous friction of the braids and bladders, felt at the joint."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            low = 0.0 if f.name in ("base_pressure_pa", "pressure_lag_s", "damping_nms_rad") else None
+            if not math.isfinite(value) or value < 0.0 or (low is None and value == 0.0):
+                expected = "> 0" if low is None else ">= 0"
+                raise ValueError(f"muscle.{f.name} is {value:g}; expected finite and {expected}")
+        steepest = math.acos(1.0 / math.sqrt(3.0))
+        if not self.braid_angle_rad < steepest:
+            raise ValueError(
+                f"muscle.braid_angle_rad is {self.braid_angle_rad:g}; expected below {steepest:.4g} (54.7 degrees), "
+                "where a muscle stops contracting"
+            )
+        if self.base_pressure_pa > self.max_pressure_pa:
+            raise ValueError(
+                f"muscle.base_pressure_pa is {self.base_pressure_pa:g}; expected at most max_pressure_pa, "
+                f"{self.max_pressure_pa:g}"
+            )
+
+    @property
+    def force_coefficients(self) -> tuple[float, float]:
+        """(a, b) of the force law [1]."""
+        return 3.0 / math.tan(self.braid_angle_rad) ** 2, 1.0 / math.sin(self.braid_angle_rad) ** 2
+
+    @property
+    def shortest_m(self) -> float:
+        """Length at which the force vanishes: no muscle contracts further by itself."""
+        return self.rest_length_m / (math.sqrt(3.0) * math.cos(self.braid_angle_rad))
+
+    @property
+    def longest_m(self) -> float:
+        """Length at which the braid's threads are straight."""
+        return self.rest_length_m / math.cos(self.braid_angle_rad)
+
+    def check_range(self, stop_rad: float) -> None:
+        """Raise ValueError unless both muscles keep their lengths and levers up to the joint stop ``stop_rad``."""
+        centre = 2.0 * math.atan2(self.half_width_m, self.attachment_m)
+        if not stop_rad < centre:
+            raise ValueError(
+                f"joint_stop_rad is {stop_rad:g}; expected below {centre:.4g}, where a muscle loses its lever"
+            )
+        along = self.attachment_m * math.cos(0.5 * stop_rad)
+        across = self.half_width_m * math.sin(0.5 * stop_rad)
+        ends = ((2.0 * (along - across), self.shortest_m, -1), (2.0 * (along + across), self.longest_m, 1))
+        for length, limit, sign in ends:
+            if sign * (length - limit) > 0.0:
+                raise ValueError(
+                    f"joint_stop_rad is {stop_rad:g}: a muscle is {length:.4g} m long there; expected "
+                    f"{self.shortest_m:.4g} to {self.longest_m:.4g} m (rest_length_m, braid_angle_rad)"
+                )
+
+
+@dataclass(frozen=True)
+class ActuatorSpec:
+    """How a joint command becomes motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
+
+    ``acceleration``: u is the joint acceleration itself (feedback-linearised robot; kp [1/s^2], kd [1/s]).
+    ``torque``: u is the joint torque, clamped to ``torque_limit_nm`` (kp [N m/rad], kd [N m s/rad]).
+    ``position``: a servo, u is the torque of a PD loop whose demanded rate ``kp/kd (phi_ref - phi)`` is clamped to
+    ``speed_limit_rad_s`` and whose torque is clamped to ``torque_limit_nm``.
+    ``muscle``: u is the torque asked of a pair of muscles (see ``MuscleSpec``), which follow as their pressures can.
+
+    The imperfections below the limits are of ``position`` and ``torque`` joints; each is off by default.
+    """
+
+    kind: ActuatorKind = "position"
+    kp: PerJoint = 1.0
+    kd: PerJoint = 1.0
+    torque_limit_nm: PerJoint = math.inf
+    speed_limit_rad_s: PerJoint = math.inf
+    dead_band_rad: PerJoint = 0.0
+    """The loop does not react to an error up to this size and brakes only; a larger error counts from there."""
+    backlash_rad: PerJoint = 0.0
+    """Play of the gears, from one flank to the other: no torque passes within; a flank only pushes."""
+    no_load_speed_rad_s: PerJoint = math.inf
+    """Torque-speed line of a DC motor: the torque limit falls linearly to 0 at this speed; inf: it does not fall."""
+    supply_voltage_v: float = 12.0
+    """Open-circuit voltage of the supply that all joints share."""
+    supply_resistance_ohm: float = 0.0
+    """Of the supply and its wires: current pulls the voltage down, and with it torque and speed limits; 0: none."""
+    torque_constant_nm_a: PerJoint = 1.0
+    """Joint torque per ampere drawn from the supply."""
+    muscle: MuscleSpec = field(default_factory=MuscleSpec)
+    """The muscles of ``kind: muscle``."""
+
+    @property
+    def imperfections(self) -> tuple[str, ...]:
+        """Names of the imperfections that are on."""
+        on = {
+            "dead_band_rad": np.max(self.dead_band_rad) > 0.0,
+            "backlash_rad": np.max(self.backlash_rad) > 0.0,
+            "no_load_speed_rad_s": np.min(self.no_load_speed_rad_s) < math.inf,
+            "supply_resistance_ohm": self.supply_resistance_ohm > 0.0,
+        }
+        return tuple(name for name, is_on in on.items() if is_on)
+
+
+def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.float64]], joint_stop: Any) -> None:
+    """Raise ValueError unless the settings of ``actuator`` go together.
+
+    Args:
+        joints: gives a per-joint setting by its name as an array (J,).
+        joint_stop: (J,) [rad].
+    """
+    for name in ("kp", "kd", "dead_band_rad", "backlash_rad"):
+        values = joints(name)
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(f"robot.actuator.{name} is {values.tolist()}; expected finite and >= 0")
+    for name in ("torque_limit_nm", "speed_limit_rad_s", "no_load_speed_rad_s"):
+        limit = joints(name)
+        if not (limit > 0).all():
+            raise ValueError(f"robot.actuator.{name} is {limit.min():g}; expected > 0 (.inf for no limit)")
+    if actuator.kind == "position":
+        slow = np.isfinite(joints("speed_limit_rad_s")) & (joints("kd") <= 0)
+        if slow.any():
+            raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
+    _check_imperfections(actuator, joints)
+    if actuator.kind == "muscle":
+        try:
+            actuator.muscle.check_range(float(np.max(joint_stop)))
+        except ValueError as error:
+            raise ValueError(f"robot.{error}") from None
+
+
+def _check_imperfections(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.float64]]) -> None:
+    if actuator.kind not in ("position", "torque") and actuator.imperfections:
+        raise ValueError(
+            f"robot.actuator.{actuator.imperfections[0]} is set, but robot.actuator.kind is {actuator.kind!r}; "
+            "expected 'position' or 'torque', or no such setting"
+        )
+    if not (math.isfinite(actuator.supply_voltage_v) and actuator.supply_voltage_v > 0.0):
+        raise ValueError(f"robot.actuator.supply_voltage_v is {actuator.supply_voltage_v:g}; expected finite and > 0")
+    resistance = actuator.supply_resistance_ohm
+    if not (math.isfinite(resistance) and resistance >= 0.0):
+        raise ValueError(f"robot.actuator.supply_resistance_ohm is {resistance:g}; expected finite and >= 0")
+    constant = joints("torque_constant_nm_a")
+    if not (np.isfinite(constant) & (constant > 0)).all():
+        raise ValueError(f"robot.actuator.torque_constant_nm_a is {constant.tolist()}; expected finite and > 0")
+    needs_limit = [name for name in ("no_load_speed_rad_s", "supply_resistance_ohm") if name in actuator.imperfections]
+    if needs_limit and not np.isfinite(joints("torque_limit_nm")).all():
+        raise ValueError(f"robot.actuator.torque_limit_nm is inf; {needs_limit[0]} scales it: expected finite")
