@@ -1,0 +1,1 @@
+"""Immovable obstacles: shapes, random fields that a robot can get through, and the grid that finds them quickly."""

@@ -1,0 +1,193 @@
+"""Broad phase: a uniform grid per world that lists, for each cell, the features that a link centred there may touch.
+
+A cell lists every feature whose segment lies within ``reach + radius`` of the cell's rectangle, reach being the half
+length of a link plus its radius plus the skin (the way it may move before its cell is looked up again). One look-up
+then finds everything, however many obstacles the field has; outside the grid nothing can be touched. The cells are
+axis-aligned in the world frame. Each world has a grid of its own that fits its features, within fixed capacities:
+what does not fit is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FAR_M = 1.0e6
+"""Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
+
+
+class ObstacleArrays(NamedTuple):
+    """Obstacles of W worlds as the physics reads them (see ``physics.state.Obstacles``: the same fields)."""
+
+    feature: FloatArray
+    """(W, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], world frame."""
+    cell_start: IntArray
+    """(W, C + 1) where the items of each cell begin; cell (ix, iy) has number ix * n_y + iy."""
+    cell_item: IntArray
+    """(W, M) indices of features."""
+    origin_xy: FloatArray
+    """(W, 2) [m] lower left corner of cell (0, 0)."""
+    n_cells: IntArray
+    """(W, 2) cells along x and y; 0: no obstacles."""
+    cell_m: float
+    """[m] side of a cell."""
+    skin_m: float
+    """[m] how far a link may move before its cell has to be looked up again."""
+
+
+class FieldBounds(NamedTuple):
+    """What every field made from one config stays within."""
+
+    max_features: int
+    extent_m: float
+    """Side of a square that holds all features of a world, whichever way the field is turned."""
+    total_length_m: float
+    """Sum of the features' lengths."""
+    max_radius_m: float
+    """Largest radius of a feature."""
+
+
+def empty_arrays(
+    n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
+) -> ObstacleArrays:
+    """Room for the obstacles of ``n_worlds`` worlds, all of them empty.
+
+    Args:
+        bounds: what the fields stay within (``fields.field_bounds``).
+        reach_m: largest half length of a link plus largest link radius plus ``skin_m``.
+        cell_m: side of a cell; None: ``reach_m``.
+    """
+    cell = reach_m if cell_m is None else cell_m
+    if not (reach_m >= skin_m >= 0.0 and cell > 0.0):
+        raise ConfigError(f"grid: reach_m is {reach_m:g}, skin_m {skin_m:g}, cell_m {cell:g}; expected reach >= skin")
+    side = math.ceil((bounds.extent_m + 2.0 * reach_m) / cell) + 1
+    # A listed cell lies within reach + radius + its own diagonal of the segment: area bounds their number.
+    far = reach_m + bounds.max_radius_m + math.sqrt(2.0) * cell
+    area = 2.0 * far * bounds.total_length_m + bounds.max_features * math.pi * far * far
+    n_items = min(math.ceil(area / cell**2), bounds.max_features * side * side)
+    arrays = ObstacleArrays(
+        np.empty((n_worlds, max(bounds.max_features, 1), 6)),
+        np.zeros((n_worlds, side * side + 1), np.int64),
+        np.zeros((n_worlds, max(n_items, 1)), np.int64),
+        np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2), np.int64), float(cell), float(skin_m),
+    )  # fmt: skip
+    arrays.feature[:] = (FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0)
+    return arrays
+
+
+def write_world(arrays: ObstacleArrays, world: int, features: FloatArray, reach_m: float) -> None:
+    """Replace the obstacles of one world by ``features`` (k, 6) [m], world frame. Raises ConfigError on overflow."""
+    room = arrays.feature.shape[1]
+    if len(features) > room:
+        raise ConfigError(f"world {world} has {len(features)} features; expected at most {room} (the field's bounds)")
+    full = _write(
+        arrays.feature[world], arrays.cell_start[world], arrays.cell_item[world], arrays.origin_xy[world],
+        arrays.n_cells[world], arrays.cell_m, reach_m, features,
+    )  # fmt: skip
+    if full:
+        what = "cells" if full == 1 else "items"
+        size = arrays.cell_start.shape[1] - 1 if full == 1 else arrays.cell_item.shape[1]
+        raise ConfigError(f"the features of world {world} need more than {size} grid {what}; too tight bounds")
+
+
+@njit(cache=True, error_model="numpy")
+def _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
+    """Squared distance between a segment and an axis-aligned rectangle."""
+    first, last = 0.0, length  # the part of the segment that lies within the rectangle (Liang and Barsky, 1984)
+    for start, axis, low, high in ((sx, ax, x0, x1), (sy, ay, y0, y1)):
+        if axis != 0.0:
+            a, b = (low - start) / axis, (high - start) / axis
+            first, last = max(first, min(a, b)), min(last, max(a, b))
+        elif start < low or start > high:
+            last = -1.0
+    if first <= last:
+        return 0.0
+    best = np.inf  # apart: one end of the segment or one corner of the rectangle is nearest
+    for u in (0.0, length):
+        dx = sx + u * ax - min(max(sx + u * ax, x0), x1)
+        dy = sy + u * ay - min(max(sy + u * ay, y0), y1)
+        best = min(best, dx * dx + dy * dy)
+    for px in (x0, x1):
+        for py in (y0, y1):
+            u = min(max((px - sx) * ax + (py - sy) * ay, 0.0), length)
+            dx, dy = sx + u * ax - px, sy + u * ay - py
+            best = min(best, dx * dx + dy * dy)
+    return best
+
+
+@njit(cache=True, error_model="numpy")
+def _lay_out(features, origin, n_cells, cell, reach, room):  # type: ignore[no-untyped-def]
+    """Choose a grid that holds everything within reach of the features; False if it has more than ``room`` cells."""
+    low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
+    for i in range(features.shape[0]):
+        sx, sy, ax, ay, length, radius = features[i]
+        far = radius + reach
+        low_x, high_x = min(low_x, sx + min(0.0, length * ax) - far), max(high_x, sx + max(0.0, length * ax) + far)
+        low_y, high_y = min(low_y, sy + min(0.0, length * ay) - far), max(high_y, sy + max(0.0, length * ay) + far)
+    origin[0], origin[1] = low_x, low_y
+    n_x, n_y = math.ceil((high_x - low_x) / cell), math.ceil((high_y - low_y) / cell)
+    if not n_x * n_y <= room:
+        return False
+    n_cells[0], n_cells[1] = n_x, n_y
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  # type: ignore[no-untyped-def]
+    """Count feature i in every cell that lists it (cell_start one to the right), or with ``fill`` write it there."""
+    sx, sy, ax, ay, length, radius = row
+    far = reach + radius
+    n_x, n_y = n_cells
+    low = math.floor((sx + min(0.0, length * ax) - far - origin[0]) / cell)
+    high = math.floor((sx + max(0.0, length * ax) + far - origin[0]) / cell)
+    bottom = math.floor((sy + min(0.0, length * ay) - far - origin[1]) / cell)
+    top = math.floor((sy + max(0.0, length * ay) + far - origin[1]) / cell)
+    for ix in range(max(low, 0), min(high, n_x - 1) + 1):
+        x0 = origin[0] + ix * cell
+        for iy in range(max(bottom, 0), min(top, n_y - 1) + 1):
+            y0 = origin[1] + iy * cell
+            # a hair more than reach, so that rounding cannot hide a feature
+            if _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x0 + cell, y0 + cell) <= far * far * (1.0 + 1e-9):
+                c = ix * n_y + iy
+                if fill:
+                    cell_item[cell_start[c]] = i
+                    cell_start[c] += 1
+                else:
+                    cell_start[c + 1] += 1
+
+
+@njit(cache=True, error_model="numpy")
+def _write(feature, cell_start, cell_item, origin, n_cells, cell, reach, features):  # type: ignore[no-untyped-def]
+    """0, or what was too small: 1 the cells, 2 the items; the world is then left empty."""
+    n_cells[:] = 0
+    k = features.shape[0]
+    feature[:k] = features
+    feature[k:] = np.array((FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0))
+    if k == 0:
+        return 0
+    if not _lay_out(features, origin, n_cells, cell, reach, cell_start.size - 1):
+        return 1
+    total = n_cells[0] * n_cells[1]
+    cell_start[: total + 1] = 0
+    for i in range(k):
+        _visit(features[i], i, origin, n_cells, cell, reach, cell_start, cell_item, False)
+    for c in range(total):
+        cell_start[c + 1] += cell_start[c]
+    if cell_start[total] > cell_item.size:
+        n_cells[:] = 0
+        return 2
+    for i in range(k):
+        _visit(features[i], i, origin, n_cells, cell, reach, cell_start, cell_item, True)
+    for c in range(total, 0, -1):  # filling has moved every start to the next cell's
+        cell_start[c] = cell_start[c - 1]
+    cell_start[0] = 0
+    return 0

@@ -1,0 +1,246 @@
+"""Where the obstacles of a random field stand: one kernel per kind, the numbers of a ``Plan`` in, features out.
+
+Frame of the start: the robot's start point is the origin, x points ahead. Lengths [m], angles [rad]. Random numbers are
+SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) from one 64-bit seed, so that a seed means the same field everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+PEGBOARD, FOREST, CORRIDOR, GATES = range(4)
+"""Layouts; a corridor with bends is a corridor."""
+
+THROWS = 200
+"""Places tried for a tree before it is left out."""
+MAX_HEADING_RAD = math.radians(80.0)
+"""Largest angle between a corridor and the way ahead: it then never meets itself."""
+
+
+class Plan(NamedTuple):
+    """All numbers that a layout needs, worked out from a ``FieldConfig`` and a robot."""
+
+    layout: int
+    goal_m: float
+    """Way from start to goal: straight ahead, or along a corridor."""
+    begin_m: float
+    """Obstacles' centres lie between x = begin_m and x = end_m."""
+    end_m: float
+    rear_m: float
+    """Walls reach back to x = -rear_m."""
+    half_width_m: float
+    """Of the field: the side walls' inner faces are at y = +-half_width_m."""
+    has_walls: bool
+    wall_radius_m: float
+    radius_m: float
+    """Mean radius of pegs and trees."""
+    radius_spread: float
+    """Radii are uniform in radius_m (1 +- radius_spread)."""
+    gap_m: float
+    """Pegs: from surface to surface before the jitter; trees: at least; corridor and gates: free width."""
+    jitter_m: float
+    """Pegs move by up to this along x and y."""
+    is_staggered: bool
+    n_trees: int
+    n_turns: int
+    """Bends or gates."""
+    turn_rad: float
+    """Largest bend, or largest angle of the line from gate to gate."""
+    first_turn_rad: float
+    """Largest angle of a corridor's first piece."""
+    chamber_m: float
+    """Half width of the room in front of a corridor, where the robot starts."""
+    chamber_end_m: float
+    """The room's end."""
+    beyond_m: float
+    """A corridor ends so far behind the goal."""
+    step_m: float
+    """Gates stand on multiples of this across."""
+
+
+@njit(cache=True, error_model="numpy")
+def _uniform(state):  # type: ignore[no-untyped-def]
+    """The next number in [0, 1)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True, error_model="numpy")
+def _put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untyped-def]
+    """Write the feature around a segment as row n; the number of rows then."""
+    length = math.hypot(x1 - x0, y1 - y0)
+    features[n, 0], features[n, 1], features[n, 4], features[n, 5] = x0, y0, length, radius
+    features[n, 2] = (x1 - x0) / length if length > 0.0 else 1.0
+    features[n, 3] = (y1 - y0) / length if length > 0.0 else 0.0
+    return n + 1
+
+
+@njit(cache=True, error_model="numpy")
+def _random_radius(plan, state):  # type: ignore[no-untyped-def]
+    return plan.radius_m * (1.0 + plan.radius_spread * (2.0 * _uniform(state) - 1.0))
+
+
+@njit(cache=True, error_model="numpy")
+def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
+    """A lattice of pegs with a random phase; every peg moved by the jitter, those outside the field left out."""
+    across = 2.0 * plan.radius_m + plan.gap_m
+    along = across * math.sqrt(0.75) if plan.is_staggered else across
+    n_columns = math.floor((plan.end_m - plan.begin_m) / along) + 1
+    n_rows = math.ceil(2.0 * plan.half_width_m / across) + 2
+    spare = plan.end_m - plan.begin_m - (n_columns - 1) * along
+    x0, phase = plan.begin_m + _uniform(state) * spare, _uniform(state)
+    n = 0
+    for column in range(n_columns):
+        shift = phase + (0.5 * (column % 2) if plan.is_staggered else 0.0)
+        for row in range(n_rows):
+            x = x0 + column * along + plan.jitter_m * (2.0 * _uniform(state) - 1.0)
+            y = -plan.half_width_m + (row + shift - 1.0) * across + plan.jitter_m * (2.0 * _uniform(state) - 1.0)
+            x = min(max(x, plan.begin_m), plan.end_m)
+            radius = _random_radius(plan, state)
+            if abs(y) + radius <= plan.half_width_m:
+                n = _put_segment(features, n, x, y, x, y, radius)
+    return n
+
+
+@njit(cache=True, error_model="numpy")
+def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
+    """Poisson discs by dart throwing: no two surfaces nearer than the gap; a tree that finds no place is left out."""
+    n = 0
+    for _ in range(plan.n_trees):
+        radius = _random_radius(plan, state)
+        for _ in range(THROWS):
+            x = plan.begin_m + _uniform(state) * (plan.end_m - plan.begin_m)
+            y = (2.0 * _uniform(state) - 1.0) * (plan.half_width_m - radius)
+            is_free = True
+            for i in range(n):
+                far = radius + features[i, 5] + plan.gap_m
+                if (features[i, 0] - x) ** 2 + (features[i, 1] - y) ** 2 < far * far:
+                    is_free = False
+                    break
+            if is_free:
+                n = _put_segment(features, n, x, y, x, y, radius)
+                break
+    return n
+
+
+@njit(cache=True, error_model="numpy")
+def _side_walls(plan, n, features):  # type: ignore[no-untyped-def]
+    """Walls along both sides of the field."""
+    if plan.has_walls:
+        y, end = plan.half_width_m + plan.wall_radius_m, plan.goal_m + plan.beyond_m
+        n = _put_segment(features, n, -plan.rear_m, y, end, y, plan.wall_radius_m)
+        n = _put_segment(features, n, -plan.rear_m, -y, end, -y, plan.wall_radius_m)
+    return n
+
+
+@njit(cache=True, error_model="numpy")
+def _build_gates(plan, state, features):  # type: ignore[no-untyped-def]
+    """Walls across the field with one opening each, moved against the one before by 0.4 to 1 of what turn_rad says."""
+    spacing = (plan.goal_m - plan.begin_m) / (plan.n_turns + 1)
+    edge = plan.half_width_m + plan.wall_radius_m
+    room = plan.half_width_m - 0.5 * plan.gap_m
+    y, n = 0.0, 0
+    for gate in range(plan.n_turns):
+        shift = spacing * math.tan(plan.turn_rad) * (0.4 + 0.6 * _uniform(state))
+        side = 1.0 if _uniform(state) < 0.5 else -1.0
+        if abs(y + side * shift) > room:
+            side = -side
+        y = min(max(y + side * shift, -room), room)
+        y = math.floor(abs(y) / plan.step_m) * plan.step_m * (1.0 if y >= 0.0 else -1.0)
+        x, half = plan.begin_m + (gate + 1) * spacing, 0.5 * plan.gap_m + plan.wall_radius_m
+        if y - half > -edge:
+            n = _put_segment(features, n, x, -edge, x, y - half, plan.wall_radius_m)
+        if y + half < edge:
+            n = _put_segment(features, n, x, y + half, x, edge, plan.wall_radius_m)
+    return _side_walls(plan, n, features)
+
+
+@njit(cache=True, error_model="numpy")
+def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
+    """Direction of each piece of a corridor; a bend that would turn too far from ahead goes the other way."""
+    headings[0] = (2.0 * _uniform(state) - 1.0) * plan.first_turn_rad
+    for i in range(plan.n_turns):
+        turn = plan.turn_rad * (0.7 + 0.3 * _uniform(state)) * (1.0 if _uniform(state) < 0.5 else -1.0)
+        if abs(headings[i] + turn) > MAX_HEADING_RAD:
+            turn = -turn
+        headings[i + 1] = headings[i] + turn
+
+
+@njit(cache=True, error_model="numpy")
+def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def]
+    """Two walls beside a line of n_turns + 1 equal pieces, a room for the start before them, an end behind the goal."""
+    headings = np.empty(plan.n_turns + 1)
+    _draw_headings(plan, state, headings)
+    piece = (plan.goal_m - plan.begin_m) / (plan.n_turns + 1)
+    off, n = 0.5 * plan.gap_m + plan.wall_radius_m, 0
+    ends = np.empty((2, 2))
+    for k in range(2):
+        side = 1.0 - 2.0 * k
+        wide = side * (plan.chamber_m + plan.wall_radius_m)
+        n = _put_segment(features, n, -plan.rear_m, wide, plan.chamber_end_m, wide, plan.wall_radius_m)
+        last_x, last_y = plan.chamber_end_m, wide
+        x, y, before = plan.begin_m, 0.0, 0.0
+        for i in range(plan.n_turns + 2):
+            after = headings[min(i, plan.n_turns)]
+            reach = side * off / math.cos(0.5 * (after - before))  # to the corner, along the middle of the bend
+            normal = 0.5 * (before + after)
+            corner_x, corner_y = x - reach * math.sin(normal), y + reach * math.cos(normal)
+            n = _put_segment(features, n, last_x, last_y, corner_x, corner_y, plan.wall_radius_m)
+            last_x, last_y = corner_x, corner_y
+            if i == plan.n_turns:
+                goal[0], goal[1] = x + piece * math.cos(after), y + piece * math.sin(after)
+            length = piece + (plan.beyond_m if i == plan.n_turns else 0.0)
+            x, y, before = x + length * math.cos(after), y + length * math.sin(after), after
+        ends[k, 0], ends[k, 1] = last_x, last_y
+    return _put_segment(features, n, ends[0, 0], ends[0, 1], ends[1, 0], ends[1, 1], plan.wall_radius_m)
+
+
+@njit(cache=True, error_model="numpy")
+def lay_out(plan, seed, features, goal):  # type: ignore[no-untyped-def]
+    """Fill ``features``, write the goal; (rows written, rows at the front that may be taken away again)."""
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    goal[0], goal[1] = plan.goal_m, 0.0
+    if plan.layout == CORRIDOR:
+        return _build_corridor(plan, state, features, goal), 0
+    if plan.layout == GATES:
+        return _build_gates(plan, state, features), 0
+    n = _set_pegs(plan, state, features) if plan.layout == PEGBOARD else _plant_trees(plan, state, features)
+    return _side_walls(plan, n, features), n
+
+
+@njit(cache=True, error_model="numpy")
+def thin_out(features, n, n_movable, goal_x, goal_y, clearance):  # type: ignore[no-untyped-def]
+    """Take away those of the first ``n_movable`` obstacles that are nearer to the straight way to the goal than
+    ``clearance``; rows left."""
+    way = math.hypot(goal_x, goal_y)
+    kept = 0
+    for i in range(n):
+        x, y = features[i, 0], features[i, 1]
+        u = min(max((x * goal_x + y * goal_y) / way, 0.0), way)
+        gap = math.hypot(x - u * goal_x / way, y - u * goal_y / way) - features[i, 5]
+        if i >= n_movable or gap >= clearance:
+            features[kept] = features[i]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, error_model="numpy")
+def to_world(features, route, x, y, heading):  # type: ignore[no-untyped-def]
+    """Turn features and route by ``heading`` about the origin and move them by (x, y), in place."""
+    c, s = math.cos(heading), math.sin(heading)
+    for i in range(features.shape[0]):
+        sx, sy, ax, ay = features[i, 0], features[i, 1], features[i, 2], features[i, 3]
+        features[i, 0], features[i, 1] = x + c * sx - s * sy, y + s * sx + c * sy
+        features[i, 2], features[i, 3] = c * ax - s * ay, s * ax + c * ay
+    for i in range(route.shape[0]):
+        px, py = route[i, 0], route[i, 1]
+        route[i, 0], route[i, 1] = x + c * px - s * py, y + s * px + c * py

@@ -1,0 +1,239 @@
+"""Settings of a random field and the lengths that follow from them and the robot.
+
+``FieldConfig`` holds what a user may set, in metres, radians or None for what suits the robot; ``make_plan`` turns it
+into the numbers that the layouts work with and refuses what cannot be built. The table of ``fields`` says what
+difficulty means.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from snake_gym.config import ConfigError, choose
+from snake_gym.obstacles.grid import FieldBounds
+from snake_gym.obstacles.layouts import CORRIDOR, FOREST, GATES, MAX_HEADING_RAD, PEGBOARD, Plan
+from snake_gym.obstacles.shapes import Shape
+
+FieldKind = Literal["pegboard", "forest", "corridor", "bends", "gates", "list"]
+KINDS: tuple[FieldKind, ...] = ("pegboard", "forest", "corridor", "bends", "gates", "list")
+
+STEP = 0.4
+"""Step of the search for a passage, in clearances."""
+NARROWEST = 2.0 + STEP
+"""Narrowest corridor or opening that the search is sure to find, in clearances."""
+TREE_COVER = 0.4
+"""Share of a forest's area covered by circles of diameter 2 radius + gap."""
+MAX_TREE_COVER = 0.5
+"""Random sequential placement jams at 0.547 (Feder, Giaever, J. Colloid Interface Sci. 78, 1980)."""
+
+
+@dataclass(frozen=True)
+class FieldConfig:
+    """Obstacles between start and goal. None: from the robot's size, and from the difficulty where it is said so."""
+
+    kind: FieldKind = "pegboard"
+    difficulty: float = 0.5
+    """In [0, 1]: sets the gap and the turns, see ``fields``."""
+    goal_distance_m: float | None = None
+    """Way from start to goal, along the middle of a corridor; None: 3 robot lengths."""
+    width_m: float | None = None
+    """Of pegboard, forest and gates; None: 1.5 robot lengths."""
+    gap_m: float | None = None
+    """Pegs: from surface to surface; trees: at least; corridor, bends: width; gates: opening. None: from difficulty."""
+    turn_rad: float | None = None
+    """Largest bend; gates: largest angle from opening to opening. None: from difficulty."""
+    obstacle_radius_m: float | None = None
+    """Of pegs, and of trees on average; None: 2 robot radii."""
+    radius_spread: float | None = None
+    """Radii are uniform in obstacle_radius_m (1 +- this); None: 0 for pegs, 0.4 for trees."""
+    jitter: float = 0.3
+    """Pegs are moved by up to this share of half the gap along each axis; 0: a regular pegboard."""
+    staggered: bool = True
+    """Every second column of pegs is moved by half a spacing, so that no straight lane is left."""
+    density_m2: float | None = None
+    """Trees per square metre; None: as many as cover 40 % of the area with circles of diameter 2 radius + gap."""
+    n_turns: int | None = None
+    """Bends or gates; None: 3 bends, 4 gates."""
+    walls: bool = True
+    """Walls along both sides of pegboard, forest and gates."""
+    wall_radius_m: float | None = None
+    """Half the thickness of walls; None: the robot's radius."""
+    clearance_m: float | None = None
+    """Radius of the disc that is sure to get through; None: the robot's half width with its wave."""
+    shapes: tuple[Shape, ...] = ()
+    """Kind list: the obstacles, in the frame of the start (origin: the robot's start point, x: straight ahead) [m]."""
+    goal_m: tuple[float, float] | None = None
+    """Kind list: the goal in that frame; None: goal_distance_m straight ahead."""
+    route_points: int | None = None
+    """Points of the route; None: 64, or more for long ways."""
+
+    def __post_init__(self) -> None:
+        choose(self.kind, KINDS, "field.kind")
+        if not 0.0 <= self.difficulty <= 1.0:
+            raise ValueError(f"field.difficulty is {self.difficulty:g}; expected in [0, 1]")
+        for name in ("goal_distance_m", "width_m", "gap_m", "obstacle_radius_m", "density_m2", "clearance_m"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"field.{name} is {value:g}; expected finite and > 0, or null (from the robot)")
+        if self.wall_radius_m is not None and not (math.isfinite(self.wall_radius_m) and self.wall_radius_m >= 0.0):
+            raise ValueError(f"field.wall_radius_m is {self.wall_radius_m:g}; expected finite and >= 0")
+        if self.turn_rad is not None and not 0.0 <= self.turn_rad <= MAX_HEADING_RAD:
+            raise ValueError(f"field.turn_rad is {self.turn_rad:g}; expected in [0, {MAX_HEADING_RAD:.4g}]")
+        if self.radius_spread is not None and not 0.0 <= self.radius_spread < 1.0:
+            raise ValueError(f"field.radius_spread is {self.radius_spread:g}; expected in [0, 1)")
+        if not 0.0 <= self.jitter <= 1.0:
+            raise ValueError(f"field.jitter is {self.jitter:g}; expected in [0, 1]")
+        if self.n_turns is not None and self.n_turns < 1:
+            raise ValueError(f"field.n_turns is {self.n_turns}; expected >= 1")
+        if self.route_points is not None and self.route_points < 2:
+            raise ValueError(f"field.route_points is {self.route_points}; expected >= 2")
+        if (self.kind == "list") != bool(self.shapes):
+            wanted = "at least one shape" if self.kind == "list" else "none, or kind: list"
+            raise ValueError(f"field.shapes has {len(self.shapes)} shapes for kind {self.kind}; expected {wanted}")
+        if self.goal_m is not None and (self.kind != "list" or not all(map(math.isfinite, self.goal_m))):
+            raise ValueError(f"field.goal_m is {list(self.goal_m)}; expected two finite numbers, for kind list only")
+
+
+@dataclass(frozen=True)
+class RobotExtent:
+    """What a field has to know of a robot: its size, and the room that it takes at the start."""
+
+    front_m: float
+    """From the start point to the tip of the head, robot stretched."""
+    rear_m: float
+    """From the start point to the tip of the tail."""
+    half_width_m: float
+    """Largest distance of any part of the robot from the line straight ahead, at the start."""
+    radius_m: float
+    """Of its links."""
+    clearance_m: float
+    """Half width of the lane that it needs when it moves: its wave's and its radius."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if not (math.isfinite(value) and value >= 0.0):
+                raise ValueError(f"extent.{f.name} is {value:g}; expected finite and >= 0")
+        if not (self.clearance_m > 0.0 and self.length_m > 0.0):
+            raise ValueError(f"extent.clearance_m is {self.clearance_m:g}, length {self.length_m:g}; expected > 0")
+
+    @property
+    def length_m(self) -> float:
+        return self.front_m + self.rear_m
+
+
+def _mix(d: float, easy: float, hard: float) -> float:
+    return easy + d * (hard - easy)
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def clearance(config: FieldConfig, robot: RobotExtent) -> float:
+    """Radius [m] of the disc that gets through."""
+    return _or(config.clearance_m, robot.clearance_m)
+
+
+def goal_distance(config: FieldConfig, robot: RobotExtent) -> float:
+    return _or(config.goal_distance_m, 3.0 * robot.length_m)
+
+
+def make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:
+    """The numbers of a layout (any kind but list). Raises ConfigError for what cannot be built."""
+    kind, d, c = config.kind, config.difficulty, clearance(config, robot)
+    is_tree, is_corridor = kind == "forest", kind in ("corridor", "bends")
+    layout = {"pegboard": PEGBOARD, "forest": FOREST, "corridor": CORRIDOR, "bends": CORRIDOR, "gates": GATES}[kind]
+    radius = _or(config.obstacle_radius_m, max(2.0 * robot.radius_m, 0.01 * robot.length_m))
+    spread = _or(config.radius_spread, 0.4 if is_tree else 0.0)
+    wall = _or(config.wall_radius_m, robot.radius_m)
+    gap = _or(config.gap_m, 2.0 * c * (_mix(d, 1.5, 0.75) if is_tree else _mix(d, 2.2, NARROWEST / 2.0)))
+    turn = _or(config.turn_rad, math.radians(_mix(d, 15.0, 60.0)))
+    goal = goal_distance(config, robot)
+    half_width = 0.5 * _or(config.width_m, 1.5 * robot.length_m)
+    begin, end = robot.front_m + c, goal - (1.0 + STEP) * c  # free of obstacles' surfaces: before and behind
+    chamber = max(robot.half_width_m + c, 0.5 * gap)
+    n_turns = {"bends": 3, "gates": 4}.get(kind, 0) if config.n_turns is None or kind == "corridor" else config.n_turns
+    n_trees = 0
+    chamber_end = begin
+    if is_corridor:
+        begin += max(chamber - 0.5 * gap, 0.0)
+        end = goal
+    elif kind != "gates":
+        begin, end = begin + radius * (1.0 + spread), end - radius * (1.0 + spread)
+    if not end > begin:
+        raise ConfigError(
+            f"field.goal_distance_m is {goal:g}; expected more than {goal + begin - end:.3g} (the start needs "
+            f"{robot.front_m + c:.3g} m ahead of it, the goal {(1.0 + STEP) * c:.3g} m around it)"
+        )
+    if not is_corridor:
+        _check_width(half_width, robot, c, gap if kind == "gates" else 2.0 * radius * (1.0 + spread))
+    if is_tree:
+        n_trees = _count_trees(config, (end - begin) * 2.0 * half_width, 2.0 * radius + gap)
+    if is_corridor or kind == "gates":
+        _check_turns(config, gap, c, wall, (goal - begin) / (n_turns + 1))
+    return Plan(
+        layout=layout, goal_m=goal, begin_m=begin, end_m=end, rear_m=robot.rear_m + c, half_width_m=half_width,
+        has_walls=config.walls, wall_radius_m=wall, radius_m=radius, radius_spread=spread, gap_m=gap,
+        jitter_m=0.5 * config.jitter * gap, is_staggered=config.staggered, n_trees=n_trees, n_turns=n_turns,
+        turn_rad=turn, first_turn_rad=0.5 * turn if kind == "corridor" else 0.0, chamber_m=chamber,
+        chamber_end_m=chamber_end, beyond_m=max(0.5 * gap, (1.0 + STEP) * c) + wall, step_m=STEP * c,
+    )  # fmt: skip
+
+
+def _check_width(half_width: float, robot: RobotExtent, c: float, obstacle: float) -> None:
+    least = 2.0 * max(robot.half_width_m + c, (1.0 + STEP) * c, 0.5 * obstacle)
+    if half_width < 0.5 * least:
+        raise ConfigError(f"field.width_m is {2.0 * half_width:g}; expected at least {least:.4g} for this robot")
+
+
+def _count_trees(config: FieldConfig, area: float, distance: float) -> int:
+    circle = 0.25 * math.pi * distance**2
+    density = _or(config.density_m2, TREE_COVER / circle)
+    if density * circle > MAX_TREE_COVER:
+        raise ConfigError(
+            f"field.density_m2 is {density:g}; expected at most {MAX_TREE_COVER / circle:.4g} for trees whose centres "
+            f"are about {distance:.3g} m apart (smaller gap_m or obstacle_radius_m make room for more)"
+        )
+    return max(round(density * area), 1)
+
+
+def _check_turns(config: FieldConfig, gap: float, c: float, wall: float, piece: float) -> None:
+    if gap < NARROWEST * c * (1.0 - 1e-9):
+        raise ConfigError(
+            f"field.gap_m is {gap:g}; expected at least {NARROWEST * c:.4g} ({NARROWEST / 2.0:g} times the width of "
+            f"{2.0 * c:.4g} m that has to get through; see field.clearance_m)"
+        )
+    least = NARROWEST * c + 2.0 * wall if config.kind == "gates" else gap + 2.0 * wall
+    if config.kind != "corridor" and piece < least:
+        raise ConfigError(
+            f"field.n_turns is {config.n_turns if config.n_turns is not None else 'null'}: the turns are {piece:.3g} m "
+            f"apart; expected at least {least:.3g} m (fewer turns, a smaller gap_m or a larger goal_distance_m)"
+        )
+
+
+def plan_bounds(plan: Plan) -> FieldBounds:
+    """What every field of this plan stays within."""
+    thick = max(plan.radius_m * (1.0 + plan.radius_spread), plan.wall_radius_m)
+    reach = plan.rear_m + plan.goal_m + plan.beyond_m
+    if plan.layout == CORRIDOR:
+        off = 0.5 * plan.gap_m + plan.wall_radius_m
+        side = plan.chamber_m + plan.wall_radius_m
+        corner = off / math.cos(0.5 * MAX_HEADING_RAD)
+        per_side = reach + side + 2.0 * corner * (plan.n_turns + 2)
+        return FieldBounds(
+            2 * (plan.n_turns + 3) + 1, reach + 2.0 * (side + corner + thick), 2.0 * (per_side + corner), thick
+        )
+    extent = math.hypot(reach + 2.0 * thick, 2.0 * (plan.half_width_m + 2.0 * plan.wall_radius_m))
+    walls, n_walls = 2.0 * reach * plan.has_walls, 2 * int(plan.has_walls)
+    if plan.layout == GATES:
+        across = 2.0 * (plan.half_width_m + plan.wall_radius_m)
+        return FieldBounds(2 * plan.n_turns + n_walls, extent, walls + across * plan.n_turns, thick)
+    if plan.layout == FOREST:
+        return FieldBounds(plan.n_trees + n_walls, extent, walls, thick)
+    across = 2.0 * plan.radius_m + plan.gap_m
+    along = across * math.sqrt(0.75) if plan.is_staggered else across
+    n_pegs = (math.floor((plan.end_m - plan.begin_m) / along) + 1) * (math.ceil(2.0 * plan.half_width_m / across) + 2)
+    return FieldBounds(n_pegs + n_walls, extent, walls, thick)

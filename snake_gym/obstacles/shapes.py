@@ -1,0 +1,156 @@
+"""Shapes of obstacles, and the one thing they all become: features.
+
+A feature is the set of points within ``radius`` of the segment ``start + u axis, 0 <= u <= length``, written as a row
+``[start_x, start_y, axis_x, axis_y, length, radius]`` [m] with an axis of length 1. A circle is one feature of length
+0, a capsule or a wall is one feature, a convex polygon is its edges (each with both its corners) with radius 0. All
+shapes of one call are in one frame, which is the frame of the features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+FEATURE_SIZE = 6
+SX, SY, AX, AY, LENGTH, RADIUS = range(FEATURE_SIZE)
+"""Columns of a feature: start, axis, length and radius."""
+
+
+@dataclass(frozen=True)
+class Circle:
+    """A round peg, post or tree."""
+
+    x_m: float
+    y_m: float
+    radius_m: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self, "circle")
+        _check_positive(self.radius_m, "circle.radius_m")
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """All points within ``radius_m`` of a segment: a log, or a wall with a thickness and round ends."""
+
+    x0_m: float
+    y0_m: float
+    x1_m: float
+    y1_m: float
+    radius_m: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self, "capsule")
+        _check_positive(self.radius_m, "capsule.radius_m")
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A wall without thickness, solid from both sides."""
+
+    x0_m: float
+    y0_m: float
+    x1_m: float
+    y1_m: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self, "wall")
+        if (self.x0_m, self.y0_m) == (self.x1_m, self.y1_m):
+            raise ValueError(f"wall from and to [{self.x0_m:g}, {self.y0_m:g}]; expected two different ends")
+
+
+@dataclass(frozen=True)
+class Polygon:
+    """A convex polygon; corners in order, either way round."""
+
+    points: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        corners = np.array(self.points, dtype=np.float64).reshape(-1, 2)
+        if len(corners) < 3:
+            raise ValueError(f"polygon.points has {len(corners)} corners; expected at least 3")
+        if not np.isfinite(corners).all():
+            raise ValueError(f"polygon.points is {list(self.points)}; expected finite numbers [m]")
+        edges = np.roll(corners, -1, axis=0) - corners
+        lengths = np.hypot(edges[:, 0], edges[:, 1])
+        if not (lengths > 0.0).all():
+            i = int(np.argmin(lengths))
+            raise ValueError(f"polygon.points has corner {i + 1} twice ({self.points[i]}); expected different corners")
+        following = np.roll(edges, -1, axis=0)
+        cross = edges[:, 0] * following[:, 1] - edges[:, 1] * following[:, 0]
+        along = (edges * following).sum(axis=1)
+        turns = np.arctan2(cross, along)
+        side = 1.0 if turns.sum() > 0.0 else -1.0
+        if not (turns * side > 1e-9).all():
+            i = (int(np.argmin(turns * side)) + 1) % len(corners)
+            raise ValueError(
+                f"polygon.points is not convex at corner {i + 1} {self.points[i]}; expected every corner to turn the "
+                "same way (split the polygon into convex ones)"
+            )
+        if abs(turns.sum()) > 3.0 * math.pi:
+            raise ValueError("polygon.points goes round more than once; expected corners in order, once round")
+
+    def contains(self, x_m: float, y_m: float) -> bool:
+        """Whether a point lies inside."""
+        corners = np.array(self.points)
+        edges = np.roll(corners, -1, axis=0) - corners
+        side = edges[:, 0] * (y_m - corners[:, 1]) - edges[:, 1] * (x_m - corners[:, 0])
+        return bool((side > 0.0).all() or (side < 0.0).all())
+
+
+Shape = Circle | Capsule | Polygon | Wall
+
+
+def _check_finite(shape: Circle | Capsule | Wall, name: str) -> None:
+    for f in fields(shape):
+        if not math.isfinite(getattr(shape, f.name)):
+            raise ValueError(f"{name}.{f.name} is {getattr(shape, f.name):g}; expected a finite number [m]")
+
+
+def _check_positive(value: float, where: str) -> None:
+    if not value > 0.0:
+        raise ValueError(f"{where} is {value:g}; expected > 0")
+
+
+def segment(x0: float, y0: float, x1: float, y1: float, radius: float) -> tuple[float, ...]:
+    """The feature around the segment from (x0, y0) to (x1, y1) [m]; a disc if both are the same point."""
+    length = math.hypot(x1 - x0, y1 - y0)
+    if length == 0.0:
+        return (x0, y0, 1.0, 0.0, 0.0, radius)
+    return (x0, y0, (x1 - x0) / length, (y1 - y0) / length, length, radius)
+
+
+def features(shapes: Shape | Iterable[Shape]) -> FloatArray:
+    """The features (k, 6) [m] of one shape or several, in the shapes' own frame."""
+    rows: list[tuple[float, ...]] = []
+    for shape in [shapes] if isinstance(shapes, (Circle, Capsule, Polygon, Wall)) else shapes:
+        if isinstance(shape, Circle):
+            rows.append(segment(shape.x_m, shape.y_m, shape.x_m, shape.y_m, shape.radius_m))
+        elif isinstance(shape, Capsule):
+            rows.append(segment(shape.x0_m, shape.y0_m, shape.x1_m, shape.y1_m, shape.radius_m))
+        elif isinstance(shape, Wall):
+            rows.append(segment(shape.x0_m, shape.y0_m, shape.x1_m, shape.y1_m, 0.0))
+        else:
+            corners = zip(shape.points, (*shape.points[1:], shape.points[0]), strict=True)
+            rows += [segment(*a, *b, 0.0) for a, b in corners]
+    return np.array(rows, dtype=np.float64).reshape(-1, FEATURE_SIZE)
+
+
+def distance(feature: FloatArray, points: FloatArray) -> FloatArray:
+    """Distance (p,) [m] from each of ``points`` (p, 2) to the nearest of the features (k, 6).
+
+    Negative within a feature's radius; a feature has no other inside, so that a point within a polygon is at the
+    distance of its nearest edge. inf without features.
+    """
+    gap = points[:, None, :] - feature[None, :, SX : SY + 1]
+    axis = feature[None, :, AX : AY + 1]
+    along = np.clip((gap * axis).sum(axis=2), 0.0, feature[:, LENGTH])
+    rest = gap - along[..., None] * axis
+    clear = np.hypot(rest[..., 0], rest[..., 1]) - feature[:, RADIUS]
+    return np.min(clear, axis=1, initial=np.inf)
