@@ -231,9 +231,19 @@ def _coerce_union(tp: Any, value: Any, where: str) -> Any:
         same = [result for result in accepted if type(result) is type(value)]
         return (same or accepted)[0]
     fitting = [error for member, error in errors if _is_shaped(member, value)]
+    if len(fitting) > 1 and isinstance(value, Mapping):  # several groups: the one that has just these settings
+        fitting = [error for member, error in errors if _has_settings(member, value)] or fitting
     if len(fitting) == 1:
         raise fitting[0]
     _refuse(tp, value, where)
+
+
+def _has_settings(tp: Any, value: Mapping[str, Any]) -> bool:
+    """Whether ``tp`` is a group that takes exactly the keys of ``value``."""
+    if not (isinstance(tp, type) and is_dataclass(tp)):
+        return False
+    required = {f.name for f in fields(tp) if f.init and f.default is MISSING and f.default_factory is MISSING}
+    return required <= set(value) <= {f.name for f in fields(tp) if f.init}
 
 
 def _is_shaped(tp: Any, value: object) -> bool:

@@ -18,7 +18,7 @@ corridor  two walls, at an angle to the start        width                    2.
 bends     corridor with n_turns bends                width                    2.2 C   1.7 C    1.2 C
 ..                                                   largest bend             15      37.5     60 deg
 gates     n_turns walls across, an opening in each   opening                  2.2 C   1.7 C    1.2 C
-..                                                   angle gate to gate       15      37.5     60 deg
+..                                                   angle gate to gate       15      30       45 deg
 list      ``shapes``                                 nothing
 ========  =========================================  =======================  ======  =======  ======
 

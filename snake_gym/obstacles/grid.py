@@ -85,13 +85,15 @@ def empty_arrays(
 
 
 def write_world(arrays: ObstacleArrays, world: int, features: FloatArray, reach_m: float) -> None:
-    """Replace the obstacles of one world by ``features`` (k, 6) [m], world frame. Raises ConfigError on overflow."""
+    """Replace the obstacles of one world by ``features`` (k, 6) [m], world frame; ``reach_m`` as for
+    ``empty_arrays``. Raises ConfigError on overflow.
+    """
     room = arrays.feature.shape[1]
     if len(features) > room:
         raise ConfigError(f"world {world} has {len(features)} features; expected at most {room} (the field's bounds)")
     full = _write(
         arrays.feature[world], arrays.cell_start[world], arrays.cell_item[world], arrays.origin_xy[world],
-        arrays.n_cells[world], arrays.cell_m, reach_m, features,
+        arrays.n_cells[world], arrays.cell_m, float(reach_m), features,
     )  # fmt: skip
     if full:
         what = "cells" if full == 1 else "items"
@@ -149,10 +151,15 @@ def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  
     n_x, n_y = n_cells
     low = math.floor((sx + min(0.0, length * ax) - far - origin[0]) / cell)
     high = math.floor((sx + max(0.0, length * ax) + far - origin[0]) / cell)
-    bottom = math.floor((sy + min(0.0, length * ay) - far - origin[1]) / cell)
-    top = math.floor((sy + max(0.0, length * ay) + far - origin[1]) / cell)
     for ix in range(max(low, 0), min(high, n_x - 1) + 1):
         x0 = origin[0] + ix * cell
+        first, last = 0.0, length  # the part of the segment that can matter to this column
+        if ax != 0.0:
+            a, b = (x0 - far - sx) / ax, (x0 + cell + far - sx) / ax
+            first = min(max(min(a, b), 0.0), length)
+            last = max(min(max(a, b), length), first)
+        bottom = math.floor((sy + min(first * ay, last * ay) - far - origin[1]) / cell)
+        top = math.floor((sy + max(first * ay, last * ay) + far - origin[1]) / cell)
         for iy in range(max(bottom, 0), min(top, n_y - 1) + 1):
             y0 = origin[1] + iy * cell
             # a hair more than reach, so that rounding cannot hide a feature

@@ -55,7 +55,7 @@ class FieldConfig:
     density_m2: float | None = None
     """Trees per square metre; None: as many as cover 40 % of the area with circles of diameter 2 radius + gap."""
     n_turns: int | None = None
-    """Bends or gates; None: 3 bends, 4 gates."""
+    """Bends or gates; None: 3."""
     walls: bool = True
     """Walls along both sides of pegboard, forest and gates."""
     wall_radius_m: float | None = None
@@ -129,7 +129,7 @@ def _mix(d: float, easy: float, hard: float) -> float:
 
 
 def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
+    return float(default if value is None else value)  # an int would compile every kernel once more
 
 
 def clearance(config: FieldConfig, robot: RobotExtent) -> float:
@@ -150,12 +150,12 @@ def make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:
     spread = _or(config.radius_spread, 0.4 if is_tree else 0.0)
     wall = _or(config.wall_radius_m, robot.radius_m)
     gap = _or(config.gap_m, 2.0 * c * (_mix(d, 1.5, 0.75) if is_tree else _mix(d, 2.2, NARROWEST / 2.0)))
-    turn = _or(config.turn_rad, math.radians(_mix(d, 15.0, 60.0)))
+    turn = _or(config.turn_rad, math.radians(_mix(d, 15.0, 45.0 if kind == "gates" else 60.0)))
     goal = goal_distance(config, robot)
     half_width = 0.5 * _or(config.width_m, 1.5 * robot.length_m)
     begin, end = robot.front_m + c, goal - (1.0 + STEP) * c  # free of obstacles' surfaces: before and behind
     chamber = max(robot.half_width_m + c, 0.5 * gap)
-    n_turns = {"bends": 3, "gates": 4}.get(kind, 0) if config.n_turns is None or kind == "corridor" else config.n_turns
+    n_turns = 0 if kind == "corridor" else config.n_turns if config.n_turns is not None else 3
     n_trees = 0
     chamber_end = begin
     if is_corridor:
@@ -165,8 +165,8 @@ def make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:
         begin, end = begin + radius * (1.0 + spread), end - radius * (1.0 + spread)
     if not end > begin:
         raise ConfigError(
-            f"field.goal_distance_m is {goal:g}; expected more than {goal + begin - end:.3g} (the start needs "
-            f"{robot.front_m + c:.3g} m ahead of it, the goal {(1.0 + STEP) * c:.3g} m around it)"
+            f"field.goal_distance_m is {goal:g}; expected more than {goal + begin - end:.4g} (room for "
+            "the robot's start, for obstacles, and around the goal)"
         )
     if not is_corridor:
         _check_width(half_width, robot, c, gap if kind == "gates" else 2.0 * radius * (1.0 + spread))

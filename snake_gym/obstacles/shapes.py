@@ -72,9 +72,9 @@ class Polygon:
     points: tuple[tuple[float, float], ...]
 
     def __post_init__(self) -> None:
-        corners = np.array(self.points, dtype=np.float64).reshape(-1, 2)
-        if len(corners) < 3:
-            raise ValueError(f"polygon.points has {len(corners)} corners; expected at least 3")
+        if len(self.points) < 3 or any(len(point) != 2 for point in self.points):
+            raise ValueError(f"polygon.points is {list(self.points)}; expected at least 3 corners [x, y]")
+        corners = np.array(self.points, dtype=np.float64)
         if not np.isfinite(corners).all():
             raise ValueError(f"polygon.points is {list(self.points)}; expected finite numbers [m]")
         edges = np.roll(corners, -1, axis=0) - corners

@@ -1,0 +1,297 @@
+"""Random fields: a way through for every seed, a free start, the same field for the same generator, clear errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from snake_gym.config import ConfigError, build
+from snake_gym.obstacles.fields import DRAWS, Field, FieldConfig, FieldMaker, RobotExtent, make_field
+from snake_gym.obstacles.shapes import Circle, FloatArray, Polygon, Wall, distance, features
+
+ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03, clearance_m=0.15)
+RANDOM_KINDS = ["pegboard", "forest", "corridor", "bends", "gates"]
+LANE_M = 2.0 * ROBOT.clearance_m
+
+
+def maker(kind: str, difficulty: float = 0.5, robot: RobotExtent = ROBOT, **settings: Any) -> FieldMaker:
+    return FieldMaker(build(FieldConfig, {"kind": kind, "difficulty": difficulty, **settings}, "field"), robot)
+
+
+def start_region(robot: RobotExtent, start_xy: FloatArray, heading: float) -> FloatArray:
+    """Points all over the rectangle that the robot may take at the start, world frame."""
+    x = np.linspace(-robot.rear_m, robot.front_m, 60)
+    y = np.linspace(-robot.half_width_m, robot.half_width_m, 15)
+    ahead, side = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
+    return start_xy + (x[:, None, None] * ahead + y[None, :, None] * side).reshape(-1, 2)
+
+
+def is_connected(field: Field, radius: float, step: float) -> bool:
+    """Whether a disc gets from start to goal: free space on a fine grid, by labelling."""
+    low = np.minimum(field.start_xy, field.goal_xy) - 1.2
+    high = np.maximum(field.start_xy, field.goal_xy) + 1.2
+    shape = np.ceil((high - low) / step).astype(int) + 1
+    gap = np.full(tuple(shape), np.inf)
+    for row in field.features:  # only near each feature
+        ends = np.array([row[:2], row[:2] + row[2:4] * row[4]])
+        first = np.clip(((ends.min(0) - low - row[5] - radius) / step).astype(int), 0, shape)
+        last = np.clip(((ends.max(0) - low + row[5] + radius) / step).astype(int) + 2, 0, shape)
+        part = np.stack(np.mgrid[first[0] : last[0], first[1] : last[1]], axis=-1)
+        near = gap[first[0] : last[0], first[1] : last[1]]
+        near[:] = np.minimum(near, distance(row[None], low + part.reshape(-1, 2) * step).reshape(near.shape))
+    label, _ = ndimage.label(gap >= radius, np.ones((3, 3)))
+    ends_at = [tuple(np.round((point - low) / step).astype(int)) for point in (field.start_xy, field.goal_xy)]
+    return bool(label[ends_at[0]] == label[ends_at[1]] != 0)
+
+
+def sampled_clearance(route: FloatArray, rows: FloatArray) -> float:
+    pieces = np.linspace(route[:-1], route[1:], 25)
+    return float(distance(rows, pieces.reshape(-1, 2)).min())
+
+
+@pytest.mark.parametrize("kind", RANDOM_KINDS)
+@pytest.mark.parametrize("difficulty", [0.0, 0.25, 0.5, 0.75, 1.0])
+def test_every_field_lets_the_robot_start_and_get_through(kind: str, difficulty: float) -> None:
+    fields = maker(kind, difficulty)
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 9])
+        start, heading = rng.normal(size=2), rng.uniform(-np.pi, np.pi)
+        field = fields.make(rng, (start[0], start[1]), heading)
+        assert 0 < len(field.features) <= fields.bounds.max_features
+        np.testing.assert_allclose(field.start_xy, start)
+        assert field.start_heading == heading
+        free = distance(field.features, start_region(ROBOT, field.start_xy, heading))
+        assert free.min() >= ROBOT.clearance_m - 1e-9
+        np.testing.assert_array_equal(field.route[[0, -1]], [field.start_xy, field.goal_xy])
+        assert field.route.shape == (fields.route_points, 2)
+        assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
+        if seed < 8:
+            assert is_connected(field, ROBOT.clearance_m - 0.012, 0.015)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", RANDOM_KINDS)
+def test_robots_and_settings_of_all_sizes_get_a_passable_field(kind: str) -> None:
+    rng = np.random.default_rng(RANDOM_KINDS.index(kind))
+    n_made = 0
+    while n_made < 400:
+        size = 10.0 ** rng.uniform(-0.5, 0.7)
+        radius = size * rng.uniform(0.0, 0.04)
+        lane = radius + size * rng.uniform(0.02, 0.2)
+        tip = 0.5 * size + radius
+        robot = RobotExtent(tip, tip, lane * rng.uniform(0.8, 1.3), radius, lane)
+        settings = {
+            "goal_distance_m": size * rng.uniform(1.0, 8.0), "width_m": size * rng.uniform(0.5, 4.0),
+            "gap_m": lane * rng.uniform(1.0, 6.0), "turn_rad": rng.uniform(0.0, 1.39),
+            "obstacle_radius_m": size * rng.uniform(0.01, 0.2), "jitter": rng.random(), "walls": rng.random() < 0.7,
+            "staggered": rng.random() < 0.5, "n_turns": int(rng.integers(1, 7)), "radius_spread": 0.9 * rng.random(),
+        }  # fmt: skip
+        chosen = {name: value for name, value in settings.items() if rng.random() < 0.3}
+        try:
+            fields = maker(kind, rng.random(), robot, **chosen)
+        except ConfigError:
+            continue
+        for _ in range(5):
+            field = fields.make(rng, (0.3, -2.0), rng.uniform(-4.0, 4.0))
+            n_made += 1
+            assert sampled_clearance(field.route, field.features) >= fields.clearance_m - 1e-8
+            assert distance(field.features, start_region(robot, field.start_xy, field.start_heading)).min() > 0.0
+
+
+@pytest.mark.parametrize("kind", RANDOM_KINDS)
+def test_a_generator_decides_everything(kind: str) -> None:
+    fields, other = maker(kind, 0.8), maker(kind, 0.8)
+    first = fields.make(np.random.default_rng(4))
+    for _ in range(3):
+        fields.make(np.random.default_rng(5))
+    again = other.make(np.random.default_rng(4))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    one = make_field(fields.config, np.random.default_rng(4), ROBOT)
+    assert np.array_equal(one.features, first.features)
+    assert not np.array_equal(fields.make(np.random.default_rng(5)).features[:5], first.features[:5])
+    used, counted = np.random.default_rng(4), np.random.default_rng(4)
+    fields.make(used)
+    counted.integers(0, 1 << 63)
+    assert used.random() == counted.random(), "a field takes one number, however often it is drawn"
+
+
+def test_a_field_keeps_no_memory_of_the_maker() -> None:
+    fields = maker("forest")
+    first = fields.make(np.random.default_rng(0))
+    before = [np.copy(part) for part in first]
+    fields.make(np.random.default_rng(1))
+    assert all(np.array_equal(a, b) for a, b in zip(first, before, strict=True))
+
+
+@pytest.mark.parametrize("kind", RANDOM_KINDS)
+def test_start_and_heading_only_move_the_field(kind: str) -> None:
+    fields = maker(kind)
+    home = fields.make(np.random.default_rng(2))
+    moved = fields.make(np.random.default_rng(2), (3.0, -1.0), 2.0)
+    turn = np.array([[np.cos(2.0), np.sin(2.0)], [-np.sin(2.0), np.cos(2.0)]])
+    np.testing.assert_allclose(moved.features[:, :2], home.features[:, :2] @ turn + [3.0, -1.0], atol=1e-12)
+    np.testing.assert_allclose(moved.features[:, 2:4], home.features[:, 2:4] @ turn, atol=1e-12)
+    np.testing.assert_array_equal(moved.features[:, 4:], home.features[:, 4:])
+    np.testing.assert_allclose(moved.route, home.route @ turn + [3.0, -1.0], atol=1e-12)
+
+
+def peg_gaps(field: Field) -> FloatArray:
+    """Distance from surface to surface of each peg or tree and its nearest neighbour."""
+    pegs = field.features[field.features[:, 4] == 0.0]
+    gaps = np.hypot(*(pegs[:, None, :2] - pegs[None, :, :2]).transpose(2, 0, 1)) - pegs[:, 5] - pegs[:, None, 5]
+    return (gaps + np.diag(np.full(len(pegs), np.inf))).min(axis=1)
+
+
+@pytest.mark.parametrize(("difficulty", "factor"), [(0.0, 2.2), (0.5, 1.7), (1.0, 1.2)])
+def test_difficulty_is_what_the_table_says(difficulty: float, factor: float) -> None:
+    rng = np.random.default_rng(0)
+    for staggered in (True, False):
+        gaps = peg_gaps(maker("pegboard", difficulty, jitter=0.0, staggered=staggered).make(rng))
+        np.testing.assert_allclose(gaps, factor * LANE_M, rtol=1e-9)
+    jittered = peg_gaps(maker("pegboard", difficulty, jitter=0.3).make(rng))
+    assert 0.55 * factor * LANE_M < jittered.min() < 0.98 * factor * LANE_M
+    trees = [peg_gaps(maker("forest", difficulty).make(rng)).min() for _ in range(20)]
+    assert min(trees) >= (1.5 - 0.75 * difficulty) * LANE_M - 1e-9
+    corridor = maker("corridor", difficulty).make(rng)
+    middle = corridor.route[-1] + 0.4 * (corridor.route[-8] - corridor.route[-1])
+    walls = np.sort([distance(row[None], middle[None])[0] for row in corridor.features])[:2]
+    assert walls.sum() == pytest.approx(factor * LANE_M, rel=1e-6)
+    gates = maker("gates", difficulty, walls=False).make(rng).features
+    for x in np.unique(gates[:, 0]):
+        ends = gates[gates[:, 0] == x]
+        low, high = sorted(y for row in ends for y in (row[1], row[1] + row[3] * row[4]))[1:3]
+        assert high - low - 2.0 * ends[0, 5] == pytest.approx(factor * LANE_M, rel=1e-9)
+
+
+def test_more_difficulty_is_more_of_everything() -> None:
+    rng = np.random.default_rng(0)
+    levels = np.linspace(0.0, 1.0, 6)
+    counts = {kind: [len(maker(kind, d).make(rng).features) for d in levels] for kind in ("pegboard", "forest")}
+    assert all(np.all(np.diff(n) >= 0) and n[-1] > 1.8 * n[0] for n in counts.values()), counts
+    detour: dict[str, list[float]] = {}
+    for kind in RANDOM_KINDS:
+        for d in (0.0, 0.5, 1.0):
+            fields = maker(kind, d)
+            turning = []
+            for _ in range(30):
+                steps = np.diff(fields.make(rng).route, axis=0)
+                angles = np.arctan2(steps[:, 1], steps[:, 0])
+                turning.append(float(np.abs(np.diff(angles)).sum()))
+            detour.setdefault(kind, []).append(float(np.mean(turning)))
+    assert all(a < b < c for a, b, c in detour.values()), detour
+
+
+def test_the_default_field_has_about_twenty_obstacles_near_the_way() -> None:
+    rng = np.random.default_rng(0)
+    fields = [maker("pegboard").make(rng) for _ in range(30)]
+    assert 17 <= np.mean([len(field.features) - 2 for field in fields]) <= 23
+    assert 3.0 <= np.hypot(*(fields[0].goal_xy - fields[0].start_xy)) <= 4.5
+    near = [(distance(field.features[:-2], field.route) < 0.3).any() for field in fields]
+    assert np.mean(near) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["pegboard", "forest"])
+def test_hundreds_of_obstacles(kind: str) -> None:
+    fields = maker(kind, goal_distance_m=26.0, width_m=11.0)
+    field = fields.make(np.random.default_rng(0))
+    assert 500 < len(field.features) <= fields.bounds.max_features
+    assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
+
+
+def test_a_forest_is_as_dense_as_asked() -> None:
+    fields = maker("forest", density_m2=2.0, gap_m=0.2, goal_distance_m=10.0, width_m=4.0)
+    trees = fields.make(np.random.default_rng(0)).features[:-2]
+    area = (10.0 - 0.73 - 0.15 - 0.21) * 4.0
+    assert len(trees) == pytest.approx(2.0 * area, rel=0.05)
+    assert 0.036 <= trees[:, 5].min() < 0.045 < 0.075 < trees[:, 5].max() <= 0.084
+
+
+def test_where_no_way_is_left_one_is_made() -> None:
+    """Pegs that stand too close for the robot everywhere: the fewest that bar the straight way are taken away."""
+    fields = maker("pegboard", gap_m=0.15, jitter=0.0)
+    for seed in range(5):
+        field = fields.make(np.random.default_rng(seed))
+        assert field.n_draws == DRAWS and 0 < field.n_removed < 0.4 * (len(field.features) + field.n_removed)
+        assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
+        again = fields.make(np.random.default_rng(seed))
+        assert np.array_equal(field.features, again.features)
+
+
+SHAPES = [
+    {"x_m": 1.5, "y_m": 0.1, "radius_m": 0.1},
+    {"x0_m": 2.0, "y0_m": -0.9, "x1_m": 2.0, "y1_m": -0.1},
+    {"x0_m": 1.0, "y0_m": 1.0, "x1_m": 3.0, "y1_m": 1.2, "radius_m": 0.05},
+    {"points": [[2.2, 0.4], [2.6, 0.4], [2.4, 0.8]]},
+]
+
+
+def test_given_shapes_stand_where_they_are_told_to() -> None:
+    fields = maker("list", shapes=SHAPES, goal_m=[3.0, 0.5])
+    field = fields.make(np.random.default_rng(0), (1.0, 0.0), math.pi / 2)
+    assert len(field.features) == 1 + 1 + 1 + 3 == fields.bounds.max_features
+    np.testing.assert_allclose(field.features[0, :2], [1.0 - 0.1, 1.5])
+    np.testing.assert_allclose(field.goal_xy, [0.5, 3.0])
+    assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
+    assert isinstance(fields.config.shapes[0], Circle) and isinstance(fields.config.shapes[1], Wall)
+    assert np.array_equal(features(fields.config.shapes)[:, 4:], field.features[:, 4:])
+
+
+AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "pegbord"}, "field.kind is 'pegbord'; expected one of .*did you mean 'pegboard'"),
+        ({"difficulty": 1.5}, r"field.difficulty is 1.5; expected in \[0, 1\]"),
+        ({"gap_m": -0.1}, "field.gap_m is -0.1; expected finite and > 0"),
+        ({"goal_distance_m": math.inf}, "field.goal_distance_m is inf"),
+        ({"goal_distance_m": 1.0}, r"field.goal_distance_m is 1; expected more than 1.21"),
+        ({"kind": "corridor", "goal_distance_m": 0.9}, r"field.goal_distance_m is 0.9; expected more than 0.95"),
+        ({"width_m": 0.5}, r"field.width_m is 0.5; expected at least 0.66"),
+        ({"kind": "gates", "width_m": 0.8, "gap_m": 0.9}, r"field.width_m is 0.8; expected at least 0.9"),
+        ({"kind": "gates", "gap_m": 0.3}, r"field.gap_m is 0.3; expected at least 0.36 .*clearance_m"),
+        ({"kind": "bends", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
+        ({"kind": "gates", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
+        ({"n_turns": 0}, "field.n_turns is 0; expected >= 1"),
+        ({"turn_rad": 1.5}, "field.turn_rad is 1.5; expected in"),
+        ({"jitter": 2.0}, "field.jitter is 2"),
+        ({"radius_spread": 1.0}, r"field.radius_spread is 1; expected in \[0, 1\)"),
+        ({"wall_radius_m": -1.0}, "field.wall_radius_m is -1"),
+        ({"route_points": 1}, "field.route_points is 1; expected >= 2"),
+        ({"kind": "bends", "difficulty": 1.0, "route_points": 3}, r"corners; expected at most 3 \(field.route_points"),
+        ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
+        ({"clearance_m": 1e-5}, "nodes; expected at most"),
+        ({"kind": "list"}, "field.shapes has 0 shapes for kind list; expected at least one"),
+        ({"shapes": SHAPES}, "field.shapes has 4 shapes for kind pegboard; expected none"),
+        ({"goal_m": [1.0, 0.0]}, "field.goal_m"),
+        ({"kind": "list", "shapes": [{"points": [[0.0, 0.0], [1.0, 0.0]]}]}, r"field.shapes\[0\]: polygon.points"),
+        ({"kind": "list", "shapes": [{"x_m": 0.5, "y_m": 0.2, "radius_m": 0.1}]}, r"field.shapes\[0\] stands where"),
+        ({"kind": "list", "shapes": [{"points": AROUND_START}]}, r"field.shapes\[0\] stands where"),
+        (
+            {"kind": "list", "goal_m": [0.0, 3.0], "shapes": [{"x_m": 0.0, "y_m": 3.0, "radius_m": 0.1}]},
+            r"field.shapes leave no way to the goal \[0, 3\]",
+        ),
+    ],
+)
+def test_impossible_settings_give_one_clear_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        maker(settings.pop("kind", "pegboard"), **settings).make(np.random.default_rng(0))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_polygon_cannot_hide_the_goal() -> None:
+    cell = Polygon(((2.0, -0.5), (3.5, -0.5), (3.5, 0.5), (2.0, 0.5)))
+    with pytest.raises(ConfigError, match="leave no way"):
+        FieldMaker(FieldConfig(kind="list", shapes=(cell,), goal_m=(2.75, 0.0)), ROBOT)
+
+
+def test_a_robot_without_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="clearance_m is 0"):
+        RobotExtent(0.7, 0.7, 0.1, 0.03, 0.0)
+    with pytest.raises(ValueError, match="front_m is nan"):
+        RobotExtent(math.nan, 0.7, 0.1, 0.03, 0.1)

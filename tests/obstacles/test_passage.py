@@ -1,0 +1,129 @@
+"""Ways are found where there are any, keep the clearance, and are about as short as can be."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from snake_gym.config import ConfigError
+from snake_gym.obstacles.passage import MAX_NODES, count_nodes, find_route, search_space
+from snake_gym.obstacles.routes import clearance_of_route, spread_points
+from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Shape, Wall, distance, features
+
+BOX = (-0.5, -1.5, 4.5, 1.5)
+START, GOAL = (0.0, 0.0), (4.0, 0.0)
+RADIUS_M, STEP_M = 0.15, 0.06
+
+
+def length(route: FloatArray) -> float:
+    return float(np.hypot(*np.diff(route, axis=0).T).sum())
+
+
+def sampled_clearance(route: FloatArray, rows: FloatArray) -> float:
+    """By brute force, at points 1 mm apart."""
+    pieces = [np.linspace(a, b, 1 + math.ceil(np.hypot(*(b - a)) * 1e3)) for a, b in pairwise(route)]
+    return float(distance(rows, np.concatenate(pieces)).min())
+
+
+def is_passable(rows: FloatArray, radius: float, step: float = 0.02) -> bool:
+    """Whether start and goal lie in one piece of the free space, on a fine grid."""
+    x, y = np.arange(BOX[0], BOX[2], step), np.arange(BOX[1], BOX[3], step)
+    nodes = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)
+    free = (distance(rows, nodes) >= radius).reshape(x.size, y.size)
+    label, _ = ndimage.label(free, np.ones((3, 3)))
+    start_at, goal_at = (label[round((p[0] - BOX[0]) / step), round((p[1] - BOX[1]) / step)] for p in (START, GOAL))
+    return bool(start_at == goal_at != 0)
+
+
+def search(rows: FloatArray, goal: tuple[float, float] = GOAL) -> FloatArray | None:
+    space = search_space(count_nodes(BOX[2] - BOX[0], BOX[3] - BOX[1], STEP_M))
+    return find_route(space, rows, RADIUS_M, STEP_M, START, goal, BOX)
+
+
+def test_free_ground_is_crossed_straight() -> None:
+    route = search(features([]))
+    assert route is not None and route.tolist() == [list(START), list(GOAL)]
+
+
+def test_the_way_round_a_disc_is_the_shortest() -> None:
+    peg = Circle(2.0, 0.0, 0.35)
+    route = search(features(peg))
+    assert route is not None
+    bend, reach = peg.radius_m + RADIUS_M, 2.0  # two tangents and the arc between them
+    angle = 2.0 * math.asin(bend / reach)
+    shortest = 2.0 * math.sqrt(reach**2 - bend**2) + bend * angle
+    assert shortest - 1e-6 <= length(route) < 1.01 * shortest
+    assert sampled_clearance(route, features(peg)) >= RADIUS_M - 1e-8
+
+
+def test_a_closed_wall_is_not_crossed_and_a_gap_is_found() -> None:
+    wall = features(Wall(2.0, -1.6, 2.0, 1.6))
+    assert search(wall) is None
+    wide = features([Capsule(2.0, -1.6, 2.0, 0.6, 0.03), Capsule(2.0, 1.0, 2.0, 1.6, 0.03)])
+    narrow = features([Capsule(2.0, -1.6, 2.0, 0.6, 0.03), Capsule(2.0, 0.94, 2.0, 1.6, 0.03)])
+    route = search(wide)
+    assert route is not None and sampled_clearance(route, wide) >= RADIUS_M - 1e-8
+    assert np.interp(2.0, route[:, 0], route[:, 1]) == pytest.approx(0.8, abs=0.05)
+    assert search(narrow) is None
+
+
+def random_mess(rng: np.random.Generator) -> FloatArray:
+    shapes: list[Shape] = []
+    while len(shapes) < 34:
+        x, y, angle, size = rng.uniform(0.2, 3.8), rng.uniform(-1.5, 1.5), rng.uniform(0.0, 3.2), rng.uniform(0.0, 0.8)
+        shape = Capsule(x, y, x + size * math.cos(angle), y + size * math.sin(angle), rng.uniform(0.02, 0.1))
+        if distance(features(shape), np.array([START, GOAL])).min() > 1.4 * RADIUS_M:
+            shapes.append(shape)
+    return features(shapes)
+
+
+def test_the_search_agrees_with_a_finer_one() -> None:
+    """No way is claimed that is not there; none is missed that leaves 0.81 steps on all sides."""
+    rng = np.random.default_rng(0)
+    found = missed = 0
+    for _ in range(40):
+        rows = random_mess(rng)
+        route = search(rows)
+        if route is None:
+            missed += 1
+            assert not is_passable(rows, RADIUS_M + 0.81 * STEP_M + 0.001)
+        else:
+            found += 1
+            assert is_passable(rows, RADIUS_M - 0.015)
+            assert sampled_clearance(route, rows) >= RADIUS_M - 1e-8
+            assert clearance_of_route(route, rows) == pytest.approx(sampled_clearance(route, rows), abs=1e-4)
+            assert route[0].tolist() == list(START) and route[-1].tolist() == list(GOAL)
+    assert min(found, missed) > 8
+
+
+def test_a_goal_between_the_nodes_is_reached() -> None:
+    rows = features([Circle(2.0, 0.0, 0.3), Circle(1.0, 0.4, 0.2)])
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        goal = (rng.uniform(2.6, 4.4), rng.uniform(-1.3, 1.3))
+        route = search(rows, goal)
+        assert route is not None and tuple(route[-1]) == goal
+
+
+def test_points_are_spread_without_moving_the_line() -> None:
+    route = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.1], [4.0, 0.1]])
+    points = spread_points(route, 40)
+    assert points.shape == (40, 2) and length(points) == pytest.approx(length(route))
+    for corner in route:
+        assert np.hypot(*(points - corner).T).min() < 1e-12
+    steps = np.hypot(*np.diff(points, axis=0).T)
+    assert steps.max() < 1.2 * 4.1 / 39
+    np.testing.assert_array_equal(spread_points(route, 4), route)
+    with pytest.raises(ConfigError, match="route has 4 corners; expected at most 3"):
+        spread_points(route, 3)
+
+
+def test_the_memory_is_limited() -> None:
+    with pytest.raises(ConfigError, match=f"expected at most {MAX_NODES}"):
+        search_space(MAX_NODES + 1)
+    with pytest.raises(ConfigError, match="room for 100 nodes"):
+        find_route(search_space(100), features(Circle(2.0, 0.0, 0.3)), RADIUS_M, STEP_M, START, GOAL, BOX)

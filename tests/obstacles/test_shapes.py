@@ -1,0 +1,105 @@
+"""Shapes become features that lie where the shapes lie; impossible shapes are refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Polygon, Shape, Wall, distance, features
+
+RNG = np.random.default_rng(7)
+POINTS = RNG.uniform(-3.0, 3.0, (400, 2))
+
+
+def outline(shape: Shape) -> FloatArray:
+    """Points close together on the shape's surface, without the use of features."""
+    t = np.linspace(0.0, 1.0, 20001)[:, None]
+    if isinstance(shape, Circle):
+        angle = 2.0 * np.pi * t
+        return np.array([shape.x_m, shape.y_m]) + shape.radius_m * np.hstack([np.cos(angle), np.sin(angle)])
+    if isinstance(shape, Polygon):
+        corners = np.array(shape.points)
+        return np.concatenate([a + t * (b - a) for a, b in zip(corners, np.roll(corners, -1, 0), strict=True)])
+    a, b = np.array([shape.x0_m, shape.y0_m]), np.array([shape.x1_m, shape.y1_m])
+    if isinstance(shape, Wall):
+        return a + t * (b - a)
+    along = (b - a) / np.hypot(*(b - a))
+    side = shape.radius_m * np.array([-along[1], along[0]])
+    angle = math.atan2(along[1], along[0]) - 0.5 * math.pi + math.pi * t
+    cap = shape.radius_m * np.hstack([np.cos(angle), np.sin(angle)])
+    return np.concatenate([a + side + t * (b - a), a - side + t * (b - a), a - cap, b + cap])
+
+
+SQUARE = Polygon(((1.0, 1.0), (2.0, 1.0), (2.0, 2.5), (1.0, 2.5)))
+TRIANGLE = Polygon(((0.0, -2.0), (-1.0, -0.5), (1.5, -0.7)))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Circle(0.5, -0.2, 0.4),
+        Capsule(-1.0, 0.3, 0.7, 1.1, 0.25),
+        Capsule(1.0, -2.0, 1.0, -0.4, 0.1),
+        Wall(-2.0, -1.0, 1.0, 2.0),
+        SQUARE,
+        TRIANGLE,
+    ],
+)
+def test_distances_are_those_to_the_surface(shape: Shape) -> None:
+    surface = outline(shape)
+    nearest = np.array([np.hypot(*(surface - point).T).min() for point in POINTS])
+    found = distance(features(shape), POINTS)
+    np.testing.assert_allclose(np.abs(found), nearest, atol=1e-3)
+    assert (found > 0.0).sum() > 200
+
+
+def test_distance_is_negative_within_a_radius_and_infinite_without_features() -> None:
+    rows = features(Capsule(0.0, 0.0, 1.0, 0.0, 0.2))
+    np.testing.assert_allclose(distance(rows, np.array([[0.5, 0.05], [1.1, 0.0], [2.0, 0.0]])), [-0.15, -0.1, 0.8])
+    assert distance(features([]), POINTS[:3]).tolist() == [math.inf] * 3
+
+
+def test_several_shapes_are_the_nearest_of_them() -> None:
+    shapes: list[Shape] = [Circle(0.0, 0.0, 0.3), SQUARE, Wall(-2.0, -2.0, -2.0, 2.0)]
+    rows = features(shapes)
+    assert rows.shape == (1 + 4 + 1, 6)
+    alone = np.stack([distance(features(shape), POINTS) for shape in shapes])
+    np.testing.assert_array_equal(distance(rows, POINTS), alone.min(axis=0))
+    np.testing.assert_allclose(np.hypot(rows[:, 2], rows[:, 3]), 1.0)
+
+
+def test_a_polygon_knows_its_inside() -> None:
+    assert SQUARE.contains(1.5, 2.0) and not SQUARE.contains(0.9, 2.0) and not SQUARE.contains(1.5, 2.6)
+    clockwise = Polygon(SQUARE.points[::-1])
+    assert clockwise.contains(1.5, 2.0) and not clockwise.contains(2.1, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (((0.0, 0.0), (1.0, 0.0)), "at least 3 corners"),
+        (((0.0, 0.0), (1.0, 0.0), (1.0,)), "at least 3 corners"),
+        (((0.0, 0.0), (1.0, 0.0), (math.nan, 1.0)), "finite"),
+        (((0.0, 0.0), (1.0, 0.0), (1.0, 0.0), (0.0, 1.0)), "corner 2 twice"),
+        (((0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 2.0)), r"not convex at corner 3 \(1.0, 0.5\)"),
+        (((0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0)), "not convex at corner 2"),
+        (((0.0, 0.0), (1.0, 1.0), (1.0, 0.0), (0.0, 1.0)), "not convex"),
+        (tuple((math.cos(0.8 * math.pi * i), math.sin(0.8 * math.pi * i)) for i in range(5)), "more than once"),
+    ],
+)
+def test_what_is_no_convex_polygon_is_refused(points: tuple[tuple[float, float], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Polygon(points)
+
+
+def test_other_impossible_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"circle\.radius_m is 0; expected > 0"):
+        Circle(0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match=r"circle\.x_m is inf"):
+        Circle(math.inf, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"capsule\.radius_m is -1"):
+        Capsule(0.0, 0.0, 1.0, 0.0, -1.0)
+    with pytest.raises(ValueError, match="two different ends"):
+        Wall(1.0, 2.0, 1.0, 2.0)
