@@ -5,9 +5,12 @@ Kinds of actuator (u is a torque, or for ACCELERATION an angular acceleration), 
     u = feedforward + kp (phi_ref - phi) - kd phi_dot
 
 TORQUE and POSITION clamp u to the torque limit; POSITION also clamps the rate that its loop demands,
-``kp/kd (phi_ref - phi)``, to the speed limit. In the implicit step the angle and rate on the right are those at its
-end, so stiff servos cost no smaller step: ``K = dt (dt kp + kd)``, demanded rate ``kp (phi_ref - phi) / (dt kp + kd)``.
-A saturated joint pushes with the limit: K = 0.
+``kp/kd (phi_ref - phi)``, to the speed limit. In the implicit step of length h the angle and rate on the right are
+those at its end, so stiff servos cost no smaller step: ``K = h (h kp + kd)``, and the demanded rate is
+``kp (phi_ref - phi) / (h kp + kd)`` with phi the base of the step (see ``implicit``). A saturated joint pushes with the
+limit: K = 0.
+
+A joint that would pass its mechanical stop moves to it (RIGID) and stays as long as the stop has to push.
 
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit.
 A fault acts in every sub-step that starts in [onset, end).
@@ -21,18 +24,20 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.physics.lanes import (
-    C_FREE, DEMAND, F_KIND, F_OFF, F_ON, F_STRENGTH, FF, GAIN, KD, KP, LIMIT, LOAD, MU, OMEGA, PUSH, RECORD, REF, REL,
-    RIGID, S_MAX, T0, T_MAX, THETA, WORK, B, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FF, F_KIND, F_OFF, F_ON, F_STRENGTH, KD, KP, LAW_K, LAW_T0, LIMIT, LOAD,
+    MU, OMEGA, PUSH, RECORD, REF, REL, RIGID, STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
 ACCELERATION, TORQUE, POSITION = 0, 1, 2
+_NEARLY = 0.1
+"""A chord that exceeds the torque limit by no more than this share is replaced by the limit."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION}
 
 
 @njit(error_model="numpy")
-def engage_joints(s, n, kind, step, dt):  # type: ignore[no-untyped-def]
-    """Set the coefficients of every joint law for faults as they stand in sub-step ``step`` (dt = 0: explicit law)."""
+def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
+    """Set the coefficients of every joint law for faults as they stand in sub-step ``step``."""
     for i in range(1, n):
         a = i * RECORD
         failed = (load(s, a + F_ON) <= step) & (load(s, a + F_OFF) > step)
@@ -42,11 +47,8 @@ def engage_joints(s, n, kind, step, dt):  # type: ignore[no-untyped-def]
         strength = select(fault == WEAK, load(s, a + F_STRENGTH), splat(1.0))
         strength = select(locked | free, splat(0.0), strength)
         driven = splat(1.0 if kind == ACCELERATION else 0.0)
-        kp = load(s, a + KP)
-        gain = dt * kp + load(s, a + KD)
         store(s, a + RIGID, select(locked, splat(1.0), select(free, splat(0.0), driven)))
-        store(s, a + GAIN, gain)
-        store(s, a + DEMAND, select(gain > 0.0, kp / gain, splat(0.0)))
+        store(s, a + AT_STOP, select(locked, splat(0.0), load(s, a + AT_STOP)))
         store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), splat(math.inf)))
         store(s, a + PUSH, strength)
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
@@ -59,45 +61,137 @@ def clamp(x, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def load_joints_implicit(s, n, kind, dt):  # type: ignore[no-untyped-def]
-    """Joint laws of one linearly-implicit step; rates and angles inside the law are those at the step's end."""
+def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
+    """Joint laws of one implicit step; rates and angles inside the law are those at the step's end."""
+    h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
         push = load(s, a + PUSH)
-        error = load(s, a + REF) - (load(s, a + THETA) - load(s, b + THETA))
-        store(s, a + K, dt * load(s, a + LOAD))
+        error = load(s, a + REF) - (load(s, a + BASE) - load(s, b + BASE))
+        kp, kd = load(s, a + KP), load(s, a + KD)
+        store(s, a + K, h * load(s, a + LOAD))
         if kind == ACCELERATION:
-            rate = load(s, a + OMEGA) - load(s, b + OMEGA)
-            kp = push * load(s, a + KP)
-            kd = push * load(s, a + KD)
-            u = push * load(s, a + FF) + kp * error
+            rate = load(s, a + BASE_W) - load(s, b + BASE_W)
+            u = load(s, a + FF) + kp * error
             # A locked joint (push = 0) holds still; without that it would keep the rate it has.
             held = select(push == 0.0, splat(0.0), rate)
-            store(s, a + B, (held + dt * u) / (1.0 + dt * (kd + dt * kp)))
+            rate = (held + h * push * u) / (1.0 + h * push * (kd + h * kp))
+            angle = load(s, a + BASE) - load(s, b + BASE)
+            stop = load(s, a + STOP)
+            room = (h > 0.0) & (absolute(angle) < stop)
+            lowest = select(room, (-stop - angle) / h, splat(-math.inf))
+            highest = select(room, (stop - angle) / h, splat(math.inf))
+            store(s, a + B, smaller(larger(rate, lowest), highest))
             store(s, a + T0, splat(0.0))
         else:
-            demand = clamp(load(s, a + DEMAND) * error, load(s, a + S_MAX))
-            stiffness = dt * push * load(s, a + GAIN)
+            gain = h * kp + kd
+            demand = select(gain > 0.0, clamp(kp * error / gain, load(s, a + S_MAX)), splat(0.0))
+            stiffness = h * push * gain
             store(s, a + K, load(s, a + K) + stiffness)
-            store(s, a + T0, stiffness * demand + dt * push * load(s, a + FF))
+            store(s, a + T0, stiffness * demand + h * push * load(s, a + FF))
             store(s, a + B, splat(0.0))
 
 
 @njit(error_model="numpy")
-def saturate_joints(s, n, dt):  # type: ignore[no-untyped-def]
-    """Replace the law of joints whose torque exceeds its limit by that limit; returns the first of them, or 0."""
-    first = 0
+def begin_limits(s, n):  # type: ignore[no-untyped-def]
+    """Joints that the last step left at their torque limit are taken to be there still."""
+    h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n):
         a = i * RECORD
-        limit = dt * load(s, a + LIMIT)
-        torque = load(s, a + T0) - load(s, a + K) * load(s, a + REL)
+        law_k, law_t0, at = load(s, a + K), load(s, a + T0), load(s, a + AT_LIMIT)
+        held = absolute(at) == 1.0
+        store(s, a + LAW_K, law_k)
+        store(s, a + LAW_T0, law_t0)
+        store(s, a + AT_LIMIT, select(held, at, splat(0.0)))
+        store(s, a + T0, select(held, copy_sign(h * load(s, a + LIMIT), at), law_t0))
+        store(s, a + K, select(held, splat(0.0), law_k))
+
+
+@njit(error_model="numpy")
+def revise_limits(s, n):  # type: ignore[no-untyped-def]
+    """Put the torque limit where the law asks for more, the law elsewhere; first joint changed, or n + 1.
+
+    ``clamp(T0 - K rel)`` is monotone in rel, but to jump between its three pieces may go in circles. A joint that
+    exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate, which
+    cannot overshoot (the iteration of Kacanov), and the constant limit when the chord is nearly there.
+    """
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    zero, half, one = splat(0.0), splat(0.5), splat(1.0)
+    for i in range(n - 1, 0, -1):
+        a = i * RECORD
+        limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
+        law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
+        torque = law_t0 - law_k * rel
         over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
-        if any_lane(over):
-            first = i if first == 0 else first
-            store(s, a + T0, select(over, copy_sign(limit, torque), load(s, a + T0)))
-            store(s, a + K, select(over, splat(0.0), load(s, a + K)))
+        given = load(s, a + T0) - load(s, a + K) * rel
+        excess = absolute(given) - limit
+        near = (absolute(was) == 0.5) & (excess >= 0.0) & (excess < _NEARLY * limit) & (given * torque > 0.0)
+        # Without a slope there is no chord, and no circle either.
+        at = select(over, select(near | (law_k == 0.0), one, half), zero)
+        wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
+        changes = (over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))
+        if any_lane(changes):
+            first = i
+            chord = limit / absolute(torque)
+            t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(limit, torque), law_t0 * chord))
+            k = select(at == 0.0, law_k, select(at == 1.0, zero, law_k * chord))
+            store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), was))
+            store(s, a + T0, select(changes, t0, load(s, a + T0)))
+            store(s, a + K, select(changes, k, load(s, a + K)))
     return first
+
+
+@njit(error_model="numpy")
+def hold_stops(s, n):  # type: ignore[no-untyped-def]
+    """Joints that the last step left at a stop stay there for now."""
+    h = load(s, (n + 1) * RECORD + H)
+    zero = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        at = load(s, a + AT_STOP)
+        if any_lane(absolute(at) > 0.0):
+            side = select(at > 0.0, splat(1.0), select(at < 0.0, splat(-1.0), zero))
+            held = (side > 0.0) | (side < 0.0)
+            angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
+            store(s, a + AT_STOP, side)
+            store(s, a + RIGID, select(held, splat(1.0), load(s, a + RIGID)))
+            store(s, a + B, select(held, (side * load(s, a + STOP) - angle) / h, load(s, a + B)))
+
+
+@njit(error_model="numpy")
+def revise_stops(s, n):  # type: ignore[no-untyped-def]
+    """Catch joints that would pass a stop, let go those that it would have to pull; first joint changed, or n + 1."""
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    for i in range(n - 1, 0, -1):
+        a = i * RECORD
+        at, stop, rigid = load(s, a + AT_STOP), load(s, a + STOP), load(s, a + RIGID)
+        angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
+        rel = load(s, a + REL)
+        ahead = angle + h * rel
+        push = load(s, a + MU) - (load(s, a + T0) - load(s, a + K) * rel)
+        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop)
+        let_go = (absolute(at) == 1.0) & (at * push > 0.0)
+        if any_lane(caught | let_go):
+            first = i
+            side = copy_sign(splat(1.0), ahead)
+            rigid = select(caught, splat(1.0), select(let_go, splat(0.0), rigid))
+            store(s, a + RIGID, rigid)
+            store(s, a + B, select(caught, (side * stop - angle) / h, load(s, a + B)))
+            store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
+    return first
+
+
+@njit(error_model="numpy")
+def release_stops(s, n):  # type: ignore[no-untyped-def]
+    """RIGID of joints at a stop is the step's own; the next step begins with the actuator's law."""
+    for i in range(1, n):
+        a = i * RECORD
+        at = load(s, a + AT_STOP)
+        if any_lane(absolute(at) > 0.0):
+            store(s, a + RIGID, select(absolute(at) > 0.0, splat(0.0), load(s, a + RIGID)))
 
 
 @njit(error_model="numpy")
@@ -123,6 +217,8 @@ def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
 @njit(error_model="numpy")
 def count_work(s, n):  # type: ignore[no-untyped-def]
     """Add the positive part of each joint's work in one implicit step (impulse MU times rate REL) to WORK [J]."""
+    h, weight = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + WEIGHT)
     for i in range(1, n):
         a = i * RECORD
-        store(s, a + WORK, load(s, a + WORK) + larger(load(s, a + MU) * load(s, a + REL), splat(0.0)))
+        power = load(s, a + MU) * load(s, a + REL) / h
+        store(s, a + WORK, load(s, a + WORK) + weight * larger(power, splat(0.0)))

@@ -22,20 +22,19 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, COS, CVX, CVY, CX, CY, HALF, HEAD_X, HEAD_Y, MASS, MU, OMEGA, PR, PW, PX, PY, QW, QX, QXX, QXY, QY,
-    QYY, RECORD, REL, RIGID, RW, RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B,
-    E, G, K, sin_cos,
+    A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y, MASS, MU,
+    NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN,
+    SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import load, splat, store
 
 
 @njit(error_model="numpy")
-def place_links(s, n, dt):  # type: ignore[no-untyped-def]
+def place_links(s, n, bias):  # type: ignore[no-untyped-def]
     """Fill SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
 
-    With ``dt`` > 0 the velocities are those *before* the centripetal acceleration of one step dt, i.e. they contain
-    ``-dt a_i`` with ``a_i`` the part of the link's acceleration that comes from omega^2 (relative to the centre), so
-    that the momentum balance of the step needs no further bias.
+    ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
+    (relative to the centre), which the explicit right-hand side needs.
     """
     for i in range(1, n + 1):
         a = i * RECORD
@@ -45,8 +44,8 @@ def place_links(s, n, dt):  # type: ignore[no-untyped-def]
         store(s, a + COS, cos)
         w = load(s, a + OMEGA)
         lw = load(s, a + HALF) * w
-        rx = lw * (dt * w * cos - sin)
-        ry = lw * (dt * w * sin + cos)
+        rx = lw * (bias * w * cos - sin)
+        ry = lw * (bias * w * sin + cos)
         vx = load(s, p + VX) + load(s, p + RX) + rx
         vy = load(s, p + VY) + load(s, p + RY) + ry
         store(s, a + RX, rx)
@@ -55,44 +54,69 @@ def place_links(s, n, dt):  # type: ignore[no-untyped-def]
         store(s, a + VY, vy)
         store(s, a + SUM_X, load(s, p + SUM_X) + load(s, a + MASS) * vx)
         store(s, a + SUM_Y, load(s, p + SUM_Y) + load(s, a + MASS) * vy)
-    head = n * RECORD
-    world = head + RECORD
+    world = (n + 1) * RECORD
     # The velocities so far are relative to the tail; give them the centre's mean.
-    store(s, world + UX, load(s, world + CVX) - load(s, head + SUM_X) / load(s, world + TOTAL))
-    store(s, world + UY, load(s, world + CVY) - load(s, head + SUM_Y) / load(s, world + TOTAL))
-    for i in range(n, 0, -1):
+    ux = load(s, world + CVX) - load(s, n * RECORD + SUM_X) / load(s, world + TOTAL)
+    uy = load(s, world + CVY) - load(s, n * RECORD + SUM_Y) / load(s, world + TOTAL)
+    for i in range(1, n + 1):
         a = i * RECORD
-        ux = load(s, a + RECORD + UX)
-        uy = load(s, a + RECORD + UY)
-        store(s, a + UX, ux)
-        store(s, a + UY, uy)
         store(s, a + VX, load(s, a + VX) + ux)
         store(s, a + VY, load(s, a + VY) + uy)
+
+
+@njit(error_model="numpy")
+def locate_links(s, n, base):  # type: ignore[no-untyped-def]
+    """Positions POS_X, POS_Y of the links' centres for the geometry SIN, COS and the centre of mass at ``base``."""
+    x, y = splat(0.0), splat(0.0)
+    sum_x, sum_y = splat(0.0), splat(0.0)
+    half_x, half_y = splat(0.0), splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        half = load(s, a + HALF)
+        lx = half * load(s, a + COS)
+        ly = half * load(s, a + SIN)
+        x = x + half_x + lx
+        y = y + half_y + ly
+        half_x, half_y = lx, ly
+        sum_x = sum_x + load(s, a + MASS) * x
+        sum_y = sum_y + load(s, a + MASS) * y
+        store(s, a + POS_X, x)
+        store(s, a + POS_Y, y)
+    total = load(s, (n + 1) * RECORD + TOTAL)
+    x = base[0] - sum_x / total
+    y = base[1] - sum_y / total
+    for i in range(1, n + 1):
+        a = i * RECORD
+        store(s, a + POS_X, load(s, a + POS_X) + x)
+        store(s, a + POS_Y, load(s, a + POS_Y) + y)
+
+
+@njit(error_model="numpy")
+def turn_links(s, n):  # type: ignore[no-untyped-def]
+    """SIN, COS of the present link angles."""
+    for i in range(1, n + 1):
+        a = i * RECORD
+        sin, cos = sin_cos(load(s, a + THETA))
+        store(s, a + SIN, sin)
+        store(s, a + COS, cos)
 
 
 @njit(error_model="numpy")
 def locate_head(s, n):  # type: ignore[no-untyped-def]
     """Position of the head link's centre into HEAD_X, HEAD_Y, from the link angles and the centre of mass."""
     world = (n + 1) * RECORD
-    x, y = splat(0.0), splat(0.0)
-    sum_x, sum_y = splat(0.0), splat(0.0)
-    half_x, half_y = splat(0.0), splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        sin, cos = sin_cos(load(s, a + THETA))
-        half = load(s, a + HALF)
-        x = x + half_x + half * cos
-        y = y + half_y + half * sin
-        half_x, half_y = half * cos, half * sin
-        sum_x = sum_x + load(s, a + MASS) * x
-        sum_y = sum_y + load(s, a + MASS) * y
-    store(s, world + HEAD_X, load(s, world + CX) + x - sum_x / load(s, world + TOTAL))
-    store(s, world + HEAD_Y, load(s, world + CY) + y - sum_y / load(s, world + TOTAL))
+    turn_links(s, n)
+    locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
+    store(s, world + HEAD_X, load(s, n * RECORD + POS_X))
+    store(s, world + HEAD_Y, load(s, n * RECORD + POS_Y))
 
 
 @njit(error_model="numpy")
-def eliminate_links(s, first, n):  # type: ignore[no-untyped-def]
-    """From link ``first`` to the head: fold link after link and joint after joint into the impedance Q, P."""
+def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
+    """From link ``first`` to the head: fold link after link and joint after joint into the impedance Q, P.
+
+    ``touching``: obstacles have left their part in the records (``contact``), acting at the link's head-side end.
+    """
     for i in range(first, n + 1):
         a = i * RECORD
         p = a - RECORD
@@ -129,6 +153,16 @@ def eliminate_links(s, first, n):  # type: ignore[no-untyped-def]
         px += rx
         py += ry
         pw += load(s, a + RW) + lx * rx + ly * ry
+        if touching:
+            qxx += load(s, a + CXX)
+            qxy += load(s, a + CXY)
+            qyy += load(s, a + CYY)
+            uwx += load(s, a + CXW)
+            uwy += load(s, a + CYW)
+            ww += load(s, a + CWW)
+            px += load(s, a + CPX)
+            py += load(s, a + CPY)
+            pw += load(s, a + CPW)
         # Eliminate the joint at the head-side end.
         rigid = load(s, a + RIGID)
         g = (1.0 - rigid) / (ww + load(s, a + K))
@@ -155,7 +189,7 @@ def eliminate_links(s, first, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def substitute_back(s, n):  # type: ignore[no-untyped-def]
-    """Head to tail: rates SOL_W of the links, REL and torques MU of the joints, sum of m_i v_i in SUM of link 1.
+    """Head to tail: SOL_W and NEW_VX, NEW_VY of the links, REL and MU of the joints, sum of m_i v_i in SUM of link 1.
 
     The record of the head must have been eliminated with a torque-free joint (K = T0 = RIGID = 0): then its Q, P before
     the joint are recovered from UW, WW, PW, and the 3x3 system is solved with the joint's row as the last pivot.
@@ -188,6 +222,8 @@ def substitute_back(s, n):  # type: ignore[no-untyped-def]
         mass = load(s, a + MASS)
         store(s, a + SUM_X, load(s, b + SUM_X) + mass * ux)
         store(s, a + SUM_Y, load(s, b + SUM_Y) + mass * uy)
+        store(s, a + NEW_VX, ux)
+        store(s, a + NEW_VY, uy)
         ux += lwx
         uy += lwy
         store(s, a + UX, ux)

@@ -3,7 +3,7 @@
 ``LANES`` worlds form a block. All scratch memory of a block is *one flat array*; link i (counted from 1, tail first)
 owns the record at ``i * RECORD``, and field f of lane k lies at ``record + f * LANES + k``: ``load(s, record + f)`` is
 that field of all worlds of the block (see ``simd``). Record 0 stays zero: it is the "nothing" behind the tail, so that
-the recursion needs no special case.
+the recursion needs no special case. One record for the world and SLOTS short ones per link for contacts follow.
 
 ``sin_cos`` replaces libm, whose calls do not vectorise: Cody-Waite reduction by pi/2 and minimax polynomials (fdlibm
 coefficients, S. Moshier's Cephes reduction constants); error below 4e-16 for |x| < 1e5.
@@ -19,44 +19,89 @@ from snake_gym.physics.simd import LANES, floor, select
 
 _FIELDS = (
     # parameters of the link and of the joint at its head-side end
-    *("MASS", "INERTIA", "HALF", "C_T", "C_N", "C_R"),
-    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "F_KIND", "F_ON", "F_OFF", "F_STRENGTH", "REF", "FF"),
-    # state
-    *("THETA", "OMEGA", "SIN", "COS", "VX", "VY"),
-    # the linear problem of the link: inertia along, across, rotational; right-hand side
-    *("A_T", "A_N", "A_R", "RX", "RY", "RW"),
-    # law of the joint: mu = T0 - K rel, or rel = B where RIGID
-    *("RIGID", "GAIN", "DEMAND", "LIMIT", "PUSH", "K", "T0", "B", "LOAD", "WORK"),
+    *("MASS", "INERTIA", "HALF", "RADIUS", "C_T", "C_N", "C_R", "D_T", "D_N", "D_R"),
+    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "STOP", "F_KIND", "F_ON", "F_OFF", "F_STRENGTH", "REF", "FF"),
+    # state, and the state one step before
+    *("THETA", "OMEGA", "VX", "VY", "THETA_P", "OMEGA_P", "VX_P", "VY_P"),
+    # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
+    *("SIN", "COS", "BASE", "BASE_W"),
+    # the linear problem of the link: inertia along, across, rotational; right-hand side; speeds of Coulomb's secant
+    *("A_T", "A_N", "A_R", "RX", "RY", "RW", "S_T", "S_N", "S_R"),
+    # what obstacles add to it, at the link's head-side end
+    *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
+    # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the same below the torque limit; is it at a limit, a stop
+    *("RIGID", "LIMIT", "PUSH", "K", "T0", "B", "LOAD", "WORK", "LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP"),
     # what the elimination keeps for the way back
     *("UWX", "UWY", "WW", "G", "E", "PW"),
     # impedance of everything behind the joint, as the next link feels it
     *("QXX", "QXY", "QYY", "QX", "QY", "QW", "PX", "PY", "PR"),
-    # solution; carried from record to record: joint velocity U, sum of m v
-    *("SOL_W", "REL", "MU", "UX", "UY", "SUM_X", "SUM_Y"),
+    # solution; carried from record to record: joint velocity U, sum of m v; position of the link's centre
+    *("SOL_W", "REL", "MU", "UX", "UY", "SUM_X", "SUM_Y", "NEW_VX", "NEW_VY", "POS_X", "POS_Y"),
     # Runge-Kutta: stage base and weighted sum
     *("TH0", "OM0", "DTH", "DOM"),
 )
 N_FIELDS = len(_FIELDS)
 RECORD = N_FIELDS * LANES
 (
-    MASS, INERTIA, HALF, C_T, C_N, C_R,
-    KP, KD, T_MAX, S_MAX, C_FREE, F_KIND, F_ON, F_OFF, F_STRENGTH, REF, FF,
-    THETA, OMEGA, SIN, COS, VX, VY,
-    A_T, A_N, A_R, RX, RY, RW,
-    RIGID, GAIN, DEMAND, LIMIT, PUSH, K, T0, B, LOAD, WORK,
+    MASS, INERTIA, HALF, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R,
+    KP, KD, T_MAX, S_MAX, C_FREE, STOP, F_KIND, F_ON, F_OFF, F_STRENGTH, REF, FF,
+    THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
+    SIN, COS, BASE, BASE_W,
+    A_T, A_N, A_R, RX, RY, RW, S_T, S_N, S_R,
+    CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
+    RIGID, LIMIT, PUSH, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
     UWX, UWY, WW, G, E, PW,
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
-    SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y,
+    SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
     TH0, OM0, DTH, DOM,
 ) = (i * LANES for i in range(N_FIELDS))  # fmt: skip
 
-# Per-world values live in a last record of their own, at (N + 1) * RECORD, with these fields.
-(CX, CY, CVX, CVY, TOTAL, HEAD_X, HEAD_Y, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY) = (i * LANES for i in range(15))
+# Per-world values live in a record of their own behind the links', at (N + 1) * RECORD, with these fields.
+_WORLD_FIELDS = (
+    *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P"),
+    # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
+    *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
+    # of contact: way since the last look at the grid, touching contacts, penetration
+    *("TRAVEL", "TOUCHES", "DEPTH"),
+    *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
+)
+(
+    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL, TOUCHES,
+    DEPTH, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
+
+# Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.
+SLOTS = 6
+_SLOT_FIELDS = (
+    # the feature (see state.Obstacles), which end of the link meets it if it is a segment, and whether it is there
+    *("START_X", "START_Y", "AXIS_X", "AXIS_Y", "LENGTH", "ROUND", "END", "NUMBER", "USED"),
+    # geometry at the foreseen end of the step: gap, normal, moments of normal and tangent, foreseen velocities
+    *("GAP", "NX", "NY", "N_ARM", "T_ARM", "VN", "VT"),
+    # law: impulse = PRESS - STIFF v_n' while ON; along the surface -GRIP v_t'
+    *("ON", "PRESS", "STIFF", "GRIP", "IMPULSE"),
+)
+SLOT = len(_SLOT_FIELDS) * LANES
+(
+    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON, PRESS,
+    STIFF, GRIP, IMPULSE,
+) = (i * LANES for i in range(len(_SLOT_FIELDS)))  # fmt: skip
 
 _TWO_OVER_PI = 2.0 / math.pi
 _PIO2_HI = 1.5707963267341256e00  # first 33 bits of pi/2
 _PIO2_MID = 6.0771005063039659e-11  # next 33 bits
 _PIO2_LO = 2.0222662487959506e-21  # the rest
+
+
+@njit(error_model="numpy", inline="always")
+def slot_of(n: int, link: int, slot: int) -> int:
+    """Where slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
+    return (n + 2) * RECORD + ((link - 1) * SLOTS + slot) * SLOT
+
+
+@njit(error_model="numpy", inline="always")
+def scratch_size(n: int) -> int:
+    """Numbers that a block of chains of n links needs."""
+    return (n + 2) * RECORD + n * SLOTS * SLOT
 
 
 @njit(error_model="numpy")

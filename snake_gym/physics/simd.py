@@ -201,6 +201,12 @@ def floor(typing_context: Any, x: Any) -> Any:
 
 
 @intrinsic
+def square_root(typing_context: Any, x: Any) -> Any:
+    """sqrt(x)."""
+    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "sqrt", *args)
+
+
+@intrinsic
 def absolute(typing_context: Any, x: Any) -> Any:
     """|x|."""
     return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "fabs", *args)

@@ -8,8 +8,9 @@ from numba import njit
 
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
-    C_FREE, C_N, C_R, C_T, CVX, CVY, CX, CY, F_KIND, F_OFF, F_ON, F_STRENGTH, FF, HALF, HEAD_X, HEAD_Y, INERTIA, KD,
-    KP, MASS, MU, OMEGA, RECORD, REF, S_MAX, T_MAX, THETA, TOTAL, WORK,
+    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y, F_KIND,
+    F_OFF, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, MASS, MU, OMEGA, RADIUS, RECORD, REF, STOP,
+    S_MAX, THETA, TOTAL, TOUCHES, T_MAX, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
@@ -31,6 +32,10 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
             s[a + C_T] = params.c_t[w, i]
             s[a + C_N] = params.c_n[w, i]
             s[a + C_R] = params.c_r[w, i]
+            s[a + D_T] = params.coulomb_t[w, i]
+            s[a + D_N] = params.coulomb_n[w, i]
+            s[a + D_R] = params.coulomb_r[w, i]
+            s[a + RADIUS] = params.radius[w, i]
             total += params.mass[w, i]
         for i in range(n - 1):
             a = (i + 1) * RECORD + k
@@ -39,7 +44,11 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
             s[a + T_MAX] = params.torque_limit[w, i]
             s[a + S_MAX] = params.speed_limit[w, i]
             s[a + C_FREE] = params.free_damping[w, i]
-        s[(n + 1) * RECORD + TOTAL + k] = total
+            s[a + STOP] = params.stop[w, i]
+        world = (n + 1) * RECORD + k
+        s[world + TOTAL] = total
+        s[world + GX] = params.body_acc[w, 0]
+        s[world + GY] = params.body_acc[w, 1]
 
 
 @njit(error_model="numpy")
@@ -52,7 +61,8 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             a = (i + 1) * RECORD + k
             s[a + THETA] = state.link_angle[w, i]
             s[a + OMEGA] = state.link_rate[w, i]
-            s[a + WORK] = 0.0
+            for field in (WORK, FORCE_X, FORCE_Y, AT_STOP, AT_LIMIT):
+                s[a + field] = 0.0
         for i in range(n - 1):
             a = (i + 1) * RECORD + k
             s[a + REF] = reference[w, i]
@@ -60,24 +70,27 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             s[a + F_KIND] = faults.kind[w, i]
             if faults.kind[w, i] != HEALTHY:
                 s[a + F_STRENGTH] = faults.strength[w, i]
-                # First sub-step of this call, from 0, that starts at or after the given time (1e-6 steps of slack).
+                # First sub-step of this call that starts at or after the given time (1e-6 steps of slack).
                 s[a + F_ON] = _first_step(faults.onset_s[w, i], state.time_s[w], dt)
                 s[a + F_OFF] = _first_step(faults.end_s[w, i], state.time_s[w], dt)
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]
         s[world + CVY + k] = state.centre_vel[w, 1]
+        s[world + AGE + k] = 1.0
+        s[world + TOUCHES + k] = 0.0
+        s[world + DEPTH + k] = 0.0
 
 
 @njit(error_model="numpy")
 def _first_step(at_s: float, now_s: float, dt: float) -> float:
     steps = math.ceil((at_s - now_s) / dt - 1e-6) if at_s - now_s < _NEVER * dt else _NEVER
-    return max(float(steps), 0.0)
+    return max(float(steps), -1.0)
 
 
 @njit(error_model="numpy")
-def scatter_worlds(s, n, ids, count, dt, elapsed_s, impulse, state):  # type: ignore[no-untyped-def]
-    """Copy the lanes of a block back into worlds ``ids[:count]``."""
+def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyped-def]
+    """Copy the lanes of a block back into worlds ``ids[:count]``; MU holds impulses of a step H."""
     world = (n + 1) * RECORD
     for k in range(count):
         w = ids[k]
@@ -86,15 +99,19 @@ def scatter_worlds(s, n, ids, count, dt, elapsed_s, impulse, state):  # type: ig
             a = (i + 1) * RECORD + k
             state.link_angle[w, i] = s[a + THETA]
             state.link_rate[w, i] = s[a + OMEGA]
+            state.contact_force[w, i, 0] = s[a + FORCE_X] / elapsed_s
+            state.contact_force[w, i, 1] = s[a + FORCE_Y] / elapsed_s
             if i < n - 1:
                 work += s[a + WORK]
-                state.joint_torque[w, i] = s[a + MU] / impulse
+                state.joint_torque[w, i] = s[a + MU] / s[world + H + k]
         state.centre_xy[w, 0] = s[world + CX + k]
         state.centre_xy[w, 1] = s[world + CY + k]
         state.head_xy[w, 0] = s[world + HEAD_X + k]
         state.head_xy[w, 1] = s[world + HEAD_Y + k]
         state.centre_vel[w, 0] = s[world + CVX + k]
         state.centre_vel[w, 1] = s[world + CVY + k]
+        state.n_contacts[w] = s[world + TOUCHES + k] / elapsed_s
+        state.penetration_m[w] = s[world + DEPTH + k]
         state.work_j[w] += work
         state.time_s[w] += elapsed_s
 

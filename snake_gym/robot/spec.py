@@ -67,8 +67,9 @@ class ContactSpec:
     model: ContactModel = "stiff"
     stiffness_n_m: float = 5.0e5
     """``stiff``: spring at each contact [N/m]."""
-    damping_ns_m: float = 0.0
-    """``stiff``: damper at each contact [N s/m]."""
+    damping_ns_m: float | None = None
+    """``stiff``: damper at each contact [N s/m]; None: 20 sqrt(stiffness times mass of the robot), so that an impact
+    gives back nothing but what ``restitution`` says."""
     restitution: float = 0.0
     """Share of the normal velocity that an impact gives back, in [0, 1]."""
     friction_ns_m: float = 0.0
@@ -134,7 +135,7 @@ class RobotSpec:
     def _check_contact(self) -> None:
         for f in fields(self.contact):
             value = getattr(self.contact, f.name)
-            if f.name != "model" and not (math.isfinite(value) and value >= 0.0):
+            if isinstance(value, float | int) and not (math.isfinite(value) and value >= 0.0):
                 raise ValueError(f"robot.contact.{f.name} is {value:g}; expected finite and >= 0")
         if not self.contact.stiffness_n_m > 0.0:
             raise ValueError(f"robot.contact.stiffness_n_m is {self.contact.stiffness_n_m:g}; expected > 0")
@@ -177,6 +178,13 @@ class RobotSpec:
         """Largest Coulomb force of each link's ground contact (N,) [N]; axis "tangential" or "normal"."""
         weight = self.links("link_mass_kg") * GRAVITY_M_S2 * math.cos(self.incline_rad)
         return self.links(f"friction.{axis}_coulomb") * weight
+
+    @property
+    def contact_damping_ns_m(self) -> float:
+        """Damper at each contact [N s/m] of the stiff model."""
+        if self.contact.damping_ns_m is not None:
+            return self.contact.damping_ns_m
+        return 20.0 * math.sqrt(self.contact.stiffness_n_m * float(self.links("link_mass_kg").sum()))
 
     @property
     def has_coulomb_friction(self) -> bool:

@@ -16,9 +16,19 @@ from numpy.typing import NDArray
 
 from snake_gym.physics import faults as fault_codes
 from snake_gym.physics.actuators import ACTUATOR_CODES
-from snake_gym.physics.integrate import INTEGRATOR_CODES, accelerate_worlds, step_worlds
+from snake_gym.physics.friction import AXES_CODES
+from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
 from snake_gym.physics.simd import LANES
-from snake_gym.physics.state import ChainParams, ChainState, FaultState, no_faults, zero_state
+from snake_gym.physics.state import (
+    ChainParams,
+    ChainState,
+    ContactParams,
+    FaultState,
+    Obstacles,
+    no_faults,
+    no_obstacles,
+    zero_state,
+)  # fmt: skip
 from snake_gym.robot.measurement import centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -53,6 +63,23 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
     )
 
 
+def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
+    """Which laws a robot's steps have to look at."""
+    contact = spec.contact
+    return Laws(
+        kind=ACTUATOR_CODES[spec.actuator.kind],
+        limits=bool(np.isfinite(spec.joints("actuator.torque_limit_nm")).any()),
+        stops=bool(np.isfinite(spec.joints("joint_stop_rad")).any()),
+        coulomb=spec.has_coulomb_friction,
+        axes=AXES_CODES[spec.friction.coulomb_axes],
+        obstacles=obstacles,
+        contact=ContactParams(
+            contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution, contact.friction_ns_m,
+            contact.friction_coulomb,
+        ),
+    )  # fmt: skip
+
+
 class SimulatedRobot:
     """W planar chains of one RobotSpec.
 
@@ -60,9 +87,12 @@ class SimulatedRobot:
         spec: the robot.
         n_worlds: W, how many of them.
         n_threads: threads that step them; None: as many as this process may use.
+        obstacles: what stands in the way in each world; read anew at every step. None: nothing.
     """
 
-    def __init__(self, spec: RobotSpec, n_worlds: int, n_threads: int | None = None) -> None:
+    def __init__(
+        self, spec: RobotSpec, n_worlds: int, n_threads: int | None = None, obstacles: Obstacles | None = None
+    ) -> None:
         self.spec = spec
         self.n_worlds = n_worlds
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
@@ -72,7 +102,9 @@ class SimulatedRobot:
         self.state: ChainState = zero_state(n_worlds, spec.n_links)
         self.state.head_xy[:] = -centre_offset(spec, self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
+        self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._kind = ACTUATOR_CODES[spec.actuator.kind]
+        self._laws = joint_and_ground_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
@@ -102,7 +134,9 @@ class SimulatedRobot:
         self.state.head_xy[rows] = centre - centre_offset(self.spec, theta)
         for moving in (self.state.link_rate, self.state.centre_vel, self.state.time_s, self.state.work_j):
             moving[rows] = 0.0
-        self.state.joint_torque[rows] = 0.0
+        state = self.state
+        for felt in (state.joint_torque, state.contact_force, state.n_contacts, state.penetration_m):
+            felt[rows] = 0.0
 
     def head_xy(self) -> FloatArray:
         """Centre of the head link (W, 2) [m], world frame."""
@@ -140,12 +174,11 @@ class SimulatedRobot:
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
         ticket = np.zeros(1, np.int64)
-        kind, method, dt, state, params, faults = (
-            self._kind, self._method, self.spec.sim_dt_s, self.state, self.params, self.faults
-        )  # fmt: skip
+        method, dt, laws = self._method, self.spec.sim_dt_s, self._laws
+        world_data = (self.state, self.params, True, self.faults, self.obstacles, reference, feedforward)
 
         def advance() -> None:
-            step_worlds(ids, ticket, kind, method, dt, n_substeps, state, params, True, faults, reference, feedforward)
+            step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)
 
         n_helpers = min(self.n_threads, ids.size // _MIN_WORLDS_PER_THREAD) - 1
         helpers = [_thread_pool(n_helpers).submit(advance) for _ in range(n_helpers)]

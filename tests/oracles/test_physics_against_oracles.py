@@ -263,8 +263,8 @@ SOFT_SERVO = ActuatorSpec("position", kp=3.0, kd=0.3)
     ],
     ids=["acceleration", "position", "torque"],
 )
-def test_implicit_step_converges_to_the_dense_trajectory_with_first_order(spec: RobotSpec) -> None:
-    seconds, steps = 0.4, (0.004, 0.002, 0.001)
+def test_implicit_step_converges_to_the_dense_trajectory_with_second_order(spec: RobotSpec) -> None:
+    seconds, steps = 0.4, (0.002, 0.001, 0.0005)
     reference = np.random.default_rng(0).normal(0.0, 0.3, (2, spec.n_joints))
     errors = []
     for dt_s in steps:
@@ -275,4 +275,4 @@ def test_implicit_step_converges_to_the_dense_trajectory_with_first_order(spec: 
         place = robot.state.centre_xy - expected.centre
         errors.append([np.sqrt((angle**2).mean()), np.sqrt((place**2).mean())])
     ratios = np.array(errors[:-1]) / np.array(errors[1:])
-    assert ((ratios > 1.8) & (ratios < 2.2)).all(), (errors, ratios)
+    assert ((ratios > 3.0) & (ratios < 4.6)).all(), (errors, ratios)

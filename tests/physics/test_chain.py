@@ -194,12 +194,14 @@ def break_joints(robot: SimulatedRobot) -> None:
     ids=lambda a: a.kind,
 )
 @pytest.mark.parametrize("prepare", [None, break_joints], ids=["healthy", "faults"])
-def test_implicit_step_converges_with_first_order(actuator: ActuatorSpec, prepare: Any) -> None:
+def test_implicit_step_converges_with_second_order(actuator: ActuatorSpec, prepare: Any) -> None:
     spec = make_spec("implicit", 0.001, (1.0, 10.0, 0.01), actuator=actuator, free_joint_damping_nms_rad=0.05)
     coarse, medium, fine = converge(spec, (0.004, 0.002, 0.001), prepare)
-    assert 1.6 < coarse / medium < 2.6
-    assert 1.6 < medium / fine < 2.6
-    assert fine < 0.03
+    # Torque limits and faults have kinks, which the steps do not meet exactly: first order there.
+    kinks = prepare is not None or np.isfinite(actuator.torque_limit_nm)
+    assert (1.5 if kinks else 2.9) < coarse / medium < 5.5
+    assert (1.5 if kinks else 2.9) < medium / fine < 5.5
+    assert fine < 3e-3
 
 
 def test_rk4_converges_with_fourth_order() -> None:
@@ -237,7 +239,10 @@ def test_locking_in_mid_step_equals_locking_between_calls() -> None:
     whole.step(reference, None, 20)
     for n in (3, 4, 5, 8):
         split.step(reference, None, n)
-    np.testing.assert_array_equal(whole.state.link_angle, split.state.link_angle)
+    # Every call begins with a step of its own kind: equal to the order of the method, not bit for bit.
+    np.testing.assert_allclose(whole.state.link_angle, split.state.link_angle, rtol=0, atol=5e-3)
+    np.testing.assert_allclose(whole.joint_angle()[:, 4], split.joint_angle()[:, 4], rtol=0, atol=3e-3)
+    assert np.abs(whole.joint_rate()[:, 4]).max() < 1e-12
 
 
 def test_free_joint_feels_friction_only_and_weak_joint_its_share() -> None:

@@ -1,0 +1,262 @@
+r"""Contact between links (capsules) and the obstacles' features, as a unilateral spring and damper taken implicitly.
+
+A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
+side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
+one. With the normal n from obstacle to link, the gap g, and v_n' the normal velocity at the end of a step of length h,
+
+    impulse j = h k (-g') - h d v_n',   g' = g + h v_n',   j >= 0,
+
+the gap g taken back, along the foreseen motion, from the foreseen end of the step to its start. A link that is not
+there yet (g > 0) is slowed just so that it arrives: the law is ``j = STIFF (v_t - v_n')`` with STIFF = h (h k + d), or
+more where that is not firm, and the target ``v_t = -g / h`` for g > 0, ``-g k / (h k + d)`` for g < 0. That is a
+rank-one addition to the link's matrix: it passes through all joints in the same elimination, so that an impact meets
+the chain's own effective mass (wang, eq. 12-15 treat the link as free). A contact that would pull is taken off, one
+that would penetrate is put on, and the chain is solved again. Restitution (Newton's) raises v_n' to ``-e`` times the
+approach.
+Friction along the surface: viscous (wang, eq. 22, but at the point of contact instead of the link's centre) and Coulomb
+by its secant, with the normal force of the step before.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from snake_gym.physics.lanes import (
+    AXIS_X, AXIS_Y, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, END, FORCE_X, FORCE_Y, GAP, GRIP,
+    HALF, IMPULSE, LENGTH, MASS, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, POS_X, POS_Y, PRESS, RADIUS, RECORD,
+    ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TOTAL, TOUCHES, TRAVEL, T_ARM, USED, UX, UY, VN, VT, WEIGHT, H,
+    slot_of,
+)  # fmt: skip
+from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, square_root, store
+
+_FAR = 1e9
+_SLOWEST_SLIP = 1e-4
+"""[m/s] below this speed Coulomb friction at a contact is viscous."""
+_SLOWEST_IMPACT = 0.02
+"""[m/s] slower approaches do not bounce."""
+_FORESIGHT = 2.0
+"""Steps: an impact that near ends the smooth past."""
+_FIRMNESS = 1e3
+"""Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
+_SLACK = 1e-7
+"""[m] penetration that does not put a contact on."""
+
+
+@njit(error_model="numpy")
+def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
+    """Velocities NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates; adds to TRAVEL."""
+    world = (n + 1) * RECORD
+    sigma = load(s, world + SIGMA)
+    vx, vy, px, py = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+    sum_x, sum_y = splat(0.0), splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        w = load(s, a + OMEGA)
+        lw = load(s, a + HALF) * (w + sigma * (w - load(s, a + OMEGA_P)))
+        rx = -lw * load(s, a + SIN)
+        ry = lw * load(s, a + COS)
+        vx = vx + px + rx
+        vy = vy + py + ry
+        px, py = rx, ry
+        sum_x = sum_x + load(s, a + MASS) * vx
+        sum_y = sum_y + load(s, a + MASS) * vy
+        store(s, a + NEW_VX, vx)
+        store(s, a + NEW_VY, vy)
+    ux = load(s, world + CVX) - sum_x / load(s, world + TOTAL)
+    uy = load(s, world + CVY) - sum_y / load(s, world + TOTAL)
+    fastest = splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx = load(s, a + NEW_VX) + ux
+        vy = load(s, a + NEW_VY) + uy
+        store(s, a + NEW_VX, vx)
+        store(s, a + NEW_VY, vy)
+        fastest = larger(fastest, absolute(vx) + absolute(vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA)))
+    store(s, world + TRAVEL, load(s, world + TRAVEL) + dt * fastest)
+
+
+@njit(error_model="numpy")
+def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
+    """Gap, normal, moments and foreseen velocities of the slot at ``c`` of the link at ``a``."""
+    sin, cos, half, radius = load(s, a + SIN), load(s, a + COS), load(s, a + HALF), load(s, a + RADIUS)
+    x, y = load(s, a + POS_X), load(s, a + POS_Y)
+    ax, ay, length = load(s, c + AXIS_X), load(s, c + AXIS_Y), load(s, c + LENGTH)
+    end = load(s, c + END) * half
+    ox = x + end * cos - load(s, c + START_X)
+    oy = y + end * sin - load(s, c + START_Y)
+    u = ox * ax + oy * ay
+    beside = (length > 0.0) & ((u < 0.0) | (u > length))
+    u = smaller(larger(u, splat(0.0)), length)
+    # Nearest point of the link's axis to the feature's nearest point; of a segment the link's end itself.
+    px = load(s, c + START_X) + u * ax - x
+    py = load(s, c + START_Y) + u * ay - y
+    along = select(length > 0.0, end, smaller(larger(px * cos + py * sin, -half), half))
+    dx = along * cos - px
+    dy = along * sin - py
+    distance = square_root(dx * dx + dy * dy)
+    nx = dx / larger(distance, splat(1e-12))
+    ny = dy / larger(distance, splat(1e-12))
+    gap = distance - radius - load(s, c + ROUND)
+    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), splat(_FAR), gap))
+    store(s, c + NX, nx)
+    store(s, c + NY, ny)
+    cross = cos * ny - sin * nx
+    dot = cos * nx + sin * ny
+    store(s, c + N_ARM, (along - half) * cross)
+    store(s, c + T_ARM, (along - half) * dot - radius)
+    sigma = load(s, (n + 1) * RECORD + SIGMA)
+    w = load(s, a + OMEGA)
+    w = w + sigma * (w - load(s, a + OMEGA_P))
+    vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
+    store(s, c + VN, nx * vx + ny * vy + along * cross * w)
+    store(s, c + VT, nx * vy - ny * vx + (along * dot - radius) * w)
+
+
+@njit(error_model="numpy")
+def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
+    """Coefficients of the slot's impulse and surface friction for this step."""
+    h = load(s, (n + 1) * RECORD + H)
+    vn = load(s, c + VN)
+    gap = load(s, c + GAP) - h * vn
+    yielding = h * law.stiffness + law.damping
+    target = -gap * select(gap > 0.0, 1.0 / h, law.stiffness / yielding)
+    bounce = select(vn < -_SLOWEST_IMPACT, -law.restitution * vn, target)
+    stiff = larger(h * yielding, _FIRMNESS * load(s, (n + 1) * RECORD + TOTAL))
+    store(s, c + STIFF, stiff)
+    store(s, c + PRESS, stiff * larger(target, bounce))
+    slip = larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
+    store(s, c + GRIP, h * (law.viscous + law.coulomb * load(s, c + IMPULSE) / slip))
+
+
+@njit(error_model="numpy")
+def press_link(s, n, i, count):  # type: ignore[no-untyped-def]
+    """Sum of what the link's touching slots add to its matrix and right-hand side, at its head-side end."""
+    a = i * RECORD
+    zero = splat(0.0)
+    xx, xy, yy, xw, yw, ww = zero, zero, zero, zero, zero, zero
+    px, py, pw = zero, zero, zero
+    for j in range(count):
+        c = slot_of(n, i, j)
+        on = load(s, c + ON)
+        stiff = on * load(s, c + STIFF)
+        press = on * load(s, c + PRESS)
+        grip = on * load(s, c + GRIP)
+        nx, ny = load(s, c + NX), load(s, c + NY)
+        arm, side = load(s, c + N_ARM), load(s, c + T_ARM)
+        xx = xx + stiff * nx * nx + grip * ny * ny
+        xy = xy + (stiff - grip) * nx * ny
+        yy = yy + stiff * ny * ny + grip * nx * nx
+        xw = xw + stiff * nx * arm - grip * ny * side
+        yw = yw + stiff * ny * arm + grip * nx * side
+        ww = ww + stiff * arm * arm + grip * side * side
+        px = px + press * nx
+        py = py + press * ny
+        pw = pw + press * arm
+    store(s, a + CXX, xx)
+    store(s, a + CXY, xy)
+    store(s, a + CYY, yy)
+    store(s, a + CXW, xw)
+    store(s, a + CYW, yw)
+    store(s, a + CWW, ww)
+    store(s, a + CPX, px)
+    store(s, a + CPY, py)
+    store(s, a + CPW, pw)
+
+
+@njit(error_model="numpy")
+def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
+    """Contacts at the foreseen end of the step, before it is solved."""
+    for i in range(1, n + 1):
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            measure_slot(s, n, i * RECORD, c)
+            set_law(s, n, c, law)
+            store(s, c + ON, select(load(s, c + GAP) < 0.0, splat(1.0), splat(0.0)))
+        press_link(s, n, i, counts[i])
+
+
+@njit(error_model="numpy")
+def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-def]
+    """Take contacts off that pull, put those on that penetrate; returns the first link that changed, or n + 1."""
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        changed = False
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            vn = normal_velocity(s, a, c)
+            on = load(s, c + ON)
+            impulse = load(s, c + PRESS) - load(s, c + STIFF) * vn
+            pulls = (on > 0.0) & (impulse < 0.0)
+            enters = (on == 0.0) & (load(s, c + GAP) + h * (vn - load(s, c + VN)) < -_SLACK)
+            if not may_engage:
+                enters = enters & (on > 0.0)
+            # The first impulse of a contact is the first that its friction knows of.
+            begins = (on > 0.0) & (impulse > 0.0) & (load(s, c + IMPULSE) == 0.0)
+            if law.coulomb == 0.0:
+                begins = begins & pulls
+            if any_lane(pulls | enters | begins):
+                changed = True
+                store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
+                slip = larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
+                grip = h * (law.viscous + law.coulomb * (impulse / h) / slip)
+                store(s, c + GRIP, select(begins, grip, load(s, c + GRIP)))
+                store(s, c + IMPULSE, select(begins, impulse / h, load(s, c + IMPULSE)))
+        if changed:
+            press_link(s, n, i, counts[i])
+            first = i
+    return first
+
+
+@njit(error_model="numpy")
+def normal_velocity(s, a, c):  # type: ignore[no-untyped-def]
+    """v_n' of the slot at ``c`` of the link at ``a`` after a solution."""
+    b = a + RECORD
+    return (
+        load(s, c + NX) * load(s, b + UX) + load(s, c + NY) * load(s, b + UY) + load(s, c + N_ARM) * load(s, a + SOL_W)
+    )
+
+
+@njit(error_model="numpy")
+def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
+    """1 in the lanes in which a link touches something, or is about to in a step dt: their past will not be smooth."""
+    h = load(s, (n + 1) * RECORD + H)
+    touched, one = splat(0.0), splat(1.0)
+    for i in range(1, n + 1):
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            vn = normal_velocity(s, i * RECORD, c)
+            ahead = load(s, c + GAP) + h * (vn - load(s, c + VN)) + _FORESIGHT * dt * smaller(vn, splat(0.0))
+            touched = select((load(s, c + ON) > 0.0) | (ahead < 0.0), one, touched)
+    return touched
+
+
+@njit(error_model="numpy")
+def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
+    """Add up the forces, contacts and penetrations of the step just solved."""
+    world = (n + 1) * RECORD
+    h, weight = load(s, world + H), load(s, world + WEIGHT)
+    zero = splat(0.0)
+    depth, touches = load(s, world + DEPTH), zero
+    for i in range(1, n + 1):
+        a = i * RECORD
+        b = a + RECORD
+        fx, fy = load(s, a + FORCE_X), load(s, a + FORCE_Y)
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            on = load(s, c + ON)
+            nx, ny = load(s, c + NX), load(s, c + NY)
+            vn = normal_velocity(s, a, c)
+            vt = nx * load(s, b + UY) - ny * load(s, b + UX) + load(s, c + T_ARM) * load(s, a + SOL_W)
+            force = on * larger(load(s, c + PRESS) - load(s, c + STIFF) * vn, zero) / h
+            slide = -on * load(s, c + GRIP) * vt / h
+            store(s, c + IMPULSE, force)
+            fx = fx + weight * (force * nx - slide * ny)
+            fy = fy + weight * (force * ny + slide * nx)
+            depth = larger(depth, -(load(s, c + GAP) + h * (vn - load(s, c + VN))))
+            touches = touches + select(force > 0.0, splat(1.0), zero)
+        store(s, a + FORCE_X, fx)
+        store(s, a + FORCE_Y, fy)
+    store(s, world + DEPTH, depth)
+    store(s, world + TOUCHES, load(s, world + TOUCHES) + weight * touches)

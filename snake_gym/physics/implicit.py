@@ -1,0 +1,215 @@
+r"""The implicit step: linearly implicit, second order in dt between events, stable for any friction, gain or lock.
+
+One primitive does all the work: a backward Euler step of length h from a *base*, x' = base + h dx'/dt, with the base
+taken from the present state x and the one before, x_p: ``base = ALPHA x - BETA x_p``. For link i with velocity v_i
+(world frame), rate omega_i and friction C_i,
+
+    (M_i + h C_i) v_i' = M_i (ALPHA v_i - BETA v_i,p) + h F_i + joint impulses,
+
+joints closed in the geometry theta* foreseen for the step's end, joint laws (``actuators``) and contacts (``contact``)
+at the step's end. Centripetal terms need no place of their own: they are the difference of velocities that fit joints
+in different geometries. The choice of (ALPHA, BETA, h) makes the method:
+
+* ``BDF2`` 4/3, 1/3, 2/3 dt: second order, L-stable, one solution per step: the rule.
+* The first step after the commands have changed has no smooth past. It takes two solutions (Alexander's L-stable SDIRK
+  method of order 2, gamma = 1 - 1/sqrt 2): 1, 0, gamma dt, then, from what that gave, 1 + sqrt 2, sqrt 2, gamma dt.
+* Where the velocity has jumped (a joint locks, an impact), the worlds concerned take backward Euler steps: 1, 0, dt.
+
+Torque limits, joint stops, breaking Coulomb friction and contacts are found by solving again with the law that holds.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from snake_gym.physics.actuators import (
+    begin_limits, count_work, hold_stops, load_joints, release_stops, revise_limits, revise_stops,
+)  # fmt: skip
+from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
+from snake_gym.physics.contact import foresee_contacts, foresee_velocities, revise_contacts, settle_contacts, touching_worlds
+from snake_gym.physics.friction import grip_links, release_links, slow_links
+from snake_gym.physics.lanes import (
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,
+    MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL,
+    VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+)  # fmt: skip
+from snake_gym.physics.simd import absolute, any_lane, load, select, splat, store
+
+FIRST, SECOND, LATER = 0, 1, 2
+"""Stages: the two of the first step after a change of commands, and every later step."""
+GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
+_ROUNDS = 12
+"""Corrections of the laws within a step."""
+
+
+@njit(error_model="numpy")
+def choose_method(s, n, stage, dt):  # type: ignore[no-untyped-def]
+    """ALPHA, BETA, SIGMA and H of this step for each world."""
+    world = (n + 1) * RECORD
+    smooth = load(s, world + AGE) > (math.inf if stage == FIRST else 0.0)
+    one, zero = splat(1.0), splat(0.0)
+    if stage == FIRST:
+        step = splat(GAMMA * dt)
+    elif stage == SECOND:
+        step = splat((1.0 - GAMMA) * dt)
+    else:
+        step = splat(dt)
+    root = math.sqrt(2.0)
+    beta = splat(root if stage == SECOND else 1.0 / 3.0)
+    store(s, world + ALPHA, select(smooth, one + beta, one))
+    store(s, world + BETA, select(smooth, beta, zero))
+    store(s, world + SIGMA, select(smooth, splat(0.0 if stage == SECOND else 1.0), zero))
+    store(s, world + H, select(smooth, splat(GAMMA * dt if stage == SECOND else 2.0 / 3.0 * dt), step))
+
+
+@njit(error_model="numpy")
+def load_links(s, n):  # type: ignore[no-untyped-def]
+    """Geometry, base and momenta of the links."""
+    world = (n + 1) * RECORD
+    alpha, beta = load(s, world + ALPHA), load(s, world + BETA)
+    sigma, h = load(s, world + SIGMA), load(s, world + H)
+    gx, gy = h * load(s, world + GX), h * load(s, world + GY)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        w, w_p = load(s, a + OMEGA), load(s, a + OMEGA_P)
+        base = alpha * load(s, a + THETA) - beta * load(s, a + THETA_P)
+        sin, cos = sin_cos(base + h * (w + sigma * (w - w_p)))
+        base_w = alpha * w - beta * w_p
+        mass = load(s, a + MASS)
+        store(s, a + BASE, base)
+        store(s, a + BASE_W, base_w)
+        store(s, a + SIN, sin)
+        store(s, a + COS, cos)
+        store(s, a + RX, mass * (alpha * load(s, a + VX) - beta * load(s, a + VX_P) + gx))
+        store(s, a + RY, mass * (alpha * load(s, a + VY) - beta * load(s, a + VY_P) + gy))
+        store(s, a + RW, load(s, a + INERTIA) * base_w)
+
+
+@njit(error_model="numpy")
+def base_of_centre(s, n):  # type: ignore[no-untyped-def]
+    """Where the centre of mass would be without the step's own velocity (x, y)."""
+    world = (n + 1) * RECORD
+    alpha, beta = load(s, world + ALPHA), load(s, world + BETA)
+    x = alpha * load(s, world + CX) - beta * load(s, world + CX_P)
+    y = alpha * load(s, world + CY) - beta * load(s, world + CY_P)
+    return x, y
+
+
+@njit(error_model="numpy")
+def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
+    """Rates and velocities at the end of the step, all laws satisfied that a few corrections can satisfy."""
+    load_links(s, n)
+    slow_links(s, n)
+    if laws.coulomb:
+        grip_links(s, n, laws.axes)
+    load_joints(s, n, laws.kind)
+    if laws.limits:
+        begin_limits(s, n)
+    if laws.stops:
+        hold_stops(s, n)
+    touching = laws.obstacles and counts[0] > 0
+    if laws.obstacles:
+        foresee_velocities(s, n, dt)
+    if touching:
+        world = (n + 1) * RECORD
+        x, y = base_of_centre(s, n)
+        h = load(s, world + H)
+        locate_links(s, n, (x + h * load(s, world + CVX), y + h * load(s, world + CVY)))
+        foresee_contacts(s, n, counts, laws.contact)
+    eliminate_links(s, 1, n, touching)
+    substitute_back(s, n)
+    for correction in range(_ROUNDS):
+        first = n + 1
+        if laws.limits:
+            first = min(first, revise_limits(s, n))
+        if laws.stops:
+            first = min(first, revise_stops(s, n))
+        if laws.coulomb:
+            first = min(first, release_links(s, n, laws.axes))
+        if touching:
+            first = min(first, revise_contacts(s, n, counts, laws.contact, correction < _ROUNDS - 1))
+        if first > n:
+            return
+        eliminate_links(s, first, n, touching)
+        substitute_back(s, n)
+
+
+@njit(error_model="numpy")
+def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
+    """Share of time that the step stands for, and how many smooth steps the next one can look back on."""
+    world = (n + 1) * RECORD
+    age = load(s, world + AGE)
+    zero = splat(0.0)
+    smooth = (age > 0.0) & (jumped == 0.0)
+    if stage == FIRST:
+        store(s, world + WEIGHT, select(smooth, splat((1.0 - GAMMA) * dt), splat(GAMMA * dt)))
+        store(s, world + AGE, select(smooth, age, zero))
+    elif stage == SECOND:
+        store(s, world + WEIGHT, select(age > 0.0, splat(GAMMA * dt), splat((1.0 - GAMMA) * dt)))
+        store(s, world + AGE, select(smooth, age, zero))
+    else:
+        store(s, world + WEIGHT, splat(dt))
+        store(s, world + AGE, select((age >= 0.0) & (jumped == 0.0), age + 1.0, zero))
+
+
+@njit(error_model="numpy")
+def move_links(s, n, stage):  # type: ignore[no-untyped-def]
+    """Take over the solution; the state before becomes the past, unless this was the second half of a step."""
+    world = (n + 1) * RECORD
+    h = load(s, world + H)
+    x, y = base_of_centre(s, n)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        if stage != SECOND:
+            store(s, a + THETA_P, load(s, a + THETA))
+            store(s, a + OMEGA_P, load(s, a + OMEGA))
+            store(s, a + VX_P, load(s, a + VX))
+            store(s, a + VY_P, load(s, a + VY))
+        rate = load(s, a + SOL_W)
+        store(s, a + THETA, load(s, a + BASE) + h * rate)
+        store(s, a + OMEGA, rate)
+        store(s, a + VX, load(s, a + NEW_VX))
+        store(s, a + VY, load(s, a + NEW_VY))
+    if stage != SECOND:
+        store(s, world + CX_P, load(s, world + CX))
+        store(s, world + CY_P, load(s, world + CY))
+    vx = load(s, RECORD + SUM_X) / load(s, world + TOTAL)
+    vy = load(s, RECORD + SUM_Y) / load(s, world + TOTAL)
+    store(s, world + CVX, vx)
+    store(s, world + CVY, vy)
+    store(s, world + CX, x + h * vx)
+    store(s, world + CY, y + h * vy)
+
+
+@njit(error_model="numpy")
+def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
+    """One stage of an implicit step of a block of worlds, in place."""
+    choose_method(s, n, stage, dt)
+    solve_step(s, n, dt, counts, laws)
+    touching = laws.obstacles and counts[0] > 0
+    jumped = touching_worlds(s, n, counts, dt) if touching else splat(0.0)
+    if laws.stops:
+        for i in range(1, n):
+            hit = absolute(load(s, i * RECORD + AT_STOP)) == 2.0
+            jumped = select(hit, splat(1.0), jumped)
+        release_stops(s, n)
+    weigh_step(s, n, stage, dt, jumped)
+    if touching:
+        settle_contacts(s, n, counts)
+    count_work(s, n)
+    move_links(s, n, stage)
+
+
+@njit(error_model="numpy")
+def note_events(s, n, step):  # type: ignore[no-untyped-def]
+    """Worlds in which a fault begins or ends in sub-step ``step`` have no smooth past."""
+    world = (n + 1) * RECORD
+    changes = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        edge = (load(s, a + F_ON) == step) | (load(s, a + F_OFF) == step)
+        changes = select(edge & (load(s, a + F_KIND) > 0.0), splat(1.0), changes)
+    if any_lane(changes > 0.0):
+        store(s, world + AGE, select(changes > 0.0, splat(-1.0), load(s, world + AGE)))

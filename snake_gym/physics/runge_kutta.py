@@ -1,0 +1,118 @@
+"""Classical Runge-Kutta steps and the explicit right-hand side, for viscous friction and free ground.
+
+For the reruns of published experiments, and wherever the accelerations themselves are asked for. Torque limits, speed
+limits and joint faults are as in the implicit step; Coulomb friction, joint stops and contact need the implicit one.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from snake_gym.physics.actuators import load_joints, load_joints_explicit
+from snake_gym.physics.chain import eliminate_links, place_links, substitute_back
+from snake_gym.physics.faults import LOCKED
+from snake_gym.physics.friction import slow_links, viscous_force
+from snake_gym.physics.implicit import load_links
+from snake_gym.physics.lanes import (
+    ALPHA, A_N, A_R, A_T, BETA, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, C_N, C_R, C_T, DCVX, DCVY, DCX, DCY, DOM,
+    DTH, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, TH0,
+    THETA, TOTAL, VX, VY, WORK, H,
+)  # fmt: skip
+from snake_gym.physics.simd import any_lane, larger, load, select, splat, store
+
+
+@njit(error_model="numpy")
+def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
+    """The impulse by which joints that lock in sub-step ``step`` lose their rate (an implicit step of length 0).
+
+    Worlds without such a joint are left alone, so that they do not notice what happens to others of their block.
+    """
+    locking = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        locks = (load(s, a + F_KIND) == LOCKED) & (load(s, a + F_ON) == step)
+        locking = select(locks, splat(1.0), locking)
+    if not any_lane(locking > 0.0):
+        return
+    world = (n + 1) * RECORD
+    for field, value in ((ALPHA, 1.0), (BETA, 0.0), (SIGMA, 0.0), (H, 0.0)):
+        store(s, world + field, splat(value))
+    place_links(s, n, 0.0)
+    load_links(s, n)
+    slow_links(s, n)
+    load_joints(s, n, kind)
+    eliminate_links(s, 1, n, False)
+    substitute_back(s, n)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        store(s, a + OMEGA, select(locking > 0.0, load(s, a + SOL_W), load(s, a + OMEGA)))
+    total = load(s, world + TOTAL)
+    store(s, world + CVX, select(locking > 0.0, load(s, RECORD + SUM_X) / total, load(s, world + CVX)))
+    store(s, world + CVY, select(locking > 0.0, load(s, RECORD + SUM_Y) / total, load(s, world + CVY)))
+
+
+@njit(error_model="numpy")
+def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
+    """Accelerations now: of the link angles into SOL_W, times total mass of the centre into SUM of link 1."""
+    # With bodies M, forces F and centripetal part a: M z = F - M a; VX, VY of two place_links calls give both.
+    place_links(s, n, 1.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        store(s, a + A_T, load(s, a + VX))
+        store(s, a + A_N, load(s, a + VY))
+    place_links(s, n, 0.0)
+    gx, gy = load(s, (n + 1) * RECORD + GX), load(s, (n + 1) * RECORD + GY)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        mass = load(s, a + MASS)
+        vx = load(s, a + VX)
+        vy = load(s, a + VY)
+        fx, fy = viscous_force(vx, vy, load(s, a + SIN), load(s, a + COS), load(s, a + C_T), load(s, a + C_N))
+        store(s, a + RX, fx + mass * (load(s, a + A_T) - vx + gx))
+        store(s, a + RY, fy + mass * (load(s, a + A_N) - vy + gy))
+        store(s, a + RW, -load(s, a + C_R) * load(s, a + OMEGA))
+        store(s, a + A_T, mass)
+        store(s, a + A_N, mass)
+        store(s, a + A_R, load(s, a + INERTIA))
+    load_joints_explicit(s, n, kind)
+    eliminate_links(s, 1, n, False)
+    substitute_back(s, n)
+
+
+@njit(error_model="numpy")
+def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-untyped-def]
+    """Runge-Kutta bookkeeping of one variable: next stage's argument, and after stage 3 the new value, in ``value``."""
+    if stage == 0:
+        store(s, start, load(s, value))
+        store(s, total, load(s, value))
+    store(s, total, load(s, total) + (dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0) * slope)
+    if stage == 3:
+        store(s, value, load(s, total))
+    else:
+        store(s, value, load(s, start) + (dt if stage == 2 else 0.5 * dt) * slope)
+
+
+@njit(error_model="numpy")
+def step_rk4(s, n, kind, dt):  # type: ignore[no-untyped-def]
+    """One classical Runge-Kutta step of a block of worlds, in place."""
+    world = (n + 1) * RECORD
+    for stage in range(4):
+        solve_explicit(s, n, kind)
+        for i in range(1, n):
+            a = i * RECORD
+            power = load(s, a + MU) * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA))
+            share = dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0
+            store(s, a + WORK, load(s, a + WORK) + share * larger(power, splat(0.0)))
+        for i in range(1, n + 1):
+            a = i * RECORD
+            rate = load(s, a + OMEGA)
+            advance_stage(s, a + OMEGA, a + OM0, a + DOM, load(s, a + SOL_W), stage, dt)
+            advance_stage(s, a + THETA, a + TH0, a + DTH, rate, stage, dt)
+        vx = load(s, world + CVX)
+        vy = load(s, world + CVY)
+        ax = load(s, RECORD + SUM_X) / load(s, world + TOTAL)
+        ay = load(s, RECORD + SUM_Y) / load(s, world + TOTAL)
+        advance_stage(s, world + CVX, world + CVX0, world + DCVX, ax, stage, dt)
+        advance_stage(s, world + CVY, world + CVY0, world + DCVY, ay, stage, dt)
+        advance_stage(s, world + CX, world + CX0, world + DCX, vx, stage, dt)
+        advance_stage(s, world + CY, world + CY0, world + DCY, vy, stage, dt)
