@@ -22,7 +22,14 @@ from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare, to_json
 from snake_gym.benchmark.report import tables, verdict
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, classical_entrant, make_scenarios
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Entrant,
+    Scenarios,
+    classical_entrant,
+    learned_entrant,
+    make_scenarios,
+)
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, write_atomic
 
 ROOT = Path(__file__).parent
@@ -33,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parse(argv)
     config = read_config(args)
     scenarios = make_scenarios(config)
-    entrants = [learned_entrant(name, path, scenarios) for name, path in config.policies.items()]
+    entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
     entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
     terminal = Console(stderr=args.json == "-", highlight=False)
     if not terminal.is_terminal:
@@ -96,7 +103,7 @@ def named(text: str) -> tuple[str, str]:
     return name, path
 
 
-def learned_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
+def load_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
     """A trained policy; the libraries it needs are loaded now."""
     try:
         from agents.checkpoint import load_policy
@@ -104,11 +111,7 @@ def learned_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
         raise ConfigError(
             f"policy {name} needs {error.name}, which is missing: pip install 'snake_gym[train]'"
         ) from None
-    policy = load_policy(path)
-    settings = {"action": policy.env_config["action"], "faults": {"reveal": policy.env_config["faults"]["reveal"]}}
-    entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
-    scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
-    return entrant
+    return learned_entrant(name, load_policy(path), scenarios)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from snake_gym.config import ConfigError, build, load_yaml, merge, to_dict
 from snake_gym.controllers import resolve_controller
-from snake_gym.envs import WaypointsConfig
+from snake_gym.envs import DEFAULT_ENV, choose_env
 
 TRAINING_SEEDS = 500_000
 """World seeds below this are for training; evaluation during training starts here, the benchmark at 1,000,000."""
@@ -68,10 +68,12 @@ class NormaliseConfig:
 class TrainConfig:
     """Everything that can be set for a run."""
 
+    env_id: str = DEFAULT_ENV
+    """The environment."""
     env_file: str | None = None
     """YAML file with settings of the env; those of ``env`` are laid over it."""
     env: dict[str, Any] = field(default_factory=dict)
-    """Settings of the env, see ``snake_gym.envs.config.WaypointsConfig``."""
+    """Settings of the env, see ``snake_gym.envs.config``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
@@ -98,6 +100,7 @@ class TrainConfig:
     """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
 
     def __post_init__(self) -> None:
+        choose_env(self.env_id)
         for name in ("n_envs", "total_steps", "log_every_steps", "log_window"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected >= 1")
@@ -125,16 +128,16 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
     Raises ConfigError for env settings that are wrong.
     """
-    settings = dict(config.env)
+    settings, config_type = dict(config.env), choose_env(config.env_id).config_type
     if config.env_file:
         in_file = load_yaml(config.env_file)
-        build(WaypointsConfig, in_file, config.env_file)  # names the file where the mistake is in there
+        build(config_type, in_file, config.env_file)  # names the file where the mistake is in there
         settings = merge(in_file, config.env)
     action = settings.get("action")
     if isinstance(action, Mapping) and action.get("kind") == "residual":
         controller = action.get("controller", {"kind": "sjc"})
         settings["action"] = {**action, "controller": resolve_controller(controller, "env.action.controller")}
-    env = build(WaypointsConfig, settings, "env")
+    env = build(config_type, settings, "env")
     spec = env.load_robot()
     env.n_steps(spec)
     robot = env.robot if env.robot == spec.name else to_dict(spec)

@@ -13,8 +13,11 @@ from agents.sb3_vec_env import Sb3VecEnv
 Columns = dict[str, NDArray[np.float64]]
 """Quantities of episodes by name, each (M,)."""
 
-AT_END = ("progress_m", "targets_reached", "energy_j", "is_success", "n_failed_joints")
-"""What the env reports once an episode has ended."""
+AT_END = (
+    "progress_m", "targets_reached", "energy_j", "is_success", "n_failed_joints", "contact_time_s",
+    "contact_impulse_ns",
+)  # fmt: skip
+"""What is taken from the infos once an episode has ended, where the env reports it."""
 TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"

@@ -32,7 +32,7 @@ from agents.policy import ObservationNormaliser, encode_policy, save_policy
 from agents.run_folder import RunFolder
 from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.config import ConfigError, build
-from snake_gym.envs import WaypointsConfig, make_waypoints
+from snake_gym.envs import choose_env
 
 MakeEnv = Callable[[int, AutoresetMode], VectorEnv[Any, Any, Any]]
 
@@ -78,7 +78,7 @@ class Training:
         self.display = display
         self.should_stop = should_stop
         self.algorithm = find_algorithm(config.algorithm)
-        self._make_env = make_env or waypoint_envs(config)
+        self._make_env = make_env or make_envs(config)
         self.venv = self._make_venv()
         self.model = make_learner(self.algorithm, self.venv, config.seed, config.device)
         self.venv.seed(config.world_seed)
@@ -251,13 +251,14 @@ class _Player:
         return self._model.predict(obs, state, episode_start, deterministic)
 
 
-def waypoint_envs(config: TrainConfig) -> MakeEnv:
-    """Makes the waypoint env of a config; evaluation plays whole episodes, never staggered ones."""
-    settings = build(WaypointsConfig, config.env, "env")
+def make_envs(config: TrainConfig) -> MakeEnv:
+    """Makes the env of a config; evaluation plays whole episodes, never staggered ones."""
+    env = choose_env(config.env_id)
+    settings = build(env.config_type, config.env, "env")
 
     def make(n_worlds: int, mode: AutoresetMode) -> VectorEnv[Any, Any, Any]:
         stagger = settings.stagger and mode is AutoresetMode.SAME_STEP
-        return make_waypoints(n_worlds, replace(settings, stagger=stagger), mode)
+        return env(n_worlds, mode, config=replace(settings, stagger=stagger))
 
     return make
 

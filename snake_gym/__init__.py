@@ -18,6 +18,7 @@ _LAZY = {
     "RobotSpec": "snake_gym.robot.spec",
     "load_robot": "snake_gym.robot.catalogue",
     "make_controller": "snake_gym.controllers",
+    "make_obstacle_field": "snake_gym.envs",
     "make_waypoints": "snake_gym.envs",
 }
 

@@ -16,8 +16,12 @@ class EnvEntry(NamedTuple):
 
 ENVS = {
     "SnakeGym/Waypoints-v0": EnvEntry(
-        single="snake_gym.envs.snake_env:SnakeEnv",
+        single="snake_gym.envs.snake_env:WaypointsEnv",
         vector="snake_gym.envs.vector_env:WaypointsVectorEnv",
+    ),
+    "SnakeGym/ObstacleField-v0": EnvEntry(
+        single="snake_gym.envs.snake_env:ObstacleFieldEnv",
+        vector="snake_gym.envs.vector_env:ObstacleFieldVectorEnv",
     ),
 }
 

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
     "obstacles": set(),
     "robot": set(),
-    "simulation": {"physics", "robot"},
+    "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"robot"},
     "interface": {"robot", "controllers"},
     "tasks": {"physics.state", "robot", "obstacles"},

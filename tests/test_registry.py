@@ -9,6 +9,8 @@ import gymnasium as gym
 import pytest
 
 import snake_gym
+from snake_gym.config import ConfigError
+from snake_gym.envs import VECTOR_ENVS, choose_env
 from snake_gym.registry import ENVS, register_envs
 
 
@@ -22,6 +24,15 @@ def test_every_env_is_made_by_name(env_id: str) -> None:
     envs = gym.make_vec(env_id, num_envs=2, vectorization_mode="vector_entry_point")
     assert envs.num_envs == 2
     envs.close()
+
+
+def test_the_names_that_a_config_may_give_are_the_registered_ones() -> None:
+    assert set(VECTOR_ENVS) == set(ENVS)
+    for env_id, entry in ENVS.items():
+        module, name = entry.vector.split(":")
+        assert choose_env(env_id) is getattr(importlib.import_module(module), name)
+    with pytest.raises(ConfigError, match="did you mean 'SnakeGym/ObstacleField-v0'"):
+        choose_env("SnakeGym/ObstaclesField-v0")
 
 
 def test_registering_twice_is_harmless() -> None:

@@ -11,14 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.report import best_classical
+from snake_gym.benchmark.report import best_classical, score
 from snake_gym.benchmark.runner import Episodes, roll
 from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.render.animation import require_pillow, scene_gif
 from snake_gym.render.frames import require_pygame
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired, require_matplotlib
-from snake_gym.render.replay import Recording, Scene, colours, replay_page
+from snake_gym.render.replay import (
+    RecordedSurroundings,
+    Recording,
+    Scene,
+    colours,
+    join_surroundings,
+    observe_surroundings,
+    replay_page,
+)
 
 
 def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
@@ -27,6 +35,7 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
     core = env.core
     rows = np.asarray(worlds, dtype=np.int64)
     snapshots: list[dict[str, NDArray[Any]]] = []
+    around: list[list[RecordedSurroundings | None]] = []
     for _ in roll(entrant, env, scenarios.seed):
         state = core.robot.state
         arrays = {
@@ -35,6 +44,7 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
             "fault_kind": np.where(core.robot.failed_now(), core.robot.faults.kind, HEALTHY),
         }  # fmt: skip
         snapshots.append({name: values[rows].copy() for name, values in arrays.items()})
+        around.append([observe_surroundings(core, world) for world in rows.tolist()])
     series = {name: np.array([at[name] for at in snapshots]) for name in snapshots[0]}
     return [
         Recording(
@@ -42,8 +52,9 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
             kind=entrant.kind,
             spec=core.spec,
             seed=int(scenarios.seed + world),
-            radius_m=core.config.course.radius_m,
+            radius_m=core.task.radius_m,
             targets_xy=core.task.targets_xy[world].copy(),
+            around=join_surroundings([moment[i] for moment in around]),
             **{name: values[:, i] for name, values in series.items()},
         )
         for i, world in enumerate(rows)
@@ -53,18 +64,14 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
 def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title: str) -> dict[str, bytes]:
     """PNG files by name."""
     chosen = dict(zip([e.name for e in results], colours([e.kind for e in results]), strict=True))
-    series = []
-    for episodes in results:
-        groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
-        bounds = [group["ci95"] or [group["mean"]] * 2 for group in groups.values()]
-        means = [group["mean"] for group in groups.values()]
-        low, high = [bound[0] for bound in bounds], [bound[1] for bound in bounds]
-        series.append(FaultSeries(episodes.name, chosen[episodes.name], list(groups), means, low, high))
     curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
     files = {
-        "progress_by_faults.png": plot_by_faults(series, title),
+        "progress_by_faults.png": plot_by_faults(_by_faults(results, summary, "mean", chosen), title),
         "progress_over_time.png": plot_over_time(curves, title),
     }
+    if summary["score"] == "is_success":
+        success = _by_faults(results, summary, "success", chosen)
+        files["success_by_faults.png"] = plot_by_faults(success, title, "share of episodes that reach the goal")
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
@@ -73,6 +80,20 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
             (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
         )  # fmt: skip
     return files
+
+
+def _by_faults(
+    results: Sequence[Episodes], summary: Mapping[str, Any], key: str, chosen: Mapping[str, str]
+) -> list[FaultSeries]:
+    """Means of ``key`` and their intervals for each number of failed joints."""
+    series = []
+    for episodes in results:
+        groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
+        bounds = [group["ci95" if key == "mean" else f"{key}_ci95"] or [group[key]] * 2 for group in groups.values()]
+        means = [group[key] for group in groups.values()]
+        low, high = [bound[0] for bound in bounds], [bound[1] for bound in bounds]
+        series.append(FaultSeries(episodes.name, chosen[episodes.name], list(groups), means, low, high))
+    return series
 
 
 def draw_replay(
@@ -114,7 +135,7 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
     best = best_classical(results)
     if learned and best is not None:
         return [learned[0], best]
-    return sorted(results, key=lambda episodes: -float(episodes.columns["progress_m"].mean()))[:2]
+    return sorted(results, key=lambda episodes: -float(score(episodes).mean()))[:2]
 
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:

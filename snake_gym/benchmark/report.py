@@ -1,6 +1,7 @@
 """What a comparison says: numbers with intervals, a table and rows.
 
-Progress is the way made towards the current target in the whole episode [m]. The classical policy with the largest mean
+Progress is the way made towards the current target, or along the route to the goal, in the whole episode [m]. The score
+is what the env's task says: progress, or whether the goal was reached. The classical policy with the largest mean score
 is the one to beat; the ratio's interval chooses it again in every bootstrap resample.
 """
 
@@ -31,19 +32,25 @@ DEFINITIONS = {
     "targets": "mean number of targets reached in an episode",
     "success": "share of episodes that are a success",
     "time_to_target_s": "mean time to the first target [s]; an episode without one counts with its full length",
+    "time_to_goal_s": "mean time to the goal [s]; an episode that does not reach it counts with its full length",
+    "route_share": "mean of progress over the route's length",
+    "contact_share": "mean share of the time with at least one contact",
+    "contact_force_n": "mean over time of the contact forces of all links together [N]",
+    "score": "what policies are compared by: progress_m or is_success",
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
     "controller": "every parameter of a classical policy",
     "policy": "digest of a learned policy's file",
-    "ratio": "mean progress of the first learned policy over that of the best classical one; episodes are paired",
-    "ahead": "share of scenarios in which the learned policy makes more progress than the best classical one",
+    "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",
+    "ahead": "share of scenarios in which the learned policy has a higher score than the best classical one",
 }
 ROW_COLUMNS = (
     "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
     "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
-    "return",
+    "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m",
 )  # fmt: skip
+"""Columns of the rows, where the env reports them."""
 
 
 def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
@@ -58,12 +65,13 @@ def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
         }
     best = best_classical(results)
     learned = [episodes for episodes in results if episodes.kind == "learned"]
-    rivals = [episodes.columns["progress_m"] for episodes in results if episodes.kind == "classical"]
+    rivals = [score(episodes) for episodes in results if episodes.kind == "classical"]
     for episodes in learned:
         policies[episodes.name].update(_against(episodes, best, rivals, resamples))
     first = policies[learned[0].name] if learned else {"ratio": None, "ratio_ci95": None, "ahead": None}
     return {
         "policies": policies,
+        "score": results[0].score if results else None,
         "learned": learned[0].name if learned else None,
         "best_classical": None if best is None else best.name,
         **{key: first[key] for key in ("ratio", "ratio_ci95", "ahead")},
@@ -71,15 +79,20 @@ def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
-    """The classical policy with the largest mean progress."""
+    """The classical policy with the largest mean score."""
     classical = [episodes for episodes in results if episodes.kind == "classical"]
-    return max(classical, key=lambda episodes: float(episodes.columns["progress_m"].mean()), default=None)
+    return max(classical, key=lambda episodes: float(score(episodes).mean()), default=None)
+
+
+def score(episodes: Episodes) -> FloatArray:
+    """What each episode is compared by (W,)."""
+    return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
 def _against(learned: Episodes, best: Episodes | None, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
     if best is None:
         return {"ratio": None, "ratio_ci95": None, "ahead": None}
-    own, reference = learned.columns["progress_m"], best.columns["progress_m"]
+    own, reference = score(learned), score(best)
     mean = float(reference.mean())
     return {
         "ratio": _number(own.mean() / mean) if mean > 0.0 else None,
@@ -90,25 +103,35 @@ def _against(learned: Episodes, best: Episodes | None, rivals: Sequence[FloatArr
 
 def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     columns = {name: values[chosen] for name, values in episodes.columns.items()}
-    first = columns["time_to_first_target_s"]
     progress, energy = columns["progress_m"], columns["energy_j"]
-    measures = {
-        "targets": columns["targets_reached"],
-        "success": columns["is_success"],
-        "time_to_target_s": np.where(np.isfinite(first), first, columns["episode_time_s"]),
-        "energy_j": energy,
-    }
     summary = {
         "mean": _number(progress.mean()),
         "ci95": _interval(mean_interval(progress, resamples)),
         "episodes": int(progress.size),
     }
-    for name, values in measures.items():
+    for name, values in _measures(columns).items():
         summary[name] = _number(values.mean())
         summary[f"{name}_ci95"] = _interval(mean_interval(values, resamples))
     total = float(progress.sum())
     summary["energy_j_per_m"] = _number(energy.sum() / total) if total > 0.0 else None
     return summary
+
+
+def _measures(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What is averaged besides the progress, by name: (W,) each, where the env reports what it is made from."""
+    length = columns["episode_time_s"]
+    measures = {"success": columns["is_success"], "energy_j": columns["energy_j"]}
+    for name, reached in (("time_to_target_s", "time_to_first_target_s"), ("time_to_goal_s", "time_to_goal_s")):
+        if reached in columns:
+            measures[name] = np.where(np.isfinite(columns[reached]), columns[reached], length)
+    if "targets_reached" in columns:
+        measures["targets"] = columns["targets_reached"]
+    if "route_m" in columns:
+        measures["route_share"] = columns["progress_m"] / columns["route_m"]
+    if "contact_time_s" in columns:
+        measures["contact_share"] = columns["contact_time_s"] / length
+        measures["contact_force_n"] = columns["contact_impulse_ns"] / length
+    return measures
 
 
 def _number(value: Any) -> float | None:
@@ -134,7 +157,9 @@ def rows_csv(results: Sequence[Episodes]) -> str:
     """One line for each episode of each policy."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(ROW_COLUMNS)
+    made = {"policy", "kind", "episode"}
+    names = [name for name in ROW_COLUMNS if name in made or all(name in each.columns for each in results)]
+    writer.writerow(names)
     for episodes in results:
         columns = {
             **episodes.columns,
@@ -143,7 +168,7 @@ def rows_csv(results: Sequence[Episodes]) -> str:
             "episode": np.arange(episodes.n),
             "is_success": episodes.columns["is_success"].astype(int),
         }
-        lists = [np.asarray(columns[name]).tolist() for name in ROW_COLUMNS]
+        lists = [np.asarray(columns[name]).tolist() for name in names]
         writer.writerows([_cell(value) for value in row] for row in zip(*lists, strict=True))
     return buffer.getvalue()
 
@@ -154,25 +179,36 @@ def _cell(value: Any) -> Any:
     return value
 
 
+_CELLS: dict[str, tuple[str, str]] = {
+    "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the route", ".0%"),
+    "time_to_target_s": ("1st at [s]", ".1f"), "time_to_goal_s": ("goal at [s]", ".1f"),
+    "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"), "energy_j_per_m": ("J/m", ".0f"),
+}  # fmt: skip
+"""Columns of the table: what the summary calls it, the head, and how it is written."""
+
+
 def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
-    """The summary for a terminal: every policy's results, and its progress by number of failed joints."""
-    ranked = sorted(summary["policies"].items(), key=lambda item: -(item[1]["mean"] or 0.0))
-    overall = _table(title, "policy", ("progress [m] (95 %)", "targets", "success", "1st at [s]", "J/m"))
+    """The summary for a terminal: every policy's results, and its score by number of failed joints."""
+    by_success = summary["score"] == "is_success"
+    key = "success" if by_success else "mean"
+    ranked = sorted(summary["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
+    shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
+    heads = ["progress [m] (95 %)", *(_CELLS[name][0] for name in shown)]
+    overall = _table(title, "policy", ["success (95 %)", *heads] if by_success else heads)
     for name, policy in ranked:
-        overall.add_row(
-            Text(name),
-            _with_interval(policy),
-            f"{policy['targets']:.2f}",
-            f"{policy['success']:.0%}",
-            f"{policy['time_to_target_s']:.1f}",
-            "-" if policy["energy_j_per_m"] is None else f"{policy['energy_j_per_m']:.0f}",
-            style="bold" if policy["kind"] == "learned" else None,
-        )
-    title = "progress [m] by number of failed joints, ± half of the 95 % interval"
-    by_faults = _table(title, "failed", [*(name for name, _ in ranked), "episodes"])
+        cells = [_with_interval(policy)]
+        cells += ["-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]) for each in shown]
+        if by_success:
+            cells.insert(0, _with_interval(policy, "success"))
+        overall.add_row(Text(name), *cells, style="bold" if policy["kind"] == "learned" else None)
+    what = "success [%]" if by_success else "progress [m]"
+    by_faults = _table(
+        f"{what} by number of failed joints, ± half of the 95 % interval", "failed",
+        [*(name for name, _ in ranked), "episodes"],
+    )  # fmt: skip
     for count in sorted({int(count) for _, policy in ranked for count in policy["by_faults"]}):
         groups = [policy["by_faults"][str(count)] for _, policy in ranked]
-        by_faults.add_row(str(count), *(_with_half_width(group) for group in groups), str(groups[0]["episodes"]))
+        by_faults.add_row(str(count), *(_with_half_width(group, key) for group in groups), str(groups[0]["episodes"]))
     return [overall, by_faults]
 
 
@@ -184,14 +220,17 @@ def _table(title: str, first: str, columns: Sequence[str]) -> Table:
     return made
 
 
-def _with_interval(group: Mapping[str, Any]) -> str:
-    low, high = group["ci95"] or (math.nan, math.nan)
-    return f"{group['mean']:.2f} [{low:.2f}, {high:.2f}]"
+def _with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
+    low, high = group["ci95" if key == "mean" else f"{key}_ci95"] or (math.nan, math.nan)
+    if key == "success":
+        return f"{group[key]:.0%} [{low:.0%}, {high:.0%}]"
+    return f"{group[key]:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _with_half_width(group: Mapping[str, Any]) -> str:
-    low, high = group["ci95"] or (math.nan, math.nan)
-    return f"{group['mean']:.2f} ± {(high - low) / 2.0:.2f}"
+def _with_half_width(group: Mapping[str, Any], key: str) -> str:
+    low, high = group["ci95" if key == "mean" else f"{key}_ci95"] or (math.nan, math.nan)
+    half = (high - low) / 2.0
+    return f"{100.0 * group[key]:.1f} ± {100.0 * half:.1f}" if key == "success" else f"{group[key]:.2f} ± {half:.2f}"
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
@@ -200,6 +239,12 @@ def verdict(summary: Mapping[str, Any]) -> str:
         return ""
     interval = summary["ratio_ci95"]
     bounds = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    if summary["score"] == "is_success":
+        return (
+            f"{summary['learned']} reaches the goal {summary['ratio']:.2f}{bounds} times as often as "
+            f"{summary['best_classical']}, the best classical controller; in {summary['ahead']:.0%} of the scenarios "
+            "it does where that does not."
+        )
     return (
         f"{summary['learned']} makes {summary['ratio']:.2f}{bounds} times the progress of {summary['best_classical']}, "
         f"the best classical controller, and is ahead in {summary['ahead']:.0%} of the scenarios."

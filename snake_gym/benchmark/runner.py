@@ -22,14 +22,16 @@ from numpy.typing import NDArray
 import snake_gym
 from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
 from snake_gym.config import write_atomic
-from snake_gym.envs import WaypointsVectorEnv
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.spec import FloatArray
 
 INFO_COLUMNS = (
     "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
-    "n_faults", "n_failed_joints", "episode_time_s",
+    "n_faults", "n_failed_joints", "episode_time_s", "route_m", "time_to_goal_s", "contact_time_s",
+    "contact_impulse_ns", "penetration_m",
 )  # fmt: skip
+"""What is kept of the infos at an episode's end, where the env reports it."""
 MAX_SAMPLES = 240
 """Samples of the progress over time that are kept of each episode."""
 _FAULT_NAMES = {code: name for name, code in FAULT_CODES.items()}
@@ -42,13 +44,15 @@ class Episodes:
     name: str
     kind: EntrantKind
     columns: dict[str, NDArray[Any]]
-    """Each (W,): seed, faults (text such as "3:locked 5:free"), return and ``INFO_COLUMNS``."""
+    """Each (W,): seed, faults (text such as "3:locked 5:free"), return and those of ``INFO_COLUMNS`` that there are."""
     sample_time_s: FloatArray
     """(T,) from 0 to the time limit."""
     sample_progress_m: NDArray[np.float32]
     """(T, W) progress at those times."""
     scenario: str
-    """Digest of the targets, faults and start poses that the env really had."""
+    """Digest of the targets or obstacles, faults and start poses that the env really had."""
+    score: str = "progress_m"
+    """The column that policies are compared by; the env's task says which."""
 
     @property
     def n(self) -> int:
@@ -77,15 +81,14 @@ def play(
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
     on_step(n_steps, n_steps)
     seeds = np.arange(scenarios.seed, scenarios.seed + scenarios.episodes)
-    columns = {name: infos[name] for name in INFO_COLUMNS}
+    columns = {name: infos[name] for name in INFO_COLUMNS if name in infos}
     columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
     times = np.array(sampled) * env.core.spec.control_dt_s
-    return Episodes(entrant.name, entrant.kind, columns, times, np.array(samples, dtype=np.float32), digest)
+    progress = np.array(samples, dtype=np.float32)
+    return Episodes(entrant.name, entrant.kind, columns, times, progress, digest, env.core.task.score)
 
 
-def roll(
-    entrant: Entrant, env: WaypointsVectorEnv, seed: int
-) -> Iterator[tuple[int, FloatArray, dict[str, NDArray[Any]]]]:
+def roll(entrant: Entrant, env: SnakeVectorEnv, seed: int) -> Iterator[tuple[int, FloatArray, dict[str, NDArray[Any]]]]:
     """Play one episode of every world; yields (steps done, rewards (W,), infos) from the reset on, until all end."""
     policy = entrant.connect(env)
     obs, infos = env.reset(seed=seed)
@@ -152,7 +155,10 @@ def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
 
 def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
     """Write the rows of one policy, atomically."""
-    meta = {"key": key, "name": episodes.name, "kind": episodes.kind, "scenario": episodes.scenario}
+    meta = {
+        "key": key, "name": episodes.name, "kind": episodes.kind, "scenario": episodes.scenario,
+        "score": episodes.score,
+    }  # fmt: skip
     arrays: dict[str, Any] = {f"column/{name}": values for name, values in episodes.columns.items()}
     buffer = io.BytesIO()
     np.savez_compressed(
@@ -173,7 +179,7 @@ def load_episodes(path: Path, key: str) -> Episodes | None:
             times, progress = data["sample_time_s"], data["sample_progress_m"]
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return None
-    return Episodes(meta["name"], meta["kind"], columns, times, progress, meta["scenario"])
+    return Episodes(meta["name"], meta["kind"], columns, times, progress, meta["scenario"], meta["score"])
 
 
 def _file_name(name: str) -> str:
@@ -184,7 +190,7 @@ def _file_name(name: str) -> str:
     return f"{plain.lstrip('.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _digest(env: WaypointsVectorEnv) -> str:
+def _digest(env: SnakeVectorEnv) -> str:
     scenario: Mapping[str, NDArray[Any]] = env.core.scenario()
     digest = hashlib.sha256()
     for name in sorted(scenario):
@@ -192,7 +198,7 @@ def _digest(env: WaypointsVectorEnv) -> str:
     return digest.hexdigest()
 
 
-def _fault_texts(env: WaypointsVectorEnv) -> list[str]:
+def _fault_texts(env: SnakeVectorEnv) -> list[str]:
     """The joints (from 1) that fail in each world, and how: "3:locked 5:free"."""
     return [
         " ".join(f"{joint + 1}:{_FAULT_NAMES[int(kinds[joint])]}" for joint in np.flatnonzero(kinds))

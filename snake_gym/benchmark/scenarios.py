@@ -1,7 +1,7 @@
 """What is compared, and on what: the settings of a benchmark, its scenarios and its classical entrants.
 
-A scenario is one world seed: targets, faults and start follow from it alone, whatever the action space. World i of
-every policy has seed ``seed + i``, so that row i of any two policies is a pair.
+A scenario is one world seed: targets or obstacles, faults and start follow from it alone, whatever the action space.
+World i of every policy has seed ``seed + i``, so that row i of any two policies is a pair.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, build, choose, merge, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
-from snake_gym.envs import WaypointsConfig, WaypointsVectorEnv, make_waypoints
+from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
 from snake_gym.interface.policy import ControllerPolicy
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
@@ -40,10 +40,34 @@ class Policy(Protocol):
         ...
 
 
+class TrainedPolicy(Policy, Protocol):
+    """A policy that knows where it comes from."""
+
+    @property
+    def env_config(self) -> Mapping[str, Any]:
+        """Settings of the env it was trained in, complete."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the policy would act differently."""
+        ...
+
+    @property
+    def observation_space(self) -> Space[Any]:
+        """Of one world, as the next."""
+        ...
+
+    @property
+    def action_space(self) -> Space[Any]: ...
+
+
 @dataclass(frozen=True)
 class BenchmarkConfig:
     """Settings of a benchmark."""
 
+    env_id: str = DEFAULT_ENV
+    """The environment that the scenarios are of."""
     robot: str | dict[str, Any] = "resilient_servo"
     """A preset's name, the path of a robot's YAML file, or its settings."""
     episodes: int = 512
@@ -51,7 +75,7 @@ class BenchmarkConfig:
     seed: int = 1_000_000
     """Seed of the first scenario; far from the seeds of training and tuning, which start at 0."""
     env: dict[str, Any] = field(default_factory=dict)
-    """Settings of the env (course, faults, sensors, time_limit_s ...); robot and action are not set here."""
+    """Settings of the env (faults, sensors, time_limit_s ...); robot and action are not set here."""
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
     """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``."""
     policies: dict[str, str] = field(default_factory=dict)
@@ -62,6 +86,7 @@ class BenchmarkConfig:
     """Scenarios shown in the replay."""
 
     def __post_init__(self) -> None:
+        choose_env(self.env_id)
         for name, least in (("episodes", 1), ("seed", 0), ("resamples", 100), ("replays", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected >= {least}")
@@ -80,7 +105,7 @@ class Entrant:
     kind: EntrantKind
     env_settings: Mapping[str, Any]
     """What its env needs besides the scenario: its action space, and whether it is shown the faults."""
-    connect: Callable[[WaypointsVectorEnv], Policy]
+    connect: Callable[[SnakeVectorEnv], Policy]
     """Makes the policy for an env that has these settings."""
     identity: Mapping[str, Any]
     """Plain data that changes whenever the policy would act differently."""
@@ -90,17 +115,19 @@ class Entrant:
 class Scenarios:
     """The worlds that every entrant plays."""
 
-    env: WaypointsConfig
+    env: EnvConfig
     spec: RobotSpec
     seed: int
     episodes: int
+    env_id: str = DEFAULT_ENV
 
-    def make_env(self, entrant: Entrant, n_worlds: int | None = None) -> WaypointsVectorEnv:
+    def make_env(self, entrant: Entrant, n_worlds: int | None = None) -> SnakeVectorEnv:
         """All scenarios (or the first ones) at once, with the entrant's action space, ended worlds standing still."""
         settings = merge(to_dict(self.env), entrant.env_settings)
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
-        config = build(WaypointsConfig, settings, f"{entrant.name}: env")
-        return make_waypoints(n_worlds or self.episodes, config, AutoresetMode.DISABLED)
+        make = choose_env(self.env_id)
+        config = build(make.config_type, settings, f"{entrant.name}: env")
+        return make(n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
 
     def check_spaces(self, entrant: Entrant, observation: Space[Any], action: Space[Any]) -> None:
         """Raise ConfigError unless a policy with these spaces of one world fits the robot and env of the scenarios."""
@@ -113,7 +140,7 @@ class Scenarios:
             if own.shape != here.shape:
                 raise ConfigError(
                     f"policy {entrant.name} has {own.shape} {what}, these scenarios on robot {self.spec.name} have "
-                    f"{here.shape}; it was trained for another robot"
+                    f"{here.shape}; it was trained for another robot or env than {self.env_id}"
                 )
 
     def identity(self) -> dict[str, Any]:
@@ -121,16 +148,19 @@ class Scenarios:
         settings = to_dict(self.env)
         for irrelevant in ("action", "n_threads", "stagger"):
             settings.pop(irrelevant, None)
-        return {"env": settings, "robot": to_dict(self.spec), "seed": self.seed, "episodes": self.episodes}
+        return {
+            "env_id": self.env_id, "env": settings, "robot": to_dict(self.spec), "seed": self.seed,
+            "episodes": self.episodes,
+        }  # fmt: skip
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     """The scenarios of a benchmark. Raises ConfigError for env settings that are wrong."""
     settings = merge(config.env, {"robot": config.robot, "stagger": False})
-    env = build(WaypointsConfig, settings, "env")
+    env = build(choose_env(config.env_id).config_type, settings, "env")
     spec = env.load_robot()
     env.n_steps(spec)
-    return Scenarios(env, spec, config.seed, config.episodes)
+    return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
 
 
 def classical_entrant(entry: str, robot: str | Mapping[str, Any], folder: Path) -> Entrant:
@@ -158,9 +188,32 @@ def classical_entrant(entry: str, robot: str | Mapping[str, Any], folder: Path) 
     settings = resolve_controller({"file": str(path)}, name)
     make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
 
-    def connect(env: WaypointsVectorEnv) -> Policy:
+    def connect(env: SnakeVectorEnv) -> Policy:
         core = env.core
         return ControllerPolicy(make_controller(settings, core.spec), core.layout, core.decoder)
 
     env_settings = {"action": {"kind": "joint_reference"}}
     return Entrant(name, "classical", env_settings, connect, {"controller": settings})
+
+
+def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
+    """A trained policy. Raises ConfigError unless it fits the robot and env of the scenarios."""
+    settings = policy_settings(policy.env_config)
+    entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
+    scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
+    return entrant
+
+
+def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
+    """What a learned policy needs of an env, from the settings of the one it was trained in.
+
+    Its action space, whether it is shown the faults, and the geometry and scale of what it senses; noise is a matter of
+    the scenarios.
+    """
+    wanted = {
+        "faults": ("reveal",),
+        "contact_sensor": ("limit_n",),
+        "range_scan": ("n_beams", "field_of_view_rad", "max_range_m"),
+    }
+    groups = {group: {k: trained_in[group][k] for k in keys} for group, keys in wanted.items() if group in trained_in}
+    return {"action": trained_in["action"], **groups}

@@ -27,7 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snake_gym.benchmark.statistics import mean_interval
 from snake_gym.config import ConfigError, build, merge, to_dict, write_atomic
 from snake_gym.controllers import make_controller, resolve_controller
-from snake_gym.envs import WaypointsConfig, WaypointsVectorEnv, make_waypoints
+from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
 from snake_gym.interface.policy import ControllerPolicy
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -94,6 +94,8 @@ class TuningConfig:
     """A preset's name, the path of a robot's YAML file, or its settings."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Its kind, and settings that stay as given."""
+    env_id: str = DEFAULT_ENV
+    """The environment that it is tuned in."""
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the training scenarios (course, faults, sensors, time_limit_s ...)."""
     generations: int = 40
@@ -134,8 +136,9 @@ class Search:
         self.config = config
         settings = merge(config.env, {"robot": config.robot, "stagger": False})
         settings["action"] = {"kind": "joint_reference"}
-        self.env_config = build(WaypointsConfig, settings, "env")
-        self.env: WaypointsVectorEnv = make_waypoints(config.worlds, self.env_config, AutoresetMode.DISABLED)
+        make = choose_env(config.env_id)
+        self.env_config = build(make.config_type, settings, "env")
+        self.env: SnakeVectorEnv = make(config.worlds, AutoresetMode.DISABLED, config=self.env_config)
         self.spec = self.env.core.spec
         fixed = resolve_controller(config.controller)
         self.kind = str(fixed["kind"])
@@ -209,6 +212,7 @@ class Search:
             "controller": resolve_controller({**self.base, **found}),
             "tuning": {
                 "robot": config.robot,
+                "env_id": config.env_id,
                 "env": {name: env[name] for name in env if name not in ("robot", "action", "stagger", "n_threads")},
                 "progress_m": {
                     "mean": round(float(progress.mean()), 4),
@@ -234,9 +238,9 @@ class Search:
         for irrelevant in ("n_threads", "stagger", "robot", "action"):
             env.pop(irrelevant)
         return {
-            "format": FORMAT, "robot": to_dict(self.spec), "env": env, "controller": self.base,
-            "space": to_dict(self.space), "population": self.config.population, "worlds": self.config.worlds,
-            "seed": self.config.seed,
+            "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": env,
+            "controller": self.base, "space": to_dict(self.space), "population": self.config.population,
+            "worlds": self.config.worlds, "seed": self.config.seed,
         }  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -58,6 +58,7 @@ def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     settings = {
         "robot": arguments.robot,
         "controller": {"kind": kind, **apply_overrides({}, fixed)},
+        "env_id": arguments.env_id,
         "env": env,
         "generations": arguments.budget,
         "population": arguments.population,
@@ -71,6 +72,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = _Parser(prog=PROGRAM, description="Search the parameters of a controller for a robot.")
     parser.add_argument("--robot", required=True, help="a preset's name or the path of a robot's YAML file")
     parser.add_argument("--controller", required=True, help=", ".join(CONTROLLERS))
+    parser.add_argument("--env-id", help="environment to tune it in (SnakeGym/Waypoints-v0)")
     parser.add_argument("--env", help="YAML file with the settings of the training scenarios")
     parser.add_argument(
         "--set",

@@ -1,19 +1,25 @@
-"""Settings of the env ``SnakeGym/Waypoints-v0``; every default of it is written here or in the parts named here."""
+"""Settings of the environments; every default of them is written here or in the parts named here."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from snake_gym.config import ConfigError, build
 from snake_gym.interface.actions import ActionConfig
+from snake_gym.obstacles.plans import FieldConfig
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.exteroception import ContactSensorConfig, RangeScanConfig, SensorSuite
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.sensors import SensorConfig
-from snake_gym.tasks.waypoints import CourseConfig, RewardConfig
+from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, ObstacleField, robot_extent
+from snake_gym.tasks.task import Task
+from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
 
 @dataclass(frozen=True)
@@ -31,17 +37,15 @@ class StartConfig:
 
 
 @dataclass(frozen=True)
-class WaypointsConfig:
-    """Everything that can be set in ``SnakeGym/Waypoints-v0``."""
+class EnvConfig(ABC):
+    """What can be set in every environment."""
 
     robot: str | dict[str, Any] = "resilient_servo"
     """A preset's name, the path of a robot's YAML file, or its settings."""
-    action: ActionConfig = field(default_factory=ActionConfig)
-    course: CourseConfig = field(default_factory=CourseConfig)
-    start: StartConfig = field(default_factory=StartConfig)
-    faults: FaultConfig = field(default_factory=FaultConfig)
-    sensors: SensorConfig = field(default_factory=SensorConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
+    action: ActionConfig = dataclasses.field(default_factory=ActionConfig)
+    start: StartConfig = dataclasses.field(default_factory=StartConfig)
+    faults: FaultConfig = dataclasses.field(default_factory=FaultConfig)
+    sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     time_limit_s: float = 60.0
     stagger: bool = False
     """Vector env: the first episodes end at up to 32 times spread over the time limit: worlds are not all in step."""
@@ -75,9 +79,55 @@ class WaypointsConfig:
             )
         return round(steps)
 
+    @abstractmethod
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        """The task of W worlds."""
 
-def as_config(config: WaypointsConfig | Mapping[str, Any] | None) -> WaypointsConfig:
-    """The settings as a checked object."""
-    if isinstance(config, WaypointsConfig):
+    def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
+        """The sensors of W robots."""
+        return SensorSuite(self.sensors, n_worlds, spec.n_joints)
+
+
+@dataclass(frozen=True)
+class WaypointsConfig(EnvConfig):
+    """Everything that can be set in ``SnakeGym/Waypoints-v0``."""
+
+    course: CourseConfig = dataclasses.field(default_factory=CourseConfig)
+    reward: RewardConfig = dataclasses.field(default_factory=RewardConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        """Courses of targets on a plane."""
+        return Waypoints(self.course, n_worlds, self.reward)
+
+
+@dataclass(frozen=True)
+class ObstacleFieldConfig(EnvConfig):
+    """Everything that can be set in ``SnakeGym/ObstacleField-v0``."""
+
+    field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
+    goal: GoalConfig = dataclasses.field(default_factory=GoalConfig)
+    reward: FieldRewardConfig = dataclasses.field(default_factory=FieldRewardConfig)
+    contact_sensor: ContactSensorConfig = dataclasses.field(default_factory=ContactSensorConfig)
+    range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        """Random fields with a goal behind them."""
+        start = self.start
+        extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
+        return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds)
+
+    def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
+        """Encoders, pose, contact forces and the scanner on the head."""
+        return SensorSuite(self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan)
+
+
+AnyConfig = TypeVar("AnyConfig", bound=EnvConfig)
+
+
+def as_config(kind: type[AnyConfig], config: EnvConfig | Mapping[str, Any] | None) -> AnyConfig:
+    """The settings as a checked object of the given kind."""
+    if isinstance(config, kind):
         return config
-    return build(WaypointsConfig, dict(config or {}), "env")
+    if isinstance(config, EnvConfig):
+        raise ConfigError(f"the settings are a {type(config).__name__}; this env expects a {kind.__name__}")
+    return build(kind, dict(config or {}), "env")

@@ -1,7 +1,7 @@
-"""W waypoint worlds at once: one control step from action to observation, reward, end and reset.
+"""W worlds at once: one control step from action to observation, reward, end and reset, whatever the task.
 
 The order of a step: decode the action from the last measurement, advance the physics, sense, score against the truth,
-observe. ``SnakeEnv`` and ``WaypointsVectorEnv`` are thin Gymnasium shells over this class.
+observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this class.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.controllers.base import ControllerState
-from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs.config import EnvConfig
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.physics.faults import HEALTHY
-from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.encoders import Encoders
 from snake_gym.simulation.faults import draw_faults
-from snake_gym.simulation.sensors import measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
-from snake_gym.tasks.waypoints import Waypoints
+from snake_gym.tasks.task import Task
 
 BoolArray = NDArray[np.bool_]
 _STAGGER_GROUPS = 32
@@ -33,34 +31,34 @@ _STAGGER_GROUPS = 32
 StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
-class WaypointsCore:
+class SnakeCore:
     """The worlds, without Gymnasium's conventions.
 
     A world is *live* from its reset until it ends; a step leaves ended worlds as they are (no motion, reward 0, their
     flags and infos repeated) until they are reset.
 
     Args:
-        config: the env's settings.
+        config: the env's settings, which make the task and choose the sensors.
         n_worlds: W.
     """
 
-    def __init__(self, config: WaypointsConfig, n_worlds: int) -> None:
+    def __init__(self, config: EnvConfig, n_worlds: int) -> None:
         self.config = config
         self.n_worlds = n_worlds
         self.spec = config.load_robot()
         self.n_steps = config.n_steps(self.spec)
-        self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads)
+        self.task: Task = config.make_task(self.spec, n_worlds)
+        self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles)
+        self.sensors = config.make_sensors(self.spec, n_worlds)
         self.decoder = ActionDecoder(config.action, self.spec)
+        contact, scan = self.sensors.contact, self.sensors.range_scan
         self.layout = ObservationLayout(
-            self.spec, self.decoder.size, self.decoder.has_phase, config.course.tracked_point, config.faults.reveal
-        )
-        self.task = Waypoints(config.course, n_worlds)
-        self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", "course", "faults", "sensors")}
-        self.encoders = Encoders(config.sensors.encoder_faults, n_worlds, self.spec.n_joints)
-        self.weights = {
-            "progress": config.reward.progress, "target": config.reward.target, "effort": config.reward.effort,
-            "energy": config.reward.energy,
-        }  # fmt: skip
+            self.spec, self.decoder.size, self.decoder.has_phase, self.task.tracked_point, config.faults.reveal,
+            None if contact is None else contact.limit_n, 0 if scan is None else scan.n_beams,
+            1.0 if scan is None else scan.max_range_m,
+        )  # fmt: skip
+        self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.purpose, "faults")}
+        self.weights = dict(self.task.weights)
         self.seeds = np.zeros(n_worlds, np.int64)
         self.episode = np.full(n_worlds, -1, np.int64)
         self.step_count = np.zeros(n_worlds, np.int64)
@@ -74,7 +72,7 @@ class WaypointsCore:
         self._initial_decoder_state = self.decoder.initial_state(n_worlds)
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
         self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
-        self.measurement: Measurement = measure(self.robot, config.sensors, self.streams["sensors"])
+        self.measurement: Measurement = self.sensors.measure(self.robot)
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
         """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).
@@ -91,7 +89,7 @@ class WaypointsCore:
             self.episode[rows] = 0
         for streams in self.streams.values():
             streams.begin(self.seeds[rows], self.episode[rows], rows)
-        self.encoders.begin(self.seeds[rows], self.episode[rows], rows)
+        self.sensors.begin(self.seeds[rows], self.episode[rows], rows)
         self._place_robots(rows)
         draw_faults(self.config.faults, self.streams["faults"], self.robot.faults, rows)
         for name, values in self.decoder_state.items():
@@ -107,11 +105,12 @@ class WaypointsCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
-        sample = measure(self.robot, self.config.sensors, self.streams["sensors"], rows, self.encoders)
+        sample = self.sensors.measure(self.robot, rows)
         for own, new in zip(self.measurement, sample, strict=True):
             if own is not None and new is not None:
                 own[rows] = new
         self.reference[rows] = sample.joint_angle
+        self.task.aim(tracked_point(self.spec, sample, self.task.tracked_point), rows)
         return self.observe()
 
     def step(self, action: NDArray[Any]) -> StepResult:
@@ -133,9 +132,10 @@ class WaypointsCore:
         work_before = self.robot.state.work_j.copy()
         self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
         self.robot.step(self.reference, mask=None if all_live else live)
-        self.measurement = measure(self.robot, self.config.sensors, self.streams["sensors"], encoders=self.encoders)
+        self.measurement = self.sensors.measure(self.robot)
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
+        self.task.aim(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
             reward += weight * self.terms[name]
@@ -153,18 +153,14 @@ class WaypointsCore:
 
     def infos(self) -> dict[str, Any]:
         """What happened so far in each world's episode; fresh arrays (W,)."""
-        state, task = self.robot.state, self.task
+        state = self.robot.state
         failing = self.robot.faults.kind != HEALTHY
         infos: dict[str, Any] = {
-            "progress_m": task.progress_m.copy(),
-            "targets_reached": task.index.copy(),
-            "time_to_first_target_s": task.first_target_s.copy(),
-            "last_target_time_s": task.last_target_s.copy(),
+            **self.task.infos(),
             "energy_j": state.work_j.copy(),
             "speed_m_s": np.hypot(state.centre_vel[:, 0], state.centre_vel[:, 1]),
             "n_failed_joints": self.robot.failed_now().sum(axis=1),
             "n_faults": failing.sum(axis=1),
-            "is_success": task.index >= task.n_success,
             "episode_time_s": state.time_s.copy(),
         }
         for name, term in self.terms.items():
@@ -173,10 +169,10 @@ class WaypointsCore:
         return infos
 
     def scenario(self) -> dict[str, NDArray[Any]]:
-        """What the present episodes were given: faults, targets and the robots' present pose; copies, (W, ...)."""
+        """What the present episodes were given: task, faults and the robots' present pose; copies, (W, ...)."""
         faults, state = self.robot.faults, self.robot.state
         return {
-            "targets_xy": self.task.targets_xy.copy(),
+            **self.task.scenario(),
             "fault_kind": faults.kind.copy(),
             "fault_onset_s": np.where(faults.kind == HEALTHY, np.nan, faults.onset_s),
             "link_angle": state.link_angle.copy(),
@@ -202,15 +198,13 @@ class WaypointsCore:
             if given.shape != values.shape:
                 raise ValueError(f"env state {name} has shape {given.shape}; expected {values.shape}")
             values[...] = given
-        self.task.choose_targets()
+        self.task.restored()
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
             "live": self.live, "terminated": self.terminated, "truncated": self.truncated, "action": self.action,
-            "reference": self.reference, "targets_xy": self.task.targets_xy, "target_index": self.task.index,
-            "progress_m": self.task.progress_m, "first_target_s": self.task.first_target_s,
-            "last_target_s": self.task.last_target_s,
+            "reference": self.reference, **self.task.state_arrays(), **self.sensors.state_arrays(),
         }  # fmt: skip
         parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
             "robot": self.robot.state._asdict(),
@@ -218,7 +212,6 @@ class WaypointsCore:
             "decoder": self.decoder_state,
             "measurement": self.measurement._asdict(),
             "term": self.terms,
-            "encoder": self.encoders.arrays(),
         }
         for part, values in parts.items():
             arrays |= {f"{part}/{name}": array for name, array in values.items() if array is not None}
@@ -230,12 +223,11 @@ class WaypointsCore:
         start = self.config.start
         u = 2.0 * np.pi * self.streams["start"].uniform(2, rows) if start.random else np.zeros((rows.size, 2))
         joint_angle = start.amplitude_rad * np.sin(u[:, :1] + self._wave)
-        origin = np.zeros((rows.size, 2))
+        numbers = self.streams[self.task.purpose].uniform(self.task.n_random, rows)
+        place = self.task.begin(joint_angle, u[:, 1], numbers, rows)
         mask = np.zeros(self.n_worlds, bool)
         mask[rows] = True
-        self.robot.set_shape(joint_angle, u[:, 1], origin, self.config.course.tracked_point, mask)
-        numbers = self.streams["course"].uniform(self.task.n_random, rows)
-        self.task.begin(origin, u[:, 1], numbers, rows)
+        self.robot.set_shape(joint_angle, place.head_angle, place.point_xy, self.task.tracked_point, mask)
 
     def _check_action(self, action: NDArray[Any]) -> FloatArray:
         values = np.asarray(action, dtype=np.float64)

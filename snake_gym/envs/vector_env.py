@@ -1,9 +1,9 @@
-"""``SnakeGym/Waypoints-v0`` as a native Gymnasium vector env: one array operation for all worlds."""
+"""The environments as native Gymnasium vector envs: one array operation for all worlds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -11,19 +11,19 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from snake_gym.envs.config import WaypointsConfig, as_config
-from snake_gym.envs.core import WaypointsCore, check_seeds
+from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
+from snake_gym.envs.core import SnakeCore, check_seeds
 from snake_gym.interface.observations import BOUND
 
 
-def single_spaces(core: WaypointsCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
+def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     """Observation and action space of one world."""
     observation = gym.spaces.Box(-BOUND, BOUND, (core.layout.size,), np.float32)
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
 
 
-class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
-    """W waypoint worlds; see ``SnakeEnv`` for what happens in each.
+class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
+    """W worlds; see the single envs of the same name (``snake_env``) for what happens in each.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
     at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
@@ -34,8 +34,13 @@ class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: W.
         autoreset_mode: an ``AutoresetMode`` or its name or value.
         render_mode: None or "rgb_array".
-        config: settings as an object or mapping; further keyword arguments are settings too (see ``WaypointsConfig``).
+        config: settings as an object or mapping; further keyword arguments are settings too.
     """
+
+    env_id: ClassVar[str]
+    """Its registered name."""
+    config_type: ClassVar[type[EnvConfig]]
+    """Its settings."""
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["rgb_array"],
@@ -48,14 +53,14 @@ class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: int = 1,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
-        config: WaypointsConfig | Mapping[str, Any] | None = None,
+        config: EnvConfig | Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs is {num_envs}; expected >= 1")
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
-        self.core = WaypointsCore(as_config(settings if config is None else config), num_envs)
+        self.core = SnakeCore(as_config(self.config_type, settings if config is None else config), num_envs)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = _as_mode(autoreset_mode)
@@ -89,7 +94,7 @@ class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """One control step; see ``WaypointsCore.step`` and the class for ends and resets."""
+        """One control step; see ``SnakeCore.step`` and the class for ends and resets."""
         if (self.core.episode < 0).any():
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
         reset_first = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any() else None
@@ -148,6 +153,20 @@ class WaypointsVectorEnv(VectorEnv[Any, Any, Any]):
                 "at least one True"
             )
         return mask
+
+
+class WaypointsVectorEnv(SnakeVectorEnv):
+    """``SnakeGym/Waypoints-v0``."""
+
+    env_id = "SnakeGym/Waypoints-v0"
+    config_type = WaypointsConfig
+
+
+class ObstacleFieldVectorEnv(SnakeVectorEnv):
+    """``SnakeGym/ObstacleField-v0``."""
+
+    env_id = "SnakeGym/ObstacleField-v0"
+    config_type = ObstacleFieldConfig
 
 
 def _as_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -16,6 +16,8 @@ from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_p
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 BOUND = 10.0
+FULL_SCALE = 5.0
+"""What the largest force that a sensor can tell becomes: forces in use are small beside it."""
 
 
 class Field(NamedTuple):
@@ -37,13 +39,25 @@ class ObservationLayout:
         has_phase: whether a gait clock runs below the policy.
         point: "centre" or "head", from where the target is seen.
         reveal_faults: whether the failed joints are shown.
+        contact_limit_n: largest force that the links' sensors tell; None: no such sensors.
+        n_beams: B of the head's scanner; 0: no scanner.
+        max_range_m: its reach.
     """
 
     def __init__(
-        self, spec: RobotSpec, n_actions: int, has_phase: bool, point: str, reveal_faults: bool = False
+        self,
+        spec: RobotSpec,
+        n_actions: int,
+        has_phase: bool,
+        point: str,
+        reveal_faults: bool = False,
+        contact_limit_n: float | None = None,
+        n_beams: int = 0,
+        max_range_m: float = 1.0,
     ) -> None:
         self.spec = spec
         self.point = point
+        self.max_range_m = max_range_m
         fastest = spec.joints("actuator.speed_limit_rad_s")
         rate_scale = 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
         rows = [
@@ -56,6 +70,10 @@ class ObservationLayout:
             ("distance", 1, 0.5, "m", "distance from the tracked point to the target"),
             ("failed", spec.n_joints if reveal_faults else 0, 1.0, "1", "1 where the joint is failed now"),
         ]
+        if contact_limit_n is not None:
+            meaning = "contact force on each link from the tail, along the link and to its left"
+            rows.append(("contact_force", 2 * spec.n_links, FULL_SCALE / contact_limit_n, "N", meaning))
+        rows.append(("range", n_beams, 1.0 / max_range_m, "m", "free way along each beam of the head's scanner"))
         self.fields: dict[str, Field] = {}
         start = 0
         for name, width, scale, unit, meaning in rows:
@@ -80,6 +98,8 @@ class ObservationLayout:
             last_action: (W, A).
             phase: (W,) [rad], where the layout has it.
             failed: (W, J), where the layout has it.
+
+        Where the robot lacks a sensor that the layout has, no force is felt and every beam is free.
         """
         obs = np.empty((last_action.shape[0], self.size), np.float32)
         to_target = goal.target_xy_w - tracked_point(self.spec, measurement, self.point)
@@ -94,6 +114,12 @@ class ObservationLayout:
         self._put(obs, "distance", np.hypot(to_target[:, :1], to_target[:, 1:]))
         if failed is not None and "failed" in self.fields:
             self._put(obs, "failed", failed)
+        if "contact_force" in self.fields:
+            force = measurement.contact_force_l
+            self._put(obs, "contact_force", np.zeros(1) if force is None else force.reshape(obs.shape[0], -1))
+        if "range" in self.fields:
+            reach = measurement.range_m
+            self._put(obs, "range", np.array([self.max_range_m]) if reach is None else reach)
         return np.clip(obs, -BOUND, BOUND, out=obs)
 
     def read(self, obs: NDArray[np.float32], name: str) -> FloatArray:
@@ -116,6 +142,11 @@ class ObservationLayout:
         sample = Measurement(angle, self.read(obs, "joint_rate"), *pose)
         sample = sample._replace(head_angle=-mean_angle(sample))
         target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
+        if "contact_force" in self.fields:
+            force = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)
+            sample = sample._replace(contact_force_l=force)
+        if "range" in self.fields:
+            sample = sample._replace(range_m=self.read(obs, "range"))
         return sample, Goal(target, np.ones(n_worlds, bool))
 
     def _put(self, obs: NDArray[np.float32], name: str, values: FloatArray | NDArray[np.bool_]) -> None:

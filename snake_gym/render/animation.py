@@ -66,15 +66,17 @@ def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDAr
     at = min(int(np.searchsorted(recording.time_s, time_s - 1e-9)), recording.time_s.size - 1)
     last = min(int(recording.target.max()) + 1, len(recording.targets_xy) - 1)
     reached = int(recording.target[at])
+    angle, head, around = recording.link_angle[at], recording.head_xy[at], recording.around
     return renderer.draw(
-        recording.link_angle[at],
-        recording.head_xy[at],
+        angle,
+        head,
         recording.targets_xy[: last + 1],
         reached,
         recording.point_xy[: at + 1],
         recording.fault_kind[at],
         [recording.name, f"{time_s:4.1f} s   {recording.progress_m[at]:5.2f} m   targets {reached}"],
         recording.radius_m,
+        None if around is None else around.at(at, head, float(angle[-1]), recording.spec),
     )
 
 

@@ -35,6 +35,10 @@ class Camera:
         self.view_m = length_m
         """Height of what is shown [m]."""
 
+    def cut(self) -> None:
+        """Forget the last view: the next one begins where the robot then is."""
+        self._placed = False
+
     @property
     def pixel_per_m(self) -> float:
         """Pixels to a metre."""

@@ -8,7 +8,6 @@ smooth edges. ``rgb_array`` needs no display and leaves the SDL settings of the 
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -20,17 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from snake_gym.config import ConfigError, choose
 from snake_gym.render import palette
-from snake_gym.render.camera import Camera
 from snake_gym.render.palette import blend, rgb
+from snake_gym.render.sketch import Sketch
+from snake_gym.render.surroundings import Surroundings, draw_above, draw_below
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 RenderMode = Literal["rgb_array", "human"]
 RENDER_MODES: tuple[RenderMode, ...] = ("rgb_array", "human")
 
-_SUPERSAMPLING = 2
 _BODY_WIDTH = 0.42
 """Width of the drawn body as a share of a link's length."""
-_BARS_M = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01)
 
 
 class FrameRenderer:
@@ -64,14 +62,11 @@ class FrameRenderer:
         self._head_colour = head_colour
         self._half_length = spec.links("link_half_length_m")
         self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
-        self._scale = _SUPERSAMPLING
-        width, height = self.size[0] * self._scale, self.size[1] * self._scale
-        self._camera = Camera((width, height), spec.length_m)
-        self._canvas = self._pygame.Surface((width, height), depth=32)
+        self._sketch = Sketch(self._pygame, self.size, spec.length_m)
+        self._scale, self._camera, self._canvas = self._sketch.scale, self._sketch.camera, self._sketch.canvas
         self._window: Any = None
         self._clock: Any = None
-        self._pygame.font.init()
-        self._font = self._pygame.font.Font(None, 18 * self._scale)
+        self._font = self._sketch.font
         self._closed = False
         if self.mode == "human":
             self._open_window()
@@ -86,6 +81,7 @@ class FrameRenderer:
         failed: ArrayLike = (),
         text: Sequence[str] = (),
         radius_m: float = 0.1,
+        surroundings: Surroundings | None = None,
     ) -> NDArray[np.uint8]:
         """One frame.
 
@@ -98,6 +94,7 @@ class FrameRenderer:
             failed: (J,) fault kind of each joint now (0: healthy), or True where it has failed.
             text: lines for the upper left corner.
             radius_m: how near a target has to be passed [m].
+            surroundings: what is around the robot and what it senses of it.
 
         Returns:
             (H, W, 3) uint8.
@@ -108,15 +105,23 @@ class FrameRenderer:
         kinds = _fault_kinds(failed, angle.size - 1)
         self._camera.follow(joints, goals[current] if 0 <= current < len(goals) else None)
         self._canvas.fill(rgb(palette.PAPER))
-        self._draw_grid()
+        self._sketch.grid()
+        if surroundings is not None:
+            draw_below(self._sketch, surroundings)
         self._draw_targets(goals, current, radius_m)
         self._draw_trail(np.asarray(trail, dtype=np.float64).reshape(-1, 2))
         self._draw_robot(joints, kinds)
+        if surroundings is not None:
+            draw_above(self._sketch, surroundings, (joints[:-1] + joints[1:]) / 2.0)
         if 0 <= current < len(goals):
-            self._point_at(goals[current])
-        self._draw_scale_bar()
+            self._sketch.point_at(goals[current])
+        self._sketch.scale_bar()
         self._draw_text(text, kinds)
         return self._finish()
+
+    def cut(self) -> None:
+        """Begin another scene: the camera goes to the robot at once."""
+        self._camera.cut()
 
     def close(self) -> None:
         """Close the window. May be called more than once."""
@@ -138,40 +143,18 @@ class FrameRenderer:
 
     # drawing --------------------------------------------------------------------------------------------------------
 
-    def _width(self, points: float) -> int:
-        return max(1, round(points * self._scale))
-
-    def _draw_grid(self) -> None:
-        half = self._camera.pixels / 2.0 / self._camera.pixel_per_m
-        for axis in (0, 1):
-            first = math.floor(self._camera.centre[axis] - half[axis])
-            for value in np.arange(first, self._camera.centre[axis] + half[axis] + 1.0, 0.5):
-                ends = np.array([self._camera.centre - half, self._camera.centre + half])
-                ends[:, axis] = value
-                strong = value == round(value)
-                colour = rgb(palette.GRID if strong else blend(palette.GRID, palette.PAPER, 0.45))
-                start, end = self._camera.to_pixel(ends)
-                self._pygame.draw.line(self._canvas, colour, start, end, self._width(1.0))
-
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
         path = self._camera.to_pixel(targets)
         for start, end in pairwise(path):
-            self._draw_dashed(start, end, rgb(blend(palette.MUTED, palette.PAPER, 0.35)))
-        radius = max(radius_m * self._camera.pixel_per_m, self._width(4.0))
+            self._sketch.dashed(start, end, rgb(blend(palette.MUTED, palette.PAPER, 0.35)))
+        radius = max(radius_m * self._camera.pixel_per_m, self._sketch.width(4.0))
         for index, at in enumerate(path):
             colour = palette.GREEN if index < current else palette.ORANGE if index == current else palette.MUTED
             fill = 0.55 if index < current else 0.35 if index == current else 0.1
             self._pygame.draw.circle(self._canvas, rgb(blend(colour, palette.PAPER, fill)), at, radius)
-            self._pygame.draw.circle(self._canvas, rgb(colour), at, radius, self._width(1.5))
+            self._pygame.draw.circle(self._canvas, rgb(colour), at, radius, self._sketch.width(1.5))
             if index == current:
-                self._pygame.draw.circle(self._canvas, rgb(colour), at, self._width(2.5))
-
-    def _draw_dashed(self, start: FloatArray, end: FloatArray, colour: tuple[int, int, int]) -> None:
-        length = float(np.hypot(*(end - start)))
-        dash = 6.0 * self._scale
-        for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
-            a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
-            self._pygame.draw.line(self._canvas, colour, a, b, self._width(1.0))
+                self._pygame.draw.circle(self._canvas, rgb(colour), at, self._sketch.width(2.5))
 
     def _draw_trail(self, trail: FloatArray) -> None:
         if len(trail) < 2:
@@ -179,17 +162,18 @@ class FrameRenderer:
         pixels = self._camera.to_pixel(trail)
         for index, (start, end) in enumerate(pairwise(pixels)):
             share = 0.15 + 0.5 * (index + 1) / (len(trail) - 1)
-            self._draw_capsule(start, end, self._width(2.0), rgb(blend(self._head_colour, palette.PAPER, share)))
+            colour = rgb(blend(self._head_colour, palette.PAPER, share))
+            self._sketch.capsule(start, end, self._sketch.width(2.0), colour)
 
     def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
         pixels = self._camera.to_pixel(joints)
         body = self._body_m * self._camera.pixel_per_m
-        edge = self._width(1.5)
+        edge = self._sketch.width(1.5)
         for inset, tail, head in ((0.0, palette.INK, palette.INK), (2.0 * edge, palette.BODY, self._head_colour)):
             for index, (start, end) in enumerate(pairwise(pixels)):
                 is_head = index == len(joints) - 2
                 width = body * (1.15 if is_head else 1.0) - inset
-                self._draw_capsule(start, end, max(width, 1.0), rgb(head if is_head else tail))
+                self._sketch.capsule(start, end, max(width, 1.0), rgb(head if is_head else tail))
         self._draw_eyes(pixels[-2], pixels[-1], body)
         for at, kind in zip(pixels[1:-1], kinds, strict=True):
             if kind:
@@ -206,44 +190,6 @@ class FrameRenderer:
             at = tip + 0.05 * body * along + sign * 0.28 * body * side
             self._pygame.draw.circle(self._canvas, rgb(palette.PAPER), at, 0.15 * body)
 
-    def _draw_capsule(self, start: FloatArray, end: FloatArray, width: float, colour: tuple[int, int, int]) -> None:
-        along = end - start
-        length = float(np.hypot(*along))
-        radius = width / 2.0
-        if length > 0.0:
-            side = np.array([-along[1], along[0]]) * radius / length
-            corners = [start + side, end + side, end - side, start - side]
-            self._pygame.draw.polygon(self._canvas, colour, corners)
-        if radius >= 1.0:
-            self._pygame.draw.circle(self._canvas, colour, start, radius)
-            self._pygame.draw.circle(self._canvas, colour, end, radius)
-
-    def _point_at(self, target: FloatArray) -> None:
-        """An arrow at the edge towards a target that is out of view."""
-        at = self._camera.to_pixel(target)
-        if (at > 0.0).all() and (at < self._camera.pixels).all():
-            return
-        border = 14.0 * self._scale
-        middle = self._camera.pixels / 2.0
-        ray = at - middle
-        along = ray / float(np.hypot(*ray))
-        reach = float(np.min((middle - border) / np.maximum(np.abs(along), 1e-9)))
-        side = np.array([-along[1], along[0]])
-        tip, size = middle + reach * along, 11.0 * self._scale
-        corners = [tip, tip - size * along + 0.6 * size * side, tip - size * along - 0.6 * size * side]
-        self._pygame.draw.polygon(self._canvas, rgb(palette.ORANGE), corners)
-
-    def _draw_scale_bar(self) -> None:
-        length_m = next((m for m in _BARS_M if m <= self._camera.view_m / 3.0), _BARS_M[-1])
-        length = length_m * self._camera.pixel_per_m
-        right, bottom = (self._camera.pixels - 14 * self._scale).tolist()
-        pygame, ink, width = self._pygame, rgb(palette.INK), self._width(2.0)
-        pygame.draw.line(self._canvas, ink, (right - length, bottom), (right, bottom), width)
-        for x in (right - length, right):
-            pygame.draw.line(self._canvas, ink, (x, bottom - 4 * self._scale), (x, bottom + 3 * self._scale), width)
-        label = self._font.render(f"{length_m:g} m", True, ink)
-        self._canvas.blit(label, (right - length / 2 - label.get_width() / 2, bottom - label.get_height() - width))
-
     def _draw_text(self, text: Sequence[str], kinds: NDArray[np.int64]) -> None:
         x, y = 12 * self._scale, 10 * self._scale
         for line in text:
@@ -259,7 +205,7 @@ class FrameRenderer:
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36
             at = (x + radius, y + label.get_height() / 2)
-            self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, radius + self._width(1.0))
+            self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, radius + self._sketch.width(1.0))
             self._pygame.draw.circle(self._canvas, rgb(palette.FAULT_COLOURS.get(kind, palette.MUTED)), at, radius)
             self._canvas.blit(label, (x + 3 * radius, y))
 

@@ -24,7 +24,7 @@ _MARKERS = "osD^vPX*"
 
 @dataclass(frozen=True)
 class FaultSeries:
-    """Mean progress of one policy for each number of failed joints."""
+    """Mean of one quantity of one policy for each number of failed joints."""
 
     name: str
     colour: str
@@ -46,8 +46,8 @@ class Curve:
     """(T, W)."""
 
 
-def plot_by_faults(series: Sequence[FaultSeries], title: str = "") -> bytes:
-    """Mean progress with its 95 % interval against the number of failed joints."""
+def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str = "mean progress [m]") -> bytes:
+    """Mean of a quantity with its 95 % interval against the number of failed joints."""
     figure, (axes,) = _figure(1, (7.2, 4.4))
     shift = 0.5 / max(len(series), 1)
     for index, one in enumerate(series):
@@ -63,7 +63,7 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "") -> bytes:
     axes.set_xlim(min(counts, default=0) - 0.5, max(counts, default=0) + 0.5)
     axes.set_ylim(min(0.0, *(low for one in series for low in one.low), 0.0), None)
     axes.set_xlabel("failed joints in the episode")
-    axes.set_ylabel("mean progress [m], 95 % interval")
+    axes.set_ylabel(f"{quantity}, 95 % interval")
     return _finish(figure, title, len(series))
 
 

@@ -8,7 +8,8 @@ const css = name => getComputedStyle(document.documentElement).getPropertyValue(
 let scene = null, panels = [], now = 0, playing = false, last = null, whole = false, colours = {};
 
 function readColours() {
-  for (const name of ["paper", "card", "ink", "muted", "grid", "faint", "line", "body", "reached", "goal"])
+  for (const name of ["paper", "card", "ink", "muted", "grid", "faint", "line", "body", "reached", "goal", "rock",
+                      "beam", "force"])
     colours[name] = css("--" + name);
 }
 
@@ -95,6 +96,7 @@ function drawPanel(panel, ease) {
   const scale = h / panel.view.view, [cx, cy] = panel.view.centre;
   const px = p => [w / 2 + (p[0] - cx) * scale, h / 2 - (p[1] - cy) * scale];
   drawGrid(g, w, h, scale, cx, cy, px);
+  if (policy.around) drawBelow(g, policy, s, scale, px);
   drawTargets(g, policy, s, scale, px);
   g.lineCap = g.lineJoin = "round";
   g.strokeStyle = policy.colour; g.globalAlpha = 0.55; g.lineWidth = 2;
@@ -102,6 +104,7 @@ function drawPanel(panel, ease) {
   for (let k = 0; k <= s.row; k++) g.lineTo(...px(metres(policy.point_mm[k])));
   g.lineTo(...px(s.point)); g.stroke(); g.globalAlpha = 1;
   drawBody(g, policy, s, body.map(px), scale);
+  if (policy.around) drawForces(g, policy, s, body, px);
   drawArrow(g, policy, s, w, h, px);
   drawScale(g, w, h, scale, panel.view.view);
   panel.stats.textContent = `${s.progress.toFixed(2)} m    ${s.target} target${s.target === 1 ? "" : "s"}`;
@@ -122,6 +125,7 @@ function drawGrid(g, w, h, scale, cx, cy, px) {
   }
 }
 
+{{surroundings}}
 function drawTargets(g, policy, s, scale, px) {
   const at = policy.targets_mm.map(t => px(metres(t)));
   g.strokeStyle = colours.line; g.lineWidth = 1; g.setLineDash([6, 6]);
@@ -268,6 +272,9 @@ function legend() {
     dot.style.background = colour; item.append(dot, text); byId("legend").append(item);
   };
   kinds.forEach(k => add(data.faults[k].colour, data.faults[k].name + " joint"));
+  if (data.scenes.some(s => s.policies.some(p => p.around))) {
+    add(colours.rock, "obstacle"); add(colours.beam, "beam of the scanner"); add(colours.force, "contact force");
+  }
   add(colours.goal, "current target"); add(colours.reached, "target reached");
 }
 

@@ -28,6 +28,10 @@ class Measurement(NamedTuple):
     """(W,) False while the pose source has lost the robot: the pose is then the last valid one."""
     centre_xy_w: FloatArray | None = None
     """(W, 2) [m] centre of mass where the sensor side has derived it already, else None: see ``tracked_point``."""
+    contact_force_l: FloatArray | None = None
+    """(W, N, 2) [N] force of the obstacles on each link, link frame (along it, to its left); None: no sensor."""
+    range_m: FloatArray | None = None
+    """(W, B) [m] distance along each beam of the head's scanner, right to left; None: no scanner."""
 
 
 class Goal(NamedTuple):

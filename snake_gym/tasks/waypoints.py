@@ -8,15 +8,17 @@ measurements.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.physics.state import ChainState
+from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray
+from snake_gym.tasks.task import BoolArray, Scenery, Start
 
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
@@ -84,10 +86,18 @@ class RewardConfig:
 
 
 class Waypoints:
-    """Targets and progress of W worlds."""
+    """Targets and progress of W worlds: a ``Task``."""
 
-    def __init__(self, config: CourseConfig, n_worlds: int) -> None:
+    purpose = "course"
+    score = "progress_m"
+    obstacles: Obstacles | None = None
+
+    def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
         self.config = config
+        self.tracked_point: str = config.tracked_point
+        self.radius_m = config.radius_m
+        weights = RewardConfig() if reward is None else reward
+        self.weights: Mapping[str, float] = {f.name: getattr(weights, f.name) for f in fields(weights)}
         fixed = {"paper": PAPER_TARGETS, "list": config.targets}.get(config.kind)
         self.n_targets = config.n_targets if fixed is None else len(fixed)
         self.targets_xy: FloatArray = np.zeros((n_worlds, self.n_targets, 2))
@@ -113,30 +123,35 @@ class Waypoints:
         """Targets that make an episode a success."""
         return min(self.config.success_targets, self.n_targets) if self.config.kind == "random" else self.n_targets
 
-    def begin(self, start_xy: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> None:
-        """New courses for the worlds of ``rows`` (M indices).
+    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
+        """New courses for the worlds of ``rows`` (M indices), from the origin in the direction ``heading`` (M,) [rad].
 
         Args:
-            start_xy: (M, 2) [m] and heading (M,) [rad] from where a random course sets out.
+            joint_angle: (M, J) [rad]; any shape will do.
             u: (M, n_random) numbers in [0, 1).
         """
         config = self.config
+        start = Start(np.zeros((heading.size, 2)), heading)
         if config.kind == "random":
             turn = (2.0 * u[:, : self.n_targets] - 1.0) * config.max_turn_rad
             reach = config.max_distance_m - config.min_distance_m
             distance = config.min_distance_m + u[:, self.n_targets :] * reach
             direction = heading[:, None] + np.cumsum(turn, axis=1)
             leg = distance[..., None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
-            self.targets_xy[rows] = start_xy[:, None, :] + np.cumsum(leg, axis=1)
+            self.targets_xy[rows] = start.point_xy[:, None, :] + np.cumsum(leg, axis=1)
         self.index[rows] = 0
         self.progress_m[rows] = 0.0
         self.first_target_s[rows] = np.inf
         self.last_target_s[rows] = np.inf
         self.choose_targets()
+        return start
 
     def point(self, state: ChainState) -> FloatArray:
         """True position (W, 2) [m] of the tracked point."""
         return state.head_xy if self.config.tracked_point == "head" else state.centre_xy
+
+    def aim(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Nothing to choose: the targets are known, in whatever place the robot is."""
 
     def goal(self) -> Goal:
         """Current target of every world; inactive where the course is complete. Not to be written to."""
@@ -148,16 +163,9 @@ class Waypoints:
         self._goal = Goal(self.targets_xy[self._rows, current], self.index < self.n_targets)
 
     def evaluate(
-        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: NDArray[np.bool_]
-    ) -> tuple[dict[str, FloatArray], NDArray[np.bool_]]:
-        """Raw reward terms (dict of (W,)) of one step and which worlds completed their course; moves targets on.
-
-        Args:
-            before_xy: (W, 2) [m] tracked point at the step's start.
-            action: (W, A).
-            work_j: (W,) [J] positive actuator work of the step.
-            live: (W,) worlds that took the step.
-        """
+        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
+    ) -> tuple[dict[str, FloatArray], BoolArray]:
+        """Raw reward terms of one step and which worlds completed their course; moves targets on. See ``Task``."""
         goal = self.goal()
         gap_before = goal.target_xy_w - before_xy
         gap = goal.target_xy_w - self.point(state)
@@ -179,3 +187,32 @@ class Waypoints:
             "energy": work_j * live,
         }
         return terms, self.index >= self.n_targets
+
+    def infos(self) -> dict[str, NDArray[Any]]:
+        """See ``Task``."""
+        return {
+            "progress_m": self.progress_m.copy(),
+            "targets_reached": self.index.copy(),
+            "time_to_first_target_s": self.first_target_s.copy(),
+            "last_target_time_s": self.last_target_s.copy(),
+            "is_success": self.index >= self.n_success,
+        }
+
+    def scenario(self) -> dict[str, NDArray[Any]]:
+        """The courses."""
+        return {"targets_xy": self.targets_xy.copy()}
+
+    def scenery(self, world: int) -> Scenery | None:
+        """A plane."""
+        return None
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """See ``Task``."""
+        return {
+            "targets_xy": self.targets_xy, "target_index": self.index, "progress_m": self.progress_m,
+            "first_target_s": self.first_target_s, "last_target_s": self.last_target_s,
+        }  # fmt: skip
+
+    def restored(self) -> None:
+        """See ``Task``."""
+        self.choose_targets()

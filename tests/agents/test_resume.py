@@ -39,9 +39,9 @@ TD3 = {"name": "TD3", "buffer_size": 2000, "batch_size": 32, "learning_starts": 
     [
         {}, NORMALISE, SCHEDULE, {"algorithm": {**SAC, "use_sde": True}, "total_steps": 480},
         {"algorithm": {"name": "A2C"}}, {"algorithm": SAC, "total_steps": 640, **NORMALISE},
-        {"algorithm": TD3, "total_steps": 480},
+        {"algorithm": TD3, "total_steps": 480}, {"env_id": "SnakeGym/ObstacleField-v0"},
     ],
-    ids=["ppo", "ppo-normalised", "ppo-schedule-sde", "sac-sde", "a2c", "sac-normalised", "td3"],
+    ids=["ppo", "ppo-normalised", "ppo-schedule-sde", "sac-sde", "a2c", "sac-normalised", "td3", "obstacle-field"],
 )  # fmt: skip
 def test_stopped_and_resumed_equals_uninterrupted(changes: dict[str, Any], tmp_path: Path) -> None:
     config = small_config(**changes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from snake_gym.envs import SnakeEnv, make_waypoints
+from snake_gym.envs import WaypointsEnv, make_waypoints
 from snake_gym.tasks.waypoints import PAPER_TARGETS
 
 KINDS = ["joint_reference", "residual", "gait"]
@@ -26,7 +26,7 @@ def test_sb3_check_env_is_silent(kind: str) -> None:
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        checker.check_env(SnakeEnv(action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0))
+        checker.check_env(WaypointsEnv(action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -58,7 +58,8 @@ def test_scenario_does_not_depend_on_actions_or_on_sensor_noise() -> None:
 
 
 def test_reward_is_the_weighted_sum_of_its_terms() -> None:
-    env = SnakeEnv(reward={"progress": 3.0, "target": 1.5, "effort": -0.1, "energy": -0.2}, course={"radius_m": 1.5})
+    weights = {"progress": 3.0, "target": 1.5, "effort": -0.1, "energy": -0.2}
+    env = WaypointsEnv(reward=weights, course={"radius_m": 1.5})
     env.reset(seed=2)
     for _ in range(5):
         action = env.action_space.sample()
@@ -73,7 +74,7 @@ def test_reward_is_the_weighted_sum_of_its_terms() -> None:
 
 
 def test_paper_course_terminates_when_complete_and_starts_as_published() -> None:
-    env = SnakeEnv(course={"kind": "paper", "radius_m": 20.0}, start={"random": False}, robot="resilient")
+    env = WaypointsEnv(course={"kind": "paper", "radius_m": 20.0}, start={"random": False}, robot="resilient")
     obs, _ = env.reset(seed=0)
     wave = np.radians(20.0) * np.sin(np.radians(30.0) * np.arange(9))
     np.testing.assert_allclose(obs[:9], wave, atol=1e-6)
@@ -89,7 +90,7 @@ def test_paper_course_terminates_when_complete_and_starts_as_published() -> None
 
 
 def test_locked_joints_hold_and_healthy_ones_move() -> None:
-    env = SnakeEnv(faults={"joints": [3, 5], "onset_min_s": 1.0, "onset_max_s": 1.0})
+    env = WaypointsEnv(faults={"joints": [3, 5], "onset_min_s": 1.0, "onset_max_s": 1.0})
     env.reset(seed=0)
     angles = []
     for i in range(20):

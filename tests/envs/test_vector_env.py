@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
-from snake_gym.envs import SnakeEnv, make_waypoints
+from snake_gym.envs import WaypointsEnv, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 
 SETTINGS = {
@@ -51,7 +51,7 @@ def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> Non
     actions = draw_actions(batch, 20)
     steps = [batch.step(a) for a in actions]
     for world in (0, 7, 8, 40, 66):
-        env = SnakeEnv(**{**config, "n_threads": 1})
+        env = WaypointsEnv(**{**config, "n_threads": 1})
         first, _ = env.reset(seed=world)
         assert_same(first, obs[world], "first observation")
         for i, action in enumerate(actions):
@@ -74,7 +74,7 @@ def test_make_and_make_vec_agree() -> None:
 
 
 def test_pickles_mid_episode() -> None:
-    env = SnakeEnv(faults={"n_max": 2})
+    env = WaypointsEnv(faults={"n_max": 2})
     env.reset(seed=1)
     action = env.action_space.sample()
     env.step(action)

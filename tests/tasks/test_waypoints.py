@@ -45,9 +45,10 @@ def test_random_courses_keep_to_distances_and_turns() -> None:
     n = 500
     task = Waypoints(CourseConfig(n_targets=20, min_distance_m=1.0, max_distance_m=2.0, max_turn_rad=1.0), n)
     rng = np.random.default_rng(0)
-    start, heading = rng.normal(size=(n, 2)), rng.uniform(-3, 3, n)
-    task.begin(start, heading, rng.random((n, task.n_random)), np.arange(n))
-    legs = np.diff(np.concatenate([start[:, None], task.targets_xy], axis=1), axis=1)
+    heading = rng.uniform(-3, 3, n)
+    start = task.begin(np.zeros((n, 4)), heading, rng.random((n, task.n_random)), np.arange(n))
+    np.testing.assert_array_equal(start.head_angle, heading)
+    legs = np.diff(np.concatenate([start.point_xy[:, None], task.targets_xy], axis=1), axis=1)
     length = np.linalg.norm(legs, axis=2)
     assert 1.0 <= length.min() < 1.05 and 1.95 < length.max() <= 2.0
     direction = np.concatenate([heading[:, None], np.arctan2(legs[..., 1], legs[..., 0])], axis=1)

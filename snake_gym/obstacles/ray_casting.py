@@ -1,0 +1,97 @@
+"""Distances along rays to the nearest obstacle, W worlds at once.
+
+Obstacles are features: the points within ``radius`` of a segment (see ``grid.ObstacleArrays``; a disc where its length
+is 0). A ray starts at ``o`` in the unit direction ``d``. It meets a disc of centre c at ``t = p - sqrt(r^2 - q^2)``
+with ``p = (c - o) d`` and q the distance of c from the ray's line. It meets the body around a segment where it
+crosses the face on its own side, if that lies between the ends, or else one of the two end discs.
+
+Features that lie beyond the rays' reach are skipped, so that a large field costs little more than a small one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def cast_rays(
+    feature: FloatArray, origin_xy: FloatArray, heading: FloatArray, offset: FloatArray, max_range_m: float
+) -> FloatArray:
+    """Distance (M, B) [m] along each ray to the first obstacle, ``max_range_m`` where there is none before that.
+
+    Args:
+        feature: (M, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], world frame.
+        origin_xy: (M, 2) [m] where the rays of each world start; 0 is returned for an origin inside a feature.
+        heading: (M,) [rad] world frame; ray b of world w points to ``heading[w] + offset[b]``.
+        offset: (B,) [rad].
+        max_range_m: > 0.
+    """
+    reach = np.empty((origin_xy.shape[0], offset.size))
+    _cast(feature, origin_xy, heading, np.cos(offset), np.sin(offset), float(max_range_m), reach)
+    return reach
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _meet_disc(x, y, radius, dx, dy):  # type: ignore[no-untyped-def]
+    """Distance to a disc centred at (x, y) as seen from the ray's start; inf where it is missed."""
+    ahead, aside = x * dx + y * dy, x * dy - y * dx
+    inside = radius * radius - aside * aside
+    return ahead - math.sqrt(inside) if inside > 0.0 and ahead > 0.0 else np.inf
+
+
+@njit(cache=True, error_model="numpy")
+def _meet_segment(x, y, ax, ay, length, radius, dx, dy):  # type: ignore[no-untyped-def]
+    """Distance to the points within ``radius`` of a segment that starts at (x, y) as seen from the ray's start."""
+    gap = x * ay - y * ax  # from the segment's line to the ray's start, positive on the side of the normal (-ay, ax)
+    side = 1.0 if gap >= 0.0 else -1.0
+    along = -(x * ax + y * ay)  # the start's place along the axis
+    if side * gap > radius:
+        approach = side * (dx * ay - dy * ax)
+        if approach <= 0.0:
+            return np.inf
+        t = (side * gap - radius) / approach
+        along += t * (dx * ax + dy * ay)
+        if 0.0 <= along <= length:
+            return t
+    shift = length if along > length else 0.0
+    return _meet_disc(x + shift * ax, y + shift * ay, radius, dx, dy)
+
+
+@njit(cache=True, error_model="numpy")
+def _gap2(x, y, ax, ay, length):  # type: ignore[no-untyped-def]
+    """Squared distance from the ray's start to a segment that starts at (x, y) as seen from there."""
+    along = min(max(-(x * ax + y * ay), 0.0), length)
+    x, y = x + along * ax, y + along * ay
+    return x * x + y * y
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _cast(feature, origin_xy, heading, cos_offset, sin_offset, max_range, reach):  # type: ignore[no-untyped-def]
+    n_beams = cos_offset.size
+    dx, dy = np.empty(n_beams), np.empty(n_beams)
+    for w in range(origin_xy.shape[0]):
+        c, s = math.cos(heading[w]), math.sin(heading[w])
+        for b in range(n_beams):
+            dx[b], dy[b] = c * cos_offset[b] - s * sin_offset[b], s * cos_offset[b] + c * sin_offset[b]
+            reach[w, b] = max_range
+        for i in range(feature.shape[1]):
+            x, y = feature[w, i, 0] - origin_xy[w, 0], feature[w, i, 1] - origin_xy[w, 1]
+            ax, ay, length, radius = feature[w, i, 2], feature[w, i, 3], feature[w, i, 4], feature[w, i, 5]
+            gap2 = _gap2(x, y, ax, ay, length)
+            if gap2 >= (max_range + radius) ** 2:
+                continue
+            if gap2 < radius * radius:
+                reach[w] = 0.0
+                break
+            if length == 0.0:
+                for b in range(n_beams):
+                    reach[w, b] = min(reach[w, b], _meet_disc(x, y, radius, dx[b], dy[b]))
+            else:
+                for b in range(n_beams):
+                    t = _meet_segment(x, y, ax, ay, length, radius, dx[b], dy[b])
+                    reach[w, b] = min(reach[w, b], t)

@@ -1,0 +1,261 @@
+"""Task: get through a random field of obstacles to the goal.
+
+A field comes with a route that a disc of the robot's width gets along. Progress is measured on that route: the arc
+length [m] of the place nearest to the tracked point, at the step's end minus at its begin. A detour that the route
+makes is progress, not loss, and the way around an obstacle pays as much as the straight one.
+
+What the robot is shown as its target is a carrot: the place on the route ``lookahead_m`` ahead of the one nearest to
+the *measured* tracked point; or, with ``guidance: goal``, the goal itself. Learned and classical policies are shown
+the same. Scores and ends use the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
+from snake_gym.obstacles.grid import empty_arrays, write_world
+from snake_gym.physics.state import ChainState, Obstacles
+from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.tasks.routes import Routes
+from snake_gym.tasks.task import BoolArray, Scenery, Start
+
+_REACH_M = 0.5
+"""How far along the route the nearest place is looked for, from the last one on."""
+_PHASES = 64
+"""Moments of the wave that the robot's width is taken from."""
+
+
+@dataclass(frozen=True)
+class GoalConfig:
+    """Where to go, and what is shown of it."""
+
+    guidance: Literal["route", "goal"] = "route"
+    """The target shown: a place on the route ahead of the robot, or the goal itself."""
+    lookahead_m: float | None = None
+    """How far ahead on the route; None: half the robot's length."""
+    radius_m: float = 0.15
+    """The goal is reached when the tracked point is this near."""
+    tracked_point: Literal["centre", "head"] = "centre"
+
+    def __post_init__(self) -> None:
+        if self.lookahead_m is not None and not (math.isfinite(self.lookahead_m) and self.lookahead_m > 0.0):
+            raise ValueError(f"goal.lookahead_m is {self.lookahead_m:g}; expected finite and > 0, or null")
+        if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
+            raise ValueError(f"goal.radius_m is {self.radius_m:g}; expected finite and > 0")
+
+
+@dataclass(frozen=True)
+class FieldRewardConfig:
+    """Weights of the reward terms; the reward is the sum of weight times term."""
+
+    progress: float = 10.0
+    """per metre along the route."""
+    goal: float = 10.0
+    """when the goal is reached."""
+    effort: float = -0.01
+    """per unit of squared action, summed over the action's entries."""
+    energy: float = 0.0
+    """per joule of positive actuator work."""
+    contact: float = 0.0
+    """per newton of contact force, summed over the links (mean over the step)."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if not math.isfinite(getattr(self, f.name)):
+                raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
+
+
+def robot_extent(spec: RobotSpec, amplitude_rad: float, phase_shift_rad: float, tracked_point: str) -> RobotExtent:
+    """The room that a robot takes, bent as any moment of a serpenoid wave, its mean direction straight ahead.
+
+    At the start it is measured from the line through the tracked point; the lane for the way is as wide as the wave,
+    wherever the tracked point lies in it.
+    """
+    radius = float(spec.links("link_radius_m").max())
+    half = spec.links("link_half_length_m")
+    to_centre = -float(centre_offset(spec, np.zeros((1, spec.n_links)))[0, 0])
+    front = float(half[-1]) + radius + (to_centre if tracked_point == "centre" else 0.0)
+    phase = np.linspace(0.0, 2.0 * math.pi, _PHASES, endpoint=False)[:, None]
+    joint_angle = amplitude_rad * np.sin(phase + np.arange(spec.n_joints) * phase_shift_rad)
+    theta = chain_angles(joint_angle, head_angle_for(joint_angle, np.zeros(_PHASES)))
+    aside = np.cumsum(np.insert(2.0 * half * np.sin(theta), 0, 0.0, axis=1), axis=1)
+    point = aside[:, -1] - half[-1] * np.sin(theta[:, -1])
+    if tracked_point == "centre":
+        point += centre_offset(spec, theta)[:, 1]
+    start = float(np.abs(aside - point[:, None]).max())
+    lane = 0.5 * float(np.ptp(aside, axis=1).max())
+    return RobotExtent(front, spec.length_m + 2.0 * radius - front, start + radius, radius, lane + radius)
+
+
+def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
+    """Angle (M,) [rad] of the head link at which the mean of the link angles is ``heading`` (M,) [rad]."""
+    n_joints = joint_angle.shape[1]
+    share = np.arange(1, n_joints + 1) / (n_joints + 1)
+    return heading - (joint_angle * share).sum(axis=1)
+
+
+class ObstacleField:
+    """Fields, routes and progress of W worlds: a ``Task``.
+
+    Args:
+        field: the obstacles.
+        goal: where to go.
+        reward: weights.
+        spec: the robot.
+        extent: its size at the start and under way.
+        n_worlds: W.
+    """
+
+    purpose = "obstacles"
+    score = "is_success"
+    n_random = 1
+
+    def __init__(
+        self,
+        field: FieldConfig,
+        goal: GoalConfig,
+        reward: FieldRewardConfig,
+        spec: RobotSpec,
+        extent: RobotExtent,
+        n_worlds: int,
+    ) -> None:
+        self.config = goal
+        self.tracked_point: str = goal.tracked_point
+        self.radius_m = goal.radius_m
+        self.weights: Mapping[str, float] = {f.name: getattr(reward, f.name) for f in fields(reward)}
+        self.maker = FieldMaker(field, extent)
+        half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
+        skin = 0.5 * float(half_length)
+        self._grid_reach_m = float(half_length + radius) + skin
+        self._arrays = empty_arrays(n_worlds, self.maker.bounds, self._grid_reach_m, skin)
+        self.obstacles = Obstacles(*self._arrays)
+        self.n_features = np.zeros(n_worlds, np.int64)
+        self.routes = Routes(n_worlds, self.maker.route_points)
+        self.targets_xy: FloatArray = np.zeros((n_worlds, 1, 2))
+        self.index = np.zeros(n_worlds, np.int64)
+        """(W,) 1 where the goal has been reached."""
+        self.progress_m: FloatArray = np.zeros(n_worlds)
+        self.shown_m: FloatArray = np.zeros(n_worlds)
+        """(W,) [m] arc length nearest to the measured point; ``progress_m`` is that of the true one."""
+        self.goal_s: FloatArray = np.full(n_worlds, np.inf)
+        """(W,) [s] when the goal was reached, inf until then."""
+        self.n_contacts: FloatArray = np.zeros(n_worlds)
+        self.force_n: FloatArray = np.zeros(n_worlds)
+        """(W,) [N] contact forces in the last step, summed over the links."""
+        self.contact_s: FloatArray = np.zeros(n_worlds)
+        self.impulse_ns: FloatArray = np.zeros(n_worlds)
+        self.deepest_m: FloatArray = np.zeros(n_worlds)
+        self._dt_s = spec.control_dt_s
+        self._lookahead_m = 0.5 * spec.length_m if goal.lookahead_m is None else goal.lookahead_m
+        self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool))
+
+    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
+        """New fields in the worlds of ``rows``, from the origin in the direction ``heading``; see ``Task``."""
+        for world, direction, number in zip(rows.tolist(), heading.tolist(), u[:, 0].tolist(), strict=True):
+            rng = np.random.default_rng(int(number * 2.0**53))
+            field = self.maker.make(rng, (0.0, 0.0), direction)
+            write_world(self._arrays, world, field.features, self._grid_reach_m)
+            self.n_features[world] = len(field.features)
+            self.routes.xy[world] = field.route
+            self.targets_xy[world, 0] = field.goal_xy
+        self.routes.restored(rows)
+        self.index[rows] = 0
+        self.goal_s[rows] = np.inf
+        for total in (
+            self.progress_m, self.shown_m, self.n_contacts, self.force_n, self.contact_s, self.impulse_ns,
+            self.deepest_m,
+        ):  # fmt: skip
+            total[rows] = 0.0
+        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
+
+    def point(self, state: ChainState) -> FloatArray:
+        """True position (W, 2) [m] of the tracked point."""
+        return state.head_xy if self.tracked_point == "head" else state.centre_xy
+
+    def aim(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Move the carrot; see ``Task``."""
+        if self.config.guidance == "route":
+            self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
+        self._show()
+
+    def goal(self) -> Goal:
+        """The carrot or the goal; inactive where the goal has been reached. Not to be written to."""
+        return self._goal
+
+    def evaluate(
+        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
+    ) -> tuple[dict[str, FloatArray], BoolArray]:
+        """Raw reward terms of one step, and which worlds have reached the goal; see ``Task``."""
+        point = self.point(state)
+        going = live & (self.index == 0)
+        made = np.where(going, self.routes.nearest(point, self.progress_m, _REACH_M) - self.progress_m, 0.0)
+        gap = self.targets_xy[:, 0] - point
+        reached = going & (np.hypot(gap[:, 0], gap[:, 1]) <= self.radius_m)
+        self.progress_m += made
+        self.index[reached] = 1
+        self.goal_s[reached] = state.time_s[reached]
+        force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1]).sum(axis=1) * live
+        self.force_n, self.n_contacts = force, state.n_contacts * live
+        self.contact_s += self._dt_s * (self.n_contacts > 0.0)
+        self.impulse_ns += self._dt_s * force
+        np.maximum(self.deepest_m, state.penetration_m, out=self.deepest_m, where=live)
+        terms = {
+            "progress": made,
+            "goal": reached.astype(np.float64),
+            "effort": (action * action).sum(axis=1) * live,
+            "energy": work_j * live,
+            "contact": force,
+        }
+        return terms, self.index > 0
+
+    def infos(self) -> dict[str, NDArray[Any]]:
+        """See ``Task``."""
+        return {
+            "progress_m": self.progress_m.copy(),
+            "route_m": self.routes.length_m.copy(),
+            "time_to_goal_s": self.goal_s.copy(),
+            "is_success": self.index > 0,
+            "n_contacts": self.n_contacts.copy(),
+            "contact_force_n": self.force_n.copy(),
+            "contact_time_s": self.contact_s.copy(),
+            "contact_impulse_ns": self.impulse_ns.copy(),
+            "penetration_m": self.deepest_m.copy(),
+        }
+
+    def scenario(self) -> dict[str, NDArray[Any]]:
+        """Fields and routes."""
+        return {"obstacles": self.obstacles.feature.copy(), "route_xy": self.routes.xy.copy()}
+
+    def scenery(self, world: int) -> Scenery | None:
+        """One world's obstacles and route."""
+        return Scenery(self.obstacles.feature[world, : self.n_features[world]].copy(), self.routes.xy[world].copy())
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """See ``Task``."""
+        obstacles = {f"obstacle/{name}": v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
+        return {
+            "n_features": self.n_features, "route_xy": self.routes.xy, "targets_xy": self.targets_xy,
+            "target_index": self.index, "progress_m": self.progress_m, "shown_m": self.shown_m, "goal_s": self.goal_s,
+            "n_contacts": self.n_contacts, "force_n": self.force_n, "contact_s": self.contact_s,
+            "impulse_ns": self.impulse_ns, "deepest_m": self.deepest_m, **obstacles,
+        }  # fmt: skip
+
+    def restored(self) -> None:
+        """See ``Task``."""
+        self.routes.restored()
+        self._show()
+
+    def _show(self) -> None:
+        if self.config.guidance == "route":
+            target = self.routes.place(self.shown_m + self._lookahead_m)
+        else:
+            target = self.targets_xy[:, 0].copy()
+        self._goal = Goal(target, self.index == 0)

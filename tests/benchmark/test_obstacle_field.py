@@ -1,0 +1,110 @@
+"""Scenarios of ObstacleField: scored by success, with contacts and times to the goal, learned beside classical."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evaluate
+from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
+from snake_gym.benchmark.runner import Episodes, load_episodes, save_episodes
+from snake_gym.benchmark.scenarios import EntrantKind, policy_settings
+from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
+from snake_gym.envs import ObstacleFieldConfig
+
+ROOT = Path(__file__).parents[2]
+ENV_ID = "SnakeGym/ObstacleField-v0"
+
+
+def episodes(name: str, kind: EntrantKind, reached: list[bool]) -> Episodes:
+    n = len(reached)
+    success = np.array(reached)
+    columns: dict[str, Any] = {
+        "seed": np.arange(n), "faults": np.array([""] * n), "n_faults": np.zeros(n, np.int64),
+        "n_failed_joints": np.zeros(n, np.int64), "progress_m": np.where(success, 4.0, 1.0), "is_success": success,
+        "energy_j": np.full(n, 8.0), "episode_time_s": np.where(success, 20.0, 60.0), "return": np.ones(n),
+        "route_m": np.full(n, 4.0), "time_to_goal_s": np.where(success, 20.0, np.inf),
+        "contact_time_s": np.full(n, 6.0), "contact_impulse_ns": np.full(n, 30.0), "penetration_m": np.zeros(n),
+    }  # fmt: skip
+    return Episodes(name, kind, columns, np.array([0.0]), np.zeros((1, n), np.float32), "same", "is_success")
+
+
+def test_policies_are_compared_by_how_often_they_get_through() -> None:
+    results = [
+        episodes("ppo", "learned", [True, True, True, False]),
+        episodes("sjc", "classical", [True, False, False, False]),
+        episodes("cc", "classical", [True, True, False, False]),
+    ]
+    summary = summarise(results, 200)
+    assert (summary["score"], summary["best_classical"]) == ("is_success", "cc")
+    assert summary["ratio"] == pytest.approx(1.5)
+    assert summary["ahead"] == pytest.approx(0.25)
+    ppo = summary["policies"]["ppo"]
+    assert (ppo["success"], ppo["mean"], ppo["time_to_goal_s"]) == (0.75, 3.25, 30.0)
+    assert ppo["route_share"] == pytest.approx(3.25 / 4.0)
+    assert ppo["contact_share"] == pytest.approx((3 * 0.3 + 0.1) / 4)
+    assert ppo["contact_force_n"] == pytest.approx((3 * 1.5 + 0.5) / 4)
+    assert "targets" not in ppo and "time_to_target_s" not in ppo
+    assert set(ppo) - {"kind", "by_faults"} <= set(DEFINITIONS) | {"episodes"} | {k for k in ppo if k.endswith("_ci95")}
+    assert "ppo reaches the goal 1.50" in verdict(summary)
+    heads = [str(column.header) for column in tables(summary, "title")[0].columns]
+    assert heads[:3] == ["policy", "success (95 %)", "progress [m] (95 %)"]
+    assert "goal at [s]" in heads and "targets" not in heads
+    assert "time_to_goal_s" in rows_csv(results).splitlines()[0]
+
+
+def test_rows_keep_their_score(tmp_path: Path) -> None:
+    save_episodes(episodes("cc", "classical", [True, False]), tmp_path / "cc.npz", "key")
+    kept = load_episodes(tmp_path / "cc.npz", "key")
+    assert kept is not None and kept.score == "is_success"
+
+
+def test_controllers_play_the_field_and_everything_is_drawn(tmp_path: Path) -> None:
+    for kind in ("sjc", "cc"):
+        dump_yaml(
+            {"controller": {"kind": kind, "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}, tmp_path / f"{kind}.yaml"
+        )
+    config = {
+        "env_id": ENV_ID, "episodes": 6, "controllers": [f"{k}={tmp_path}/{k}.yaml" for k in ("sjc", "cc")],
+        "resamples": 200, "env": {"time_limit_s": 4.0, "faults": {"n_max": 1}, "field": {"kind": "forest"}},
+    }  # fmt: skip
+    dump_yaml(config, tmp_path / "small.yaml")
+    out = tmp_path / "out"
+    assert evaluate.main(["--config", str(tmp_path / "small.yaml"), "--out", str(out)]) == 0
+    results = json.loads((out / "results.json").read_text())
+    assert results["score"] == "is_success"
+    assert results["config"]["env"]["field"]["kind"] == "forest"
+    assert {"success_by_faults.png", "replay.html", "replay.gif"} <= {path.name for path in out.iterdir()}
+    page = (out / "replay.html").read_text()
+    assert "bars_mm" in page and "function drawForces" in page
+
+
+def test_a_learned_policy_takes_its_senses_along() -> None:
+    trained = to_dict(ObstacleFieldConfig())
+    trained["range_scan"] |= {"n_beams": 5, "noise_m": 0.3}
+    settings = policy_settings(trained)
+    assert settings["range_scan"] == {
+        "n_beams": 5, "field_of_view_rad": trained["range_scan"]["field_of_view_rad"], "max_range_m": 2.0
+    }  # fmt: skip
+    assert settings["contact_sensor"] == {"limit_n": trained["contact_sensor"]["limit_n"]}
+    assert settings["faults"] == {"reveal": False}
+    assert "field" not in settings
+
+
+def test_an_unknown_env_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'SnakeGym/ObstacleField-v0'"):
+        evaluate.main(["--set", "env_id=SnakeGym/ObstacleFeld-v0", "--out", str(tmp_path)])
+
+
+def test_the_shipped_files_are_of_one_field() -> None:
+    field = load_yaml(ROOT / "configs/env/obstacle_field.yaml")
+    benchmark = load_yaml(ROOT / "configs/benchmark/obstacle_field.yaml")
+    train = load_yaml(ROOT / "configs/train/obstacle_field.yaml")
+    assert {name: field[name] for name in field if name != "robot"} == benchmark["env"]
+    assert train["env_id"] == benchmark["env_id"] == ENV_ID
+    assert train["env_file"] == "configs/env/obstacle_field.yaml"
+    assert benchmark["seed"] >= 1_000_000

@@ -1,0 +1,164 @@
+"""``SnakeGym/ObstacleField-v0``: the same contract as every env, and what it promises of fields, forces and ranges."""
+
+import pickle
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+from snake_gym.config import ConfigError
+from snake_gym.envs import ObstacleFieldEnv, WaypointsConfig, make_obstacle_field
+from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
+from snake_gym.obstacles.shapes import distance
+
+ENV_ID = "SnakeGym/ObstacleField-v0"
+KINDS = ["joint_reference", "residual", "gait"]
+SETTINGS = {
+    "pegs": {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 2}},
+    "noisy forest": {
+        "field": {"kind": "forest", "difficulty": 1.0},
+        "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
+        "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
+        "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5},
+    },
+    "near goal": {
+        "field": {"kind": "gates", "goal_distance_m": 3.2, "n_turns": 1},
+        "goal": {"radius_m": 3.15, "guidance": "goal", "tracked_point": "head"},
+        "action": {"kind": "gait"},
+        "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
+    },
+    "corridor": {"field": {"kind": "bends"}, "action": {"kind": "residual", "controller": {"kind": "cpg"}}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gymnasium_check_env_is_silent(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make(ENV_ID, action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0)
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sb3_check_env_is_silent(kind: str) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checker.check_env(ObstacleFieldEnv(action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_vector_checker_passes(name: str) -> None:
+    settings = {"time_limit_s": 4.0, **SETTINGS[name]}
+    check_vector_env(
+        lambda n, mode: make_obstacle_field(
+            n, {**settings, "stagger": n > 1 and mode is not AutoresetMode.DISABLED}, mode
+        )
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> None:
+    config = {"faults": {"n_max": 3}, "field": {"kind": "forest", "difficulty": 1.0}, "n_threads": threads}
+    batch = make_obstacle_field(67, config)
+    obs, _ = batch.reset(seed=0)
+    actions = draw_actions(batch, 20)
+    steps = [batch.step(a) for a in actions]
+    for world in (0, 7, 8, 40, 66):
+        env = ObstacleFieldEnv(**{**config, "n_threads": 1})
+        first, _ = env.reset(seed=world)
+        assert_same(first, obs[world], "first observation")
+        for i, action in enumerate(actions):
+            o, r, te, tr, info = env.step(action[world])
+            assert_same(o, steps[i][0][world], f"world {world} step {i}")
+            assert (r, te, tr) == (steps[i][1][world], steps[i][2][world], steps[i][3][world])
+            assert info["contact_impulse_ns"] == steps[i][4]["contact_impulse_ns"][world]
+
+
+def test_pickles_mid_episode() -> None:
+    env = ObstacleFieldEnv(faults={"n_max": 2})
+    env.reset(seed=1)
+    action = env.action_space.sample()
+    env.step(action)
+    twin = pickle.loads(pickle.dumps(env))
+    assert_same(twin.step(action)[0], env.step(action)[0], "after pickling")
+    for each in (env, twin):
+        each.reset(seed=3)
+    assert_same(twin.step(action), env.step(action), "next episode after pickling")
+
+
+def test_fields_depend_on_seed_and_episode_alone() -> None:
+    scenarios = []
+    for settings in (
+        {"action": {"kind": "joint_reference"}},
+        {"action": {"kind": "residual"}, "sensors": {"angle_noise_rad": 0.05}, "contact_sensor": {"noise_n": 1.0}},
+    ):
+        env = make_obstacle_field(8, {"faults": {"n_max": 2}, "time_limit_s": 2.0, **settings}, "SAME_STEP")
+        env.reset(seed=11)
+        for _ in range(25):
+            env.step(env.action_space.sample())
+        assert (env.core.episode == 2).all()
+        scenarios.append(env.core.scenario())
+    for name in ("obstacles", "route_xy", "fault_kind"):
+        assert_same(scenarios[0][name], scenarios[1][name], name)
+    assert len({scenarios[0]["obstacles"][w].tobytes() for w in range(8)}) == 8
+
+
+@pytest.mark.parametrize("kind", ["pegboard", "forest", "corridor", "bends", "gates"])
+def test_no_robot_starts_in_an_obstacle(kind: str) -> None:
+    env = make_obstacle_field(64, {"field": {"kind": kind, "difficulty": 1.0}})
+    env.reset(seed=5)
+    core = env.core
+    theta, half = core.robot.state.link_angle, core.spec.links("link_half_length_m")
+    step = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+    tip = core.robot.state.head_xy + step[:, -1] / 2.0
+    ends = np.concatenate([tip[:, None] - np.cumsum(step[:, ::-1], axis=1)[:, ::-1], tip[:, None]], axis=1)
+    for world in range(64):
+        body = np.linspace(ends[world, :-1], ends[world, 1:], 5).reshape(-1, 2)
+        rows = core.task.scenery(world).features
+        assert distance(rows, body).min() > core.spec.links("link_radius_m").max()
+
+
+def test_the_first_observation_holds_true_ranges() -> None:
+    env = make_obstacle_field(16, {"range_scan": {"n_beams": 7, "max_range_m": 1.5}, "action": {"kind": "gait"}})
+    obs, _ = env.reset(seed=0)
+    seen = env.core.layout.read(obs, "range")
+    assert seen.shape == (16, 7)
+    scan = env.core.sensors.range_scan
+    for world in range(16):
+        rows = env.core.task.scenery(world).features
+        direction = env.core.robot.state.link_angle[world, -1] + scan.beam_angles()
+        ends = env.core.robot.state.head_xy[world] + seen[world][:, None] * np.stack(
+            [np.cos(direction), np.sin(direction)], axis=1
+        )
+        gap = distance(rows, ends)
+        hit = seen[world] < 1.4999
+        np.testing.assert_allclose(gap[hit], 0.0, atol=1e-5)
+        assert (gap[~hit] > -1e-5).all()
+
+
+def test_reward_is_the_weighted_sum_of_its_terms() -> None:
+    weights = {"progress": 3.0, "goal": 1.5, "effort": -0.1, "energy": -0.2, "contact": -0.01}
+    env = ObstacleFieldEnv(reward=weights, goal={"radius_m": 4.1}, action={"kind": "residual", "scale_rad": 0.1})
+    env.reset(seed=2)
+    for _ in range(60):
+        _, reward, ended, _, info = env.step(env.action_space.sample())
+        terms = {name: info["reward_raw/" + name] for name in weights}
+        assert reward == pytest.approx(sum(weights[name] * value for name, value in terms.items()))
+        assert reward == pytest.approx(sum(info["reward/" + name] for name in weights))
+        if ended:
+            assert terms["goal"] == 1.0 and info["is_success"] and info["time_to_goal_s"] == info["episode_time_s"]
+            return
+    raise AssertionError("the goal was not reached")
+
+
+def test_wrong_settings_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"env.field.difficulty is 2; expected in \[0, 1\]"):
+        make_obstacle_field(1, {"field": {"difficulty": 2.0}})
+    with pytest.raises(ConfigError, match=r"env\.course is not a setting"):
+        make_obstacle_field(1, {"course": {"kind": "paper"}})
+    with pytest.raises(ConfigError, match="WaypointsConfig; this env expects a ObstacleFieldConfig"):
+        make_obstacle_field(1, WaypointsConfig())  # type: ignore[arg-type]

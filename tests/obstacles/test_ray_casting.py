@@ -1,0 +1,68 @@
+"""Rays against a march along them with the exact distance to the obstacles."""
+
+import numpy as np
+import pytest
+
+from snake_gym.obstacles.ray_casting import cast_rays
+from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, distance, features
+
+AHEAD = np.zeros(1)
+
+
+def ray(shapes: object, origin: tuple[float, float] = (0.0, 0.0), heading: float = 0.0, reach: float = 5.0) -> float:
+    rows = features(shapes)  # type: ignore[arg-type]
+    return float(cast_rays(rows[None], np.array([origin]), np.array([heading]), AHEAD, reach)[0, 0])
+
+
+def test_hand_made_hits() -> None:
+    assert ray(Circle(3.0, 0.0, 0.5)) == pytest.approx(2.5)
+    assert ray(Circle(3.0, 0.3, 0.5)) == pytest.approx(3.0 - 0.4)
+    assert ray(Circle(3.0, 0.6, 0.5)) == 5.0
+    assert ray(Circle(-3.0, 0.0, 0.5)) == 5.0
+    assert ray(Circle(3.0, 0.0, 0.5), reach=2.0) == 2.0
+    assert ray(Circle(0.2, 0.0, 0.5)) == 0.0
+    assert ray(Wall(2.0, -1.0, 2.0, 1.0)) == pytest.approx(2.0)
+    assert ray(Wall(2.0, -1.0, 2.0, 1.0), (4.0, 0.5), np.pi) == pytest.approx(2.0)
+    assert ray(Wall(2.0, 0.1, 2.0, 1.0)) == 5.0
+    assert ray(Capsule(2.0, -1.0, 2.0, 1.0, 0.25)) == pytest.approx(1.75)
+    assert ray(Capsule(2.0, 0.1, 2.0, 1.0, 0.25)) == pytest.approx(2.0 - np.sqrt(0.25**2 - 0.1**2))
+    assert ray(Capsule(2.0, 0.0, 4.0, 0.0, 0.25)) == pytest.approx(1.75)
+    assert ray(Polygon(((2.0, -1.0), (4.0, -1.0), (4.0, 1.0), (2.0, 1.0)))) == pytest.approx(2.0)
+    assert ray([Circle(3.0, 0.0, 0.5), Wall(1.0, -1.0, 1.0, 1.0)]) == pytest.approx(1.0)
+
+
+def test_random_scenes_agree_with_marching() -> None:
+    rng = np.random.default_rng(0)
+    n_worlds, n_features, reach = 40, 12, 2.0
+    rows = np.zeros((n_worlds, n_features, 6))
+    rows[..., :2] = rng.uniform(-2.0, 2.0, (n_worlds, n_features, 2))
+    turn = rng.uniform(0.0, 2 * np.pi, (n_worlds, n_features))
+    rows[..., 2], rows[..., 3] = np.cos(turn), np.sin(turn)
+    rows[:, ::2, 4] = rng.uniform(0.1, 1.0, (n_worlds, n_features // 2))
+    rows[..., 5] = rng.uniform(0.02, 0.2, (n_worlds, n_features))
+    origin, heading = rng.uniform(-2.0, 2.0, (n_worlds, 2)), rng.uniform(-np.pi, np.pi, n_worlds)
+    offset = np.linspace(-2.0, 2.0, 9)
+    found = cast_rays(rows, origin, heading, offset, reach)
+    hits = 0
+    for world in range(n_worlds):
+        for beam, t in enumerate(found[world]):
+            direction = heading[world] + offset[beam]
+            along = np.linspace(0.0, t, 400)[:, None] * [np.cos(direction), np.sin(direction)]
+            gap = distance(rows[world], origin[world] + along)
+            assert (gap[:-1] > -1e-9).all() or t == 0.0, "the ray goes through an obstacle"
+            if t < reach:
+                hits += 1
+                assert abs(gap[-1]) < 1e-9 or (t == 0.0 and gap[0] <= 0.0), "the ray ends before the obstacle"
+    assert hits > 100
+
+
+def test_a_world_alone_equals_that_world_among_others() -> None:
+    rng = np.random.default_rng(1)
+    rows = np.zeros((5, 3, 6))
+    rows[..., :2] = rng.uniform(-1.0, 1.0, (5, 3, 2))
+    rows[..., 2], rows[..., 5] = 1.0, 0.2
+    origin, heading, offset = rng.uniform(-1, 1, (5, 2)), rng.uniform(-3, 3, 5), np.linspace(-1.0, 1.0, 7)
+    together = cast_rays(rows, origin, heading, offset, 3.0)
+    for w in range(5):
+        alone = cast_rays(rows[w : w + 1], origin[w : w + 1], heading[w : w + 1], offset, 3.0)
+        np.testing.assert_array_equal(alone[0], together[w])

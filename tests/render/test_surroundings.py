@@ -1,0 +1,130 @@
+"""Obstacles, beams, route and contact forces in frames and replays."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.envs import ObstacleFieldEnv
+from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
+from snake_gym.render.animation import scene_gif
+from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.outlines import outline
+from snake_gym.render.palette import ROCK, SKY, VERMILION, rgb
+from snake_gym.render.replay import RecordedSurroundings, Recording, Scene, join_surroundings, replay_page
+from snake_gym.render.surroundings import force_arrows
+from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
+
+SHAPES = [
+    Circle(1.0, 0.5, 0.2),
+    Polygon(((0.4, -1.0), (0.9, -1.0), (0.9, -0.6), (0.4, -0.6))),
+    Wall(-1.0, 1.0, 1.0, 1.0),
+    Capsule(-1.0, -1.0, 0.0, -1.0, 0.05),
+    Polygon(((2.0, 2.0), (3.0, 2.0), (2.0, 3.0))),
+]
+N_TIMES = 3
+
+
+def around(force: float = 30.0) -> RecordedSurroundings:
+    forces = np.zeros((N_TIMES, 10, 2))
+    forces[:, 9] = [0.0, force]
+    ranges = np.full((N_TIMES, 3), 0.7)
+    ranges[:, 2] = 2.0
+    return RecordedSurroundings(
+        features(SHAPES), np.array([[0.0, 0.0], [2.0, 0.0]]), np.full((N_TIMES, 2), 0.6), np.array([-1.0, 0.0, 1.0]),
+        2.0, ranges, forces,
+    )  # fmt: skip
+
+
+def recording(name: str = "cc") -> Recording:
+    time_s, still = 0.2 * np.arange(N_TIMES), np.zeros((N_TIMES, 2))
+    return Recording(
+        name, "classical", SPEC, 7, 0.1, np.array([[2.0, 0.0]]), time_s, np.zeros((N_TIMES, 10)), still, still,
+        np.zeros(N_TIMES, np.int64), np.zeros(N_TIMES), np.zeros((N_TIMES, 9), np.int64), around(),
+    )  # fmt: skip
+
+
+def near(frame: np.ndarray, colour: str, tolerance: int = 12) -> np.ndarray:
+    return (np.abs(frame.astype(int) - rgb(colour)) <= tolerance).all(axis=-1)
+
+
+def draw(surroundings: RecordedSurroundings | None) -> np.ndarray:
+    seen = None if surroundings is None else surroundings.at(0, np.zeros(2), 0.0, SPEC)
+    return FrameRenderer(SPEC).draw(np.zeros(10), (0.0, 0.0), [[2.0, 0.0]], 0, surroundings=seen)
+
+
+def test_edges_become_polygons_and_all_else_bars() -> None:
+    made = outline(features(SHAPES))
+    assert [len(corners) for corners in made.polygons] == [4, 3]
+    np.testing.assert_allclose(made.polygons[0], SHAPES[1].points)  # type: ignore[union-attr]
+    assert sorted(radius for _, _, radius in made.bars) == [0.0, 0.05, 0.2]
+    assert outline(np.zeros((0, 6))) == ([], [])
+    open_chain = features([Wall(0.0, 0.0, 1.0, 0.0), Wall(1.0, 0.0, 1.0, 1.0)])
+    assert len(outline(open_chain).bars) == 2
+
+
+def test_a_frame_shows_obstacles_where_they_are_and_forces_while_they_act() -> None:
+    plain, full, calm = draw(None), draw(around()), draw(around(force=0.0))
+    assert not near(plain, ROCK).any() and near(full, ROCK).sum() > 500
+    assert near(full, SKY, 25).any()
+    red = near(full, VERMILION)
+    assert red.sum() > 30 and not near(calm, VERMILION).any()
+    rock, arrow = np.argwhere(near(full, ROCK)), np.argwhere(red)
+    assert rock[:, 0].min() < arrow[:, 0].min() < rock[:, 0].max()
+
+
+def test_arrows_point_along_the_force_and_stay_short() -> None:
+    arrows = force_arrows(np.array([[0.0, 0.0], [3.0, -4.0], [30.0, -40.0], [3e6, -4e6]]), SPEC)
+    length = np.hypot(*arrows.T)
+    assert length[0] == 0.0 and (np.diff(length) > 0.0).all()
+    np.testing.assert_allclose(arrows[1:, 0] / length[1:], 0.6)
+    assert length[-1] <= 2.0 * SPEC.length_m / SPEC.n_links
+
+
+def test_the_replay_holds_the_surroundings() -> None:
+    page = replay_page("t", [Scene("s", (recording(),))])
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+    seen = data["scenes"][0]["policies"][0]["around"]
+    assert [1000, 500, 1000, 500, 200] in seen["bars_mm"]
+    assert len(seen["polygons_mm"]) == 2
+    assert seen["range_mm"][0] == [700, 700, 2000] and seen["reach_mm"] == 2000
+    assert seen["arrow_mm"][0][9][1] > 0
+    assert "{{" not in page
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="checks the script's syntax with node")
+def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
+    page = replay_page("t", [Scene("s", (recording(),))])
+    (tmp_path / "player.js").write_text(re.findall(r"<script>(.*?)</script>", page, re.S)[0])
+    done = subprocess.run(["node", "--check", str(tmp_path / "player.js")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_gif_shows_them_too() -> None:
+    assert scene_gif(Scene("s", (recording(),)), 0.5, 4.0, (120, 90)) != scene_gif(
+        Scene("s", (Recording(**{**vars(recording()), "around": None}),)), 0.5, 4.0, (120, 90)
+    )
+
+
+def test_moments_join_to_a_recording() -> None:
+    moments = [around(), around(0.0)]
+    joined = join_surroundings(moments)
+    assert joined is not None and joined.force_w.shape == (2 * N_TIMES, 10, 2)
+    assert joined.force_w[N_TIMES:].max() == 0.0
+    assert join_surroundings([None, None]) is None
+
+
+def test_the_env_draws_its_field() -> None:
+    env = ObstacleFieldEnv(render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
+    env.reset(seed=0)
+    first = env.render()
+    assert near(first, ROCK).sum() > 200
+    env.reset(seed=1)
+    assert (env.render() != first).any()
+    env.close()
