@@ -31,7 +31,7 @@ from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, 
 
 ACCELERATION, TORQUE, POSITION = 0, 1, 2
 _NEARLY = 0.1
-"""A chord that exceeds the torque limit by no more than this share is replaced by the limit."""
+"""A chord that misses the torque limit by no more than this share is replaced by the limit."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION}
 
 
@@ -127,7 +127,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
-        near = (absolute(was) == 0.5) & (excess >= 0.0) & (excess < _NEARLY * limit) & (given * torque > 0.0)
+        near = (absolute(was) == 0.5) & (absolute(excess) < _NEARLY * limit) & (given * torque > 0.0)
         # Without a slope there is no chord, and no circle either.
         at = select(over, select(near | (law_k == 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)

@@ -2,7 +2,8 @@ r"""Contact between links (capsules) and the obstacles' features, as a unilatera
 
 A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
 side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
-one. With the normal n from obstacle to link, the gap g, and v_n' the normal velocity at the end of a step of length h,
+one. A joint counts as the end of the link behind it. With the normal n from obstacle to link, the gap g, and v_n' the
+normal velocity at the end of a step of length h,
 
     impulse j = h k (-g') - h d v_n',   g' = g + h v_n',   j >= 0,
 
@@ -24,8 +25,8 @@ from numba import njit
 from snake_gym.physics.lanes import (
     AXIS_X, AXIS_Y, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, END, FORCE_X, FORCE_Y, GAP, GRIP,
     HALF, IMPULSE, LENGTH, MASS, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, POS_X, POS_Y, PRESS, RADIUS, RECORD,
-    ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TOTAL, TOUCHES, TRAVEL, T_ARM, USED, UX, UY, VN, VT, WEIGHT, H,
-    slot_of,
+    RESULT, ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TOTAL, TOUCHES, TRAVEL, T_ARM, USED, UX, UY, VN, VT,
+    WEIGHT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, square_root, store
 
@@ -38,8 +39,12 @@ _FORESIGHT = 2.0
 """Steps: an impact that near ends the smooth past."""
 _FIRMNESS = 1e3
 """Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
-_SLACK = 1e-7
-"""[m] penetration that does not put a contact on."""
+_SLACK = 1e-3
+"""Penetration, in half lengths of the link, that does not put a contact on within the step."""
+_STICK = 2e-3
+"""[m/s] a pull so small, as velocity of the link, is left for the next step to end."""
+_WORST = 0.3
+"""Contacts at least so bad as this share of the worst are changed in one correction."""
 
 
 @njit(error_model="numpy")
@@ -90,7 +95,11 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     # Nearest point of the link's axis to the feature's nearest point; of a segment the link's end itself.
     px = load(s, c + START_X) + u * ax - x
     py = load(s, c + START_Y) + u * ay - y
-    along = select(length > 0.0, end, smaller(larger(px * cos + py * sin, -half), half))
+    foot = px * cos + py * sin
+    along = select(length > 0.0, end, smaller(larger(foot, -half), half))
+    if a > RECORD:
+        # The joint with the link behind is that link's.
+        beside = beside | ((length == 0.0) & (foot < -half))
     dx = along * cos - px
     dy = along * sin - py
     distance = square_root(dx * dx + dy * dy)
@@ -120,7 +129,8 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     gap = load(s, c + GAP) - h * vn
     yielding = h * law.stiffness + law.damping
     target = -gap * select(gap > 0.0, 1.0 / h, law.stiffness / yielding)
-    bounce = select(vn < -_SLOWEST_IMPACT, -law.restitution * vn, target)
+    impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
+    bounce = select(impact, -law.restitution * vn, target)
     stiff = larger(h * yielding, _FIRMNESS * load(s, (n + 1) * RECORD + TOTAL))
     store(s, c + STIFF, stiff)
     store(s, c + PRESS, stiff * larger(target, bounce))
@@ -171,38 +181,62 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             c = slot_of(n, i, j)
             measure_slot(s, n, i * RECORD, c)
             set_law(s, n, c, law)
-            store(s, c + ON, select(load(s, c + GAP) < 0.0, splat(1.0), splat(0.0)))
+            # What pressed in the last step most likely presses still.
+            likely = (load(s, c + GAP) < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (load(s, c + GAP) < _FAR))
+            store(s, c + ON, select(likely, splat(1.0), splat(0.0)))
         press_link(s, n, i, counts[i])
 
 
 @njit(error_model="numpy")
-def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-def]
-    """Take contacts off that pull, put those on that penetrate; returns the first link that changed, or n + 1."""
+def judge_contacts(s, n, counts):  # type: ignore[no-untyped-def]
+    """Into RESULT of each slot the impulse if it is on, else how far it falls short of one; the least per world.
+
+    What is off falls short by the length [m] that it keeps from the target of its law.
+    """
     h = load(s, (n + 1) * RECORD + H)
-    first = n + 1
-    for i in range(n, 0, -1):
-        a = i * RECORD
-        changed = False
+    pull, depth = splat(0.0), splat(0.0)
+    for i in range(1, n + 1):
+        slack = _SLACK * load(s, i * RECORD + HALF)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
-            vn = normal_velocity(s, a, c)
-            on = load(s, c + ON)
+            vn = normal_velocity(s, i * RECORD, c)
+            on = load(s, c + ON) > 0.0
             impulse = load(s, c + PRESS) - load(s, c + STIFF) * vn
-            pulls = (on > 0.0) & (impulse < 0.0)
-            enters = (on == 0.0) & (load(s, c + GAP) + h * (vn - load(s, c + VN)) < -_SLACK)
-            if not may_engage:
-                enters = enters & (on > 0.0)
+            gap = slack - h * impulse / load(s, c + STIFF)
+            store(s, c + RESULT, select(on, impulse, gap))
+            pull = select(on, smaller(pull, impulse), pull)
+            depth = select(on, depth, smaller(depth, gap))
+    return pull, depth
+
+
+@njit(error_model="numpy")
+def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-def]
+    """Take contacts off that pull, put those on that penetrate; returns the first link that changed, or n + 1.
+
+    Only the worst of a world go at a time: taking off two that share a load at once may go in circles.
+    """
+    pull, depth = judge_contacts(s, n, counts)
+    h = load(s, (n + 1) * RECORD + H)
+    if not may_engage:
+        depth = splat(-_FAR)
+    first = n + 1
+    for i in range(n, 0, -1):
+        changed = False
+        stick = -_STICK * load(s, i * RECORD + MASS)
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            on, result, known = load(s, c + ON), load(s, c + RESULT), load(s, c + IMPULSE)
+            pulls = (on > 0.0) & (result < stick) & (result <= _WORST * pull)
+            enters = (on == 0.0) & (result < 0.0) & (result <= _WORST * depth)
             # The first impulse of a contact is the first that its friction knows of.
-            begins = (on > 0.0) & (impulse > 0.0) & (load(s, c + IMPULSE) == 0.0)
-            if law.coulomb == 0.0:
-                begins = begins & pulls
+            begins = (on > 0.0) & (result > 0.0) & (known == 0.0) & (splat(law.coulomb) > 0.0)
             if any_lane(pulls | enters | begins):
                 changed = True
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
                 slip = larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
-                grip = h * (law.viscous + law.coulomb * (impulse / h) / slip)
+                grip = h * (law.viscous + law.coulomb * (result / h) / slip)
                 store(s, c + GRIP, select(begins, grip, load(s, c + GRIP)))
-                store(s, c + IMPULSE, select(begins, impulse / h, load(s, c + IMPULSE)))
+                store(s, c + IMPULSE, select(begins, result / h, known))
         if changed:
             press_link(s, n, i, counts[i])
             first = i

@@ -28,7 +28,9 @@ from snake_gym.physics.actuators import (
     begin_limits, count_work, hold_stops, load_joints, release_stops, revise_limits, revise_stops,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
-from snake_gym.physics.contact import foresee_contacts, foresee_velocities, revise_contacts, settle_contacts, touching_worlds
+from snake_gym.physics.contact import (
+    foresee_contacts, foresee_velocities, revise_contacts, settle_contacts, touching_worlds,
+)  # fmt: skip
 from snake_gym.physics.friction import grip_links, release_links, slow_links
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,

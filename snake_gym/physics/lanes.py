@@ -29,7 +29,7 @@ _FIELDS = (
     *("A_T", "A_N", "A_R", "RX", "RY", "RW", "S_T", "S_N", "S_R"),
     # what obstacles add to it, at the link's head-side end
     *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
-    # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the same below the torque limit; is it at a limit, a stop
+    # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the law without torque limit; is it at a limit, a stop
     *("RIGID", "LIMIT", "PUSH", "K", "T0", "B", "LOAD", "WORK", "LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP"),
     # what the elimination keeps for the way back
     *("UWX", "UWY", "WW", "G", "E", "PW"),
@@ -78,12 +78,12 @@ _SLOT_FIELDS = (
     # geometry at the foreseen end of the step: gap, normal, moments of normal and tangent, foreseen velocities
     *("GAP", "NX", "NY", "N_ARM", "T_ARM", "VN", "VT"),
     # law: impulse = PRESS - STIFF v_n' while ON; along the surface -GRIP v_t'
-    *("ON", "PRESS", "STIFF", "GRIP", "IMPULSE"),
+    *("ON", "PRESS", "STIFF", "GRIP", "IMPULSE", "RESULT"),
 )
 SLOT = len(_SLOT_FIELDS) * LANES
 (
     START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON, PRESS,
-    STIFF, GRIP, IMPULSE,
+    STIFF, GRIP, IMPULSE, RESULT,
 ) = (i * LANES for i in range(len(_SLOT_FIELDS)))  # fmt: skip
 
 _TWO_OVER_PI = 2.0 / math.pi
