@@ -14,6 +14,10 @@ rank-one addition to the link's matrix: it passes through all joints in the same
 the chain's own effective mass (wang, eq. 12-15 treat the link as free). A contact that would pull is taken off, one
 that would penetrate is put on, and the chain is solved again. Restitution (Newton's) raises v_n' to ``-e`` times the
 approach.
+
+The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite STIFF with v_t = -g / h for any g:
+0 <= j, v_n' >= v_t, and j (v_n' - v_t) = 0, to 1e-9 m/s, reached by carrying impulses over (method of multipliers).
+
 Friction along the surface: viscous (wang, eq. 22, but at the point of contact instead of the link's centre) and Coulomb
 by its secant, with the normal force of the step before.
 """
@@ -25,8 +29,8 @@ from numba import njit
 from snake_gym.physics.lanes import (
     AXIS_X, AXIS_Y, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, END, FORCE_X, FORCE_Y, GAP, GRIP,
     HALF, IMPULSE, LENGTH, MASS, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, POS_X, POS_Y, PRESS, RADIUS, RECORD,
-    RESULT, ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TOTAL, TOUCHES, TRAVEL, T_ARM, USED, UX, UY, VN, VT,
-    WEIGHT, H, slot_of,
+    RESULT, ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TARGET, TOTAL, TOUCHES, TRAVEL, T_ARM, USED, UX, UY, VN,
+    VT, WEIGHT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, square_root, store
 
@@ -41,6 +45,10 @@ _FIRMNESS = 1e3
 """Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
 _SLACK = 1e-3
 """Penetration, in half lengths of the link, that does not put a contact on within the step."""
+_RIGIDITY = 1e4
+"""STIFF of rigid contact in masses of the robot; what it leaves of v_n' - v_t is then taken away by correction."""
+_EXACT = 1e-9
+"""[m/s] rigid contact: the velocity into or out of a contact that is left."""
 _STICK = 2e-3
 """[m/s] a pull so small, as velocity of the link, is left for the next step to end."""
 _WORST = 0.3
@@ -127,13 +135,20 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     h = load(s, (n + 1) * RECORD + H)
     vn = load(s, c + VN)
     gap = load(s, c + GAP) - h * vn
-    yielding = h * law.stiffness + law.damping
-    target = -gap * select(gap > 0.0, 1.0 / h, law.stiffness / yielding)
+    total = load(s, (n + 1) * RECORD + TOTAL)
+    if law.rigid:
+        stiff = _RIGIDITY * total
+        target = -gap / h
+    else:
+        yielding = h * law.stiffness + law.damping
+        stiff = larger(h * yielding, _FIRMNESS * total)
+        target = -gap * select(gap > 0.0, 1.0 / h, law.stiffness / yielding)
     impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
     bounce = select(impact, -law.restitution * vn, target)
-    stiff = larger(h * yielding, _FIRMNESS * load(s, (n + 1) * RECORD + TOTAL))
+    target = larger(target, bounce)
     store(s, c + STIFF, stiff)
-    store(s, c + PRESS, stiff * larger(target, bounce))
+    store(s, c + TARGET, target)
+    store(s, c + PRESS, stiff * target)
     slip = larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
     store(s, c + GRIP, h * (law.viscous + law.coulomb * load(s, c + IMPULSE) / slip))
 
@@ -188,7 +203,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def judge_contacts(s, n, counts):  # type: ignore[no-untyped-def]
+def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Into RESULT of each slot the impulse if it is on, else how far it falls short of one; the least per world.
 
     What is off falls short by the length [m] that it keeps from the target of its law.
@@ -196,13 +211,13 @@ def judge_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     h = load(s, (n + 1) * RECORD + H)
     pull, depth = splat(0.0), splat(0.0)
     for i in range(1, n + 1):
-        slack = _SLACK * load(s, i * RECORD + HALF)
+        slack = (0.0 if law.rigid else _SLACK) * load(s, i * RECORD + HALF)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             vn = normal_velocity(s, i * RECORD, c)
             on = load(s, c + ON) > 0.0
             impulse = load(s, c + PRESS) - load(s, c + STIFF) * vn
-            gap = slack - h * impulse / load(s, c + STIFF)
+            gap = slack + h * (vn - load(s, c + TARGET))
             store(s, c + RESULT, select(on, impulse, gap))
             pull = select(on, smaller(pull, impulse), pull)
             depth = select(on, depth, smaller(depth, gap))
@@ -215,14 +230,14 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
 
     Only the worst of a world go at a time: taking off two that share a load at once may go in circles.
     """
-    pull, depth = judge_contacts(s, n, counts)
+    pull, depth = judge_contacts(s, n, counts, law)
     h = load(s, (n + 1) * RECORD + H)
     if not may_engage:
         depth = splat(-_FAR)
     first = n + 1
     for i in range(n, 0, -1):
         changed = False
-        stick = -_STICK * load(s, i * RECORD + MASS)
+        stick = -(0.0 if law.rigid else _STICK) * load(s, i * RECORD + MASS)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on, result, known = load(s, c + ON), load(s, c + RESULT), load(s, c + IMPULSE)
@@ -237,6 +252,32 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
                 grip = h * (law.viscous + law.coulomb * (result / h) / slip)
                 store(s, c + GRIP, select(begins, grip, load(s, c + GRIP)))
                 store(s, c + IMPULSE, select(begins, result / h, known))
+        if changed:
+            press_link(s, n, i, counts[i])
+            first = i
+    if law.rigid and first > n:
+        return harden_contacts(s, n, counts)
+    return first
+
+
+@njit(error_model="numpy")
+def harden_contacts(s, n, counts):  # type: ignore[no-untyped-def]
+    """Rigid contact: carry over the impulse so that v_n' comes to the target; first link changed, or n + 1.
+
+    The method of multipliers: each correction leaves about (mass felt) / STIFF of the velocity before.
+    """
+    first = n + 1
+    for i in range(n, 0, -1):
+        changed = False
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            on, stiff, target = load(s, c + ON), load(s, c + STIFF), load(s, c + TARGET)
+            miss = absolute(normal_velocity(s, i * RECORD, c) - target)
+            moves = (on > 0.0) & (miss > _EXACT)
+            if any_lane(moves):
+                changed = True
+                press = load(s, c + RESULT) + stiff * target
+                store(s, c + PRESS, select(moves, press, load(s, c + PRESS)))
         if changed:
             press_link(s, n, i, counts[i])
             first = i

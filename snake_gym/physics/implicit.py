@@ -44,6 +44,7 @@ FIRST, SECOND, LATER = 0, 1, 2
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _ROUNDS = 12
 """Corrections of the laws within a step."""
+_RIGID_ROUNDS = 60
 
 
 @njit(error_model="numpy")
@@ -122,7 +123,8 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         foresee_contacts(s, n, counts, laws.contact)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
-    for correction in range(_ROUNDS):
+    rounds = _RIGID_ROUNDS if touching and laws.contact.rigid else _ROUNDS
+    for correction in range(rounds):
         first = n + 1
         if laws.limits:
             first = min(first, revise_limits(s, n))
@@ -131,7 +133,7 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         if laws.coulomb:
             first = min(first, release_links(s, n, laws.axes))
         if touching:
-            first = min(first, revise_contacts(s, n, counts, laws.contact, correction < _ROUNDS - 1))
+            first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
             return
         eliminate_links(s, first, n, touching)

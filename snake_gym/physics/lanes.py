@@ -77,13 +77,13 @@ _SLOT_FIELDS = (
     *("START_X", "START_Y", "AXIS_X", "AXIS_Y", "LENGTH", "ROUND", "END", "NUMBER", "USED"),
     # geometry at the foreseen end of the step: gap, normal, moments of normal and tangent, foreseen velocities
     *("GAP", "NX", "NY", "N_ARM", "T_ARM", "VN", "VT"),
-    # law: impulse = PRESS - STIFF v_n' while ON; along the surface -GRIP v_t'
-    *("ON", "PRESS", "STIFF", "GRIP", "IMPULSE", "RESULT"),
+    # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET; along the surface -GRIP v_t'
+    *("ON", "TARGET", "PRESS", "STIFF", "GRIP", "IMPULSE", "RESULT"),
 )
 SLOT = len(_SLOT_FIELDS) * LANES
 (
-    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON, PRESS,
-    STIFF, GRIP, IMPULSE, RESULT,
+    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON, TARGET,
+    PRESS, STIFF, GRIP, IMPULSE, RESULT,
 ) = (i * LANES for i in range(len(_SLOT_FIELDS)))  # fmt: skip
 
 _TWO_OVER_PI = 2.0 / math.pi

@@ -84,6 +84,8 @@ class ChainParams(NamedTuple):
 class ContactParams(NamedTuple):
     """The contact law, for all worlds and contacts (see ``contact``)."""
 
+    rigid: bool
+    """Complementarity instead of the stiff spring."""
     stiffness: float
     """[N/m]."""
     damping: float

@@ -74,7 +74,7 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
         axes=AXES_CODES[spec.friction.coulomb_axes],
         obstacles=obstacles,
         contact=ContactParams(
-            contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution, contact.friction_ns_m,
+            contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution, contact.friction_ns_m,
             contact.friction_coulomb,
         ),
     )  # fmt: skip
