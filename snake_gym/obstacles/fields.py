@@ -152,7 +152,9 @@ class FieldMaker:
         points = np.concatenate([rows[:, :2], ends])
         radius = float(rows[:, 5].max())
         low, high = points.min(axis=0) - radius, points.max(axis=0) + radius
-        self.bounds = FieldBounds(len(rows), float(np.hypot(*(high - low))), float(rows[:, LENGTH].sum()), radius)
+        n_segments = int(np.count_nonzero(rows[:, LENGTH]))
+        extent, length = float(np.hypot(*(high - low))), float(rows[:, LENGTH].sum())
+        self.bounds = FieldBounds(len(rows), extent, length, radius, n_segments)
         margin = 2.0 * self.clearance_m + 2.0 * self.step_m
         low = np.minimum(np.minimum(low, 0.0), self._goal) - margin
         high = np.maximum(np.maximum(high, 0.0), self._goal) + margin

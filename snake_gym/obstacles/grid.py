@@ -54,6 +54,12 @@ class FieldBounds(NamedTuple):
     """Sum of the features' lengths."""
     max_radius_m: float
     """Largest radius of a feature."""
+    max_segments: int = 0
+    """How many of the features are longer than 0."""
+
+    def with_ends(self) -> FieldBounds:
+        """The same for what ``with_ends`` makes of the features."""
+        return self._replace(max_features=self.max_features + 2 * self.max_segments)
 
 
 def empty_arrays(
@@ -99,6 +105,36 @@ def write_world(arrays: ObstacleArrays, world: int, features: FloatArray, reach_
         what = "cells" if full == 1 else "items"
         size = arrays.cell_start.shape[1] - 1 if full == 1 else arrays.cell_item.shape[1]
         raise ConfigError(f"the features of world {world} need more than {size} grid {what}; too tight bounds")
+
+
+def with_ends(features: FloatArray) -> FloatArray:
+    """The features (k, 6) and, after them, a disc at each end of those that are longer than 0: (m, 6), world frame.
+
+    The physics looks at a segment for the ends of a link, and at a disc for the whole of it: without the discs, a link
+    could be pushed sideways over the end of a wall or the corner of a polygon. Where several segments end in one point
+    with the same radius, there is one disc.
+    """
+    rows = np.empty((3 * len(features), 6))
+    return rows[: _add_ends(np.ascontiguousarray(features, dtype=np.float64), rows)].copy()
+
+
+@njit(cache=True, error_model="numpy")
+def _add_ends(features, rows):  # type: ignore[no-untyped-def]
+    k = features.shape[0]
+    rows[:k] = features
+    n = k
+    for i in range(k):
+        sx, sy, ax, ay, length, radius = features[i]
+        for u in (0.0, length):
+            x, y = sx + u * ax, sy + u * ay
+            is_new = length > 0.0
+            for j in range(k, n):
+                same_place = abs(rows[j, 0] - x) < 1e-9 and abs(rows[j, 1] - y) < 1e-9
+                is_new = is_new and not (same_place and rows[j, 5] == radius)
+            if is_new:
+                rows[n] = np.array((x, y, 1.0, 0.0, 0.0, radius))
+                n += 1
+    return n
 
 
 @njit(cache=True, error_model="numpy")

@@ -223,17 +223,18 @@ def plan_bounds(plan: Plan) -> FieldBounds:
         side = plan.chamber_m + plan.wall_radius_m
         corner = off / math.cos(0.5 * MAX_HEADING_RAD)
         per_side = reach + side + 2.0 * corner * (plan.n_turns + 2)
-        return FieldBounds(
-            2 * (plan.n_turns + 3) + 1, reach + 2.0 * (side + corner + thick), 2.0 * (per_side + corner), thick
-        )
+        n_pieces = 2 * (plan.n_turns + 3) + 1
+        across = reach + 2.0 * (side + corner + thick)
+        return FieldBounds(n_pieces, across, 2.0 * (per_side + corner), thick, n_pieces)
     extent = math.hypot(reach + 2.0 * thick, 2.0 * (plan.half_width_m + 2.0 * plan.wall_radius_m))
     walls, n_walls = 2.0 * reach * plan.has_walls, 2 * int(plan.has_walls)
     if plan.layout == GATES:
         across = 2.0 * (plan.half_width_m + plan.wall_radius_m)
-        return FieldBounds(2 * plan.n_turns + n_walls, extent, walls + across * plan.n_turns, thick)
+        n_pieces = 2 * plan.n_turns + n_walls
+        return FieldBounds(n_pieces, extent, walls + across * plan.n_turns, thick, n_pieces)
     if plan.layout == FOREST:
-        return FieldBounds(plan.n_trees + n_walls, extent, walls, thick)
+        return FieldBounds(plan.n_trees + n_walls, extent, walls, thick, n_walls)
     across = 2.0 * plan.radius_m + plan.gap_m
     along = across * math.sqrt(0.75) if plan.is_staggered else across
     n_pegs = (math.floor((plan.end_m - plan.begin_m) / along) + 1) * (math.ceil(2.0 * plan.half_width_m / across) + 2)
-    return FieldBounds(n_pegs + n_walls, extent, walls, thick)
+    return FieldBounds(n_pegs + n_walls, extent, walls, thick, n_walls)

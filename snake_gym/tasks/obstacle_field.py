@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
-from snake_gym.obstacles.grid import empty_arrays, write_world
+from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -135,7 +135,7 @@ class ObstacleField:
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
         skin = 0.5 * float(half_length)
         self._grid_reach_m = float(half_length + radius) + skin
-        self._arrays = empty_arrays(n_worlds, self.maker.bounds, self._grid_reach_m, skin)
+        self._arrays = empty_arrays(n_worlds, self.maker.bounds.with_ends(), self._grid_reach_m, skin)
         self.obstacles = Obstacles(*self._arrays)
         self.n_features = np.zeros(n_worlds, np.int64)
         self.routes = Routes(n_worlds, self.maker.route_points)
@@ -162,7 +162,7 @@ class ObstacleField:
         for world, direction, number in zip(rows.tolist(), heading.tolist(), u[:, 0].tolist(), strict=True):
             rng = np.random.default_rng(int(number * 2.0**53))
             field = self.maker.make(rng, (0.0, 0.0), direction)
-            write_world(self._arrays, world, field.features, self._grid_reach_m)
+            write_world(self._arrays, world, with_ends(field.features), self._grid_reach_m)
             self.n_features[world] = len(field.features)
             self.routes.xy[world] = field.route
             self.targets_xy[world, 0] = field.goal_xy

@@ -7,8 +7,8 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
-from snake_gym.obstacles.grid import FieldBounds, ObstacleArrays, empty_arrays, write_world
-from snake_gym.obstacles.shapes import FloatArray, distance
+from snake_gym.obstacles.grid import FieldBounds, ObstacleArrays, empty_arrays, with_ends, write_world
+from snake_gym.obstacles.shapes import Circle, FloatArray, Polygon, Wall, distance, features
 from snake_gym.physics.state import Obstacles
 
 ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03, clearance_m=0.15)
@@ -64,6 +64,17 @@ def test_what_is_listed_is_near() -> None:
         assert listed(arrays, 0, *point) <= set(np.flatnonzero(gap <= far).tolist())
 
 
+def test_segments_get_a_disc_at_each_end_and_shared_corners_one() -> None:
+    square = Polygon(((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)))
+    rows = features([square, Circle(5.0, 5.0, 0.2), Wall(3.0, 0.0, 3.0, 2.0)])
+    made = with_ends(rows)
+    np.testing.assert_array_equal(made[: len(rows)], rows)
+    discs = made[len(rows) :]
+    assert (discs[:, 4:] == 0.0).all()
+    assert sorted(map(tuple, discs[:, :2].round(9).tolist())) == sorted([*square.points, (3.0, 0.0), (3.0, 2.0)])
+    np.testing.assert_allclose(distance(made, np.array([[3.3, 2.4]])), distance(rows, np.array([[3.3, 2.4]])))
+
+
 def test_worlds_are_written_anew_and_one_by_one() -> None:
     rng = np.random.default_rng(1)
     arrays = empty_arrays(3, FieldBounds(30, 13.0, 60.0, 0.2), REACH_M, SKIN_M)
@@ -107,9 +118,12 @@ def test_what_does_not_fit_is_an_error() -> None:
 def test_the_room_for_a_config_suffices_for_all_its_fields(kind: str, difficulty: float) -> None:
     maker = FieldMaker(FieldConfig(kind=kind, difficulty=difficulty), ROBOT)
     arrays = empty_arrays(1, maker.bounds, REACH_M, SKIN_M)
+    with_end_room = empty_arrays(1, maker.bounds.with_ends(), REACH_M, SKIN_M)
     rng = np.random.default_rng(0)
     for _ in range(200):
         field = maker.make(rng, (3.0, -1.0), rng.uniform(-np.pi, np.pi))
         write_world(arrays, 0, field.features, REACH_M)
+        write_world(with_end_room, 0, with_ends(field.features), REACH_M)
+        assert np.count_nonzero(field.features[:, 4]) <= maker.bounds.max_segments
         assert field.features[:, 4].sum() <= maker.bounds.total_length_m
         assert field.features[:, 5].max() <= maker.bounds.max_radius_m
