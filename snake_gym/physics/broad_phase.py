@@ -13,9 +13,9 @@ from numba import njit
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
     AXIS_X, AXIS_Y, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, NUMBER, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIN,
-    SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
+    SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, load
+from snake_gym.physics.simd import LANES, any_lane, load
 
 _NEVER_LOOKED = 1e9
 
@@ -34,17 +34,21 @@ def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def feature_gap(feature, x, y, cos, sin, half, radius, end):  # type: ignore[no-untyped-def]
-    """Gap [m] between a feature and a link: a disc and its whole axis, a segment and its end (+1 head side, -1)."""
-    start_x, start_y, axis_x, axis_y, length, around = feature
+def feature_distance(feature, x, y, cos, sin, half, end):  # type: ignore[no-untyped-def]
+    """Distance [m] of a feature's segment to a link's axis (a disc), or to the link's end (+1 head side, -1)."""
+    length = feature[4]
     if length == 0.0:
-        along = (start_x - x) * cos + (start_y - y) * sin
-        along = min(max(along, -half), half)
-        return math.hypot(x + along * cos - start_x, y + along * sin - start_y) - radius - around
-    ox = x + end * half * cos - start_x
-    oy = y + end * half * sin - start_y
-    u = min(max(ox * axis_x + oy * axis_y, 0.0), length)
-    return math.hypot(ox - u * axis_x, oy - u * axis_y) - radius - around
+        dx, dy = feature[0] - x, feature[1] - y
+        along = min(max(dx * cos + dy * sin, -half), half)
+        dx -= along * cos
+        dy -= along * sin
+    else:
+        dx = x + end * half * cos - feature[0]
+        dy = y + end * half * sin - feature[1]
+        u = min(max(dx * feature[2] + dy * feature[3], 0.0), length)
+        dx -= u * feature[2]
+        dy -= u * feature[3]
+    return math.sqrt(dx * dx + dy * dy)
 
 
 @njit(error_model="numpy")
@@ -68,22 +72,34 @@ def last_force(old, number, end):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def collect_link(s, n, i, k, obstacles, w, old):  # type: ignore[no-untyped-def]
-    """Fill the slots of link i in lane k from the grid of world w; returns how many are used."""
-    a = i * RECORD + k
-    x, y = s[a + POS_X], s[a + POS_Y]
-    for j in range(SLOTS):
-        c = slot_of(n, i, j) + k
-        used = s[c + USED] > 0.0
-        old[j, 0] = s[c + NUMBER] if used else -1.0
-        old[j, 1] = s[c + END]
-        old[j, 2] = s[c + IMPULSE]
-        s[c + USED] = 0.0
+def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
+    """Number of the cell that holds (x, y) [m], -1 outside the grid."""
     ix = math.floor((x - obstacles.origin_xy[w, 0]) / obstacles.cell_m)
     iy = math.floor((y - obstacles.origin_xy[w, 1]) / obstacles.cell_m)
     if ix < 0 or iy < 0 or ix >= obstacles.n_cells[w, 0] or iy >= obstacles.n_cells[w, 1]:
-        return 0
-    cell = int(ix) * obstacles.n_cells[w, 1] + int(iy)
+        return -1
+    return ix * obstacles.n_cells[w, 1] + iy
+
+
+@njit(error_model="numpy")
+def empty_slots(s, n, i, k, old):  # type: ignore[no-untyped-def]
+    """Empty the slots of link i in lane k into ``old`` (SLOTS, 3): feature, end and force; -1 where none was."""
+    for j in range(SLOTS):
+        c = slot_of(n, i, j) + k
+        old[j, 0] = s[c + NUMBER] if s[c + USED] > 0.0 else -1.0
+        old[j, 1], old[j, 2] = s[c + END], s[c + IMPULSE]
+        s[c + USED] = 0.0
+
+
+@njit(error_model="numpy")
+def collect_link(s, n, i, k, obstacles, w, old):  # type: ignore[no-untyped-def]
+    """Fill the slots of link i in lane k from the grid of world w."""
+    a = i * RECORD + k
+    x, y = s[a + POS_X], s[a + POS_Y]
+    empty_slots(s, n, i, k, old)
+    cell = find_cell(obstacles, w, x, y)
+    if cell < 0:
+        return
     count = 0
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
@@ -91,13 +107,13 @@ def collect_link(s, n, i, k, obstacles, w, old):  # type: ignore[no-untyped-def]
         # Ends shared with the link behind are that link's; only the tail has one of its own.
         for side in range(2 if i == 1 and feature[4] > 0.0 else 1):
             end = 1.0 - 2.0 * side
-            gap = feature_gap(feature, x, y, s[a + COS], s[a + SIN], s[a + HALF], s[a + RADIUS], end)
+            distance = feature_distance(feature, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
+            gap = distance - s[a + RADIUS] - feature[5]
             if gap < obstacles.skin_m:
                 slot = count if count < SLOTS else farthest_slot(s, n, i, k, gap)
                 if slot >= 0:
                     fill_slot(s, slot_of(n, i, slot) + k, feature, number, end, gap, last_force(old, number, end))
                     count = min(count + 1, SLOTS)
-    return count
 
 
 @njit(error_model="numpy")
@@ -118,15 +134,14 @@ def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-un
     ``counts[0]``: the largest of them.
     """
     world = (n + 1) * RECORD
-    due = False
-    for k in range(LANES):
-        due = due or s[world + TRAVEL + k] > 0.5 * obstacles.skin_m
-    if not due:
+    # A step may be half as long again as the last one.
+    travel = load(s, world + TRAVEL) + 1.5 * load(s, world + STRIDE)
+    if not any_lane(travel > obstacles.skin_m):
         return
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
     for k in range(LANES):
-        if s[world + TRAVEL + k] > 0.5 * obstacles.skin_m:
+        if s[world + TRAVEL + k] + 1.5 * s[world + STRIDE + k] > obstacles.skin_m:
             s[world + TRAVEL + k] = 0.0
             for i in range(1, n + 1):
                 collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], old)

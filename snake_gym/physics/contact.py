@@ -27,14 +27,13 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, END, FORCE_X, FORCE_Y, GAP, GRIP,
-    HALF, IMPULSE, LENGTH, MASS, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, POS_X, POS_Y, PRESS, RADIUS, RECORD,
-    RESULT, ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TARGET, TOTAL, TOUCHES, TRAVEL, T_ARM, USED, UX, UY, VN,
-    VT, WEIGHT, H, slot_of,
+    CLOSING, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FIRM, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, MASS,
+    NX, NY, N_ARM, ON, PER_H, PRESS, RECORD, RESULT, SOL_W, STIFF, TARGET, TOTAL, TOUCHES, T_ARM, UX, UY, VN, VT,
+    WEIGHT, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.proximity import FAR, measure_slot
+from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
 
-_FAR = 1e9
 _SLOWEST_SLIP = 1e-4
 """[m/s] below this speed Coulomb friction at a contact is viscous."""
 _SLOWEST_IMPACT = 0.02
@@ -56,101 +55,37 @@ _WORST = 0.3
 
 
 @njit(error_model="numpy")
-def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
-    """Velocities NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates; adds to TRAVEL."""
+def set_laws(s, n, law):  # type: ignore[no-untyped-def]
+    """What the laws of all contacts of a world share in a step of length H: 1/h, STIFF and how fast gaps < 0 close."""
     world = (n + 1) * RECORD
-    sigma = load(s, world + SIGMA)
-    vx, vy, px, py = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
-    sum_x, sum_y = splat(0.0), splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        w = load(s, a + OMEGA)
-        lw = load(s, a + HALF) * (w + sigma * (w - load(s, a + OMEGA_P)))
-        rx = -lw * load(s, a + SIN)
-        ry = lw * load(s, a + COS)
-        vx = vx + px + rx
-        vy = vy + py + ry
-        px, py = rx, ry
-        sum_x = sum_x + load(s, a + MASS) * vx
-        sum_y = sum_y + load(s, a + MASS) * vy
-        store(s, a + NEW_VX, vx)
-        store(s, a + NEW_VY, vy)
-    ux = load(s, world + CVX) - sum_x / load(s, world + TOTAL)
-    uy = load(s, world + CVY) - sum_y / load(s, world + TOTAL)
-    fastest = splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx = load(s, a + NEW_VX) + ux
-        vy = load(s, a + NEW_VY) + uy
-        store(s, a + NEW_VX, vx)
-        store(s, a + NEW_VY, vy)
-        fastest = larger(fastest, absolute(vx) + absolute(vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA)))
-    store(s, world + TRAVEL, load(s, world + TRAVEL) + dt * fastest)
-
-
-@njit(error_model="numpy")
-def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
-    """Gap, normal, moments and foreseen velocities of the slot at ``c`` of the link at ``a``."""
-    sin, cos, half, radius = load(s, a + SIN), load(s, a + COS), load(s, a + HALF), load(s, a + RADIUS)
-    x, y = load(s, a + POS_X), load(s, a + POS_Y)
-    ax, ay, length = load(s, c + AXIS_X), load(s, c + AXIS_Y), load(s, c + LENGTH)
-    end = load(s, c + END) * half
-    ox = x + end * cos - load(s, c + START_X)
-    oy = y + end * sin - load(s, c + START_Y)
-    u = ox * ax + oy * ay
-    beside = (length > 0.0) & ((u < 0.0) | (u > length))
-    u = smaller(larger(u, splat(0.0)), length)
-    # Nearest point of the link's axis to the feature's nearest point; of a segment the link's end itself.
-    px = load(s, c + START_X) + u * ax - x
-    py = load(s, c + START_Y) + u * ay - y
-    foot = px * cos + py * sin
-    along = select(length > 0.0, end, smaller(larger(foot, -half), half))
-    if a > RECORD:
-        # The joint with the link behind is that link's.
-        beside = beside | ((length == 0.0) & (foot < -half))
-    dx = along * cos - px
-    dy = along * sin - py
-    distance = square_root(dx * dx + dy * dy)
-    nx = dx / larger(distance, splat(1e-12))
-    ny = dy / larger(distance, splat(1e-12))
-    gap = distance - radius - load(s, c + ROUND)
-    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), splat(_FAR), gap))
-    store(s, c + NX, nx)
-    store(s, c + NY, ny)
-    cross = cos * ny - sin * nx
-    dot = cos * nx + sin * ny
-    store(s, c + N_ARM, (along - half) * cross)
-    store(s, c + T_ARM, (along - half) * dot - radius)
-    sigma = load(s, (n + 1) * RECORD + SIGMA)
-    w = load(s, a + OMEGA)
-    w = w + sigma * (w - load(s, a + OMEGA_P))
-    vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
-    store(s, c + VN, nx * vx + ny * vy + along * cross * w)
-    store(s, c + VT, nx * vy - ny * vx + (along * dot - radius) * w)
+    h, total = load(s, world + H), load(s, world + TOTAL)
+    store(s, world + PER_H, 1.0 / h)
+    if law.rigid:
+        store(s, world + FIRM, _RIGIDITY * total)
+        store(s, world + CLOSING, 1.0 / h)
+    else:
+        yielding = h * law.stiffness + law.damping
+        store(s, world + FIRM, larger(h * yielding, _FIRMNESS * total))
+        store(s, world + CLOSING, law.stiffness / yielding)
 
 
 @njit(error_model="numpy")
 def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     """Coefficients of the slot's impulse and surface friction for this step."""
-    h = load(s, (n + 1) * RECORD + H)
+    world = (n + 1) * RECORD
+    h, stiff = load(s, world + H), load(s, world + FIRM)
     vn = load(s, c + VN)
     gap = load(s, c + GAP) - h * vn
-    total = load(s, (n + 1) * RECORD + TOTAL)
-    if law.rigid:
-        stiff = _RIGIDITY * total
-        target = -gap / h
-    else:
-        yielding = h * law.stiffness + law.damping
-        stiff = larger(h * yielding, _FIRMNESS * total)
-        target = -gap * select(gap > 0.0, 1.0 / h, law.stiffness / yielding)
+    target = -gap * select(gap > 0.0, load(s, world + PER_H), load(s, world + CLOSING))
     impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
-    bounce = select(impact, -law.restitution * vn, target)
-    target = larger(target, bounce)
+    target = larger(target, select(impact, -law.restitution * vn, target))
     store(s, c + STIFF, stiff)
     store(s, c + TARGET, target)
     store(s, c + PRESS, stiff * target)
-    slip = larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
-    store(s, c + GRIP, h * (law.viscous + law.coulomb * load(s, c + IMPULSE) / slip))
+    grip = splat(law.viscous)
+    if law.coulomb > 0.0:
+        grip = grip + law.coulomb * load(s, c + IMPULSE) / larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
+    store(s, c + GRIP, h * grip)
 
 
 @njit(error_model="numpy")
@@ -191,13 +126,14 @@ def press_link(s, n, i, count):  # type: ignore[no-untyped-def]
 @njit(error_model="numpy")
 def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Contacts at the foreseen end of the step, before it is solved."""
+    set_laws(s, n, law)
     for i in range(1, n + 1):
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             measure_slot(s, n, i * RECORD, c)
             set_law(s, n, c, law)
             # What pressed in the last step most likely presses still.
-            likely = (load(s, c + GAP) < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (load(s, c + GAP) < _FAR))
+            likely = (load(s, c + GAP) < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (load(s, c + GAP) < FAR))
             store(s, c + ON, select(likely, splat(1.0), splat(0.0)))
         press_link(s, n, i, counts[i])
 
@@ -233,7 +169,7 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
     pull, depth = judge_contacts(s, n, counts, law)
     h = load(s, (n + 1) * RECORD + H)
     if not may_engage:
-        depth = splat(-_FAR)
+        depth = splat(-FAR)
     first = n + 1
     for i in range(n, 0, -1):
         changed = False
@@ -248,10 +184,10 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
             if any_lane(pulls | enters | begins):
                 changed = True
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
-                slip = larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
-                grip = h * (law.viscous + law.coulomb * (result / h) / slip)
-                store(s, c + GRIP, select(begins, grip, load(s, c + GRIP)))
-                store(s, c + IMPULSE, select(begins, result / h, known))
+                force = result * load(s, (n + 1) * RECORD + PER_H)
+                grip = law.viscous + law.coulomb * force / larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
+                store(s, c + GRIP, select(begins, h * grip, load(s, c + GRIP)))
+                store(s, c + IMPULSE, select(begins, force, known))
         if changed:
             press_link(s, n, i, counts[i])
             first = i
@@ -311,7 +247,7 @@ def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
 def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     """Add up the forces, contacts and penetrations of the step just solved."""
     world = (n + 1) * RECORD
-    h, weight = load(s, world + H), load(s, world + WEIGHT)
+    h, per_h, weight = load(s, world + H), load(s, world + PER_H), load(s, world + WEIGHT)
     zero = splat(0.0)
     depth, touches = load(s, world + DEPTH), zero
     for i in range(1, n + 1):
@@ -324,8 +260,8 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             nx, ny = load(s, c + NX), load(s, c + NY)
             vn = normal_velocity(s, a, c)
             vt = nx * load(s, b + UY) - ny * load(s, b + UX) + load(s, c + T_ARM) * load(s, a + SOL_W)
-            force = on * larger(load(s, c + PRESS) - load(s, c + STIFF) * vn, zero) / h
-            slide = -on * load(s, c + GRIP) * vt / h
+            force = on * larger(load(s, c + PRESS) - load(s, c + STIFF) * vn, zero) * per_h
+            slide = -on * load(s, c + GRIP) * vt * per_h
             store(s, c + IMPULSE, force)
             fx = fx + weight * (force * nx - slide * ny)
             fy = fy + weight * (force * ny + slide * nx)

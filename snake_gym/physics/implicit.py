@@ -29,7 +29,7 @@ from snake_gym.physics.actuators import (
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
-    foresee_contacts, foresee_velocities, revise_contacts, settle_contacts, touching_worlds,
+    foresee_contacts, revise_contacts, settle_contacts, touching_worlds,
 )  # fmt: skip
 from snake_gym.physics.friction import grip_links, release_links, slow_links
 from snake_gym.physics.lanes import (
@@ -37,6 +37,7 @@ from snake_gym.physics.lanes import (
     MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL,
     VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
+from snake_gym.physics.proximity import foresee_velocities
 from snake_gym.physics.simd import absolute, any_lane, load, select, splat, store
 
 FIRST, SECOND, LATER = 0, 1, 2

@@ -61,13 +61,13 @@ _WORLD_FIELDS = (
     *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P"),
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
     *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
-    # of contact: way since the last look at the grid, touching contacts, penetration
-    *("TRAVEL", "TOUCHES", "DEPTH"),
+    # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
+    *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING"),
     *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
 )
 (
-    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL, TOUCHES,
-    DEPTH, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL, STRIDE,
+    TOUCHES, DEPTH, PER_H, FIRM, CLOSING, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
 ) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
 
 # Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.
