@@ -1,4 +1,4 @@
-"""Where links come near obstacles: gap, normal, moments and relative velocity of each slot, at the foreseen end of a step.
+"""Where links come near obstacles: gap, normal, moments and velocity of each slot, at the foreseen end of a step.
 
 A link is the segment of its axis with a radius, a feature a point or segment with a radius (``state.Obstacles``). The
 velocities are those that the foreseen rates give in the step's geometry; gaps after a solution follow from them by
