@@ -36,7 +36,7 @@ class ContactSensorConfig:
     """Standard deviation of white noise [N]."""
     threshold_n: float = 0.0
     """Smaller forces read as 0."""
-    limit_n: float = 50.0
+    limit_n: float = 100.0
     """Larger forces read as this."""
 
     def __post_init__(self) -> None:
@@ -139,10 +139,12 @@ class SensorSuite:
     def _feel(self, config: ContactSensorConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
         """Sensed contact force (M, N, 2) [N], link frame."""
         force, angle = robot.state.contact_force[rows], robot.state.link_angle[rows]
-        cos, sin = np.cos(angle), np.sin(angle)
-        sensed = np.empty_like(force)
-        sensed[..., 0] = cos * force[..., 0] + sin * force[..., 1]
-        sensed[..., 1] = cos * force[..., 1] - sin * force[..., 0]
+        sensed = np.zeros_like(force)
+        touched = force[..., 0] != 0.0
+        touched |= force[..., 1] != 0.0
+        cos, sin, force_xy = np.cos(angle[touched]), np.sin(angle[touched]), force[touched]
+        along = cos * force_xy[:, 0] + sin * force_xy[:, 1]
+        sensed[touched] = np.stack([along, cos * force_xy[:, 1] - sin * force_xy[:, 0]], axis=1)
         if config.noise_n > 0.0:
             sensed += config.noise_n * self.streams["contact_sensor"].normal(force[0].size, rows).reshape(force.shape)
         if config.threshold_n > 0.0:

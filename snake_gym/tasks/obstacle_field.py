@@ -40,10 +40,11 @@ class GoalConfig:
     guidance: Literal["route", "goal"] = "route"
     """The target shown: a place on the route ahead of the robot, or the goal itself."""
     lookahead_m: float | None = None
-    """How far ahead on the route; None: half the robot's length."""
+    """How far ahead on the route; None: a third of the robot's length."""
     radius_m: float = 0.15
     """The goal is reached when the tracked point is this near."""
-    tracked_point: Literal["centre", "head"] = "centre"
+    tracked_point: Literal["centre", "head"] = "head"
+    """What goes along the route and to the goal. At the end of a corridor the goal is within the head's reach only."""
 
     def __post_init__(self) -> None:
         if self.lookahead_m is not None and not (math.isfinite(self.lookahead_m) and self.lookahead_m > 0.0):
@@ -154,7 +155,7 @@ class ObstacleField:
         self.impulse_ns: FloatArray = np.zeros(n_worlds)
         self.deepest_m: FloatArray = np.zeros(n_worlds)
         self._dt_s = spec.control_dt_s
-        self._lookahead_m = 0.5 * spec.length_m if goal.lookahead_m is None else goal.lookahead_m
+        self._lookahead_m = spec.length_m / 3.0 if goal.lookahead_m is None else goal.lookahead_m
         self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool))
 
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
@@ -184,7 +185,7 @@ class ObstacleField:
         """Move the carrot; see ``Task``."""
         if self.config.guidance == "route":
             self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
-        self._show()
+        self._show(rows)
 
     def goal(self) -> Goal:
         """The carrot or the goal; inactive where the goal has been reached. Not to be written to."""
@@ -251,11 +252,12 @@ class ObstacleField:
     def restored(self) -> None:
         """See ``Task``."""
         self.routes.restored()
-        self._show()
+        self._show(slice(None))
 
-    def _show(self) -> None:
+    def _show(self, rows: Any) -> None:
+        target = self._goal.target_xy_w.copy()
         if self.config.guidance == "route":
-            target = self.routes.place(self.shown_m + self._lookahead_m)
+            target[rows] = self.routes.place(self.shown_m[rows] + self._lookahead_m, rows)
         else:
-            target = self.targets_xy[:, 0].copy()
+            target[rows] = self.targets_xy[rows, 0]
         self._goal = Goal(target, self.index == 0)

@@ -17,7 +17,8 @@ PEG = FieldConfig(kind="list", shapes=(Circle(2.0, 0.0, 0.3),), goal_m=(4.0, 0.0
 ALL = np.array([0, 1])
 
 
-def make(field: FieldConfig = PEG, **goal: object) -> ObstacleField:
+def make(field: FieldConfig = PEG, **changes: object) -> ObstacleField:
+    goal = {"tracked_point": "centre", **changes}
     task = ObstacleField(field, GoalConfig(**goal), FieldRewardConfig(), SPEC, EXTENT, 2)  # type: ignore[arg-type]
     task.begin(np.zeros((2, 9)), np.array([0.0, np.pi / 2]), np.full((2, 1), 0.5), ALL)
     task.aim(np.zeros((2, 2)), slice(None))
