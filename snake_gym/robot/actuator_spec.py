@@ -41,7 +41,7 @@ class MuscleSpec:
     """Length without pressure and load."""
     radius_m: float = 0.005
     """Radius of the muscle at rest."""
-    braid_angle_rad: float = math.radians(30.0)
+    braid_angle_rad: float = math.radians(38.0)
     """Angle between the braid's threads and the muscle's axis at rest."""
     max_pressure_pa: float = 3.0e5
     """Gauge pressure of the supply."""

@@ -14,6 +14,8 @@ from snake_gym.robot.spec import RobotSpec
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "robot"
 
+NAMES = ", ".join(PRESETS)
+
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_by_name_in_every_form(name: str, tmp_path: Path) -> None:
@@ -77,14 +79,14 @@ def test_the_example_files_show_both_ways() -> None:
     [
         (
             "resilent",
-            "robot is 'resilent'; expected a preset (resilient, resilient_servo) or the path of a YAML file; "
+            "robot is 'resilent'; expected a preset (" + NAMES + ") or the path of a YAML file; "
             "did you mean 'resilient'?",
         ),
-        ("qqq", "robot is 'qqq'; expected a preset (resilient, resilient_servo) or the path of a YAML file"),
+        ("qqq", "robot is 'qqq'; expected a preset (" + NAMES + ") or the path of a YAML file"),
         (3, "robot is 3; expected a preset"),
         (None, "robot is None; expected a preset"),
-        ({"preset": "resilent"}, "robot.preset is 'resilent'; expected one of resilient, resilient_servo; did you"),
-        ({"preset": 3}, "robot.preset is 3; expected one of resilient, resilient_servo"),
+        ({"preset": "resilent"}, "robot.preset is 'resilent'; expected one of " + NAMES + "; did you"),
+        ({"preset": 3}, "robot.preset is 3; expected one of " + NAMES),
         ({"preset": "resilient", "n_link": 3}, "robot.n_link is not a setting; did you mean 'n_links'?"),
         ({"normal_ns_m": 3}, "robot.normal_ns_m is not a setting; did you mean 'friction.normal_ns_m'?"),
         ({"n_links": "ten"}, "robot.n_links is 'ten'; expected an integer"),
