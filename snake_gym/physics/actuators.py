@@ -12,7 +12,8 @@ limit: K = 0.
 
 A joint that would pass its mechanical stop moves to it (RIGID) and stays as long as the stop has to push.
 
-Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit.
+Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
+SLOW the speed limit; OFFSET shifts phi_ref.
 A fault acts in every sub-step that starts in [onset, end).
 """
 
@@ -22,17 +23,18 @@ import math
 
 from numba import njit
 
-from snake_gym.physics.faults import FREE, LOCKED, WEAK
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FF, F_KIND, F_OFF, F_ON, F_STRENGTH, KD, KP, LAW_K, LAW_T0, LIMIT, LOAD,
-    MU, OMEGA, PUSH, RECORD, REF, REL, RIGID, STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    AIM, AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_OFF, F_OFFSET, F_ON, F_STRENGTH, KD, KP,
+    LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, PUSH, RECORD, REF, REL, RIGID, SLOWED, STOP, S_MAX, T0, THETA, T_MAX,
+    WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
-ACCELERATION, TORQUE, POSITION = 0, 1, 2
+ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 _NEARLY = 0.1
 """A chord that misses the torque limit by no more than this share is replaced by the limit."""
-ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION}
+ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
 @njit(error_model="numpy")
@@ -51,6 +53,11 @@ def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
         store(s, a + AT_STOP, select(locked, splat(0.0), load(s, a + AT_STOP)))
         store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), splat(math.inf)))
         store(s, a + PUSH, strength)
+        slowed = select(fault == SLOW, load(s, a + F_STRENGTH), splat(1.0))
+        store(s, a + SLOWED, slowed)
+        store(s, a + FASTEST, slowed * load(s, a + S_MAX))
+        shift = select(fault == OFFSET, load(s, a + F_OFFSET), splat(0.0))
+        store(s, a + AIM, load(s, a + REF) + shift)
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
 
 
@@ -68,7 +75,7 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
         a = i * RECORD
         b = a + RECORD
         push = load(s, a + PUSH)
-        error = load(s, a + REF) - (load(s, a + BASE) - load(s, b + BASE))
+        error = load(s, a + AIM) - (load(s, a + BASE) - load(s, b + BASE))
         kp, kd = load(s, a + KP), load(s, a + KD)
         store(s, a + K, h * load(s, a + LOAD))
         if kind == ACCELERATION:
@@ -86,7 +93,7 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
             store(s, a + T0, splat(0.0))
         else:
             gain = h * kp + kd
-            demand = select(gain > 0.0, clamp(kp * error / gain, load(s, a + S_MAX)), splat(0.0))
+            demand = select(gain > 0.0, clamp(kp * error / gain, load(s, a + FASTEST)), splat(0.0))
             stiffness = h * push * gain
             store(s, a + K, load(s, a + K) + stiffness)
             store(s, a + T0, stiffness * demand + h * push * load(s, a + FF))
@@ -201,9 +208,9 @@ def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
         a = i * RECORD
         b = a + RECORD
         rate = load(s, a + OMEGA) - load(s, b + OMEGA)
-        error = load(s, a + REF) - (load(s, a + THETA) - load(s, b + THETA))
+        error = load(s, a + AIM) - (load(s, a + THETA) - load(s, b + THETA))
         kd = load(s, a + KD)
-        fastest = select(kd > 0.0, kd * load(s, a + S_MAX), splat(math.inf))
+        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
         u = load(s, a + PUSH) * (load(s, a + FF) + clamp(load(s, a + KP) * error, fastest) - kd * rate)
         store(s, a + K, splat(0.0))
         if kind == ACCELERATION:

@@ -19,11 +19,11 @@ _SLACK_S = 1e-9
 
 def acting(faults: FaultState, time_s: FloatArray) -> NDArray[np.bool_]:
     """Which faults act at the worlds' present times ``time_s`` (W,) [s]: (W, J)."""
-    time = time_s[:, None]
+    time = time_s[:, None] + _SLACK_S
     within = (faults.kind != HEALTHY) & (time >= faults.onset_s) & (time < faults.end_s)
     intermittent = np.isfinite(faults.period_s)
     if not intermittent.any():
         return within
     period = np.where(intermittent, faults.period_s, 1.0)
-    since_burst = np.mod(np.where(within, time - faults.onset_s, 0.0) + _SLACK_S, period)
+    since_burst = np.mod(np.where(within, time - faults.onset_s, 0.0), period)
     return within & (~intermittent | (since_burst < faults.duty * period))

@@ -100,12 +100,17 @@ def release_links(s, n, axes):  # type: ignore[no-untyped-def]
             s_t = larger(s_t, s_n)
             s_n = s_t
         s_r = new_secant(load(s, a + INERTIA), h, d_r, absolute(load(s, a + SOL_W)), was_r)
-        if any_lane((s_t > was_t) | (s_n > was_n) | (s_r > was_r)):
+        breaks = (s_t > was_t) | (s_n > was_n) | (s_r > was_r)
+        if any_lane(breaks):
             first = i
+            a_t = mass + h * (load(s, a + C_T) + d_t / s_t)
+            a_n = mass + h * (load(s, a + C_N) + d_n / s_n)
+            a_r = load(s, a + INERTIA) + h * (load(s, a + C_R) + d_r / s_r)
             store(s, a + S_T, s_t)
             store(s, a + S_N, s_n)
             store(s, a + S_R, s_r)
-            store(s, a + A_T, mass + h * (load(s, a + C_T) + d_t / s_t))
-            store(s, a + A_N, mass + h * (load(s, a + C_N) + d_n / s_n))
-            store(s, a + A_R, load(s, a + INERTIA) + h * (load(s, a + C_R) + d_r / s_r))
+            # Where nothing breaks, not even the rounding may change.
+            store(s, a + A_T, select(breaks, a_t, load(s, a + A_T)))
+            store(s, a + A_N, select(breaks, a_n, load(s, a + A_N)))
+            store(s, a + A_R, select(breaks, a_r, load(s, a + A_R)))
     return first

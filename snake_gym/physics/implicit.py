@@ -25,18 +25,20 @@ import math
 from numba import njit
 
 from snake_gym.physics.actuators import (
-    begin_limits, count_work, hold_stops, load_joints, release_stops, revise_limits, revise_stops,
+    MUSCLE, begin_limits, count_work, hold_stops, load_joints, release_stops, revise_limits, revise_stops,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
     foresee_contacts, revise_contacts, settle_contacts, touching_worlds,
 )  # fmt: skip
 from snake_gym.physics.friction import grip_links, release_links, slow_links
+from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,
     MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL,
     VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
+from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.proximity import foresee_velocities
 from snake_gym.physics.simd import absolute, any_lane, load, select, splat, store
 
@@ -102,15 +104,26 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
+    """Joint laws as the step begins with them."""
+    if laws.kind == MUSCLE:
+        load_muscles(s, n, laws.muscle)
+    elif laws.imperfect:
+        load_servos(s, n)
+    else:
+        load_joints(s, n, laws.kind)
+    if laws.limits and not laws.imperfect:
+        begin_limits(s, n)
+
+
+@njit(error_model="numpy")
 def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     """Rates and velocities at the end of the step, all laws satisfied that a few corrections can satisfy."""
     load_links(s, n)
     slow_links(s, n)
     if laws.coulomb:
         grip_links(s, n, laws.axes)
-    load_joints(s, n, laws.kind)
-    if laws.limits:
-        begin_limits(s, n)
+    begin_joints(s, n, laws)
     if laws.stops:
         hold_stops(s, n)
     touching = laws.obstacles and counts[0] > 0
@@ -127,7 +140,11 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     rounds = _RIGID_ROUNDS if touching and laws.contact.rigid else _ROUNDS
     for correction in range(rounds):
         first = n + 1
-        if laws.limits:
+        if laws.kind == MUSCLE:
+            first = min(first, revise_muscles(s, n, laws.muscle))
+        if laws.imperfect:
+            first = min(first, revise_servos(s, n))
+        elif laws.limits:
             first = min(first, revise_limits(s, n))
         if laws.stops:
             first = min(first, revise_stops(s, n))
@@ -204,6 +221,10 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
     if touching:
         settle_contacts(s, n, counts)
     count_work(s, n)
+    if laws.kind == MUSCLE:
+        move_muscles(s, n, laws.muscle, stage == SECOND)
+    if laws.imperfect:
+        move_servos(s, n, stage == SECOND)
     move_links(s, n, stage)
 
 

@@ -20,7 +20,7 @@ from snake_gym.physics.simd import LANES, floor, select
 _FIELDS = (
     # parameters of the link and of the joint at its head-side end
     *("MASS", "INERTIA", "HALF", "RADIUS", "C_T", "C_N", "C_R", "D_T", "D_N", "D_R"),
-    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "STOP", "F_KIND", "F_ON", "F_OFF", "F_STRENGTH", "REF", "FF"),
+    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "STOP", "F_KIND", "F_ON", "F_OFF", "F_STRENGTH", "F_OFFSET", "REF", "FF"),
     # state, and the state one step before
     *("THETA", "OMEGA", "VX", "VY", "THETA_P", "OMEGA_P", "VX_P", "VY_P"),
     # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
@@ -30,7 +30,8 @@ _FIELDS = (
     # what obstacles add to it, at the link's head-side end
     *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the law without torque limit; is it at a limit, a stop
-    *("RIGID", "LIMIT", "PUSH", "K", "T0", "B", "LOAD", "WORK", "LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP"),
+    *("RIGID", "LIMIT", "PUSH", "AIM", "FASTEST", "K", "T0", "B", "LOAD", "WORK"),
+    *("LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP"),
     # what the elimination keeps for the way back
     *("UWX", "UWY", "WW", "G", "E", "PW"),
     # impedance of everything behind the joint, as the next link feels it
@@ -39,26 +40,36 @@ _FIELDS = (
     *("SOL_W", "REL", "MU", "UX", "UY", "SUM_X", "SUM_Y", "NEW_VX", "NEW_VY", "POS_X", "POS_Y"),
     # Runge-Kutta: stage base and weighted sum
     *("TH0", "OM0", "DTH", "DOM"),
+    # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
+    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, which flank pushes
+    *("DEAD", "PLAY", "NO_LOAD", "PER_NM", "LASH", "LASH_P", "DRIVE", "GAIN", "FLANK"),
+    # muscles: pressures, those one step before, torque per pressure, share of the valves' speed; the law without the
+    # loop, the torque that the loop asks for at rel = 0, the share of it that the pressures allow
+    *("P_LEFT", "P_RIGHT", "P_LEFT_P", "P_RIGHT_P", "G_LEFT", "G_RIGHT", "SLOWED"),
+    *("LOOSE_K", "LOOSE_T0", "ASKED", "MET"),
 )
 N_FIELDS = len(_FIELDS)
 RECORD = N_FIELDS * LANES
 (
     MASS, INERTIA, HALF, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R,
-    KP, KD, T_MAX, S_MAX, C_FREE, STOP, F_KIND, F_ON, F_OFF, F_STRENGTH, REF, FF,
+    KP, KD, T_MAX, S_MAX, C_FREE, STOP, F_KIND, F_ON, F_OFF, F_STRENGTH, F_OFFSET, REF, FF,
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
     SIN, COS, BASE, BASE_W,
     A_T, A_N, A_R, RX, RY, RW, S_T, S_N, S_R,
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
-    RIGID, LIMIT, PUSH, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
+    RIGID, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
     UWX, UWY, WW, G, E, PW,
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
     TH0, OM0, DTH, DOM,
+    DEAD, PLAY, NO_LOAD, PER_NM, LASH, LASH_P, DRIVE, GAIN, FLANK,
+    P_LEFT, P_RIGHT, P_LEFT_P, P_RIGHT_P, G_LEFT, G_RIGHT, SLOWED,
+    LOOSE_K, LOOSE_T0, ASKED, MET,
 ) = (i * LANES for i in range(N_FIELDS))  # fmt: skip
 
 # Per-world values live in a record of their own behind the links', at (N + 1) * RECORD, with these fields.
 _WORLD_FIELDS = (
-    *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P"),
+    *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P", "VOLT"),
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
     *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
     # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
@@ -66,8 +77,8 @@ _WORLD_FIELDS = (
     *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
 )
 (
-    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL, STRIDE,
-    TOUCHES, DEPTH, PER_H, FIRM, CLOSING, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL,
+    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
 ) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
 
 # Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.

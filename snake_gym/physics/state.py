@@ -40,6 +40,12 @@ class ChainState(NamedTuple):
     """(W,) touching contacts, mean over the sub-steps of the last call."""
     penetration_m: FloatArray
     """(W,) [m] deepest penetration of any link into an obstacle in the last call."""
+    supply: FloatArray
+    """(W,) voltage of the supply as a share of the nominal one (see physics.imperfections)."""
+    lash_rad: FloatArray
+    """(W, J) [rad] motor's side of the gears ahead of the joint, within plus and minus half the backlash."""
+    muscle_pressure: FloatArray
+    """(W, J, 2) [Pa] gauge pressures of the left and right muscle; (W, 0, 2) without muscles."""
 
 
 class ChainParams(NamedTuple):
@@ -79,6 +85,14 @@ class ChainParams(NamedTuple):
     """(W, J) [N m s/rad] of a joint that has lost power."""
     stop: FloatArray
     """(W, J) [rad] mechanical stop at plus and minus this angle; inf: none."""
+    dead_band: FloatArray
+    """(W, J) [rad] error to which the loop does not react."""
+    play: FloatArray
+    """(W, J) [rad] half the backlash."""
+    no_load_speed: FloatArray
+    """(W, J) [rad/s] at which the torque limit has fallen to 0; inf: it does not fall."""
+    sag_per_nm: FloatArray
+    """(W, J) [1/(N m)] share of the supply's voltage that its resistance takes per torque."""
 
 
 class ContactParams(NamedTuple):
@@ -141,8 +155,8 @@ class FaultState(NamedTuple):
     """(W, J) share of the period, in (0, 1], that a burst takes."""
 
 
-def zero_state(n_worlds: int, n_links: int) -> ChainState:
-    """Stretched along x, at rest, centre at the origin."""
+def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainState:
+    """Stretched along x, at rest, centre at the origin; muscles without pressure."""
     per_link, per_axis, per_joint = (n_worlds, n_links), (n_worlds, 2), (n_worlds, n_links - 1)
     return ChainState(
         link_angle=np.zeros(per_link),
@@ -156,6 +170,9 @@ def zero_state(n_worlds: int, n_links: int) -> ChainState:
         contact_force=np.zeros((n_worlds, n_links, 2)),
         n_contacts=np.zeros(n_worlds),
         penetration_m=np.zeros(n_worlds),
+        supply=np.ones(n_worlds),
+        lash_rad=np.zeros(per_joint),
+        muscle_pressure=np.zeros((n_worlds, n_muscle_pairs, 2)),
     )
 
 

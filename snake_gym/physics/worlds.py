@@ -8,14 +8,17 @@ from numba import njit
 
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y, F_KIND,
-    F_OFF, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, MASS, MU, OMEGA, RADIUS, RECORD, REF, STOP,
-    S_MAX, THETA, TOTAL, TOUCHES, T_MAX, WORK, H,
+    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
+    F_KIND, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD,
+    OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
+    H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
 _NEVER = 1e18
 """A sub-step that is never reached."""
+_SLACK = 1e-6
+"""[sub-steps] A fault's time that a sub-step begins just before, by rounding, counts as reached."""
 
 
 @njit(error_model="numpy")
@@ -45,6 +48,10 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
             s[a + S_MAX] = params.speed_limit[w, i]
             s[a + C_FREE] = params.free_damping[w, i]
             s[a + STOP] = params.stop[w, i]
+            s[a + DEAD] = params.dead_band[w, i]
+            s[a + PLAY] = params.play[w, i]
+            s[a + NO_LOAD] = params.no_load_speed[w, i]
+            s[a + PER_NM] = params.sag_per_nm[w, i]
         world = (n + 1) * RECORD + k
         s[world + TOTAL] = total
         s[world + GX] = params.body_acc[w, 0]
@@ -66,25 +73,65 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
         for i in range(n - 1):
             a = (i + 1) * RECORD + k
             s[a + REF] = reference[w, i]
+            s[a + LASH] = state.lash_rad[w, i]
             s[a + FF] = feedforward[w, i]
             s[a + F_KIND] = faults.kind[w, i]
             if faults.kind[w, i] != HEALTHY:
                 s[a + F_STRENGTH] = faults.strength[w, i]
-                # First sub-step of this call that starts at or after the given time (1e-6 steps of slack).
-                s[a + F_ON] = _first_step(faults.onset_s[w, i], state.time_s[w], dt)
-                s[a + F_OFF] = _first_step(faults.end_s[w, i], state.time_s[w], dt)
+                s[a + F_OFFSET] = faults.offset_rad[w, i]
+                s[a + F_ON], s[a + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]
         s[world + CVY + k] = state.centre_vel[w, 1]
         s[world + AGE + k] = 1.0
+        s[world + VOLT + k] = state.supply[w]
+        for i in range(state.muscle_pressure.shape[1]):
+            s[(i + 1) * RECORD + P_LEFT + k] = state.muscle_pressure[w, i, 0]
+            s[(i + 1) * RECORD + P_RIGHT + k] = state.muscle_pressure[w, i, 1]
         s[world + TOUCHES + k] = 0.0
         s[world + DEPTH + k] = 0.0
 
 
 @njit(error_model="numpy")
+def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
+    """First sub-steps, counted from ``now_s``, in which the fault of world w, joint i acts and does not any more.
+
+    Of an intermittent fault, those of the burst that acts in ``step`` or comes next; a burst and the pause after it
+    take at least one sub-step each.
+    """
+    end = _first_step(faults.end_s[w, i], now_s, dt)
+    period, duty = faults.period_s[w, i] / dt, faults.duty[w, i]
+    if not period < _NEVER or duty >= 1.0:
+        return _first_step(faults.onset_s[w, i], now_s, dt), end
+    onset = (faults.onset_s[w, i] - now_s) / dt
+    burst = max(math.floor((step - onset + _SLACK) / period), 0.0)
+    while True:
+        begin = onset + burst * period
+        on = math.ceil(begin - _SLACK)
+        off = min(max(math.ceil(begin + duty * period - _SLACK), on + 1.0), end)
+        if on >= end:
+            return _NEVER, _NEVER
+        if off > step:
+            return max(on, -1.0), off
+        burst += 1.0
+
+
+@njit(error_model="numpy")
+def renew_bursts(s, n, ids, count, step, dt, state, faults):  # type: ignore[no-untyped-def]
+    """Set the next burst of intermittent faults whose burst ends in sub-step ``step``."""
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for i in range(n - 1):
+            a = (i + 1) * RECORD + k
+            if s[a + F_KIND] > 0.0 and s[a + F_OFF] == step and faults.period_s[w, i] < _NEVER:
+                on, off = fault_steps(w, i, step, state.time_s[w], dt, faults)
+                s[a + F_ON], s[a + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
+
+
+@njit(error_model="numpy")
 def _first_step(at_s: float, now_s: float, dt: float) -> float:
-    steps = math.ceil((at_s - now_s) / dt - 1e-6) if at_s - now_s < _NEVER * dt else _NEVER
+    steps = math.ceil((at_s - now_s) / dt - _SLACK) if at_s - now_s < _NEVER * dt else _NEVER
     return max(float(steps), -1.0)
 
 
@@ -104,6 +151,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
             if i < n - 1:
                 work += s[a + WORK]
                 state.joint_torque[w, i] = s[a + MU] / s[world + H + k]
+                state.lash_rad[w, i] = s[a + LASH]
         state.centre_xy[w, 0] = s[world + CX + k]
         state.centre_xy[w, 1] = s[world + CY + k]
         state.head_xy[w, 0] = s[world + HEAD_X + k]
@@ -113,6 +161,10 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.n_contacts[w] = s[world + TOUCHES + k] / elapsed_s
         state.penetration_m[w] = s[world + DEPTH + k]
         state.work_j[w] += work
+        state.supply[w] = s[world + VOLT + k]
+        for i in range(state.muscle_pressure.shape[1]):
+            state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT + k]
+            state.muscle_pressure[w, i, 1] = s[(i + 1) * RECORD + P_RIGHT + k]
         state.time_s[w] += elapsed_s
 
 

@@ -170,6 +170,12 @@ def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.fl
             raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
     _check_imperfections(actuator, joints)
     if actuator.kind == "muscle":
+        for name in ("torque_limit_nm", "speed_limit_rad_s"):
+            if np.isfinite(joints(name)).any():
+                raise ValueError(
+                    f"robot.actuator.{name} is set, but robot.actuator.kind is 'muscle'; expected .inf (muscles are "
+                    "limited by muscle.max_pressure_pa and slowed by muscle.pressure_lag_s)"
+                )
         try:
             actuator.muscle.check_range(float(np.max(joint_stop)))
         except ValueError as error:

@@ -95,8 +95,8 @@ MUSCLE = RobotSpec(
     ),
     actuator=ActuatorSpec(
         kind="muscle",
-        kp=2.0,
-        kd=0.2,
+        kp=4.0,
+        kd=0.3,
         muscle=MuscleSpec(
             attachment_m=0.05,
             half_width_m=0.025,

@@ -128,6 +128,9 @@ class RobotSpec:
             raise ValueError(f"robot.joint_stop_rad is {self.joint_stop_rad}; expected > 0 (.inf for no stop)")
         check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
         self._check("free_joint_damping_nms_rad", self.joints("free_joint_damping_nms_rad"), ">= 0", lambda v: v >= 0)
+        if self.integrator != "implicit" and (self.actuator.kind == "muscle" or self.actuator.imperfections):
+            reason = "muscles" if self.actuator.kind == "muscle" else f"actuator.{self.actuator.imperfections[0]}"
+            raise ValueError(f"robot.integrator is {self.integrator!r}; expected 'implicit', which {reason} needs")
         if not 0 < self.joint_limit_rad <= math.pi:
             raise ValueError(f"robot.joint_limit_rad is {self.joint_limit_rad:g}; expected in (0, pi]")
         _ = self.n_substeps
@@ -185,6 +188,12 @@ class RobotSpec:
         if self.contact.damping_ns_m is not None:
             return self.contact.damping_ns_m
         return 20.0 * math.sqrt(self.contact.stiffness_n_m * float(self.links("link_mass_kg").sum()))
+
+    def supply_sag_per_nm(self) -> FloatArray:
+        """Share of the supply's voltage that its resistance takes per torque of each joint (J,) [1/(N m)]."""
+        actuator = self.actuator
+        per_ampere = actuator.supply_resistance_ohm / actuator.supply_voltage_v
+        return per_ampere / self.joints("actuator.torque_constant_nm_a")
 
     @property
     def has_coulomb_friction(self) -> bool:

@@ -7,6 +7,7 @@ instructions wherever it lies in a block: results do not depend on the number of
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.physics import faults as fault_codes
 from snake_gym.physics.actuators import ACTUATOR_CODES
+from snake_gym.physics.faults import acting
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
+from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.simd import LANES
 from snake_gym.physics.state import (
     ChainParams,
@@ -30,7 +32,7 @@ from snake_gym.physics.state import (
     zero_state,
 )  # fmt: skip
 from snake_gym.robot.measurement import centre_offset, chain_angles
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -60,7 +62,19 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
         speed_limit=rows(spec.joints("actuator.speed_limit_rad_s")),
         free_damping=rows(spec.joints("free_joint_damping_nms_rad")),
         stop=rows(spec.joints("joint_stop_rad")),
+        dead_band=rows(spec.joints("actuator.dead_band_rad")),
+        play=rows(0.5 * spec.joints("actuator.backlash_rad")),
+        no_load_speed=rows(spec.joints("actuator.no_load_speed_rad_s")),
+        sag_per_nm=rows(spec.supply_sag_per_nm()),
     )
+
+
+def muscle_params(spec: MuscleSpec) -> MuscleParams:
+    a, b = spec.force_coefficients
+    return MuscleParams(
+        spec.attachment_m, spec.half_width_m, spec.rest_length_m, math.pi * spec.radius_m**2, a, b,
+        spec.max_pressure_pa, spec.base_pressure_pa, spec.pressure_lag_s, spec.damping_nms_rad,
+    )  # fmt: skip
 
 
 def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
@@ -72,10 +86,12 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
         stops=bool(np.isfinite(spec.joints("joint_stop_rad")).any()),
         coulomb=spec.has_coulomb_friction,
         axes=AXES_CODES[spec.friction.coulomb_axes],
+        imperfect=bool(spec.actuator.imperfections),
+        muscle=muscle_params(spec.actuator.muscle),
         obstacles=obstacles,
         contact=ContactParams(
-            contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution, contact.friction_ns_m,
-            contact.friction_coulomb,
+            contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution,
+            contact.friction_ns_m, contact.friction_coulomb,
         ),
     )  # fmt: skip
 
@@ -96,10 +112,11 @@ class SimulatedRobot:
         self.spec = spec
         self.n_worlds = n_worlds
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
+        self._n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.params = chain_params(spec, n_worlds)
         no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
-        self.state: ChainState = zero_state(n_worlds, spec.n_links)
+        self.state: ChainState = zero_state(n_worlds, spec.n_links, self._n_muscle_pairs)
         self.state.head_xy[:] = -centre_offset(spec, self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
@@ -137,6 +154,9 @@ class SimulatedRobot:
         state = self.state
         for felt in (state.joint_torque, state.contact_force, state.n_contacts, state.penetration_m):
             felt[rows] = 0.0
+        state.supply[rows] = 1.0
+        state.lash_rad[rows] = 0.0
+        state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
 
     def head_xy(self) -> FloatArray:
         """Centre of the head link (W, 2) [m], world frame."""
@@ -152,9 +172,7 @@ class SimulatedRobot:
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Which joints are failed at the present time (W, J)."""
-        time = self.state.time_s[:, None]
-        faults = self.faults
-        return (faults.kind != fault_codes.HEALTHY) & (time >= faults.onset_s) & (time < faults.end_s)
+        return acting(self.faults, self.state.time_s)
 
     def step(
         self,
@@ -199,9 +217,7 @@ class SimulatedRobot:
         """
         link_acc = np.empty_like(self.state.link_angle)
         centre_acc = np.empty_like(self.state.centre_xy)
-        accelerate_worlds(
-            self._all, self._kind, self.state, self._open_loop, self.faults, u, u, link_acc, centre_acc
-        )
+        accelerate_worlds(self._all, self._kind, self.state, self._open_loop, self.faults, u, u, link_acc, centre_acc)
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:

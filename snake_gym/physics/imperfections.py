@@ -1,0 +1,154 @@
+"""What real servos do besides the law of ``actuators``: dead band, backlash, torque-speed line, sagging supply.
+
+* Backlash: the loop works on the motor's side of the gears, at ``phi + x``, |x| <= play (half the gap between the
+  flanks), with no mass of its own. At a flank, x = +-play, torque passes in the direction in which that flank pushes;
+  between them none does, and the motor follows its loop. With x_b the base of x (``implicit``) and G = h kp + kd,
+
+      v = G (demand - rel + x_b / h) + feedforward,  w = G play / h,  torque = v - clamp(v, -w, w),
+      x' = clamp(h (v / G), -play, play)
+
+  monotone in rel, so that finding the flank cannot go in circles; play = 0 is the servo without backlash.
+* Dead band: the loop does not react to errors up to the band; it brakes with kd only. A larger error counts from the
+  edge of the band, so that torque does not jump.
+* Torque-speed line of a DC motor: in the direction of motion at most ``limit (v - |rel| / no_load)``, against it
+  ``limit v``, with v the supply's voltage as a share of the nominal one. A motor beyond its no-load speed brakes.
+* Supply: ``v = 1 / (1 + r I / v_last)``, I the sum of the joints' |torque| / k_t in the last sub-step and r its
+  resistance over the nominal voltage. The load is taken as a conductance I / v_last: explicit, and stable for any r.
+  v also scales the speed limit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from snake_gym.physics.lanes import (
+    AIM, ALPHA, BASE, BETA, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LIMIT, LOAD, NO_LOAD, OMEGA,
+    OMEGA_P, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B, H, K,
+)  # fmt: skip
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
+
+
+@njit(error_model="numpy")
+def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
+    """Which flank of joint i pushes at the rate ``rate``: 1, -1, or 0 for none."""
+    a = i * RECORD
+    play = load(s, a + PLAY)
+    v = load(s, a + DRIVE) - load(s, a + GAIN) * rate
+    w = load(s, a + GAIN) * play / load(s, (n + 1) * RECORD + H)
+    one = splat(1.0)
+    touches = select(absolute(v) > w, copy_sign(one, v), splat(0.0))
+    return select(play > 0.0, touches, one)
+
+
+@njit(error_model="numpy")
+def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
+    """K and T0 of joint i with the given flank pushing."""
+    a = i * RECORD
+    h, gain = load(s, (n + 1) * RECORD + H), load(s, a + GAIN)
+    touches = absolute(flank) * load(s, a + PUSH)
+    k = h * (load(s, a + LOAD) + touches * gain)
+    return k, touches * (h * load(s, a + DRIVE) - flank * gain * load(s, a + PLAY))
+
+
+@njit(error_model="numpy")
+def load_servos(s, n):  # type: ignore[no-untyped-def]
+    """Joint laws of one implicit step; flanks, and whether a loop reacts, are those foreseen for its end."""
+    world = (n + 1) * RECORD
+    h, sigma = load(s, world + H), load(s, world + SIGMA)
+    alpha, beta, volt = load(s, world + ALPHA), load(s, world + BETA), load(s, world + VOLT)
+    for i in range(1, n):
+        a = i * RECORD
+        b = a + RECORD
+        rate = load(s, a + OMEGA) - load(s, b + OMEGA)
+        rate = rate + sigma * (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
+        lash = alpha * load(s, a + LASH) - beta * load(s, a + LASH_P)
+        error = load(s, a + AIM) - (load(s, a + BASE) - load(s, b + BASE))
+        foreseen = error - h * rate - load(s, a + LASH)
+        dead = load(s, a + DEAD)
+        kp = select(absolute(foreseen) >= dead, load(s, a + KP), splat(0.0))
+        gain = h * kp + load(s, a + KD)
+        fastest = volt * load(s, a + FASTEST)
+        demand = smaller(larger(kp * (error - lash - copy_sign(dead, foreseen)) / gain, -fastest), fastest)
+        drive = select(gain > 0.0, gain * (demand + lash / h), splat(0.0)) + load(s, a + FF)
+        store(s, a + DRIVE, drive)
+        store(s, a + GAIN, gain)
+        flank = find_flank(s, n, i, rate)
+        k, t0 = servo_law(s, n, i, flank)
+        store(s, a + FLANK, flank)
+        store(s, a + K, k)
+        store(s, a + T0, t0)
+        store(s, a + B, splat(0.0))
+
+
+@njit(error_model="numpy")
+def revise_servos(s, n):  # type: ignore[no-untyped-def]
+    """Flanks that have met or parted, and torques beyond the line; first joint changed, or n + 1."""
+    first = n + 1
+    for i in range(n - 1, 0, -1):
+        # Both, always: what is done for one world may not depend on what another one needs.
+        flank_changed, limit_changed = revise_flank(s, n, i), limit_servo(s, n, i)
+        if flank_changed or limit_changed:
+            first = i
+    return first
+
+
+@njit(error_model="numpy")
+def revise_flank(s, n, i):  # type: ignore[no-untyped-def]
+    """Whether the law of joint i had to change because of its play."""
+    a = i * RECORD
+    was = load(s, a + FLANK)
+    flank = find_flank(s, n, i, load(s, a + REL))
+    changes = absolute(flank - was) > 0.0
+    if not any_lane(changes):
+        return False
+    k, t0 = servo_law(s, n, i, flank)
+    store(s, a + FLANK, flank)
+    store(s, a + K, select(changes, k, load(s, a + K)))
+    store(s, a + T0, select(changes, t0, load(s, a + T0)))
+    return True
+
+
+@njit(error_model="numpy")
+def limit_servo(s, n, i):  # type: ignore[no-untyped-def]
+    """Whether the law of joint i had to change because its torque was beyond its limit at its speed."""
+    a = i * RECORD
+    world = (n + 1) * RECORD
+    h, volt = load(s, world + H), load(s, world + VOLT)
+    limit, no_load = load(s, a + LIMIT), load(s, a + NO_LOAD)
+    rel = load(s, a + REL)
+    torque = load(s, a + T0) - load(s, a + K) * rel
+    slope = select((limit < math.inf) & (no_load < math.inf), h * limit / no_load, splat(0.0))
+    stall = h * select(limit < math.inf, volt * limit, limit)
+    driving = torque * rel > 0.0
+    bound = select(driving, stall - slope * absolute(rel), stall)
+    slack = 1e-9 * select(limit < math.inf, stall, splat(0.0))
+    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (load(s, a + K) > 0.0)
+    if not any_lane(over):
+        return False
+    store(s, a + T0, select(over, copy_sign(stall, torque), load(s, a + T0)))
+    store(s, a + K, select(over, select(driving, slope, splat(0.0)), load(s, a + K)))
+    return True
+
+
+@njit(error_model="numpy")
+def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
+    """Take over where the motors are in their play, and the supply's voltage for the next sub-step."""
+    world = (n + 1) * RECORD
+    h, volt = load(s, world + H), load(s, world + VOLT)
+    drop = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        rel, play, gain = load(s, a + REL), load(s, a + PLAY), load(s, a + GAIN)
+        torque = load(s, a + T0) - (load(s, a + K) - h * load(s, a + LOAD)) * rel
+        # A joint at its stop is stalled: its law is not in use, its motor pulls with the limit.
+        stall = select(load(s, a + LIMIT) < math.inf, volt * load(s, a + LIMIT), splat(math.inf))
+        drop = drop + smaller(absolute(torque) / h, stall) * load(s, a + PER_NM)
+        lash, flank = load(s, a + LASH), load(s, a + FLANK)
+        follows = smaller(larger(h * (load(s, a + DRIVE) / gain - rel), -play), play)
+        ahead = select(absolute(flank) > 0.0, flank * play, follows)
+        if not keeps_past:
+            store(s, a + LASH_P, lash)
+        store(s, a + LASH, select((gain > 0.0) & (load(s, a + PUSH) > 0.0), ahead, lash))
+    store(s, world + VOLT, 1.0 / (1.0 + drop / volt))

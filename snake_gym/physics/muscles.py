@@ -1,0 +1,193 @@
+"""Antagonistic pneumatic muscles as a joint law of the implicit step.
+
+Model (haghshenas2022, eq. 1-9; Chou, Hannaford 1996; Tondu, Lopez 2000; see ``robot.spec.MuscleSpec``): with the joint
+angle phi, left and right muscle have length, lever and force
+
+    l = 2 (h cos(phi/2) +- w sin(phi/2)),  arm = w cos(phi/2) -+ h sin(phi/2),  F = p area max(a (l/l0)^2 - b, 0)
+
+so that the pair turns the joint by ``T = p_R g_R - p_L g_L`` with g = F arm / p. The command is a torque request
+``u = feedforward + kp (phi_ref - phi) - kd phi_dot``; it is met around the pressure of co-contraction, within 0 and the
+supply's. Pressures are state, ``lag dp/dt = p_command - p``, taken by the same step as everything else (``implicit``):
+``p' = ((base of p) lag + h p_command) / (lag + h)``.
+
+The law ``mu = T0 - K rel`` is T at the step's end: the old pressures' part, linearised at the foreseen end with the
+stiffness of the pressed muscles (where it is positive), and the request at the step's end, as far as it passes the
+valves within the step. A request beyond the supply's pressure is replaced by its chord, request times MET, until MET
+fits the rate that comes out (the iteration of Kacanov, which cannot circle).
+
+Faults: WEAK scales the pressures, FREE vents them (with the valves' lag), SLOW makes the valves slower, OFFSET shifts
+phi_ref.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numba import njit
+
+from snake_gym.physics.lanes import (
+    AIM, ALPHA, ASKED, BASE, BETA, FF, G_LEFT, G_RIGHT, KD, KP, LOAD, LOOSE_K, LOOSE_T0, MET, OMEGA, OMEGA_P, PUSH,
+    P_LEFT, P_LEFT_P, P_RIGHT, P_RIGHT_P, RECORD, REL, SIGMA, SLOWED, T0, B, H, K, sin_cos,
+)  # fmt: skip
+from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
+
+_LEAST_PULL = 1e-12
+"""[N m/Pa] A muscle that pulls less than this is not asked to."""
+_NEARLY = 0.02
+"""MET is not corrected for less than this share."""
+
+
+class MuscleParams(NamedTuple):
+    """One pair of muscles; all joints have the same."""
+
+    attachment: float
+    """h [m]."""
+    half_width: float
+    """w [m]."""
+    rest_length: float
+    """l0 [m]."""
+    area: float
+    """pi r^2 [m^2]."""
+    a: float
+    b: float
+    max_pressure: float
+    """[Pa]."""
+    base_pressure: float
+    """[Pa] co-contraction."""
+    lag: float
+    """[s]."""
+    damping: float
+    """[N m s/rad]."""
+
+
+@njit(error_model="numpy")
+def pull_side(cos, sin, side, m):  # type: ignore[no-untyped-def]
+    """Torque per pascal, g, of the muscle on ``side`` (1.0 left, -1.0 right) at half the joint angle, and how much of
+    its tension's torque it takes back per radian and pascal."""
+    length = 2.0 * (m.attachment * cos + side * m.half_width * sin)
+    arm = larger(m.half_width * cos - side * m.attachment * sin, splat(0.0))
+    stretch = length / m.rest_length
+    force = larger(m.area * (m.a * stretch * stretch - m.b), splat(0.0))
+    rise = select(force > 0.0, 2.0 * m.area * m.a * stretch / m.rest_length, splat(0.0))
+    return force * arm, rise * arm * arm - 0.25 * force * length
+
+
+@njit(error_model="numpy")
+def split_torque(torque, g_left, g_right, m):  # type: ignore[no-untyped-def]
+    """Pressures (left, right) that give ``torque`` [N m] at co-contraction as far as the limits allow."""
+    base, most = splat(m.base_pressure), splat(m.max_pressure)
+    zero = splat(0.0)
+    g_l, g_r = larger(g_left, splat(_LEAST_PULL)), larger(g_right, splat(_LEAST_PULL))
+    difference = (torque - base * (g_r - g_l)) / (g_r + g_l)
+    left = smaller(larger(base - difference, zero), most)
+    right = smaller(larger((torque + left * g_l) / g_r, zero), most)
+    return smaller(larger((right * g_r - torque) / g_l, zero), most), right
+
+
+@njit(error_model="numpy")
+def share_of_valves(s, n, i, m):  # type: ignore[no-untyped-def]
+    """Share of a pressure's command in the pressure at the step's end, for joint i."""
+    h = load(s, (n + 1) * RECORD + H)
+    return h / (m.lag / load(s, i * RECORD + SLOWED) + h)
+
+
+@njit(error_model="numpy")
+def old_pressures(s, n, i, m):  # type: ignore[no-untyped-def]
+    """What is left of the pressures (left, right) of joint i at the step's end without a command."""
+    a, world = i * RECORD, (n + 1) * RECORD
+    alpha, beta = load(s, world + ALPHA), load(s, world + BETA)
+    stays = 1.0 - share_of_valves(s, n, i, m)
+    left = stays * (alpha * load(s, a + P_LEFT) - beta * load(s, a + P_LEFT_P))
+    right = stays * (alpha * load(s, a + P_RIGHT) - beta * load(s, a + P_RIGHT_P))
+    return larger(left, splat(0.0)), larger(right, splat(0.0))
+
+
+@njit(error_model="numpy")
+def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
+    """Share of a torque request that the supply's pressure can meet."""
+    most = m.max_pressure * select(request > 0.0, g_right, g_left)
+    size = absolute(request)
+    return select(size > most, most / size, splat(1.0))
+
+
+@njit(error_model="numpy")
+def ask_muscles(s, n, i, met, m):  # type: ignore[no-untyped-def]
+    """Law of joint i with the share ``met`` of its request."""
+    a = i * RECORD
+    h = load(s, (n + 1) * RECORD + H)
+    passes = h * met * share_of_valves(s, n, i, m) * load(s, a + PUSH)
+    gain = h * load(s, a + KP) + load(s, a + KD)
+    return load(s, a + LOOSE_K) + passes * gain, load(s, a + LOOSE_T0) + passes * load(s, a + ASKED)
+
+
+@njit(error_model="numpy")
+def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
+    """Joint laws of one implicit step."""
+    world = (n + 1) * RECORD
+    h, sigma = load(s, world + H), load(s, world + SIGMA)
+    for i in range(1, n):
+        a = i * RECORD
+        b = a + RECORD
+        rate = load(s, a + OMEGA) - load(s, b + OMEGA)
+        rate = rate + sigma * (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
+        base = load(s, a + BASE) - load(s, b + BASE)
+        sin, cos = sin_cos(0.5 * (base + h * rate))
+        g_l, stiff_l = pull_side(cos, sin, 1.0, m)
+        g_r, stiff_r = pull_side(cos, sin, -1.0, m)
+        store(s, a + G_LEFT, g_l)
+        store(s, a + G_RIGHT, g_r)
+        left, right = old_pressures(s, n, i, m)
+        # Co-contraction goes on pressing while the valves work; its stiffness is that of the pressures until now.
+        stiffness = h * larger(load(s, a + P_LEFT) * stiff_l + load(s, a + P_RIGHT) * stiff_r, splat(0.0))
+        passive = select(load(s, a + PUSH) > 0.0, splat(m.damping), splat(0.0))
+        asked = load(s, a + FF) + load(s, a + KP) * (load(s, a + AIM) - base)
+        request = asked - (h * load(s, a + KP) + load(s, a + KD)) * rate
+        met = met_share(request, g_l, g_r, m)
+        store(s, a + ASKED, asked)
+        store(s, a + MET, met)
+        store(s, a + LOOSE_K, h * (load(s, a + LOAD) + passive + stiffness))
+        store(s, a + LOOSE_T0, h * (right * g_r - left * g_l + stiffness * rate))
+        k, t0 = ask_muscles(s, n, i, met, m)
+        store(s, a + K, k)
+        store(s, a + T0, t0)
+        store(s, a + B, splat(0.0))
+
+
+@njit(error_model="numpy")
+def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
+    """Correct the share of requests that is met; first joint changed, or n + 1."""
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    for i in range(n - 1, 0, -1):
+        a = i * RECORD
+        gain = h * load(s, a + KP) + load(s, a + KD)
+        request = load(s, a + ASKED) - gain * load(s, a + REL)
+        was = load(s, a + MET)
+        met = met_share(request, load(s, a + G_LEFT), load(s, a + G_RIGHT), m)
+        changes = absolute(met - was) > _NEARLY * was
+        if any_lane(changes):
+            first = i
+            k, t0 = ask_muscles(s, n, i, met, m)
+            store(s, a + MET, select(changes, met, was))
+            store(s, a + K, select(changes, k, load(s, a + K)))
+            store(s, a + T0, select(changes, t0, load(s, a + T0)))
+    return first
+
+
+@njit(error_model="numpy")
+def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
+    """Take over the pressures at the step's end; the present ones become the past unless that is kept."""
+    h = load(s, (n + 1) * RECORD + H)
+    most = splat(m.max_pressure)
+    for i in range(1, n):
+        a = i * RECORD
+        gain = h * load(s, a + KP) + load(s, a + KD)
+        request = load(s, a + ASKED) - gain * load(s, a + REL)
+        left, right = split_torque(request, load(s, a + G_LEFT), load(s, a + G_RIGHT), m)
+        share = share_of_valves(s, n, i, m) * load(s, a + PUSH)
+        old_left, old_right = old_pressures(s, n, i, m)
+        if not keeps_past:
+            store(s, a + P_LEFT_P, load(s, a + P_LEFT))
+            store(s, a + P_RIGHT_P, load(s, a + P_RIGHT))
+        store(s, a + P_LEFT, smaller(old_left + share * left, most))
+        store(s, a + P_RIGHT, smaller(old_right + share * right, most))

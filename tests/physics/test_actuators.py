@@ -1,0 +1,209 @@
+"""Servos with dead band, backlash, torque-speed line and a sagging supply, against closed forms and balances."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.robot.presets import RESILIENT_SERVO, ROBO_CONDA
+from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+INERTIA = 0.02
+"""[kg m^2] of the light link of ``arm`` about its joint."""
+
+
+def arm(dt: float = 0.001, **actuator: Any) -> SimulatedRobot:
+    """A heavy link and a light one that turns about their joint; no friction."""
+    settings = {"kind": "position", "kp": 20.0, "kd": 1.0, **actuator}
+    spec = RobotSpec(
+        n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
+        friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec(**settings), control_dt_s=dt, sim_dt_s=dt,
+    )  # fmt: skip
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    return robot
+
+
+def turn(robot: SimulatedRobot, rate: float) -> None:
+    """Set the light link turning with ``rate`` [rad/s] of the joint."""
+    robot.state.link_rate[0] = [0.0, -rate]
+    # The light link's centre moves with its half length about the joint; the centre of mass by a millionth of that.
+    robot.state.centre_vel[0] = [0.0, -rate * 0.1 / (1e6 + 1.0)]
+
+
+def test_a_dead_band_leaves_small_errors_alone_and_large_ones_end_at_its_edge() -> None:
+    robot = arm(dead_band_rad=0.05, kd=2.0)
+    reference = np.full((1, 1), 0.04)
+    robot.step(reference, n_substeps=500)
+    assert robot.joint_angle()[0, 0] == 0.0 and robot.state.joint_torque[0, 0] == 0.0
+    robot.step(np.full((1, 1), 0.3), n_substeps=3000)
+    assert robot.joint_angle()[0, 0] == pytest.approx(0.25, abs=1e-6)
+    # Within the band the loop still brakes: rate' = -kd / I rate.
+    turn(robot, 0.2)
+    before = robot.joint_rate()[0, 0]
+    robot.step(robot.joint_angle().copy(), n_substeps=20)
+    assert robot.joint_rate()[0, 0] / before == pytest.approx(math.exp(-2.0 / INERTIA * 0.02), rel=0.02)
+
+
+def test_within_the_backlash_no_torque_passes_and_a_flank_only_pushes() -> None:
+    robot = arm(backlash_rad=0.2, kd=0.2)
+    turn(robot, 1.0)
+    torques, angles, rates, lashes = [], [], [], []
+    for _ in range(1000):
+        robot.step(np.zeros((1, 1)))
+        torques.append(robot.state.joint_torque[0, 0])
+        angles.append(robot.joint_angle()[0, 0])
+        rates.append(robot.joint_rate()[0, 0])
+        lashes.append(robot.state.lash_rad[0, 0])
+    torque, angle, rate = np.array(torques), np.array(angles), np.array(rates)
+    between = np.abs(robot_lash := np.array(lashes)) < 0.1 - 1e-9
+    assert np.abs(robot_lash).max() <= 0.1
+    # The torque is measured behind a link of a million kg, hence the tolerance.
+    assert np.abs(torque[between]).max() < 1e-4 and 0.05 < between.mean() < 0.95
+    pushing = np.abs(torque) > 1e-3
+    assert (torque[pushing] * robot_lash[pushing] > 0.0).all() and pushing.mean() > 0.1
+    energy = 0.5 * INERTIA * rate**2 + 0.5 * 20.0 * np.maximum(np.abs(angle) - 0.1, 0.0) ** 2
+    assert energy[-1] < 0.5 * energy[0]
+    assert np.abs(angle).max() > 0.1
+
+
+def test_backlash_leaves_a_joint_where_the_flank_left_it_from_either_side() -> None:
+    """Slow motion to and fro: the joint trails the motor by half the backlash, a hysteresis of its full width."""
+    robot = arm(backlash_rad=0.1, kd=4.0, kp=80.0, dt=0.002)
+    friction = dataclasses.replace(robot.spec, friction=FrictionSpec(0.0, 0.0, 0.5))
+    robot = SimulatedRobot(friction, 1, 1)
+    robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    found = []
+    for target in (0.4, 0.2, 0.4):
+        robot.step(np.full((1, 1), target), n_substeps=4000)
+        found.append(robot.joint_angle()[0, 0])
+    np.testing.assert_allclose(found, [0.35, 0.25, 0.35], atol=2e-3)
+
+
+def test_a_motor_runs_up_along_its_torque_speed_line() -> None:
+    """I w' = T (1 - w / w0): w = w0 (1 - exp(-t T / (I w0)))."""
+    limit, no_load = 0.1, 5.0
+    robot = arm(kp=1e4, kd=1.0, torque_limit_nm=limit, no_load_speed_rad_s=no_load)
+    for k in range(1, 9):
+        robot.step(np.full((1, 1), 1e3), n_substeps=100)
+        rate = robot.joint_rate()[0, 0]
+        assert rate == pytest.approx(no_load * (1.0 - math.exp(-0.1 * k * limit / INERTIA / no_load)), rel=2e-3)
+        assert robot.state.joint_torque[0, 0] == pytest.approx(limit * (1.0 - rate / no_load), rel=2e-3)
+
+
+def test_a_motor_brakes_with_its_full_torque_and_beyond_its_no_load_speed_by_the_line() -> None:
+    robot = arm(kp=1e4, kd=1.0, torque_limit_nm=0.1, no_load_speed_rad_s=5.0)
+    turn(robot, -3.0)
+    robot.step(np.full((1, 1), 1e3), n_substeps=10)
+    assert robot.state.joint_torque[0, 0] == pytest.approx(0.1, rel=1e-4)
+    turn(robot, 6.0)
+    robot.step(np.full((1, 1), 1e3), n_substeps=1)
+    assert robot.state.joint_torque[0, 0] == pytest.approx(0.1 * (1.0 - 6.0 / 5.0), rel=0.02)
+
+
+def test_the_supply_sags_under_load_and_takes_torque_and_speed_with_it() -> None:
+    # Stalled at a stop: I = v T / k_t, so v = V / (V + R T / k_t) at once.
+    robot = arm(
+        kp=1e4, torque_limit_nm=2.0, supply_voltage_v=10.0, supply_resistance_ohm=0.5, torque_constant_nm_a=0.5
+    )
+    spec = dataclasses.replace(robot.spec, joint_stop_rad=0.2)
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    robot.step(np.full((1, 1), 1.0), n_substeps=400)
+    expected = 1.0 / (1.0 + 0.5 / 10.0 * 2.0 / 0.5)
+    assert robot.state.supply[0] == pytest.approx(expected, rel=1e-9)
+    assert robot.joint_angle()[0, 0] == pytest.approx(0.2, abs=1e-9)
+    # A load below the limit draws the current of its torque: v = 1 - R T / (k_t V), here with 0.5 N m.
+    held = arm(kp=20.0, torque_limit_nm=2.0, supply_voltage_v=10.0, supply_resistance_ohm=0.5, torque_constant_nm_a=0.5)
+    held = SimulatedRobot(dataclasses.replace(held.spec, joint_stop_rad=0.2), 1, 1)
+    held.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    held.step(np.full((1, 1), 0.2 + 0.5 / 20.0), n_substeps=3000)
+    assert held.state.supply[0] == pytest.approx(1.0 - 0.5 / 10.0 * 0.5 / 0.5, rel=1e-6)
+    # The speed limit falls with the voltage.
+    fast = arm(speed_limit_rad_s=2.0, kp=60.0, kd=10.0, torque_limit_nm=50.0, supply_resistance_ohm=1.0)
+    fast.step(np.full((1, 1), 1.2), n_substeps=1)
+    assert fast.state.supply[0] < 0.8 and fast.joint_rate()[0, 0] < 2.0
+    fast.step(np.full((1, 1), 1.2), n_substeps=300)
+    assert fast.state.supply[0] == pytest.approx(1.0, abs=0.01)
+
+
+def test_currents_of_all_joints_pull_the_one_supply_down() -> None:
+    actuator = dataclasses.replace(ROBO_CONDA.actuator, supply_resistance_ohm=0.2)
+    sagging = SimulatedRobot(dataclasses.replace(ROBO_CONDA, actuator=actuator), 1, 1)
+    stiff = SimulatedRobot(ROBO_CONDA, 1, 1)
+    lowest, way = 1.0, []
+    for robot in (sagging, stiff):
+        robot.set_shape(np.zeros((1, 13)), np.zeros(1), np.zeros((1, 2)))
+        for k in range(100):
+            robot.step(np.radians(38.0) * np.sin(2.44 * 0.1 * k + 0.7 * np.arange(13))[None])
+            lowest = min(lowest, float(robot.state.supply[0]))
+        way.append(float(np.hypot(*robot.state.centre_xy[0])))
+    assert lowest < 0.85 and stiff.state.supply[0] == 1.0
+    assert way[0] < way[1]
+
+
+def test_tiny_imperfections_change_next_to_nothing() -> None:
+    tiny = {
+        "dead_band_rad": 1e-12, "backlash_rad": 1e-12, "no_load_speed_rad_s": 1e9, "supply_resistance_ohm": 1e-12,
+    }  # fmt: skip
+    perfect = dataclasses.replace(RESILIENT_SERVO.actuator, torque_limit_nm=1e6)
+    specs = [dataclasses.replace(RESILIENT_SERVO, actuator=a) for a in (perfect, dataclasses.replace(perfect, **tiny))]
+    robots = [SimulatedRobot(spec, 1, 1) for spec in specs]
+    for robot in robots:
+        robot.set_shape(np.full((1, 9), 0.1), np.zeros(1), np.zeros((1, 2)))
+        for k in range(50):
+            robot.step(0.5 * np.sin(0.3 * k + 0.7 * np.arange(9))[None])
+    np.testing.assert_allclose(robots[1].state.link_angle, robots[0].state.link_angle, atol=1e-6)
+    np.testing.assert_allclose(robots[1].state.centre_xy, robots[0].state.centre_xy, atol=1e-6)
+
+
+def test_a_world_of_imperfect_servos_is_the_same_alone_and_beside_others() -> None:
+    actuator = dataclasses.replace(
+        ROBO_CONDA.actuator, dead_band_rad=0.01, backlash_rad=0.03, no_load_speed_rad_s=4.0, supply_resistance_ohm=0.1
+    )
+    spec = dataclasses.replace(ROBO_CONDA, actuator=actuator)
+    rng = np.random.default_rng(0)
+    shape, reference = rng.uniform(-0.4, 0.4, (11, 13)), rng.uniform(-0.6, 0.6, (20, 11, 13))
+
+    def crawl(worlds: slice) -> SimulatedRobot:
+        robot = SimulatedRobot(spec, shape[worlds].shape[0], 1)
+        robot.set_shape(shape[worlds], np.zeros(robot.n_worlds), np.zeros((robot.n_worlds, 2)))
+        for command in reference:
+            robot.step(command[worlds])
+        return robot
+
+    many = crawl(slice(None))
+    for world in (0, 5, 10):
+        one = crawl(slice(world, world + 1))
+        for name, values in one.state._asdict().items():
+            np.testing.assert_array_equal(values[0], getattr(many.state, name)[world], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "acceleration", "dead_band_rad": 0.1}, "dead_band_rad is set, but robot.actuator.kind is 'accel"),
+        ({"kind": "position", "backlash_rad": -0.1}, "robot.actuator.backlash_rad is [-0.1,"),
+        ({"kind": "position", "no_load_speed_rad_s": 0.0}, "robot.actuator.no_load_speed_rad_s is 0; expected > 0"),
+        ({"kind": "position", "no_load_speed_rad_s": 3.0}, "torque_limit_nm is inf; no_load_speed_rad_s scales it"),
+        ({"kind": "position", "supply_resistance_ohm": -1.0}, "robot.actuator.supply_resistance_ohm is -1"),
+        ({"kind": "position", "supply_voltage_v": 0.0}, "robot.actuator.supply_voltage_v is 0; expected finite and"),
+        ({"kind": "position", "torque_constant_nm_a": 0.0}, "robot.actuator.torque_constant_nm_a is [0.0,"),
+        ({"kind": "muscle"}, "robot.joint_stop_rad is inf; expected below 0.9273"),
+        ({"kind": "muscle", "torque_limit_nm": 1.0}, "torque_limit_nm is set, but robot.actuator.kind is 'muscle'"),
+    ],
+)
+def test_impossible_actuators_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"robot\.") as caught:
+        RobotSpec(actuator=ActuatorSpec(**changes))
+    assert message in str(caught.value)
+
+
+def test_imperfect_servos_need_the_implicit_step() -> None:
+    with pytest.raises(ValueError, match=r"is 'rk4'; expected 'implicit', which actuator.backlash_rad needs"):
+        RobotSpec(actuator=ActuatorSpec(backlash_rad=0.1), integrator="rk4")

@@ -1,0 +1,248 @@
+"""What each joint fault does, and when: locked, free, weak, slow, offset, in bursts and for a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
+from snake_gym.physics.state import no_faults
+from snake_gym.physics.worlds import fault_steps
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+NEVER = 1e17
+
+
+def make(spec: RobotSpec, n_worlds: int = 1, seed: int = 0, amplitude: float = 0.3) -> SimulatedRobot:
+    robot = SimulatedRobot(spec, n_worlds, 1)
+    rng = np.random.default_rng(seed)
+    robot.set_shape(
+        amplitude * rng.uniform(-1.0, 1.0, (n_worlds, spec.n_joints)), np.zeros(n_worlds), np.zeros((n_worlds, 2))
+    )
+    return robot
+
+
+def fail(robot: SimulatedRobot, joint: int, kind: int, **settings: float) -> None:
+    """The fault ``kind`` in joint ``joint`` (from 0) of all worlds."""
+    robot.faults.kind[:, joint] = kind
+    for name, value in settings.items():
+        getattr(robot.faults, name)[:, joint] = value
+
+
+def wave(robot: SimulatedRobot, time_s: float, amplitude: float = 0.5) -> np.ndarray:
+    phase = 1.5 * time_s + 0.7 * np.arange(robot.spec.n_joints)
+    return np.tile(amplitude * np.sin(phase), (robot.n_worlds, 1))
+
+
+def crawl(robot: SimulatedRobot, seconds: float) -> None:
+    dt = robot.spec.control_dt_s
+    for _ in range(round(seconds / dt)):
+        robot.step(wave(robot, robot.state.time_s[0] + dt))
+
+
+@pytest.mark.parametrize("name", ["resilient_servo", "robo_conda", "muscle", "snakesys"])
+def test_a_joint_locked_in_motion_stays_where_it_is_to_1e_9(name: str) -> None:
+    robot = make(PRESETS[name])
+    fail(robot, 3, LOCKED, onset_s=1.0 + 3 * robot.spec.sim_dt_s)
+    crawl(robot, 1.0)
+    robot.step(wave(robot, 1.0), n_substeps=3)
+    held = robot.joint_angle()[0, 3]
+    assert abs(robot.joint_rate()[0, 3]) > 0.05
+    for k in range(40):
+        robot.step(wave(robot, 1.0 + k * robot.spec.control_dt_s))
+        assert abs(robot.joint_angle()[0, 3] - held) < 1e-9
+        assert abs(robot.joint_rate()[0, 3]) < 1e-9
+
+
+def test_a_free_joint_keeps_within_its_stops_and_has_its_viscous_friction_only() -> None:
+    robot = make(PRESETS["robo_conda"], amplitude=0.6)
+    fail(robot, 6, FREE)
+    widest = 0.0
+    for _ in range(80):
+        crawl(robot, robot.spec.control_dt_s)
+        angle = robot.joint_angle()[0, 6]
+        widest = max(widest, abs(angle))
+        inside = abs(angle) < math.radians(38.0) - 1e-6
+        if inside:
+            expected = -0.045 * robot.joint_rate()[0, 6]
+            assert robot.state.joint_torque[0, 6] == pytest.approx(expected, abs=1e-12)
+    assert math.radians(30.0) < widest <= math.radians(38.0) * (1 + 1e-9)
+
+
+def test_a_weak_joint_has_its_share_of_the_torque_limit() -> None:
+    spec = dataclasses.replace(
+        RESILIENT_SERVO, actuator=dataclasses.replace(RESILIENT_SERVO.actuator, torque_limit_nm=0.4)
+    )
+    robot, healthy = make(spec, seed=2), make(spec, seed=2)
+    fail(robot, 4, WEAK, strength=0.25)
+    torque, full = [], []
+    for _ in range(30):
+        for one in (robot, healthy):
+            one.step(wave(one, one.state.time_s[0] + 0.01, 1.2), n_substeps=1)
+        torque.append(abs(robot.state.joint_torque[0]))
+        full.append(abs(healthy.state.joint_torque[0, 4]))
+    assert np.max(torque, axis=0)[4] == pytest.approx(0.1, rel=1e-6)
+    assert np.max(torque) <= 0.4 * (1 + 1e-6) and max(full) > 0.2
+
+
+def test_a_slow_joint_moves_at_its_share_of_the_speed_limit() -> None:
+    servo = ActuatorSpec("position", kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
+    robot = make(dataclasses.replace(two_links(), actuator=servo), 2, amplitude=0.0)
+    fail(robot, 0, SLOW, strength=0.3)
+    robot.faults.kind[1] = HEALTHY
+    robot.step(np.full((2, 1), 1.2), n_substeps=20)
+    np.testing.assert_allclose(robot.joint_rate()[:, 0], [0.6, 2.0], rtol=1e-4)
+
+
+def test_an_offset_joint_goes_beside_its_reference() -> None:
+    robot = make(RESILIENT_SERVO, amplitude=0.0)
+    fail(robot, 2, OFFSET, offset_rad=-0.35)
+    for _ in range(40):
+        robot.step(np.full((1, 9), 0.2))
+    expected = np.full(9, 0.2)
+    expected[2] -= 0.35
+    np.testing.assert_allclose(robot.joint_angle()[0], expected, atol=2e-3)
+
+
+def test_a_joint_recovers_at_the_fault_s_end() -> None:
+    robot, healthy = make(RESILIENT_SERVO), make(RESILIENT_SERVO)
+    for joint, kind in enumerate((LOCKED, FREE, WEAK, SLOW, OFFSET)):
+        fail(robot, joint, kind, onset_s=1.0, end_s=4.0, strength=0.1, offset_rad=0.3)
+    for one in (robot, healthy):
+        crawl(one, 3.9)
+    assert np.abs(robot.joint_angle() - healthy.joint_angle())[0, [0, 1, 4]].min() > 0.02
+    for one in (robot, healthy):
+        crawl(one, 6.1)
+    np.testing.assert_allclose(robot.joint_angle(), healthy.joint_angle(), atol=0.02)
+    assert not robot.failed_now().any()
+
+
+def two_links() -> RobotSpec:
+    """A heavy link and a light one that turns about their joint, nothing else."""
+    return RobotSpec(
+        n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
+        friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), control_dt_s=0.2, sim_dt_s=0.01,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("onset", "period", "duty"), [(0.0, 0.1, 0.5), (0.03, 0.07, 0.4), (0.05, 0.033, 0.5), (-0.4, 0.08, 0.25)]
+)
+def test_bursts_switch_in_the_right_sub_steps(onset: float, period: float, duty: float) -> None:
+    """A torque of 0.01 N m on an inertia of 0.02 kg m^2: the rate counts the sub-steps without the fault."""
+    robot = make(two_links(), amplitude=0.0)
+    robot.state.time_s[:] = 1.0
+    fail(robot, 0, FREE, onset_s=1.0 + onset, period_s=period, duty=duty)
+    acts = []
+    for _ in range(100):
+        acts.append(bool(acting(robot.faults, robot.state.time_s)[0, 0]))
+        before = robot.joint_rate()[0, 0]
+        robot.step(np.zeros((1, 1)), np.full((1, 1), 0.01), n_substeps=1)
+        gain = robot.joint_rate()[0, 0] - before
+        assert gain == pytest.approx(0.0 if acts[-1] else 0.005, abs=2e-6)
+    assert 0.1 < np.mean(acts) < 0.8
+    single = make(two_links(), amplitude=0.0)
+    single.state.time_s[:] = 1.0
+    fail(single, 0, FREE, onset_s=1.0 + onset, period_s=period, duty=duty)
+    single.step(np.zeros((1, 1)), np.full((1, 1), 0.01), n_substeps=100)
+    assert single.joint_rate()[0, 0] == pytest.approx(robot.joint_rate()[0, 0], rel=1e-3)
+
+
+@given(
+    now=st.integers(0, 50_000), onset=st.integers(0, 50_000), lasts=st.integers(100, 30_000),
+    period=st.integers(50, 3_000), duty=st.integers(20, 95),
+)  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_the_sub_steps_of_bursts_are_those_in_which_the_fault_acts(
+    now: float, onset: float, lasts: float, period: float, duty: float
+) -> None:
+    dt = 0.01
+    now, onset, lasts, period, duty = now / 1000, onset / 1000, lasts / 1000, period / 1000, duty / 100
+    faults = no_faults(1, 1)
+    faults.kind[:] = WEAK
+    values = {"onset_s": onset, "end_s": onset + lasts, "period_s": period, "duty": duty}
+    for name, value in values.items():
+        getattr(faults, name)[:] = value
+    on, off = fault_steps(0, 0, 0, now, dt, faults)
+    wrong = 0
+    for step in range(400):
+        if off == step:
+            on, off = fault_steps(0, 0, step, now, dt, faults)
+            on = max(on, step + 1.0)
+        acts = acting(faults, np.array([now + step * dt]))[0, 0]
+        # Bursts and pauses shorter than a sub-step are made one long.
+        wrong += acts != (on <= step < off)
+    shortest = min(duty, 1.0 - duty) * period
+    assert wrong == 0 if shortest > 1.001 * dt else wrong < 200
+
+
+def kinetic_drive(kinds: tuple[int, ...], seed: int, **spec: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Energy [J] at every sub-step of robots in free motion while faults come and go, and the work done so far [J]."""
+    defaults: dict[str, Any] = {
+        "n_links": 8, "friction": FrictionSpec(0.5, 5.0), "actuator": ActuatorSpec("torque", 0.0, 0.0),
+        "free_joint_damping_nms_rad": 0.02, "control_dt_s": 0.002, "sim_dt_s": 0.002,
+    }  # fmt: skip
+    robot = make(RobotSpec(**{**defaults, **spec}), 16, seed, 1.0)
+    rng = np.random.default_rng(seed)
+    robot.state.link_rate[:] = 2.0 * rng.normal(size=(16, robot.spec.n_links))
+    robot.state.centre_vel[:] = rng.normal(size=(16, 2))
+    faults = robot.faults
+    faults.kind[:] = rng.choice([HEALTHY, *kinds], faults.kind.shape)
+    faults.onset_s[:] = rng.uniform(0.0, 0.3, faults.kind.shape)
+    faults.end_s[:] = faults.onset_s + rng.uniform(0.05, 0.4, faults.kind.shape)
+    faults.period_s[:] = np.where(rng.uniform(size=faults.kind.shape) < 0.5, np.inf, 0.06)
+    faults.duty[:] = 0.5
+    faults.strength[:] = 0.5
+    energy, work = [robot.kinetic_energy()], [np.zeros(16)]
+    for _ in range(300):
+        robot.step(robot.joint_angle())
+        energy.append(robot.kinetic_energy())
+        work.append(robot.state.work_j.copy())
+    return np.array(energy), np.array(work)
+
+
+@pytest.mark.parametrize("stop", [math.inf, 1.2])
+def test_faults_that_come_and_go_in_free_motion_never_add_energy(stop: float) -> None:
+    energy, _ = kinetic_drive((LOCKED, FREE), 3, joint_stop_rad=stop)
+    gain = np.diff(energy, axis=0) / energy[:-1]
+    assert gain.max() < 1e-6
+    assert (energy[-1] < 0.8 * energy[0]).all()
+
+
+def test_the_energy_of_a_driven_robot_with_faults_comes_from_its_actuators() -> None:
+    servo = ActuatorSpec("position", 20.0, 2.0, 2.0, 3.0)
+    energy, work = kinetic_drive((LOCKED, FREE, WEAK, SLOW), 4, actuator=servo)
+    surplus = np.diff(energy, axis=0) - np.diff(work, axis=0)
+    assert surplus.max() < 1e-4 * energy[0].max()
+
+
+@pytest.mark.parametrize("name", ["resilient_servo", "robo_conda", "muscle"])
+def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(name: str) -> None:
+    spec = PRESETS[name]
+    many = make(spec, 11, seed=5)
+    rng = np.random.default_rng(5)
+    shape = many.faults.kind.shape
+    many.faults.kind[:] = rng.choice([HEALTHY, HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET], shape)
+    many.faults.onset_s[:] = rng.uniform(0.0, 1.0, shape)
+    many.faults.end_s[:] = many.faults.onset_s + rng.uniform(0.2, 2.0, shape)
+    many.faults.period_s[:] = np.where(rng.uniform(size=shape) < 0.5, np.inf, rng.uniform(0.1, 0.5, shape))
+    many.faults.duty[:], many.faults.strength[:], many.faults.offset_rad[:] = 0.4, 0.3, 0.2
+    start = {key: values.copy() for key, values in many.state._asdict().items()}
+    crawl(many, 3.0)
+    for world in (0, 4, 10):
+        one = SimulatedRobot(spec, 1, 1)
+        for key, values in one.state._asdict().items():
+            values[:] = start[key][world]
+        for key, values in one.faults._asdict().items():
+            values[:] = getattr(many.faults, key)[world]
+        crawl(one, 3.0)
+        for key, values in one.state._asdict().items():
+            np.testing.assert_array_equal(values[0], getattr(many.state, key)[world], err_msg=key)

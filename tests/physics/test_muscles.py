@@ -1,0 +1,257 @@
+"""Muscle pairs in the physics: kernels against numpy and against an independent model, limits, faults, convergence."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numba import njit
+
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.physics.lanes import sin_cos
+from snake_gym.physics.muscles import pull_side, split_torque
+from snake_gym.physics.simd import LANES, load, store
+from snake_gym.robot.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
+from snake_gym.robot.presets import MUSCLE
+from snake_gym.robot.spec import FrictionSpec, MuscleSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot, muscle_params
+from tests.oracles.dense_chain import DenseChain, DenseState
+from tests.oracles.muscle_pair import MusclePair
+
+PAIR = MUSCLE.actuator.muscle
+
+
+@njit(error_model="numpy")
+def pull_angles(angle, out, m):  # type: ignore[no-untyped-def]
+    for k in range(0, angle.size, LANES):
+        sin, cos = sin_cos(0.5 * load(angle, k))
+        for column, side in enumerate((1.0, -1.0)):
+            pull, stiffness = pull_side(cos, sin, side, m)
+            store(out[2 * column], k, pull)
+            store(out[2 * column + 1], k, stiffness)
+
+
+@njit(error_model="numpy")
+def split_torques(torque, pull, out, m):  # type: ignore[no-untyped-def]
+    for k in range(0, torque.size, LANES):
+        left, right = split_torque(load(torque, k), load(pull[0], k), load(pull[1], k), m)
+        store(out[0], k, left)
+        store(out[1], k, right)
+
+
+def pulls(angle: np.ndarray) -> np.ndarray:
+    """Torque per pascal of left and right muscle (2, M), by numpy."""
+    force = muscle_force(PAIR, muscle_length(PAIR, angle), np.ones((angle.size, 2)))
+    return np.ascontiguousarray((force * np.abs(muscle_lever(PAIR, angle))).T)
+
+
+def test_the_kernel_s_geometry_and_force_are_numpy_s() -> None:
+    angle = np.linspace(-0.76, 0.76, 16 * LANES)
+    out = np.zeros((4, angle.size))
+    pull_angles(angle, out, muscle_params(PAIR))
+    np.testing.assert_allclose(out[[0, 2]], pulls(angle), rtol=1e-12)
+    step = 1e-5
+    slope = (pulls(angle + step) - pulls(angle - step)) / (2.0 * step)
+    inside = (pulls(angle + step) > 0).all(axis=0) & (pulls(angle - step) > 0).all(axis=0)
+    # Stiffness of the torque p_R g_R - p_L g_L against phi.
+    np.testing.assert_allclose(out[1, inside], slope[0, inside], rtol=1e-4, atol=1e-10)
+    np.testing.assert_allclose(out[3, inside], -slope[1, inside], rtol=1e-4, atol=1e-10)
+
+
+def test_a_torque_is_split_over_muscles_that_only_pull() -> None:
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(-0.7, 0.7, 100 * LANES)
+    pull = pulls(angle)
+    torque = rng.uniform(-1.0, 1.0, angle.size) * rng.choice([0.05, 0.5, 5.0], angle.size)
+    pressure = np.zeros((2, angle.size))
+    split_torques(torque, pull, pressure, muscle_params(PAIR))
+    assert pressure.min() >= 0.0 and pressure.max() <= PAIR.max_pressure_pa
+    given = pressure[1] * pull[1] - pressure[0] * pull[0]
+    strongest = np.where(torque > 0, pull[1], -pull[0]) * PAIR.max_pressure_pa
+    can = np.abs(torque) < np.abs(strongest)
+    np.testing.assert_allclose(given[can], torque[can], atol=1e-9)
+    np.testing.assert_allclose(given[~can], strongest[~can], rtol=1e-9)
+    assert 0.2 < can.mean() < 0.95
+    easy = can & (pressure.min(axis=0) > 1.0) & (pressure.max(axis=0) < PAIR.max_pressure_pa - 1.0)
+    np.testing.assert_allclose(pressure[:, easy].mean(axis=0), PAIR.base_pressure_pa)
+    assert easy.mean() > 0.1
+
+
+def crawl(robot: SimulatedRobot, seconds: float, amplitude: float = math.radians(30.0)) -> None:
+    dt = robot.spec.control_dt_s
+    joint = np.arange(robot.spec.n_joints)
+    for _ in range(round(seconds / dt)):
+        phase = 2.0 * math.pi * (robot.state.time_s[:, None] + dt) + joint * math.radians(72.0)
+        robot.step(amplitude * np.sin(phase))
+
+
+def test_lengths_forces_and_pressures_stay_within_their_limits_while_crawling_with_faults() -> None:
+    rng = np.random.default_rng(1)
+    robot = SimulatedRobot(MUSCLE, 40, 1)
+    robot.set_shape(rng.uniform(-0.4, 0.4, (40, 5)), np.zeros(40), np.zeros((40, 2)))
+    shape = robot.faults.kind.shape
+    robot.faults.kind[:] = rng.choice([0, 0, LOCKED, FREE, WEAK, SLOW, OFFSET], shape)
+    robot.faults.onset_s[:] = rng.uniform(0.0, 2.0, shape)
+    robot.faults.period_s[:] = np.where(rng.uniform(size=shape) < 0.3, 0.3, np.inf)
+    robot.faults.strength[:], robot.faults.offset_rad[:], robot.faults.duty[:] = 0.3, 0.4, 0.5
+    widest = 0.0
+    for _ in range(80):
+        crawl(robot, 0.05, math.radians(50.0))
+        pressure = robot.state.muscle_pressure
+        length = muscle_length(PAIR, robot.joint_angle())
+        assert pressure.min() >= 0.0 and pressure.max() <= PAIR.max_pressure_pa
+        assert length.min() >= PAIR.shortest_m and length.max() <= PAIR.longest_m
+        assert muscle_force(PAIR, length, pressure).min() >= 0.0
+        widest = max(widest, float(np.abs(robot.joint_angle()).max()))
+    assert widest > math.radians(42.0)
+    assert np.isfinite(robot.state.link_angle).all()
+
+
+def test_joint_torque_is_that_of_the_pressures_and_the_braid_s_friction() -> None:
+    spec = dataclasses.replace(MUSCLE, sim_dt_s=1e-4, control_dt_s=0.05)
+    robot = SimulatedRobot(spec, 1, 1)
+    for _ in range(15):
+        crawl(robot, 0.05)
+        torque = muscle_torque(PAIR, robot.joint_angle(), robot.state.muscle_pressure)
+        torque -= PAIR.damping_nms_rad * robot.joint_rate()
+        np.testing.assert_allclose(robot.state.joint_torque, torque, atol=2e-5)
+    assert np.abs(robot.state.joint_torque).max() > 0.01
+
+
+def simulate_oracle(spec: RobotSpec, reference: np.ndarray, seconds: float, dt: float) -> np.ndarray:
+    """Joint angles after ``seconds`` from rest, by dense equations, vector geometry and small Runge-Kutta steps."""
+    m, n = spec.actuator.muscle, spec.n_links
+    pair = MusclePair(m.attachment_m, m.half_width_m, m.rest_length_m, m.radius_m, m.braid_angle_rad)
+    chain = DenseChain(
+        spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(),
+        *(spec.links(f"friction.{name}") for name in ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")),
+    )  # fmt: skip
+    kp, kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+
+    def command(phi: float, request: float) -> tuple[float, float]:
+        """Pressures (left, right), co-contracted as far as both can."""
+        left_pull, right_pull = (pair.force(pair.length(phi, s), 1.0) * pair.lever(phi, s) for s in (1, -1))
+        base, most = m.base_pressure_pa, m.max_pressure_pa
+        more = (request - base * (left_pull + right_pull)) / (right_pull - left_pull)
+        left, right = base - more, base + more
+        if left < 0.0:
+            left, right = 0.0, min(request / right_pull, most)
+        elif right < 0.0:
+            left, right = min(request / left_pull, most), 0.0
+        return left, right
+
+    def slope(y: np.ndarray) -> np.ndarray:
+        theta, omega, pressure = y[:n], y[n : 2 * n], y[2 * n + 4 :].reshape(-1, 2)
+        phi, rate = theta[:-1] - theta[1:], omega[:-1] - omega[1:]
+        request = kp * (reference - phi) - kd * rate
+        wanted = np.array([command(*pair_of) for pair_of in zip(phi, request, strict=True)])
+        torque = np.array([pair.torque(angle, *p) for angle, p in zip(phi, pressure, strict=True)])
+        state = DenseState(theta[None], omega[None], y[None, 2 * n : 2 * n + 2], y[None, 2 * n + 2 : 2 * n + 4])
+        no_lock = np.zeros((1, n - 1), bool)
+        link, centre = chain.accelerate(state, (torque - m.damping_nms_rad * rate)[None], no_lock)
+        lag = (wanted - pressure) / m.pressure_lag_s
+        return np.concatenate([omega, link[0], y[2 * n + 2 : 2 * n + 4], centre[0], lag.ravel()])
+
+    y = np.zeros(2 * n + 4 + 2 * (n - 1))
+    y[2 * n + 4 :] = m.base_pressure_pa
+    for _ in range(round(seconds / dt)):
+        k1 = slope(y)
+        k2 = slope(y + 0.5 * dt * k1)
+        k3 = slope(y + 0.5 * dt * k2)
+        y = y + dt / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + slope(y + dt * k3))
+    return y[: n - 1] - y[1:n]
+
+
+def test_motion_is_that_of_an_independent_model() -> None:
+    spec = dataclasses.replace(
+        MUSCLE, n_links=3, friction=FrictionSpec(0.5, 3.0, 0.001), control_dt_s=0.4, sim_dt_s=0.0005,
+        actuator=dataclasses.replace(MUSCLE.actuator, kp=1.0, kd=0.05),
+    )  # fmt: skip
+    reference = np.array([0.5, -0.3])
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(np.zeros((1, 2)), np.zeros(1), np.zeros((1, 2)))
+    robot.step(reference[None])
+    expected = simulate_oracle(spec, reference, 0.4, 0.001)
+    np.testing.assert_allclose(robot.joint_angle()[0], expected, atol=2e-4)
+    assert np.abs(expected).max() > 0.2
+
+
+def test_the_step_converges_with_second_order() -> None:
+    def angles(dt: float) -> np.ndarray:
+        spec = dataclasses.replace(
+            MUSCLE, friction=FrictionSpec(0.5, 3.0, 0.001), control_dt_s=0.32, sim_dt_s=dt,
+            actuator=dataclasses.replace(MUSCLE.actuator, kp=1.0, kd=0.05),
+        )  # fmt: skip
+        robot = SimulatedRobot(spec, 1, 1)
+        robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)))
+        robot.step(np.array([[0.2, -0.1, 0.15, -0.2, 0.1]]))
+        return robot.joint_angle()[0]
+
+    coarse, medium, fine, exact = (angles(dt) for dt in (0.004, 0.002, 0.001, 0.000125))
+    errors = [np.abs(values - exact).max() for values in (coarse, medium, fine)]
+    assert errors[0] / errors[2] > 10.0, errors
+
+
+def heavy(kp: float, kd: float) -> RobotSpec:
+    """The robot with links that hardly turn."""
+    actuator = dataclasses.replace(MUSCLE.actuator, kp=kp, kd=kd)
+    return dataclasses.replace(MUSCLE, link_inertia_kgm2=100.0, actuator=actuator)
+
+
+def test_a_free_joint_s_muscles_are_vented_and_slow_valves_take_longer() -> None:
+    robot = SimulatedRobot(MUSCLE, 1, 1)
+    robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)))
+    robot.faults.kind[0, 1] = FREE
+    robot.step(np.zeros((1, 5)), n_substeps=40)
+    expected = PAIR.base_pressure_pa * math.exp(-0.2 / PAIR.pressure_lag_s)
+    np.testing.assert_allclose(robot.state.muscle_pressure[0, 1], expected, rtol=0.02)
+    np.testing.assert_allclose(robot.state.muscle_pressure[0, 0], PAIR.base_pressure_pa, rtol=1e-9)
+    slow = SimulatedRobot(heavy(0.0, 0.0), 2, 1)
+    slow.set_shape(np.zeros((2, 5)), np.zeros(2), np.zeros((2, 2)))
+    slow.faults.kind[0, 2] = SLOW
+    slow.faults.strength[0, 2] = 0.1
+    slow.step(np.zeros((2, 5)), np.full((2, 5), 0.05), n_substeps=4)
+    rise = slow.state.muscle_pressure[:, 2, 1] - PAIR.base_pressure_pa
+    wanted = 0.05 / pulls(np.zeros(1))[1, 0] / 2.0
+    expected = [wanted * (1.0 - math.exp(-0.02 / lag)) for lag in (0.5, 0.05)]
+    np.testing.assert_allclose(rise, expected, rtol=0.01)
+
+
+def test_co_contraction_stiffens_the_joint() -> None:
+    """Gains off, a bent joint is driven back the harder the higher the pressure of both muscles."""
+    bend = []
+    for base in (2e4, 1e5, 3e5):
+        muscle = dataclasses.replace(PAIR, base_pressure_pa=base, damping_nms_rad=0.02)
+        spec = heavy(0.0, 0.0)
+        actuator = dataclasses.replace(spec.actuator, muscle=muscle)
+        spec = dataclasses.replace(spec, n_links=2, actuator=actuator)
+        robot = SimulatedRobot(spec, 1, 1)
+        robot.set_shape(np.full((1, 1), 0.1), np.zeros(1), np.zeros((1, 2)))
+        robot.state.muscle_pressure[:] = base
+        robot.step(np.zeros((1, 1)), n_substeps=2)
+        bend.append(robot.state.joint_torque[0, 0])
+    assert 0.0 > bend[0] > bend[1] > bend[2]
+
+
+def test_without_lag_the_request_is_met_at_once() -> None:
+    muscle = dataclasses.replace(PAIR, pressure_lag_s=0.0)
+    spec = dataclasses.replace(MUSCLE, actuator=dataclasses.replace(MUSCLE.actuator, muscle=muscle))
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)))
+    crawl(robot, 2.0)
+    assert np.isfinite(robot.state.link_angle).all()
+    torque = muscle_torque(PAIR, robot.joint_angle(), robot.state.muscle_pressure)
+    torque -= PAIR.damping_nms_rad * robot.joint_rate()
+    np.testing.assert_allclose(robot.state.joint_torque, torque, atol=2e-3)
+
+
+def test_reset_presses_both_muscles_with_the_pressure_of_co_contraction() -> None:
+    robot = SimulatedRobot(MUSCLE, 3, 1)
+    robot.set_shape(np.zeros((3, 5)), np.zeros(3), np.zeros((3, 2)))
+    crawl(robot, 0.3)
+    robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)), mask=np.array([False, True, False]))
+    assert (robot.state.muscle_pressure[1] == PAIR.base_pressure_pa).all()
+    assert (robot.state.muscle_pressure[0] != PAIR.base_pressure_pa).any()
+    assert SimulatedRobot(RobotSpec(), 3, 1).state.muscle_pressure.shape == (3, 0, 2)
+    assert isinstance(PAIR, MuscleSpec)
