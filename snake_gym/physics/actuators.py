@@ -14,7 +14,7 @@ A joint that would pass its mechanical stop moves to it (RIGID) and stays as lon
 
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
 SLOW the speed limit; OFFSET shifts phi_ref.
-A fault acts in every sub-step that starts in [onset, end).
+A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AIM, AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_OFF, F_OFFSET, F_ON, F_STRENGTH, KD, KP,
-    LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, PUSH, RECORD, REF, REL, RIGID, SLOWED, STOP, S_MAX, T0, THETA, T_MAX,
+    AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH,
+    KD, KP, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, PUSH, RECORD, REF, REL, RIGID, SLOWED, STOP, S_MAX, T0, THETA, T_MAX,
     WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
@@ -50,6 +50,9 @@ def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
         strength = select(locked | free, splat(0.0), strength)
         driven = splat(1.0 if kind == ACCELERATION else 0.0)
         store(s, a + RIGID, select(locked, splat(1.0), select(free, splat(0.0), driven)))
+        begins = locked & (load(s, a + F_ON) == step)
+        late = select(begins, load(s, a + F_LATE), splat(0.0))
+        store(s, a + BACK, late * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)))
         store(s, a + AT_STOP, select(locked, splat(0.0), load(s, a + AT_STOP)))
         store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), splat(math.inf)))
         store(s, a + PUSH, strength)
@@ -59,6 +62,17 @@ def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
         shift = select(fault == OFFSET, load(s, a + F_OFFSET), splat(0.0))
         store(s, a + AIM, load(s, a + REF) + shift)
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
+
+
+@njit(error_model="numpy")
+def lock_joints(s, n):  # type: ignore[no-untyped-def]
+    """Bring joints that have just locked back to the angle that they had at the onset, a part of a sub-step ago."""
+    h = load(s, (n + 1) * RECORD + H)
+    for i in range(1, n):
+        a = i * RECORD
+        back = load(s, a + BACK)
+        store(s, a + B, select(absolute(back) > 0.0, -back / h, load(s, a + B)))
+        store(s, a + BACK, splat(0.0))
 
 
 @njit(error_model="numpy")

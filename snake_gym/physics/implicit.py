@@ -25,7 +25,7 @@ import math
 from numba import njit
 
 from snake_gym.physics.actuators import (
-    MUSCLE, begin_limits, count_work, hold_stops, load_joints, release_stops, revise_limits, revise_stops,
+    MUSCLE, begin_limits, count_work, hold_stops, load_joints, lock_joints, release_stops, revise_limits, revise_stops,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
@@ -40,11 +40,13 @@ from snake_gym.physics.lanes import (
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.proximity import foresee_velocities
-from snake_gym.physics.simd import absolute, any_lane, load, select, splat, store
+from snake_gym.physics.simd import absolute, any_lane, load, select, smaller, splat, store
 
 FIRST, SECOND, LATER = 0, 1, 2
 """Stages: the two of the first step after a change of commands, and every later step."""
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
+_EVENT = -2.0
+"""AGE of a world in which a fault begins or ends: its velocities may jump in this step and in the next."""
 _ROUNDS = 12
 """Corrections of the laws within a step."""
 _RIGID_ROUNDS = 60
@@ -124,6 +126,8 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     if laws.coulomb:
         grip_links(s, n, laws.axes)
     begin_joints(s, n, laws)
+    if any_lane(load(s, (n + 1) * RECORD + AGE) < _EVENT + 0.5):
+        lock_joints(s, n)
     if laws.stops:
         hold_stops(s, n)
     touching = laws.obstacles and counts[0] > 0
@@ -167,13 +171,13 @@ def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
     smooth = (age > 0.0) & (jumped == 0.0)
     if stage == FIRST:
         store(s, world + WEIGHT, select(smooth, splat((1.0 - GAMMA) * dt), splat(GAMMA * dt)))
-        store(s, world + AGE, select(smooth, age, zero))
+        store(s, world + AGE, select(smooth, age, smaller(age, zero)))
     elif stage == SECOND:
         store(s, world + WEIGHT, select(age > 0.0, splat(GAMMA * dt), splat((1.0 - GAMMA) * dt)))
-        store(s, world + AGE, select(smooth, age, zero))
+        store(s, world + AGE, select(smooth, age, smaller(age + 1.0, zero)))
     else:
         store(s, world + WEIGHT, splat(dt))
-        store(s, world + AGE, select((age >= 0.0) & (jumped == 0.0), age + 1.0, zero))
+        store(s, world + AGE, select(jumped == 0.0, age + 1.0, smaller(age + 1.0, zero)))
 
 
 @njit(error_model="numpy")
@@ -238,4 +242,4 @@ def note_events(s, n, step):  # type: ignore[no-untyped-def]
         edge = (load(s, a + F_ON) == step) | (load(s, a + F_OFF) == step)
         changes = select(edge & (load(s, a + F_KIND) > 0.0), splat(1.0), changes)
     if any_lane(changes > 0.0):
-        store(s, world + AGE, select(changes > 0.0, splat(-1.0), load(s, world + AGE)))
+        store(s, world + AGE, select(changes > 0.0, splat(_EVENT), load(s, world + AGE)))

@@ -121,9 +121,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             if method == IMPLICIT:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)
-                step_block_implicit(
-                    s, n, block, count, dt, n_substeps, state, faults, obstacles, counts, old, laws
-                )
+                step_block_implicit(s, n, block, count, dt, n_substeps, state, faults, obstacles, counts, old, laws)
             else:
                 step_block_rk4(s, n, block, count, laws.kind, dt, n_substeps, state, faults)
             locate_head(s, n)

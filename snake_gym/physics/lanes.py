@@ -20,7 +20,8 @@ from snake_gym.physics.simd import LANES, floor, select
 _FIELDS = (
     # parameters of the link and of the joint at its head-side end
     *("MASS", "INERTIA", "HALF", "RADIUS", "C_T", "C_N", "C_R", "D_T", "D_N", "D_R"),
-    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "STOP", "F_KIND", "F_ON", "F_OFF", "F_STRENGTH", "F_OFFSET", "REF", "FF"),
+    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "STOP", "REF", "FF"),
+    *("F_KIND", "F_ON", "F_OFF", "F_LATE", "F_STRENGTH", "F_OFFSET"),
     # state, and the state one step before
     *("THETA", "OMEGA", "VX", "VY", "THETA_P", "OMEGA_P", "VX_P", "VY_P"),
     # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
@@ -30,7 +31,7 @@ _FIELDS = (
     # what obstacles add to it, at the link's head-side end
     *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the law without torque limit; is it at a limit, a stop
-    *("RIGID", "LIMIT", "PUSH", "AIM", "FASTEST", "K", "T0", "B", "LOAD", "WORK"),
+    *("RIGID", "BACK", "LIMIT", "PUSH", "AIM", "FASTEST", "K", "T0", "B", "LOAD", "WORK"),
     *("LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP"),
     # what the elimination keeps for the way back
     *("UWX", "UWY", "WW", "G", "E", "PW"),
@@ -52,12 +53,13 @@ N_FIELDS = len(_FIELDS)
 RECORD = N_FIELDS * LANES
 (
     MASS, INERTIA, HALF, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R,
-    KP, KD, T_MAX, S_MAX, C_FREE, STOP, F_KIND, F_ON, F_OFF, F_STRENGTH, F_OFFSET, REF, FF,
+    KP, KD, T_MAX, S_MAX, C_FREE, STOP, REF, FF,
+    F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
     SIN, COS, BASE, BASE_W,
     A_T, A_N, A_R, RX, RY, RW, S_T, S_N, S_R,
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
-    RIGID, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
+    RIGID, BACK, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
     UWX, UWY, WW, G, E, PW,
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,

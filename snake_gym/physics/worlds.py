@@ -9,9 +9,9 @@ from numba import njit
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
-    F_KIND, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD,
-    OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK,
-    H,
+    F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
+    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT,
+    WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
@@ -80,6 +80,8 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
                 s[a + F_STRENGTH] = faults.strength[w, i]
                 s[a + F_OFFSET] = faults.offset_rad[w, i]
                 s[a + F_ON], s[a + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
+                late = s[a + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
+                s[a + F_LATE] = late if 0.0 < late < dt else 0.0
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]

@@ -108,9 +108,7 @@ def test_a_motor_brakes_with_its_full_torque_and_beyond_its_no_load_speed_by_the
 
 def test_the_supply_sags_under_load_and_takes_torque_and_speed_with_it() -> None:
     # Stalled at a stop: I = v T / k_t, so v = V / (V + R T / k_t) at once.
-    robot = arm(
-        kp=1e4, torque_limit_nm=2.0, supply_voltage_v=10.0, supply_resistance_ohm=0.5, torque_constant_nm_a=0.5
-    )
+    robot = arm(kp=1e4, torque_limit_nm=2.0, supply_voltage_v=10.0, supply_resistance_ohm=0.5, torque_constant_nm_a=0.5)
     spec = dataclasses.replace(robot.spec, joint_stop_rad=0.2)
     robot = SimulatedRobot(spec, 1, 1)
     robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))

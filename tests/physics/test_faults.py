@@ -73,7 +73,7 @@ def test_a_free_joint_keeps_within_its_stops_and_has_its_viscous_friction_only()
         inside = abs(angle) < math.radians(38.0) - 1e-6
         if inside:
             expected = -0.045 * robot.joint_rate()[0, 6]
-            assert robot.state.joint_torque[0, 6] == pytest.approx(expected, abs=1e-12)
+            assert robot.state.joint_torque[0, 6] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert math.radians(30.0) < widest <= math.radians(38.0) * (1 + 1e-9)
 
 
@@ -246,3 +246,16 @@ def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(name: str) 
         crawl(one, 3.0)
         for key, values in one.state._asdict().items():
             np.testing.assert_array_equal(values[0], getattr(many.state, key)[world], err_msg=key)
+
+
+@pytest.mark.parametrize("late", [0.25, 0.8])
+def test_a_joint_locks_at_the_angle_it_had_at_the_onset_not_at_the_end_of_the_sub_step(late: float) -> None:
+    spec = PRESETS["resilient_servo"]
+    coarse, fine = make(spec), make(dataclasses.replace(spec, sim_dt_s=spec.sim_dt_s / 20))
+    onset = 1.0 + (2.0 + late) * spec.sim_dt_s
+    for robot in (coarse, fine):
+        fail(robot, 3, LOCKED, onset_s=onset)
+        crawl(robot, 2.0)
+    rate = 0.5 * 1.5
+    error = abs(coarse.joint_angle()[0, 3] - fine.joint_angle()[0, 3])
+    assert error < 0.1 * rate * spec.sim_dt_s
