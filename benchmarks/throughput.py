@@ -3,10 +3,14 @@
     python benchmarks/throughput.py [--json -] [--quick] [--skip-training]
 
 Ours and MuJoCo take turns, and the ratio is the median over the rounds, so that it holds on a machine whose speed
-drifts. Rows: case, links, worlds, threads, ours_per_s, mujoco_per_s, ratio. Cases:
+drifts. Rows: case, links, worlds, threads, ours_per_s, mujoco_per_s, ratio; some add their own. Cases:
 
 * ``substeps_implicit``, ``substeps_rk4``: physics steps per second at the same dt; MuJoCo with implicitfast and RK4.
   ``..._frictionless`` takes ground friction away from MuJoCo only (it is then cheaper than what it is compared with).
+* ``substeps_pegs``: the same among 20 frictionless pegs that the snake pushes itself off (``peg_field``); the mean
+  number of touching contacts of both is in ``contacts`` and ``mujoco_contacts``. ``..._rigid`` is our reference model.
+* ``substeps_pegs_500``: ours among 500 pegs of the same lattice; the ratio is to ours among 20.
+* ``link_cost``: ours at N = 8 to 64; ``ns_per_link`` is the time of one step of one link, and the ratio that to N = 8.
 * ``env_steps``: whole env steps (observation, reward, autoreset), 20 sub-steps each.
 * ``ppo``: training steps per second; the ratio is to the same learner on a zero-cost env of the same shapes.
 """
@@ -32,6 +36,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mujoco_chain import MujocoChain
+from peg_field import PER_CALL, MujocoCrawl, OurCrawl, lay_pegs
 
 from snake_gym.envs import make_waypoints
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -88,6 +93,81 @@ def measure_physics(integrator: str, links: int, threads: int, friction: bool, r
     return make_row(case, links, worlds, threads, pairs)
 
 
+def measure_pegs(model: str, threads: int, rounds: int, seconds: float) -> Row:
+    """Physics steps per second among 20 pegs, ours and MuJoCo's (one core), alternating."""
+    pegs, worlds = lay_pegs(5, 4), 256
+    ours = OurCrawl(pegs, worlds, threads, "rigid" if model == "rigid" else "stiff")
+    chain = MujocoCrawl(pegs, ours.spec)
+    ours.run(1)
+    calls = max(1, int(seconds * time_rate(lambda: ours.run(50), 50)))
+    steps = max(100, int(seconds * time_rate(lambda: chain.run(200), 200)))
+    pairs = [
+        (
+            time_rate(lambda: ours.run(calls), calls * worlds * PER_CALL),
+            time_rate(lambda: chain.run(steps), steps * PER_CALL),
+        )
+        for _ in range(rounds)
+    ]
+    row = make_row("substeps_pegs" + ("_rigid" if model == "rigid" else ""), 10, worlds, threads, pairs)
+    for crawl in (ours, chain):  # whole runs only: the same stretch of the crawl for both
+        crawl.contacts.clear()
+        crawl.restart()
+        crawl.run(crawl.calls_per_run * (1 if crawl is ours else 16))
+    means = [round(float(np.mean(crawl.contacts)), 2) for crawl in (ours, chain)]
+    return {**row, "contacts": means[0], "mujoco_contacts": means[1]}
+
+
+def measure_many_pegs(threads: int, rounds: int, seconds: float) -> Row:
+    """Ours among 500 pegs, beside ours among 20."""
+    worlds = 256
+    few, many = (OurCrawl(lay_pegs(*size), worlds, threads) for size in ((5, 4), (25, 20)))
+    few.run(1), many.run(1)
+    calls = max(1, int(seconds * time_rate(lambda: few.run(50), 50)))
+    count = calls * worlds * PER_CALL
+    pairs = [
+        (time_rate(lambda: many.run(calls), count), time_rate(lambda: few.run(calls), count)) for _ in range(rounds)
+    ]
+    row = make_row("substeps_pegs_500", 10, worlds, threads, pairs)
+    return {**row, "mujoco_per_s": None, "contacts": round(float(np.mean(many.contacts)), 2)}
+
+
+class Crawl:
+    """Worlds that follow a running wave of 0.35 rad, a new reference for every call of ``per_call`` steps."""
+
+    def __init__(self, links: int, worlds: int, per_call: int) -> None:
+        spec = dataclasses.replace(RESILIENT_SERVO, n_links=links, sim_dt_s=0.001, control_dt_s=0.001 * per_call)
+        self.robot, _ = crawling_robot(spec, worlds, 1)
+        phase = 0.5 * np.arange(links - 1) + np.linspace(0.0, 2 * np.pi, worlds)[:, None]
+        time = spec.control_dt_s * np.arange(157)
+        self.references = [0.35 * np.sin(2.0 * t + phase) for t in time]
+        self.calls = 0
+
+    def run(self, calls: int) -> None:
+        for _ in range(calls):
+            self.robot.step(self.references[self.calls % len(self.references)])
+            self.calls += 1
+
+
+def measure_link_cost(rounds: int, seconds: float) -> list[Row]:
+    """Time of one step of one link, at 8 to 64 links; all sizes take turns."""
+    worlds, per_call, sizes = 256, 20, (8, 16, 32, 64)
+    crawls = [Crawl(n, worlds, per_call) for n in sizes]
+    rates: list[list[float]] = [[] for _ in sizes]
+    for crawl in crawls:
+        crawl.run(50)
+    calls = [max(1, int(seconds * time_rate(lambda crawl=crawl: crawl.run(20), 20))) for crawl in crawls]
+    for _ in range(rounds):
+        for crawl, n_calls, rate in zip(crawls, calls, rates, strict=True):
+            rate.append(time_rate(lambda crawl=crawl, n=n_calls: crawl.run(n), n_calls * worlds * per_call))
+    rows = []
+    for n, rate in zip(sizes, rates, strict=True):
+        row = make_row("link_cost", n, worlds, 1, [(r, None) for r in rate])
+        cost = [1e9 / (n * r) for r in rate]
+        ratio = statistics.median(c * sizes[0] * r / 1e9 for c, r in zip(cost, rates[0], strict=True))
+        rows.append({**row, "ratio": round(ratio, 3), "ns_per_link": round(statistics.median(cost), 2)})
+    return rows
+
+
 def measure_env(threads: int, rounds: int, seconds: float, kind: str) -> Row:
     """Env steps per second with everything included: residual actions on SJC, 0-3 locked joints, autoreset."""
     worlds = 256
@@ -131,14 +211,22 @@ def main() -> int:
         rows.append(row)
         ratio = f"{row['ratio']:8.2f}" if row["ratio"] is not None else "       -"
         mujoco = f"{row['mujoco_per_s']:12,}" if row["mujoco_per_s"] is not None else "           -"
-        print(f"{row['case']:32}{row['links']:4}{row['worlds']:6}{row['threads']:3}{row['ours_per_s']:14,}{mujoco}{ratio}",
-              file=sys.stderr)  # fmt: skip
+        more = "".join(
+            f"  {name} {row[name]}" for name in ("contacts", "mujoco_contacts", "ns_per_link") if name in row
+        )
+        print(f"{row['case']:32}{row['links']:4}{row['worlds']:6}{row['threads']:3}{row['ours_per_s']:14,}{mujoco}{ratio}"
+              f"{more}", file=sys.stderr)  # fmt: skip
 
     print(f"{'case':32}{'N':>4}{'W':>6}{'T':>3}{'ours/s':>14}{'MuJoCo/s':>12}{'ratio':>8}", file=sys.stderr)
     for links in (10, 28, 64):
         add(measure_physics("implicit", links, 1, True, rounds, seconds))
     add(measure_physics("implicit", 10, 1, False, rounds, seconds))
     add(measure_physics("rk4", 10, 1, True, rounds, seconds))
+    for row in measure_link_cost(rounds, seconds):
+        add(row)
+    for model in ("stiff", "rigid"):
+        add(measure_pegs(model, 1, rounds, seconds))
+    add(measure_many_pegs(1, rounds, seconds))
     threads = len(os.sched_getaffinity(0))
     for n in sorted({1, threads}):
         add(measure_env(n, rounds, seconds, "residual"))

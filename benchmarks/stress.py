@@ -1,0 +1,229 @@
+"""Random robots thrashing about in dense fields: does anything break?
+
+    python benchmarks/stress.py [--model stiff rigid] [--episodes 1000] [--out DIR] [--dt 0.005] [--json -]
+
+An episode is 60 s of a random robot (3 to 30 links that all differ, random friction, servos or torque motors, slope,
+radius, contact law) walled into a small yard full of discs, capsules and polygons, with random faults at random times
+and random references or torques that change every 0.2 s; a quarter of the time torque motors are switched off, so that
+nothing may gain energy then. Four episodes of one robot make a group and run side by side. Checked, with code of its
+own for geometry and energy (plain numpy from link angles and centres of mass):
+
+* ``nan``: episodes with a number that is not finite;
+* ``penetration``: deepest overlap of a link and an obstacle, per link length, the larger of what the physics reports
+  (every sub-step) and what is found here (every control step);
+* ``energy``: kinetic energy + potential on the slope + elastic energy of the contacts, minus its value a control step
+  before, minus the positive work of the actuators in between (none while they are off); the largest of these, per the
+  largest energy of the episode or 1 mJ if that is more;
+* ``gap``: joints apart, per link length: head as the physics tracks it against head from the centre of mass.
+
+``--out`` keeps every finished group as a line of JSON, and a run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.random_episodes import (
+    CONTROL_DT_S,
+    FloatArray,
+    draw_faults,
+    draw_robot,
+    draw_yard,
+    link_ends,
+    place_obstacles,
+    segment_distance,
+)
+from snake_gym.robot.spec import ContactModel
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+WORLDS = 4
+LIMITS = {"rigid": 0.005, "stiff": 0.03}
+"""Deepest penetration allowed, per link length."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What an episode came to; see the module's text."""
+
+    seed: int
+    n_links: int
+    finite: bool
+    penetration: float
+    energy: float
+    gap: float
+    contacts: float
+    """Mean number of touching contacts."""
+    largest_energy_j: float
+    wall_s: float
+
+
+class Watch:
+    """Energy, penetration and joint gaps of a robot, worked out from its state."""
+
+    def __init__(self, robot: SimulatedRobot) -> None:
+        self.robot, self.spec = robot, robot.spec
+        self.length = 2.0 * self.spec.links("link_half_length_m")
+        w = robot.n_worlds
+        self.finite = np.ones(w, bool)
+        self.penetration, self.gap, self.excess, self.largest = (np.zeros(w) for _ in range(4))
+        self.contacts = np.zeros(w)
+        self._samples = 0
+        self._work = robot.state.work_j.copy()
+        self._energy = self.energy()
+
+    def overlap(self) -> FloatArray:
+        """(W, N, F) [m], 0 where a link and a feature are apart."""
+        tail, head = link_ends(self.spec, self.robot.state.link_angle, self.robot.state.centre_xy)
+        row = self.robot.obstacles.feature
+        gap = segment_distance(tail, head, row) - self.spec.links("link_radius_m")[:, None] - row[:, None, :, 5]
+        return np.maximum(-gap, 0.0)
+
+    def energy(self) -> FloatArray:
+        """Mechanical energy (W,) [J]."""
+        state, spec = self.robot.state, self.spec
+        angle, rate = state.link_angle, state.link_rate
+        half, mass = spec.links("link_half_length_m"), spec.links("link_mass_kg")
+        turn = (half * rate)[..., None] * np.stack([-np.sin(angle), np.cos(angle)], axis=-1)
+        speed = np.concatenate([np.zeros_like(turn[:, :1]), np.cumsum(turn[:, :-1] + turn[:, 1:], axis=1)], axis=1)
+        speed += (state.centre_vel - (mass[:, None] * speed).sum(axis=1) / mass.sum())[:, None]
+        kinetic = 0.5 * (mass * (speed**2).sum(axis=-1) + spec.inertia() * rate**2).sum(axis=1)
+        potential = -mass.sum() * state.centre_xy @ spec.body_acceleration
+        elastic = np.zeros_like(kinetic)
+        if spec.contact.model == "stiff":
+            elastic = 0.5 * spec.contact.stiffness_n_m * (self.overlap() ** 2).sum(axis=(1, 2))
+        self.largest = np.maximum(self.largest, kinetic + elastic)
+        return np.asarray(kinetic + potential + elastic)
+
+    def look(self) -> None:
+        """After a control step."""
+        state, spec = self.robot.state, self.spec
+        numbers = (
+            state.link_angle,
+            state.link_rate,
+            state.centre_xy,
+            state.centre_vel,
+            state.head_xy,
+            state.joint_torque,
+        )
+        for number in numbers:
+            self.finite &= np.isfinite(number).all(axis=1)
+        energy = self.energy()
+        self.excess = np.fmax(self.excess, energy - self._energy - (state.work_j - self._work))
+        self._energy, self._work = energy, state.work_j.copy()
+        seen = (self.overlap().max(axis=2) / self.length).max(axis=1)
+        self.penetration = np.fmax(self.penetration, np.fmax(seen, state.penetration_m / self.length.min()))
+        tail, head = link_ends(spec, state.link_angle, state.centre_xy)
+        apart = np.linalg.norm(0.5 * (tail[:, -1] + head[:, -1]) - state.head_xy, axis=1)
+        self.gap = np.fmax(self.gap, apart / self.length.min())
+        self.contacts += state.n_contacts
+        self._samples += 1
+
+    def result(self, world: int, seed: int, wall_s: float) -> Episode:
+        scale = max(1e-3, float(self.largest[world]))
+        return Episode(
+            seed, self.spec.n_links, bool(self.finite[world]), float(self.penetration[world]),
+            float(self.excess[world]) / scale, float(self.gap[world]), float(self.contacts[world]) / self._samples,
+            float(self.largest[world]), wall_s,
+        )  # fmt: skip
+
+
+def run_group(seed: int, model: ContactModel, dt_s: float, seconds: float = 60.0) -> list[Episode]:
+    """Four episodes of one robot."""
+    begun = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    spec = draw_robot(rng, model, dt_s)
+    angle = rng.uniform(-math.pi, math.pi, (WORLDS, 1)) + np.cumsum(
+        rng.uniform(-0.5, 0.5, (WORLDS, spec.n_links)), axis=1
+    )
+    ends = link_ends(spec, angle, np.zeros((WORLDS, 2)))
+    fields = [draw_yard(rng, spec, tail, head) for tail, head in zip(*ends, strict=True)]
+    robot = SimulatedRobot(spec, WORLDS, 1, obstacles=place_obstacles(spec, fields))
+    robot.set_shape(angle[:, :-1] - angle[:, 1:], angle[:, -1], np.zeros((WORLDS, 2)), "centre")
+    draw_faults(rng, robot, seconds)
+    watch = Watch(robot)
+    limit, shape = float(spec.joints("actuator.torque_limit_nm")[0]), (WORLDS, spec.n_joints)
+    for _ in range(round(seconds / CONTROL_DT_S)):
+        push, aim = np.zeros(shape), rng.uniform(-1.2, 1.2, shape)
+        if spec.actuator.kind == "torque":
+            push = limit * rng.uniform(-1.0, 1.0, shape) * (rng.random((WORLDS, 1)) < 0.75)
+        robot.step(aim, push)
+        watch.look()
+        if not watch.finite.all():
+            break
+    wall = (time.perf_counter() - begun) / WORLDS
+    return [watch.result(world, seed, wall) for world in range(WORLDS)]
+
+
+def summarise(episodes: list[Episode], model: ContactModel) -> dict[str, Any]:
+    """The table's row of one contact model."""
+    worst = {name: max(episodes, key=lambda e, n=name: getattr(e, n)) for name in ("penetration", "energy", "gap")}
+    return {
+        "model": model, "episodes": len(episodes), "nan": sum(not e.finite for e in episodes),
+        "penetration": worst["penetration"].penetration, "penetration_limit": LIMITS[model],
+        "beyond_limit": sum(e.penetration > LIMITS[model] for e in episodes),
+        "energy": worst["energy"].energy, "gap": worst["gap"].gap,
+        "mean_contacts": float(np.mean([e.contacts for e in episodes])),
+        "worst_seeds": {name: e.seed for name, e in worst.items()},
+        "wall_s_per_episode": float(np.mean([e.wall_s for e in episodes])),
+    }  # fmt: skip
+
+
+def run_episodes(n: int, model: ContactModel, dt_s: float, seconds: float, out: Path | None) -> list[Episode]:
+    """At least ``n`` episodes; finished groups are kept in ``out`` and not run again."""
+    done: dict[int, list[Episode]] = {}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        out = out / f"{model}_{1e3 * dt_s:g}ms_{seconds:g}s.jsonl"
+        for line in out.read_text().splitlines() if out.exists() else []:
+            group = json.loads(line)
+            done[group["seed"]] = [Episode(**e) for e in group["episodes"]]
+    n_groups = math.ceil(n / WORLDS)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"{model}, {WORLDS * n_groups} episodes", total=n_groups)
+        for seed in range(n_groups):
+            if seed not in done:
+                done[seed] = run_group(seed, model, dt_s, seconds)
+                if out is not None:
+                    with out.open("a") as file:
+                        file.write(json.dumps({"seed": seed, "episodes": [vars(e) for e in done[seed]]}) + "\n")
+            progress.advance(task)
+    return [episode for seed in range(n_groups) for episode in done[seed]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", nargs="+", choices=sorted(LIMITS), default=["stiff", "rigid"])
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=60.0, help="length of an episode")
+    parser.add_argument("--dt", type=float, default=0.005, help="step [s]; a divisor of 0.2")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep finished groups here, and go on from them")
+    parser.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
+    args = parser.parse_args()
+    rows = [summarise(run_episodes(args.episodes, m, args.dt, args.seconds, args.out), m) for m in args.model]
+    for row in rows:
+        print(f"{row['model']}: {row['episodes']} episodes of {args.seconds:g} s, {row['nan']} not finite, deepest "
+              f"penetration {100 * row['penetration']:.3f} % of a link ({row['beyond_limit']} beyond "
+              f"{100 * row['penetration_limit']:g} %), energy gained {row['energy']:.2g} of the largest, joints "
+              f"{row['gap']:.1g} apart, {row['mean_contacts']:.1f} contacts, seeds of the worst {row['worst_seeds']}",
+              file=sys.stderr)  # fmt: skip
+    if args.json:
+        text = json.dumps(rows, indent=1)
+        print(text) if args.json == "-" else Path(args.json).write_text(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
