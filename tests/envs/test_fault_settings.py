@@ -1,0 +1,72 @@
+"""Faults of joints and encoders as settings of the env: what is hidden, what is shown, state restored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, build
+from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs.core import SnakeCore
+
+
+def make(n_worlds: int = 4, **settings: Any) -> SnakeCore:
+    core = SnakeCore(build(WaypointsConfig, settings, "env"), n_worlds)
+    core.reset(np.arange(n_worlds))
+    return core
+
+
+def act(core: SnakeCore, n_steps: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.array([core.step(rng.uniform(-1.0, 1.0, core.action.shape))[0] for _ in range(n_steps)])
+
+
+def test_bursts_show_in_the_observation_only_when_revealed_and_only_while_they_act() -> None:
+    events = [{"joint": 3, "kind": "weak", "onset_s": 1.0, "duration_s": 2.0, "period_s": 0.8, "duty": 0.5}]
+    hidden, shown = make(faults={"events": events}), make(faults={"events": events, "reveal": True})
+    columns = shown.layout.fields["failed"].columns
+    assert "failed" not in hidden.layout.fields or hidden.layout.fields["failed"].columns != columns
+    seen = act(shown, 20)[:, 0, columns]
+    assert np.flatnonzero(seen.any(axis=0)).tolist() == [2]
+    # Observed every 0.2 s from 0.2 s on: bursts at 1.0-1.4, 1.8-2.2 and 2.6-3.0 s.
+    assert [round(0.2 * (k + 1), 1) for k in np.flatnonzero(seen[:, 2])] == [1.0, 1.2, 1.8, 2.0, 2.6, 2.8]
+
+
+def test_a_dead_encoder_tells_the_policy_a_constant() -> None:
+    events = [{"joint": 2, "kind": "dead", "onset_s": 1.0}]
+    core = make(sensors={"encoder_faults": {"events": events}})
+    columns = core.layout.fields["joint_angle"].columns
+    angles = act(core, 30)[:, :, columns]
+    assert (np.ptp(angles[5:, :, 1], axis=0) == 0.0).all()
+    assert (np.ptp(np.delete(angles[5:], 1, axis=2), axis=0) > 0.01).all()
+    assert np.ptp(core.robot.joint_angle()[:, 1] - core.measurement.joint_angle[:, 1]) > 0.0
+
+
+@pytest.mark.parametrize("robot", ["resilient_servo", "muscle", "robo_conda"])
+def test_state_with_bursts_pressures_and_dead_encoders_is_restored_bit_for_bit(robot: str) -> None:
+    core = make(
+        robot=robot,
+        faults={"n_min": 2, "n_max": 4, "kinds": ["locked", "weak", "offset", "free"], "intermittent_share": 0.5},
+        sensors={"encoder_faults": {"n_max": 3, "kinds": ["dead", "noisy", "biased"], "onset_max_s": 1.0}},
+    )
+    act(core, 7)
+    state = core.get_state()
+    first = act(core, 10, seed=1)
+    core.set_state(state)
+    np.testing.assert_array_equal(act(core, 10, seed=1), first)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"faults": {"events": [{"joint": 10}]}}, "faults.events has joint 10; expected 1 to 9"),
+        ({"robot": "resilient", "faults": {"kinds": ["slow"], "n_max": 1}}, "faults.kinds has slow, but resilient has"),
+        ({"sensors": {"encoder_faults": {"n_max": 10}}}, "encoder_faults.n_max is 10; expected at most 9"),
+    ],
+)
+def test_faults_that_the_robot_cannot_have_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(**settings)
+    assert message in str(caught.value)

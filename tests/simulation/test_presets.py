@@ -1,0 +1,97 @@
+"""The shipped robots: their papers' numbers, and that each crawls as its paper's gait makes it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from snake_gym.config import build
+from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs.core import SnakeCore
+from snake_gym.robot.presets import MUSCLE, PEGBOARD, PRESETS, ROBO_CONDA, SNAKESYS
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+GAITS = {
+    # amplitude [deg], frequency [rad/s], phase shift between neighbours [deg]
+    "resilient": (20.0, math.radians(50.0), 30.0),
+    "resilient_servo": (30.0, 1.5, 40.0),
+    "robo_conda": (38.0, math.radians(140.0), 40.0),
+    "muscle": (30.0, 2.0 * math.pi, 72.0),
+    "snakesys": (math.degrees(2.0 * math.radians(50.0) * math.sin(2.0 * math.pi / 14)), math.pi / 5, 360.0 / 7),
+    "pegboard": (30.0, 1.5, 40.0),
+}
+
+
+def crawl(spec: RobotSpec, seconds: float) -> np.ndarray:
+    """Centre of mass (T, 2) [m] at every control step of the paper's gait; wave from head to tail, commands held."""
+    amplitude, frequency, shift = GAITS[spec.name]
+    joint = np.arange(spec.n_joints) * math.radians(shift)
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(math.radians(amplitude) * np.sin(joint)[None], np.zeros(1), np.zeros((1, 2)))
+    path = []
+    for _ in range(round(seconds / spec.control_dt_s)):
+        phase = frequency * (robot.state.time_s[0] + spec.control_dt_s) + joint
+        robot.step(math.radians(amplitude) * np.sin(phase)[None])
+        path.append(robot.state.centre_xy[0].copy())
+    assert np.isfinite(robot.state.link_angle).all()
+    return np.array(path)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_robot_crawls_headwards_with_its_gait(name: str) -> None:
+    spec = PRESETS[name]
+    seconds = 3 * 2.0 * math.pi / GAITS[name][1]
+    path = crawl(spec, seconds)
+    assert np.hypot(*(path[-1] - path[0])) > 0.15 * spec.length_m
+    assert path[-1, 0] > 0.0, "head first: it begins along x"
+
+
+def test_robo_conda_is_the_robot_of_irani2015() -> None:
+    assert ROBO_CONDA.n_joints == 13 and ROBO_CONDA.length_m == pytest.approx(1.75)
+    across, along = ROBO_CONDA.coulomb_force("normal"), ROBO_CONDA.coulomb_force("tangential")
+    np.testing.assert_allclose(across[:-1] / along[:-1], 1.5 / 0.12)
+    assert across[-1] == along[-1] and ROBO_CONDA.links("friction.normal_ns_m")[-1] == 0.14, "the head has no wheels"
+    assert ROBO_CONDA.friction.coulomb_axes == "independent"
+    assert ROBO_CONDA.joints("joint_stop_rad")[0] == pytest.approx(math.radians(38.0))
+
+
+def test_the_muscle_robot_is_that_of_haghshenas2022() -> None:
+    assert (MUSCLE.n_links, MUSCLE.length_m, MUSCLE.link_mass_kg) == (6, pytest.approx(0.6), 0.09)
+    assert MUSCLE.friction.coulomb_axes == "coupled" and MUSCLE.actuator.kind == "muscle"
+
+
+def test_snakesys_lumps_29_modules_into_15_links() -> None:
+    assert SNAKESYS.n_joints == 14
+    assert SNAKESYS.length_m == pytest.approx(29 * 0.160)
+    assert SNAKESYS.links("link_mass_kg").sum() == pytest.approx(29 * 1.331)
+
+
+def test_snakesys_creeps_as_fast_as_the_robot_that_was_measured() -> None:
+    """liu2024: 0.2553 m/s per rad/s of omega (creeping gait, wheels)."""
+    path = crawl(SNAKESYS, 30.0)
+    speed = np.hypot(*(path[-1] - path[len(path) // 3])) / 20.0 / (math.pi / 5)
+    assert speed == pytest.approx(0.2553, rel=0.05)
+
+
+def test_the_pegboard_robot_has_wang_s_rotational_friction() -> None:
+    np.testing.assert_allclose(PEGBOARD.links("friction.rotational_nms_rad"), 10.0 * PEGBOARD.inertia())
+    assert PEGBOARD.contact.model == "rigid"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_robot_runs_in_the_env_with_every_fault_that_it_can_have(name: str) -> None:
+    kinds = ["locked", "free", "weak", "offset"] + (["slow"] if name not in ("resilient", "pegboard") else [])
+    events = [{"joint": k + 1, "kind": kind, "onset_s": 0.2, "period_s": 1.0} for k, kind in enumerate(kinds)]
+    settings = {"robot": name, "time_limit_s": 10.0, "faults": {"events": events, "reveal": True}}
+    core = SnakeCore(build(WaypointsConfig, settings, "env"), 3)
+    core.reset(np.arange(3))
+    rng = np.random.default_rng(0)
+    shown = []
+    for _ in range(15):
+        observation, reward, *_ = core.step(rng.uniform(-1.0, 1.0, core.action.shape))
+        assert np.isfinite(observation).all() and np.isfinite(reward).all()
+        shown.append(core.robot.failed_now()[0].sum())
+    assert max(shown) == len(kinds)
