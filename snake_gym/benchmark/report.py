@@ -23,12 +23,12 @@ from rich.text import Text
 
 import snake_gym
 from snake_gym.benchmark.runner import Episodes
-from snake_gym.benchmark.statistics import mean_interval, ratio_interval
+from snake_gym.benchmark.statistics import mean_interval, ratio_interval, share_interval
 from snake_gym.robot.spec import FloatArray
 
 DEFINITIONS = {
     "mean": "mean progress in an episode [m]",
-    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95",
+    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95 but that of success, which is Wilson's",
     "targets": "mean number of targets reached in an episode",
     "success": "share of episodes that are a success",
     "time_to_target_s": "mean time to the first target [s]; an episode without one counts with its full length",
@@ -111,7 +111,8 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
     }
     for name, values in _measures(columns).items():
         summary[name] = _number(values.mean())
-        summary[f"{name}_ci95"] = _interval(mean_interval(values, resamples))
+        bounds = share_interval(values) if values.dtype == np.bool_ else mean_interval(values, resamples)
+        summary[f"{name}_ci95"] = _interval(bounds)
     total = float(progress.sum())
     summary["energy_j_per_m"] = _number(energy.sum() / total) if total > 0.0 else None
     return summary

@@ -29,6 +29,23 @@ def mean_interval(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) 
     return interval(np.asarray(values, dtype=np.float64)[None], lambda means: means[0], resamples, seed)
 
 
+def share_interval(successes: ArrayLike) -> tuple[float, float]:
+    """95 % interval of the share of true entries of ``successes`` (n,); (nan, nan) where there are none.
+
+    Wilson's score interval (Wilson 1927; Agresti & Coull 1998): unlike a bootstrap it has a width where all episodes
+    succeed.
+    """
+    values = np.asarray(successes, dtype=bool)
+    n = values.size
+    if n == 0:
+        return float("nan"), float("nan")
+    z = float(ndtri((1.0 + LEVEL) / 2.0))
+    share = float(values.mean())
+    middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
+    half = z / (1.0 + z * z / n) * float(np.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
 def ratio_interval(
     values: ArrayLike, references: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval
+from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
 
 
 def test_mean_interval_agrees_with_scipy_on_skewed_data() -> None:
@@ -91,3 +91,14 @@ def test_level_sets_the_width() -> None:
     sigma = values.std() / math.sqrt(200)
     assert narrow[1] - narrow[0] == pytest.approx(2 * 0.6745 * sigma, rel=0.1)
     assert wide[1] - wide[0] == pytest.approx(2 * 2.576 * sigma, rel=0.1)
+
+
+def test_share_interval_against_published_values_and_at_the_ends() -> None:
+    # Newcombe 1998 (Stat. Med. 17), table I, method 3: 81/263, 15/148, 0/20, 1/29
+    published = ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718))
+    for r, n, low, high in published:
+        found = share_interval(np.arange(n) < r)
+        assert found == pytest.approx((low, high), abs=6e-5)
+    low, high = share_interval(np.ones(50, bool))
+    assert high == 1.0 and 0.92 < low < 0.94
+    assert np.isnan(share_interval(np.zeros(0, bool))).all()
