@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
     "benchmark": {*BELOW_ENVS, "envs", "render"},
-    "papers": {*BELOW_ENVS, "envs"},
+    "papers": {*BELOW_ENVS, "envs", "render"},
     "render": {*BELOW_ENVS, "envs"},
 }
 """Package of snake_gym -> what it may import of snake_gym. Every one may import itself and snake_gym.config."""
