@@ -13,7 +13,7 @@ def test_env_page_is_up_to_date() -> None:
 
 
 def test_files_and_modules_named_in_the_readme_exist() -> None:
-    text = (ROOT / "README.md").read_text() + "".join(p.read_text() for p in (ROOT / "docs").glob("*.md"))
+    text = (ROOT / "README.md").read_text() + "".join(p.read_text() for p in (ROOT / "docs").rglob("*.md"))
     for path in re.findall(r"\b((?:configs|docs|benchmarks|agents|tests)/[\w./-]+\.\w+)", text):
         if "<" not in path:
             assert (ROOT / path).exists(), f"{path} is named in the documentation but does not exist"

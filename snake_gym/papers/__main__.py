@@ -1,136 +1,137 @@
-"""``python -m snake_gym.papers``: rerun the published experiment of a paper and table it against the paper.
+"""``python -m snake_gym.papers``: rerun the published experiments of a paper and table them against the paper.
 
-    python -m snake_gym.papers sibilska2022                      # its 16 simulations, and the head runs with
-                                                                 # consistent physics
-    python -m snake_gym.papers sibilska2022 --broken 2,7 --controller cc --point centre --json -
+    python -m snake_gym.papers sibilska2022 --plot figures       # claims, tables; pictures into the folder
+    python -m snake_gym.papers liu2024 --json -                  # the same as JSON
+    python -m snake_gym.papers all --quick --out runs/papers     # every study, and one HTML report
 
-Without ``--broken`` the fault sets are the paper's; every other option left out means all of its values.
+``NAME --help`` lists a study's own options. A study is loaded when it is asked for, not before.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
+import traceback
 from pathlib import Path
-from typing import NoReturn, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
 
 from snake_gym.config import ConfigError, choose, run_cli, write_atomic
 from snake_gym.config.errors import show
-from snake_gym.controllers.serpenoid import GaitConfig
-from snake_gym.papers import sibilska2022
-from snake_gym.papers.dynamics import Point
-from snake_gym.papers.table import arrival_table
-from snake_gym.robot.presets import RESILIENT
-from snake_gym.robot.spec import FloatArray
+from snake_gym.papers.catalogue import CATALOGUE, available, load_study
+from snake_gym.papers.outcome_record import Record, as_json, claim_of
+from snake_gym.papers.study import Study
+from snake_gym.papers.table import claims_table, data_table, matrix_table, summary_line
 
-PROGRAM = "python -m snake_gym.papers"
-PAPERS = ("sibilska2022",)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message} (see {PROGRAM} --help)")
+ALL = "all"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Rerun one paper. Raises ConfigError for what the user has to correct."""
-    arguments = _parse(argv)
-    choose(arguments.paper, PAPERS, "paper")
-    point, model, controller = (
-        None if value is None else choose(value, choices, where)
-        for value, choices, where in (
-            (arguments.point, ("centre", "head"), "--point"),
-            (arguments.model, ("published", "consistent"), "--model"),
-            (arguments.controller, tuple(sibilska2022.COUPLING), "--controller"),
-        )
-    )
-    cases = sibilska2022.select_cases(
-        cast("Point | None", point),
-        cast("sibilska2022.ModelName | None", model),
-        cast("sibilska2022.ControllerName | None", controller),
-        None if arguments.broken is None else _broken(arguments.broken),
-    )
-    amplitude = GaitConfig.amplitude_rad
-    if arguments.amplitude_deg is not None:
-        amplitude = math.radians(_number(arguments.amplitude_deg, "--amplitude-deg", "degrees from 0 to 90", 0.0, 90.0))
-    if arguments.json is not None and Path(arguments.json).is_dir():
-        raise ConfigError(f"--json is {show(arguments.json)}, a folder; expected a file, or - for stdout")
-    limit = _number(arguments.time_limit_s, "--time-limit-s", "seconds from 1 to 1e5", 1.0, 1e5)
-    arrivals = _simulate(cases, amplitude, limit)
-    rows = sibilska2022.as_rows(cases, arrivals, paper_applies=amplitude == GaitConfig.amplitude_rad)
-    text = json.dumps(rows, indent=1) + "\n"
-    if arguments.json == "-":
+    """Rerun one paper, or all. Raises ConfigError for what the user has to correct."""
+    from snake_gym.papers.rerun import PROGRAM, OptionParser
+
+    words = sys.argv[1:] if argv is None else list(argv)
+    names = available()
+    top = OptionParser(
+        prog=PROGRAM, description="Rerun the published experiments of a paper.", epilog=_listing(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    top.add_argument("paper", help="one of those below; NAME --help lists its options")
+    if not words or words[0].startswith("-"):
+        top.parse_args([word for word in words if word in ("-h", "--help")])
+        raise AssertionError("the parser ends the program")  # pragma: no cover
+    paper = choose(words[0], [*names, ALL], "paper")
+    return _run_all(names, words[1:]) if paper == ALL else _run_one(load_study(paper), words[1:])
+
+
+def _run_one(study: Study, words: list[str]) -> int:
+    from snake_gym.papers.pictures import require_folder, write_figures
+    from snake_gym.papers.rerun import rerun, study_parser
+
+    parser = study_parser(study)
+    parser.add_argument("--json", metavar="FILE", help="write the outcome as JSON; - is stdout, without the tables")
+    parser.add_argument("--plot", metavar="DIR", help="write the figures as PNG into this folder")
+    options = parser.parse_args(words)
+    if options.json is not None and Path(options.json).is_dir():
+        raise ConfigError(f"--json is {show(options.json)}, a folder; expected a file, or - for stdout")
+    folder = None if options.plot is None else require_folder(options.plot, "--plot")
+    outcome, record = rerun(study, options, words)
+    text = as_json(record if outcome.single_runs is None else outcome.single_runs)
+    pictures = [] if folder is None else write_figures(outcome.figures, folder)
+    if options.json == "-":
         sys.stdout.write(text)
         return 0
-    terminal = Console()
-    if not terminal.is_terminal:
-        terminal.width = 120
-    terminal.print(arrival_table(rows))
-    if arguments.json is not None:
-        write_atomic(arguments.json, text)
-        print(f"wrote {arguments.json}")
+    terminal = _terminal()
+    if outcome.claims:
+        terminal.print(claims_table(outcome.claims, f"{study.name}: {study.title}"), summary_line(outcome.claims), "")
+    for table in outcome.tables:
+        terminal.print(data_table(table), "")
+    if options.json is not None:
+        write_atomic(options.json, text)
+        terminal.print(f"wrote {escape(options.json)}", highlight=False)
+    for path in pictures:
+        terminal.print(f"wrote {escape(str(path))}", highlight=False)
     return 0
 
 
-def _simulate(cases: list[sibilska2022.Case], amplitude_rad: float, time_limit_s: float) -> FloatArray:
-    """Arrival times, with a progress bar on stderr."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("targets reached", total=len(cases) * len(sibilska2022.COURSE.targets))
+def _run_all(names: list[str], words: list[str]) -> int:
+    from snake_gym.papers.pictures import require_folder
+    from snake_gym.papers.report import write_report
+    from snake_gym.papers.rerun import PROGRAM, OptionParser, rerun_into
 
-        def report(reached: int, time_s: float) -> None:
-            progress.update(task, advance=reached, description=f"targets reached by {time_s:.0f} s")
-
-        return sibilska2022.simulate(cases, amplitude_rad, time_limit_s=time_limit_s, on_progress=report)
-
-
-def _broken(text: str) -> sibilska2022.Broken:
-    """Joint numbers from ``2,7``; ``none`` is no joint."""
-    if text.strip().lower() in ("none", ""):
-        return ()
-    n = RESILIENT.n_joints
-    joints = []
-    for part in text.split(","):
+    parser = OptionParser(prog=f"{PROGRAM} {ALL}", description="Rerun every study and write one HTML report.")
+    parser.add_argument("--quick", action="store_true", help="runs of seconds that show the same with less data")
+    parser.add_argument("--out", metavar="DIR", default="runs/papers", help="where to (%(default)s)")
+    parser.add_argument("--only", metavar="NAMES", help="these studies, with commas between them")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="leave out what is done, by the same code (as always)")
+    again.add_argument("--fresh", action="store_true", help="run also what is done already")
+    options = parser.parse_args(words)
+    chosen = names
+    if options.only is not None:
+        asked = {choose(name.strip(), names, "--only") for name in options.only.split(",")}
+        chosen = [name for name in names if name in asked]
+    out = require_folder(options.out, "--out")
+    terminal, records, failed = _terminal(), list[Record](), dict[str, str]()
+    for name in chosen:
         try:
-            joint = int(part)
-        except ValueError:
-            raise ConfigError(f"--broken is {show(text)}; expected joint numbers such as 3,5,8, or none") from None
-        if not 1 <= joint <= n:
-            nearest = min(max(joint, 1), n)
-            raise ConfigError(f"--broken names joint {joint}; expected joints from 1 to {n} (nearest: {nearest})")
-        if joint in joints:
-            raise ConfigError(f"--broken names joint {joint} twice; expected each joint once")
-        joints.append(joint)
-    return tuple(joints)
+            record, before = rerun_into(out / name, load_study(name), ["--quick"] * options.quick, options.fresh)
+        except Exception as error:  # the other studies are worth having
+            traceback.print_exc()
+            failed[name] = f"{type(error).__name__}: {error}"
+            terminal.print(f"[red]{name} failed[/]: {escape(failed[name])}", highlight=False)
+            continue
+        records.append(record)
+        when = "done before" if before else f"{record['wall_s']:.0f} s"
+        terminal.print(
+            f"{name} ({when}): ", summary_line(list(map(claim_of, record["claims"]))), sep="", highlight=False
+        )
+        write_report(out / "report.html", out, records, failed, _command(options))
+    terminal.print("", matrix_table({r["paper"]: [c["verdict"] for c in r["claims"]] for r in records}, "verdicts"))
+    write_report(out / "report.html", out, records, failed, _command(options))
+    terminal.print(f"wrote {escape(str(out / 'report.html'))}", highlight=False)
+    return 1 if failed else 0
 
 
-def _number(text: str, where: str, expected: str, low: float, high: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not low <= value <= high:
-        raise ConfigError(f"{where} is {show(text)}; expected {expected}")
-    return value
+def _command(options: argparse.Namespace) -> str:
+    from snake_gym.papers.rerun import PROGRAM
+
+    only = f" --only {options.only}" if options.only else ""
+    return f"{PROGRAM} {ALL}{' --quick' * options.quick}{only}"
 
 
-def _parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = _Parser(prog=PROGRAM, description="Rerun the published experiment of a paper.")
-    parser.add_argument("paper", help=", ".join(PAPERS))
-    parser.add_argument("--point", help="centre or head: what is guided to the targets")
-    parser.add_argument("--model", help="published or consistent (they differ for the head only)")
-    parser.add_argument("--controller", help="sjc or cc")
-    parser.add_argument("--broken", help="joints that get no control signal: 2,7 (1 is the tail's), or none")
-    parser.add_argument("--amplitude-deg", help="amplitude of the gait (20)")
-    parser.add_argument("--time-limit-s", default=str(sibilska2022.TIME_LIMIT_S), help="give up after (%(default)s)")
-    parser.add_argument("--json", metavar="FILE", help="write the rows as JSON; - is stdout, without the table")
-    return parser.parse_args(argv)
+def _listing() -> str:
+    rows = [(name, CATALOGUE[name].about) for name in CATALOGUE if name in available()]
+    rows.append((ALL, "every one of them, and one report in HTML"))
+    return "papers:\n" + "\n".join(f"  {name:<16}{about}" for name, about in rows)
+
+
+def _terminal() -> Console:
+    terminal = Console()
+    if not terminal.is_terminal:
+        terminal.width = 140
+    return terminal
 
 
 if __name__ == "__main__":

@@ -90,6 +90,8 @@ class Outcome:
     figures: Sequence[Figure] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     """Anything else worth keeping, JSON-able: the settings of the run, its seeds."""
+    single_runs: Sequence[Mapping[str, Any]] | None = None
+    """Where the user asked for single runs and not for the study: one row each; ``--json`` then writes these alone."""
 
 
 class Study(Protocol):

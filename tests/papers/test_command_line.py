@@ -13,7 +13,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.papers.__main__ import main
 from snake_gym.papers.sibilska2022 import BROKEN_SETS, PAPER_S, Case, as_rows, paper_time, select_cases
-from snake_gym.papers.table import arrival_table
+from snake_gym.papers.sibilska2022.arrivals import arrival_table
 
 KEYS = ["point", "model", "controller", "broken", "arrivals_s", "paper_s"]
 ONE_RUN = ["sibilska2022", "--point", "centre", "--model", "published", "--controller", "sjc", "--broken"]
@@ -66,9 +66,10 @@ def test_the_paper_says_nothing_of_consistent_head_runs() -> None:
 def test_table_shows_the_deviation() -> None:
     case = Case("centre", "published", "sjc", ())
     rows = as_rows([case, case], np.array([[40.0, 99.0, 128.0, 202.0, 282.7], [41.0, *[np.nan] * 4]]))
-    cells = [list(column.cells) for column in arrival_table(rows).columns]
-    assert [column[0] for column in cells][-3:] == ["283", "257", "+10.0%"]
-    assert [column[1] for column in cells][-3:] == ["-", "257", "-"]
+    table = arrival_table(rows)
+    assert list(table.columns[-3:]) == ["5 [s]", "paper [s]", "dev."]
+    assert list(table.rows[0][-3:]) == [282.7, 257.0, "+10.0%"]
+    assert list(table.rows[1][-3:]) == [None, 257.0, None]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,11 @@ def test_table_shows_the_deviation() -> None:
         (["sibilska2022", "--time-limit-s", "soon"], "expected seconds from 1 to 1e5"),
         (["sibilska2022", "--json", "."], "a folder"),
         (["sibilska2022", "--breaks", "3"], "unrecognized arguments"),
+        (["sibilska2022", "--plot", __file__], "expected a folder"),
         ([], "required: paper"),
+        (["--json", "-"], "required: paper"),
+        (["all", "--only", "liu2023"], "--only is 'liu2023'"),
+        (["all", "--resume", "--fresh"], "not allowed with"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str) -> None:

@@ -7,9 +7,9 @@ runs. What counts is the time of arrival at every target (Fig. 14).
 Models. ``consistent``: the physics of every env, with the guidance computed at the tracked point. ``published``: what
 the paper's numbers were made with. For the centre the two are the same; for the head, see ``published_head_model``.
 
-What the text leaves out (Tables 1-3 are empty in it) and gets wrong is collected in docs/papers.md: the control signal
-u is a joint acceleration, not a torque; a broken joint has u = 0 from the start and so stays locked at its initial
-angle; the bearing is quadrant-aware and has the opposite sign.
+What the text leaves out (Tables 1-3 are empty in it) and gets wrong is collected in docs/papers/sibilska2022.md: the
+control signal u is a joint acceleration, not a torque; a broken joint has u = 0 from the start and so stays locked at
+its initial angle; the bearing is quadrant-aware and has the opposite sign.
 """
 
 from __future__ import annotations
