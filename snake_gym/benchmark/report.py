@@ -28,7 +28,7 @@ from snake_gym.robot.spec import FloatArray
 
 DEFINITIONS = {
     "mean": "mean progress in an episode [m]",
-    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95 but that of success, which is Wilson's",
+    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95, but success has Wilson's",
     "targets": "mean number of targets reached in an episode",
     "success": "share of episodes that are a success",
     "time_to_target_s": "mean time to the first target [s]; an episode without one counts with its full length",

@@ -25,9 +25,9 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH,
-    KD, KP, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, PUSH, RECORD, REF, REL, RIGID, SLOWED, STOP, S_MAX, T0, THETA, T_MAX,
-    WEIGHT, WORK, B, H, K,
+    AGE, AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
+    F_STRENGTH, KD, KP, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PUSH, RECORD, REF, REL, RIGID, SIGMA, SLOWED,
+    STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
@@ -83,8 +83,11 @@ def clamp(x, limit):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
-    """Joint laws of one implicit step; rates and angles inside the law are those at the step's end."""
-    h = load(s, (n + 1) * RECORD + H)
+    """Joint laws of one implicit step; rates and angles inside the law are those at the step's end.
+
+    Whether the speed limit acts is told by the angle foreseen for the step's end.
+    """
+    h, sigma = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + SIGMA)
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
@@ -106,11 +109,13 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
             store(s, a + B, smaller(larger(rate, lowest), highest))
             store(s, a + T0, splat(0.0))
         else:
-            gain = h * kp + kd
-            demand = select(gain > 0.0, clamp(kp * error / gain, load(s, a + FASTEST)), splat(0.0))
-            stiffness = h * push * gain
-            store(s, a + K, load(s, a + K) + stiffness)
-            store(s, a + T0, stiffness * demand + h * push * load(s, a + FF))
+            ahead = load(s, a + OMEGA) - load(s, b + OMEGA)
+            ahead = ahead + sigma * (ahead - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
+            fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
+            fast = absolute(kp * (error - h * ahead)) > fastest
+            drive = select(fast, copy_sign(fastest, error - h * ahead), kp * error)
+            store(s, a + K, load(s, a + K) + h * push * select(fast, kd, h * kp + kd))
+            store(s, a + T0, h * push * (drive + load(s, a + FF)))
             store(s, a + B, splat(0.0))
 
 
@@ -162,6 +167,23 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
             store(s, a + T0, select(changes, t0, load(s, a + T0)))
             store(s, a + K, select(changes, k, load(s, a + K)))
     return first
+
+
+@njit(error_model="numpy")
+def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
+    """Worlds in which a joint will meet its stop in the step to come have no smooth past: AGE = 0."""
+    world = (n + 1) * RECORD
+    hits = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        b = a + RECORD
+        rate = load(s, a + OMEGA) - load(s, b + OMEGA)
+        rate = rate + (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
+        ahead = load(s, a + THETA) - load(s, b + THETA) + dt * rate
+        hit = (load(s, a + AT_STOP) == 0.0) & (load(s, a + RIGID) == 0.0) & (absolute(ahead) > load(s, a + STOP))
+        hits = select(hit, splat(1.0), hits)
+    age = load(s, world + AGE)
+    store(s, world + AGE, select((hits > 0.0) & (age > 0.0), splat(0.0), age))
 
 
 @njit(error_model="numpy")

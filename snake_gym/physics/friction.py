@@ -1,11 +1,16 @@
 r"""Ground friction of one link, in the link's own frame (t along, n across), acting at the link's centre.
 
-Viscous part ``f_t = -c_t v_t`` (sibilska2022, eq. 14); Coulomb part ``f_t = -F_t v_t / s_t`` with s_t the speed along
-the axis (irani2015, eq. 4-5) or, coupled, the speed of the centre (haghshenas2022, eq. 34-35). The implicit step treats
-both as viscous: the Coulomb part through its secant F / s at the speed s foreseen for the step's end. That force
-always opposes the motion. It is viscous below REST, so that a link at rest creeps under a load f < F at no more than
-REST f / F. Where the solution is much faster than foreseen (the link breaks away, and the secant would brake it with a
-multiple of F), the secant is taken anew at the speed that the load left over gives, and the chain is solved again.
+Viscous part ``f_t = -c_t v_t`` (sibilska2022, eq. 14), Coulomb part ``f_t = -F_t sign v_t`` along each axis and in
+rotation (irani2015, eq. 4-5); for friction along the slip see ``coupled_friction``. Viscous friction joins the link's
+inertia, m + h c. An axis with Coulomb friction slides or sticks (SLIP = +-1 or 0):
+
+* sliding: the constant force -F SLIP, until the speed at the step's end has the other sign. The speeds at both ends
+  tell the share SLID of the step after which the axis has stopped; for the rest of the step it sticks;
+* sticking: viscous with F / REST, so that a link at rest creeps under a load f < F at REST f / F; faster than REST, it
+  breaks away and slides.
+
+Where an axis stops sliding the acceleration jumps: the force is shared out at the right moment, and the next step is an
+Euler step (``implicit``), because the past is another motion's.
 """
 
 from __future__ import annotations
@@ -13,17 +18,19 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, SIGMA, SIN,
-    SOL_W, S_N, S_R, S_T, VX, VX_P, VY, VY_P, H,
+    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, RECORD, RW, RX, RY, SIN,
+    SLID_N, SLID_R, SLID_T, SLIP_N, SLIP_R, SLIP_T, SOL_W, VX, VY, H,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, larger, load, select, splat, square_root, store
+from snake_gym.physics.simd import LANES, absolute, any_lane, copy_sign, load, select, splat, store
 
 INDEPENDENT, COUPLED = 0, 1
 AXES_CODES = {"independent": INDEPENDENT, "coupled": COUPLED}
 REST = 1e-6
 """[m/s] and [rad/s]: speed below which Coulomb friction is viscous."""
-_BREAKS_AWAY = 1.5
-"""A Coulomb force that exceeds its limit by more than this factor is corrected within the step."""
+_NEAR_REST = 10.0 * REST
+"""Speed below which an axis is taken to stick when a step() begins."""
+_STOPPED, _BROKEN = 0.25, 2.0
+"""SLIP within a step: stopped sliding; broke away (with the sign of the motion)."""
 
 
 @njit(inline="always", error_model="numpy")
@@ -47,70 +54,135 @@ def slow_links(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def grip_links(s, n, axes):  # type: ignore[no-untyped-def]
-    """Add the secants of Coulomb friction at the foreseen speeds to the links' inertias."""
-    world = (n + 1) * RECORD
-    h, sigma = load(s, world + H), load(s, world + SIGMA)
-    rest = splat(REST)
+def slip_of(speed, limit):  # type: ignore[no-untyped-def]
+    """SLIP of an axis with Coulomb force ``limit`` that moves at ``speed`` as a step() begins."""
+    moves = (absolute(speed) > _NEAR_REST) & (limit > 0.0)
+    return select(moves, copy_sign(splat(1.0), speed), splat(0.0))
+
+
+@njit(error_model="numpy")
+def judge_slips(s, n):  # type: ignore[no-untyped-def]
+    """SLIP of every axis from the present velocities."""
     for i in range(1, n + 1):
         a = i * RECORD
         sin, cos = load(s, a + SIN), load(s, a + COS)
-        vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
-        vx = vx + sigma * (vx - load(s, a + VX_P))
-        vy = vy + sigma * (vy - load(s, a + VY_P))
-        w = w + sigma * (w - load(s, a + OMEGA_P))
-        along, across = absolute(cos * vx + sin * vy), absolute(cos * vy - sin * vx)
-        if axes == COUPLED:
-            along = square_root(vx * vx + vy * vy)
-            across = along
-        along, across, spin = larger(along, rest), larger(across, rest), larger(absolute(w), rest)
-        store(s, a + S_T, along)
-        store(s, a + S_N, across)
-        store(s, a + S_R, spin)
-        store(s, a + A_T, load(s, a + A_T) + h * load(s, a + D_T) / along)
-        store(s, a + A_N, load(s, a + A_N) + h * load(s, a + D_N) / across)
-        store(s, a + A_R, load(s, a + A_R) + h * load(s, a + D_R) / spin)
+        vx, vy = load(s, a + VX), load(s, a + VY)
+        store(s, a + SLIP_T, slip_of(cos * vx + sin * vy, load(s, a + D_T)))
+        store(s, a + SLIP_N, slip_of(cos * vy - sin * vx, load(s, a + D_N)))
+        store(s, a + SLIP_R, slip_of(load(s, a + OMEGA), load(s, a + D_R)))
 
 
 @njit(error_model="numpy")
-def new_secant(inertia, h, limit, speed, used):  # type: ignore[no-untyped-def]
-    """Speed for the secant, given the one used and the one that came out: the load beyond the limit, let go."""
-    let_go = h * limit * (speed / used - 1.0) / inertia
-    return select((speed > _BREAKS_AWAY * used) & (limit > 0.0), larger(speed, let_go), used)
+def sticks(slip):  # type: ignore[no-untyped-def]
+    """Whether an axis with this SLIP sticks."""
+    return (slip == 0.0) | (slip == _STOPPED)
 
 
 @njit(error_model="numpy")
-def release_links(s, n, axes):  # type: ignore[no-untyped-def]
-    """Correct the secants of links that break away; returns the first such link, or n + 1."""
+def rub_axis(slip, slid, limit):  # type: ignore[no-untyped-def]
+    """What sticking adds to the inertia of an axis, and the impulse of sliding; ``limit``: h F."""
+    rest = limit * (1.0 - absolute(slid))
+    zero = splat(0.0)
+    sliding = select(sticks(slip), zero, copy_sign(rest, slip))
+    return select(sticks(slip), rest / REST, zero), -limit * slid - sliding
+
+
+@njit(error_model="numpy")
+def grip_links(s, n):  # type: ignore[no-untyped-def]
+    """Coulomb friction as the step begins with it."""
     h = load(s, (n + 1) * RECORD + H)
-    first = n + 1
-    for i in range(n, 0, -1):
+    for i in range(1, n + 1):
         a = i * RECORD
         sin, cos = load(s, a + SIN), load(s, a + COS)
-        vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
-        along, across = absolute(cos * vx + sin * vy), absolute(cos * vy - sin * vx)
-        if axes == COUPLED:
-            along = square_root(vx * vx + vy * vy)
-            across = along
-        mass, d_t, d_n, d_r = load(s, a + MASS), load(s, a + D_T), load(s, a + D_N), load(s, a + D_R)
-        was_t, was_n, was_r = load(s, a + S_T), load(s, a + S_N), load(s, a + S_R)
-        s_t = new_secant(mass, h, d_t, along, was_t)
-        s_n = new_secant(mass, h, d_n, across, was_n)
-        if axes == COUPLED:
-            s_t = larger(s_t, s_n)
-            s_n = s_t
-        s_r = new_secant(load(s, a + INERTIA), h, d_r, absolute(load(s, a + SOL_W)), was_r)
-        breaks = (s_t > was_t) | (s_n > was_n) | (s_r > was_r)
-        if any_lane(breaks):
+        slid = splat(0.0)
+        a_t, p_t = rub_axis(load(s, a + SLIP_T), slid, h * load(s, a + D_T))
+        a_n, p_n = rub_axis(load(s, a + SLIP_N), slid, h * load(s, a + D_N))
+        a_r, p_r = rub_axis(load(s, a + SLIP_R), slid, h * load(s, a + D_R))
+        store(s, a + A_T, load(s, a + A_T) + a_t)
+        store(s, a + A_N, load(s, a + A_N) + a_n)
+        store(s, a + A_R, load(s, a + A_R) + a_r)
+        store(s, a + RX, load(s, a + RX) + (p_t * cos - p_n * sin))
+        store(s, a + RY, load(s, a + RY) + (p_t * sin + p_n * cos))
+        store(s, a + RW, load(s, a + RW) + p_r)
+        store(s, a + SLID_T, slid)
+        store(s, a + SLID_N, slid)
+        store(s, a + SLID_R, slid)
+
+
+@njit(error_model="numpy")
+def next_slip(slip, slid, before, after, limit, may_break):  # type: ignore[no-untyped-def]
+    """SLIP and SLID that the speeds at the step's ends ask for."""
+    slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
+    stops = slides & (slip * after < 0.0)
+    breaks = sticks(slip) & (absolute(after) > REST) & (limit > 0.0) & may_break
+    # Sliding on would have led from ``before`` to ``after``: the share of the step in which it has stopped.
+    share = select(slip * before > 0.0, before / (before - after), splat(0.0))
+    slid = select(stops & (absolute(slip) == 1.0), copy_sign(share, slip), slid)
+    return select(stops, splat(_STOPPED), select(breaks, copy_sign(splat(_BROKEN), after), slip)), slid
+
+
+@njit(error_model="numpy")
+def revise_axis(s, a, axis, before, after, h, may_break):  # type: ignore[no-untyped-def]
+    """Law of one axis for the speeds found: (it changes, change of its inertia, change of its impulse)."""
+    slip, slid, limit = load(s, a + SLIP_T + axis), load(s, a + SLID_T + axis), h * load(s, a + D_T + axis)
+    new_slip, new_slid = next_slip(slip, slid, before, after, limit, may_break)
+    changes = absolute(new_slip - slip) > 0.0
+    inertia, impulse = rub_axis(slip, slid, limit)
+    new_inertia, new_impulse = rub_axis(new_slip, new_slid, limit)
+    store(s, a + SLIP_T + axis, new_slip)
+    store(s, a + SLID_T + axis, new_slid)
+    zero = splat(0.0)
+    return (
+        changes,
+        select(changes, new_inertia - inertia, zero),
+        select(changes, new_impulse - impulse, zero),
+    )
+
+
+@njit(error_model="numpy")
+def revise_grips(s, n, may_break):  # type: ignore[no-untyped-def]
+    """Let stick what has stopped and slide what has broken away; the first link changed, or n + 1."""
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    breaking = splat(1.0 if may_break else 0.0) > 0.0
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        sin, cos, w = load(s, a + SIN), load(s, a + COS), load(s, a + SOL_W)
+        new_x, new_y, vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY), load(s, a + VX), load(s, a + VY)
+        sin_0, cos_0 = sin - h * w * cos, cos + h * w * sin
+        along, across = cos * new_x + sin * new_y, cos * new_y - sin * new_x
+        along_0, across_0 = cos_0 * vx + sin_0 * vy, cos_0 * vy - sin_0 * vx
+        turns_t, a_t, p_t = revise_axis(s, a, 0, along_0, along, h, breaking)
+        turns_n, a_n, p_n = revise_axis(s, a, LANES, across_0, across, h, breaking)
+        turns_r, a_r, p_r = revise_axis(s, a, 2 * LANES, load(s, a + OMEGA), w, h, breaking)
+        if any_lane(turns_t | turns_n | turns_r):
             first = i
-            a_t = mass + h * (load(s, a + C_T) + d_t / s_t)
-            a_n = mass + h * (load(s, a + C_N) + d_n / s_n)
-            a_r = load(s, a + INERTIA) + h * (load(s, a + C_R) + d_r / s_r)
-            store(s, a + S_T, s_t)
-            store(s, a + S_N, s_n)
-            store(s, a + S_R, s_r)
-            # Where nothing breaks, not even the rounding may change.
-            store(s, a + A_T, select(breaks, a_t, load(s, a + A_T)))
-            store(s, a + A_N, select(breaks, a_n, load(s, a + A_N)))
-            store(s, a + A_R, select(breaks, a_r, load(s, a + A_R)))
+            store(s, a + A_T, load(s, a + A_T) + a_t)
+            store(s, a + A_N, load(s, a + A_N) + a_n)
+            store(s, a + A_R, load(s, a + A_R) + a_r)
+            store(s, a + RX, load(s, a + RX) + (p_t * cos - p_n * sin))
+            store(s, a + RY, load(s, a + RY) + (p_t * sin + p_n * cos))
+            store(s, a + RW, load(s, a + RW) + p_r)
     return first
+
+
+@njit(error_model="numpy")
+def settled_slip(slip):  # type: ignore[no-untyped-def]
+    """SLIP for the next step: 1, 0 or -1."""
+    return select(sticks(slip), splat(0.0), copy_sign(splat(1.0), slip))
+
+
+@njit(error_model="numpy")
+def settle_slips(s, n):  # type: ignore[no-untyped-def]
+    """Which axes slide from here on; returns in which worlds one has changed."""
+    changed = splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        slip_t, slip_n, slip_r = load(s, a + SLIP_T), load(s, a + SLIP_N), load(s, a + SLIP_R)
+        t, w, r = settled_slip(slip_t), settled_slip(slip_n), settled_slip(slip_r)
+        change = absolute(slip_t - t) + absolute(slip_n - w) + absolute(slip_r - r)
+        changed = select(change > 0.0, splat(1.0), changed)
+        store(s, a + SLIP_T, t)
+        store(s, a + SLIP_N, w)
+        store(s, a + SLIP_R, r)
+    return changed

@@ -13,7 +13,8 @@ in different geometries. The choice of (ALPHA, BETA, h) makes the method:
 * ``BDF2`` 4/3, 1/3, 2/3 dt: second order, L-stable, one solution per step: the rule.
 * The first step after the commands have changed has no smooth past. It takes two solutions (Alexander's L-stable SDIRK
   method of order 2, gamma = 1 - 1/sqrt 2): 1, 0, gamma dt, then, from what that gave, 1 + sqrt 2, sqrt 2, gamma dt.
-* Where the velocity has jumped (a joint locks, an impact), the worlds concerned take backward Euler steps: 1, 0, dt.
+* Where the velocity has jumped (a joint locks, an impact) or the acceleration has (sliding ends), the next step of the
+  worlds concerned is a backward Euler step: 1, 0, dt; so is one in which a joint is foreseen to meet its stop.
 
 Torque limits, joint stops, breaking Coulomb friction and contacts are found by solving again with the law that holds.
 """
@@ -25,13 +26,17 @@ import math
 from numba import njit
 
 from snake_gym.physics.actuators import (
-    MUSCLE, begin_limits, count_work, hold_stops, load_joints, lock_joints, release_stops, revise_limits, revise_stops,
+    MUSCLE, begin_limits, count_work, foresee_hits, hold_stops, load_joints, lock_joints, release_stops, revise_limits,
+    revise_stops,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
     foresee_contacts, revise_contacts, settle_contacts, touching_worlds,
 )  # fmt: skip
-from snake_gym.physics.friction import grip_links, release_links, slow_links
+from snake_gym.physics.coupled_friction import grip_slipping, revise_slipping
+from snake_gym.physics.friction import (
+    COUPLED, grip_links, judge_slips, revise_grips, settle_slips, slow_links,
+)  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,
@@ -47,9 +52,9 @@ FIRST, SECOND, LATER = 0, 1, 2
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and in the next."""
-_ROUNDS = 12
+_ROUNDS = 40
 """Corrections of the laws within a step."""
-_RIGID_ROUNDS = 60
+_RIGID_ROUNDS = 40
 
 
 @njit(error_model="numpy")
@@ -106,6 +111,16 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
+    """Ground friction as the step begins with it."""
+    slow_links(s, n)
+    if laws.coulomb and laws.axes == COUPLED:
+        grip_slipping(s, n)
+    elif laws.coulomb:
+        grip_links(s, n)
+
+
+@njit(error_model="numpy")
 def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
     """Joint laws as the step begins with them."""
     if laws.kind == MUSCLE:
@@ -122,9 +137,7 @@ def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
 def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     """Rates and velocities at the end of the step, all laws satisfied that a few corrections can satisfy."""
     load_links(s, n)
-    slow_links(s, n)
-    if laws.coulomb:
-        grip_links(s, n, laws.axes)
+    begin_friction(s, n, laws)
     begin_joints(s, n, laws)
     if any_lane(load(s, (n + 1) * RECORD + AGE) < _EVENT + 0.5):
         lock_joints(s, n)
@@ -152,8 +165,10 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
             first = min(first, revise_limits(s, n))
         if laws.stops:
             first = min(first, revise_stops(s, n))
-        if laws.coulomb:
-            first = min(first, release_links(s, n, laws.axes))
+        if laws.coulomb and laws.axes == COUPLED:
+            first = min(first, revise_slipping(s, n))
+        elif laws.coulomb:
+            first = min(first, revise_grips(s, n, correction < rounds // 2))
         if touching:
             first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
@@ -210,17 +225,34 @@ def move_links(s, n, stage):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
+    """Worlds with a jump, those included in which a joint has met its stop: its rate jumps now and in the next step."""
+    world = (n + 1) * RECORD
+    hits = splat(0.0)
+    for i in range(1, n):
+        hits = select(absolute(load(s, i * RECORD + AT_STOP)) == 2.0, splat(1.0), hits)
+    if any_lane(hits > 0.0):
+        age = load(s, world + AGE)
+        store(s, world + AGE, select(hits > 0.0, smaller(age, splat(-2.0)), age))
+    return select(hits > 0.0, splat(1.0), jumped)
+
+
+@njit(error_model="numpy")
 def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     """One stage of an implicit step of a block of worlds, in place."""
+    if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
+        judge_slips(s, n)
+    if laws.stops and stage == LATER:
+        foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt)
     solve_step(s, n, dt, counts, laws)
     touching = laws.obstacles and counts[0] > 0
     jumped = touching_worlds(s, n, counts, dt) if touching else splat(0.0)
     if laws.stops:
-        for i in range(1, n):
-            hit = absolute(load(s, i * RECORD + AT_STOP)) == 2.0
-            jumped = select(hit, splat(1.0), jumped)
+        jumped = note_hits(s, n, jumped)
         release_stops(s, n)
+    if laws.coulomb and laws.axes != COUPLED:
+        jumped = select(settle_slips(s, n) > 0.0, splat(1.0), jumped)
     weigh_step(s, n, stage, dt, jumped)
     if touching:
         settle_contacts(s, n, counts)

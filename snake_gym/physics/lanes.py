@@ -26,8 +26,10 @@ _FIELDS = (
     *("THETA", "OMEGA", "VX", "VY", "THETA_P", "OMEGA_P", "VX_P", "VY_P"),
     # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
     *("SIN", "COS", "BASE", "BASE_W"),
-    # the linear problem of the link: inertia along, across, rotational; right-hand side; speeds of Coulomb's secant
-    *("A_T", "A_N", "A_R", "RX", "RY", "RW", "S_T", "S_N", "S_R"),
+    # the linear problem of the link: inertia along, across, rotational; right-hand side
+    *("A_T", "A_N", "A_R", "RX", "RY", "RW"),
+    # does an axis of Coulomb friction slide, how much of the step has it slid; speeds of the secants of coupled axes
+    *("SLIP_T", "SLIP_N", "SLIP_R", "SLID_T", "SLID_N", "SLID_R", "SECANT", "SECANT_R"),
     # what obstacles add to it, at the link's head-side end
     *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the law without torque limit; is it at a limit, a stop
@@ -57,7 +59,8 @@ RECORD = N_FIELDS * LANES
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
     SIN, COS, BASE, BASE_W,
-    A_T, A_N, A_R, RX, RY, RW, S_T, S_N, S_R,
+    A_T, A_N, A_R, RX, RY, RW,
+    SLIP_T, SLIP_N, SLIP_R, SLID_T, SLID_N, SLID_R, SECANT, SECANT_R,
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
     RIGID, BACK, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
     UWX, UWY, WW, G, E, PW,

@@ -69,7 +69,7 @@ ROBO_CONDA = RobotSpec(
     joint_stop_rad=math.radians(38.0),
     free_joint_damping_nms_rad=0.045,
     control_dt_s=0.1,
-    sim_dt_s=0.002,
+    sim_dt_s=0.001,
     integrator="implicit",
 )
 
@@ -113,7 +113,7 @@ MUSCLE = RobotSpec(
     joint_stop_rad=math.radians(44.0),
     free_joint_damping_nms_rad=0.005,
     control_dt_s=0.05,
-    sim_dt_s=0.0025,
+    sim_dt_s=0.0005,
     integrator="implicit",
 )
 
@@ -153,7 +153,7 @@ SNAKESYS = RobotSpec(
     joint_stop_rad=math.radians(90.0),
     free_joint_damping_nms_rad=0.1,
     control_dt_s=0.1,
-    sim_dt_s=0.005,
+    sim_dt_s=0.0025,
     integrator="implicit",
 )
 

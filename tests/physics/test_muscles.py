@@ -203,7 +203,7 @@ def test_a_free_joint_s_muscles_are_vented_and_slow_valves_take_longer() -> None
     robot = SimulatedRobot(MUSCLE, 1, 1)
     robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)))
     robot.faults.kind[0, 1] = FREE
-    robot.step(np.zeros((1, 5)), n_substeps=40)
+    robot.step(np.zeros((1, 5)), n_substeps=round(0.2 / MUSCLE.sim_dt_s))
     expected = PAIR.base_pressure_pa * math.exp(-0.2 / PAIR.pressure_lag_s)
     np.testing.assert_allclose(robot.state.muscle_pressure[0, 1], expected, rtol=0.02)
     np.testing.assert_allclose(robot.state.muscle_pressure[0, 0], PAIR.base_pressure_pa, rtol=1e-9)
@@ -211,7 +211,7 @@ def test_a_free_joint_s_muscles_are_vented_and_slow_valves_take_longer() -> None
     slow.set_shape(np.zeros((2, 5)), np.zeros(2), np.zeros((2, 2)))
     slow.faults.kind[0, 2] = SLOW
     slow.faults.strength[0, 2] = 0.1
-    slow.step(np.zeros((2, 5)), np.full((2, 5), 0.05), n_substeps=4)
+    slow.step(np.zeros((2, 5)), np.full((2, 5), 0.05), n_substeps=round(0.02 / slow.spec.sim_dt_s))
     rise = slow.state.muscle_pressure[:, 2, 1] - PAIR.base_pressure_pa
     wanted = 0.05 / pulls(np.zeros(1))[1, 0] / 2.0
     expected = [wanted * (1.0 - math.exp(-0.02 / lag)) for lag in (0.5, 0.05)]
