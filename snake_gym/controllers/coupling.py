@@ -14,27 +14,36 @@ from numpy.typing import NDArray
 from snake_gym.robot.spec import FloatArray
 
 SingleArray = NDArray[np.float32]
-Topology = Literal["full", "nearest", "next_nearest", "chain", "bipartite", "dorsal"]
+Topology = Literal["full", "nearest", "next_nearest", "chain", "double_chain", "ladder", "bipartite", "dorsal"]
 Weights = Literal["equal", "gaussian"]
 
 
 def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_joints: float) -> FloatArray:
     """Coupling weights w_ij (J, J), from oscillator j to oscillator i.
 
-    full: all with all. nearest: neighbours. next_nearest: up to the second neighbour. chain: one-way, each oscillator
-    follows its neighbour on the head's side. bipartite: every odd joint with every even one. dorsal: the odd and the
-    even joints (the yaw and the pitch rows of the paper's robots) are a chain each, tied together at the head.
-    The text names these networks without matrices: the last two are our reading.
+    full: all with all. nearest: neighbours, one chain through all joints. next_nearest: up to the second neighbour.
+    chain: one-way, each oscillator follows its neighbour on the head's side. The others treat odd and even joints as
+    the yaw and the pitch row of the paper's robots. double_chain: each row a chain, tied together at the tail. ladder:
+    the same, with a rung between each odd joint and the even one before it. dorsal: the odd row a chain, the even
+    joints on its rungs. bipartite: every odd joint with every even one.
+
+    The paper names its networks without matrices. These are those of its published software, where nearest is called a
+    single chain and ladder nearest neighbours; chain is our addition, and the Gaussian takes the distance along the
+    body, not along the rows.
     """
     i, j = np.indices((n_joints, n_joints))
     distance = np.abs(i - j)
+    in_row = distance == 2
+    rung = (distance == 1) & (np.minimum(i, j) % 2 == 0)
     linked = {
         "full": distance > 0,
         "nearest": distance == 1,
         "next_nearest": (distance > 0) & (distance <= 2),
         "chain": j == i + 1,
+        "double_chain": in_row | ((distance == 1) & (np.minimum(i, j) == 0)),
+        "ladder": in_row | rung,
         "bipartite": distance % 2 == 1,
-        "dorsal": (distance == 2) | ((distance == 1) & (np.maximum(i, j) == n_joints - 1)),
+        "dorsal": (in_row & (i % 2 == 0)) | rung,
     }[topology]
     weight = np.exp(-0.5 * (distance / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
     return np.where(linked, weight, 0.0)

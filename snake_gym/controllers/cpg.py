@@ -23,6 +23,15 @@ against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``), and s
 compares the result with the equations above at 2 ms. The stored state is x itself, in double, so a change of gait can
 make no joint jump.
 
+Changes of gait. With a new phase shift every T_ij changes at once, and two things go wrong. The coupling adds up over
+all neighbours and pulls joints at up to (omega + 2 alpha sum_j w_ij) rho; and where the new wave sums to zero over the
+old one (another whole number of waves along the body, all coupled with all), there is no common phase to lock to, and
+the oscillators damp each other, to nothing where alpha sum_j w_ij > lambda. So ``set_gait`` lets the phase shift go to
+its new value at a bounded rate, and D with it: the network stays locked, no oscillator turns faster than omega (the
+fastest keeps omega, the others wait), and the change takes (J - 1) |change| / omega. In addition the speed of u_i is
+limited from then on to that of the limit cycle, the faster of the old and the new one: omega rho, which a locked gait
+never passes, but a change of amplitude would. The limit acts on the state, so nothing winds up behind it.
+
 Departures: the paper's lambda = 0.2, alpha = 0.01 (``PAPER_RATES``) take tens of seconds to converge and to answer the
 steering, and are not the defaults. The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows;
 ``offset`` leaves the oscillators alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset
@@ -100,7 +109,9 @@ class Cpg:
     """Steered Hopf network.
 
     State: ``u``, ``v`` (W, J) [rad] the oscillators, ``centre`` (W,) [rad] u_c, and the gait of each world:
-    ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,), which ``set_gait`` changes.
+    ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,), which ``set_gait`` changes; with it come
+    ``wanted_shift_rad`` (W,), to which the phase shift goes, and the limits ``turn_limit_rad_s`` and
+    ``speed_limit_rad_s`` (W,) of every oscillator's phase and u, infinite until then.
     """
 
     config_type: ClassVar[type[Any]] = CpgConfig
@@ -129,6 +140,9 @@ class Cpg:
         state = {"u": np.full(shape, START[0]), "v": np.full(shape, START[1]), "centre": np.zeros(n_worlds)}
         for name in ("amplitude_rad", "frequency_rad_s", "phase_shift_rad"):
             state[name] = np.broadcast_to(self._parameter[name], (n_worlds,)).copy()
+        state["wanted_shift_rad"] = state["phase_shift_rad"].copy()
+        for name in ("turn_limit_rad_s", "speed_limit_rad_s"):
+            state[name] = np.full(n_worlds, np.inf)
         return state
 
     def set_gait(
@@ -141,7 +155,8 @@ class Cpg:
     ) -> None:
         """Change the gait of the worlds in ``mask`` (W,) in mid-run; None leaves a parameter as it is.
 
-        Joints move on from where they are. Raises ValueError where a value is out of the configuration's range.
+        Joints move on from where they are, from now on at the old or the new omega rho at most, whichever is faster
+        (without a limit where both are zero). Raises ValueError where a value is out of the configuration's range.
         """
         wanted = {
             "amplitude_rad": (amplitude_rad, 1e-6, math.pi, "> 0, at most pi"),
@@ -151,9 +166,16 @@ class Cpg:
         for name, (value, low, high, expected) in wanted.items():
             for number in () if value is None else np.atleast_1d(value):
                 check_range(name, float(number), low, high, expected)
+        before = _cycle_speeds(state)
         for name, (value, *_) in wanted.items():
             if value is not None:
-                state[name][mask] = value
+                state["wanted_shift_rad" if name == "phase_shift_rad" else name][mask] = value
+        names = ("turn_limit_rad_s", "speed_limit_rad_s")
+        for name, old, new in zip(names, before, _cycle_speeds(state), strict=True):
+            limit = np.maximum(old, new)
+            state[name][mask] = np.where(limit > 0.0, limit, np.inf)[mask]
+        still = mask & np.isinf(state["turn_limit_rad_s"])  # nothing turns: the coupling has to pull
+        state["phase_shift_rad"][still] = state["wanted_shift_rad"][still]
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit: where the network is in ``dt_s`` [s]."""
@@ -174,7 +196,7 @@ class Cpg:
 
         From the sum of all oscillators, turned back to the tail.
         """
-        in_phase, quadrature = self._turn(state, 0.0)
+        in_phase, quadrature = self._turn(state["phase_shift_rad"], np.zeros(1))
         u, v = self._displacement(state)
         mean_u = (u * in_phase + v * quadrature).sum(axis=0)
         mean_v = (v * in_phase - u * quadrature).sum(axis=0)
@@ -192,17 +214,28 @@ class Cpg:
             x[0] -= state["centre"]
         return x
 
-    def _turn(self, state: ControllerState, time_s: float) -> tuple[FloatArray, FloatArray]:
-        """cos and sin of ``(k - 1) delta + omega time`` for joint k (J, W), or (J, 1) where all worlds agree."""
-        shift, angle = state["phase_shift_rad"], state["frequency_rad_s"] * time_s
+    def _turn(self, shift: FloatArray, angle: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """cos and sin of ``(k - 1) shift + angle`` for joint k (J, W), or (J, 1) where all worlds agree."""
         if (shift == shift[0]).all() and (angle == angle[0]).all():
             shift, angle = shift[:1], angle[:1]
         turn = shift * np.arange(self._n_joints)[:, None] + angle
         return np.cos(turn), np.sin(turn)
 
+    def _shift_phases(self, state: ControllerState, dt_s: float) -> FloatArray:
+        """Bring the phase shift nearer to what is wanted; returns how far the tail falls back (W,) [rad]."""
+        gap = state["wanted_shift_rad"] - state["phase_shift_rad"]
+        if not gap.any():
+            return np.zeros(1)
+        reach = state["turn_limit_rad_s"] * dt_s / max(self._n_joints - 1, 1)
+        change = np.clip(gap, -reach, reach)
+        state["phase_shift_rad"] += change
+        head = change * (self._n_joints - 1)
+        # The oscillators' own changes run from 0 (tail) to ``head``; the foremost keeps omega.
+        return np.where(state["frequency_rad_s"] < 0.0, np.minimum(head, 0.0), np.maximum(head, 0.0))
+
     def _integrate(self, state: ControllerState, dt_s: float) -> None:
         """Advance u, v by ``dt_s`` [s], with the centre held, in place."""
-        cos, sin = self._turn(state, 0.0)
+        cos, sin = self._turn(state["phase_shift_rad"], np.zeros(1))
         y = np.empty((2, self._n_joints, state["centre"].size), dtype=np.float32)
         x = self._displacement(state)
         x /= state["amplitude_rad"]
@@ -210,11 +243,15 @@ class Cpg:
         n_steps = max(1, math.ceil(dt_s / self._max_step_s - 1e-9))
         for _ in range(n_steps):
             self._step(y, dt_s / n_steps)
-        cos, sin = self._turn(state, dt_s)
+        behind = self._shift_phases(state, dt_s)
+        cos, sin = self._turn(state["phase_shift_rad"], state["frequency_rad_s"] * dt_s - behind)
         _rotate(y, cos, sin, out=x)
         x *= state["amplitude_rad"]
         if self.config.steering == "centre":
             x[0] += state["centre"]
+        if np.isfinite(state["speed_limit_rad_s"]).any():
+            reach, u = state["speed_limit_rad_s"] * dt_s, state["u"].T
+            np.clip(x[0], u - reach, u + reach, out=x[0])
         state["u"][:] = x[0].T
         state["v"][:] = x[1].T
 
@@ -249,6 +286,12 @@ class Cpg:
         rate = y * growth
         self._coupling.add_pull(rate, y)
         return rate
+
+
+def _cycle_speeds(state: ControllerState) -> tuple[FloatArray, FloatArray]:
+    """How fast the phase [rad/s] and at most u [rad/s] move on the limit cycle: |omega| and |omega| rho, each (W,)."""
+    turn = np.abs(state["frequency_rad_s"])
+    return turn, turn * state["amplitude_rad"]
 
 
 def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]) -> None:

@@ -232,17 +232,42 @@ def test_no_joint_jumps_when_the_gait_changes(change: dict[str, float], topology
     commands = np.concatenate([before[None], run(controller, state, 5.0, dt_s)])
     omega = max(abs(change.get("frequency_rad_s", 0.0)), 4.0)
     rho = max(change.get("amplitude_rad", 0.0), 0.5)
-    step = np.abs(np.diff(commands, axis=0)).max()
-    # What moves a joint is the rotation and, while the network settles, its attraction and coupling.
-    n_coupled = {"nearest": 2, "full": N_JOINTS - 1}[topology]
-    settling = config.convergence_per_s + 2.0 * n_coupled * config.coupling_per_s
-    assert step <= (omega + settling) * rho * dt_s
-    if topology == "nearest" or "phase_shift_rad" not in change:
-        assert step <= 1.1 * omega * rho * dt_s
+    step = np.abs(np.diff(commands[:, mask], axis=0)).max()
+    assert step <= omega * rho * dt_s * (1.0 + 1e-9)
     run(controller, state, 60.0)
     np.testing.assert_allclose(np.hypot(state["u"], state["v"])[0], change.get("amplitude_rad", 0.5), rtol=0.01)
     np.testing.assert_allclose(locked_phases(controller, state)[0], change.get("phase_shift_rad", 0.5), atol=0.02)
     np.testing.assert_allclose(locked_phases(controller, state)[1], 0.5, atol=0.01)
+
+
+def test_another_number_of_waves_leaves_the_amplitude_alone() -> None:
+    """Two waves along the body sum to zero over three: coupled all with all, the oscillators would damp each other."""
+    two, three = (4.0 * math.pi / N_JOINTS, 6.0 * math.pi / N_JOINTS)
+    controller = Cpg(CpgConfig(amplitude_rad=0.5, frequency_rad_s=2.0, phase_shift_rad=two, topology="full"), SPEC)
+    state = controller.initial_state(2)
+    wave = two * np.arange(N_JOINTS)
+    state["u"][:], state["v"][:] = 0.5 * np.sin(wave), -0.5 * np.cos(wave)
+    controller.set_gait(state, np.ones(2, dtype=bool), phase_shift_rad=three)
+    state["phase_shift_rad"][1] = three  # the published equations: the new phase shift at once
+    smallest = np.ones(2)
+    for _ in range(100):
+        run(controller, state, 0.05, 0.05)
+        smallest = np.minimum(smallest, np.hypot(state["u"], state["v"]).min(axis=1) / 0.5)
+    assert smallest[0] > 0.95
+    assert smallest[1] < 0.1
+    np.testing.assert_allclose(locked_phases(controller, state)[0], three, atol=1e-3)
+
+
+def test_a_gait_that_stands_still_takes_its_new_shape_by_coupling() -> None:
+    controller = Cpg(CpgConfig(frequency_rad_s=0.0, phase_shift_rad=0.5), SPEC)
+    state = controller.initial_state(1)
+    run(controller, state, 20.0)
+    before = state["u"].copy()
+    controller.set_gait(state, np.ones(1, dtype=bool), phase_shift_rad=0.3)
+    first = run(controller, state, 0.01, 0.01)[0]
+    assert np.abs(first - before).max() < 0.05
+    run(controller, state, 20.0)
+    np.testing.assert_allclose(locked_phases(controller, state), 0.3, atol=0.01)
 
 
 def test_only_the_masked_worlds_change_their_gait() -> None:

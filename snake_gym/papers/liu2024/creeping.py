@@ -1,0 +1,107 @@
+"""The creeping gait (CL) on the yaw joints of Snake Robot III: speed per rad/s of frequency (liu2024, section 5.2).
+
+Gait, eq. 23 and 24 (both lost their fractions and signs): with n yaw joints and K_n waves along the body, neighbouring
+joints are 2 pi K_n / n apart in phase and swing by 2 a_y sin(pi K_n / n), a_y being the initial angle of the wave.
+Robot: preset ``snakesys``, a planar chain whose wheels slide with Coulomb coefficients that are scanned here, since the
+paper has none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from snake_gym.controllers.cpg import Cpg, CpgConfig
+from snake_gym.robot.measurement import Goal, mean_angle
+from snake_gym.robot.presets import SNAKESYS
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.sensors import SensorConfig, measure
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.streams import RandomStreams
+
+K_N = 2
+"""Waves along the body (Table 4)."""
+INITIAL_ANGLE_RAD = math.radians(50.0)
+"""a_y (Table 4)."""
+FREQUENCY_RAD_S = math.pi / 5.0
+"""omega (Table 4)."""
+MEASURED_M_PER_RAD = 0.2553
+"""Speed over omega of the real robot (section 5.2)."""
+SETTLING_PERIODS, MEASURED_PERIODS = 2, 3
+
+
+class Wave(NamedTuple):
+    """Amplitude and phase shift of the CL gait [rad]."""
+
+    amplitude_rad: float
+    phase_shift_rad: float
+
+
+def creeping_wave(n_joints: int, n_waves: int = K_N, initial_angle_rad: float = INITIAL_ANGLE_RAD) -> Wave:
+    """Eq. 23-24 for ``n_joints`` yaw joints."""
+    half_shift = math.pi * n_waves / n_joints
+    return Wave(2.0 * initial_angle_rad * math.sin(half_shift), 2.0 * half_shift)
+
+
+def no_slip_speed(n_waves: int = K_N, initial_angle_rad: float = INITIAL_ANGLE_RAD) -> float:
+    """Speed over omega [m/rad] of a continuous serpenoid that does not slip sideways: J_0(a) times the wave's length.
+
+    The body follows its own curve by one wave in each period; a serpenoid of initial angle a advances by J_0(a) times
+    its length (the mean of cos(a sin s)).
+    """
+    wave_m = (SNAKESYS.length_m - 2.0 * float(SNAKESYS.links("link_half_length_m")[-1])) / n_waves
+    s = 2.0 * math.pi * (np.arange(400) + 0.5) / 400
+    return wave_m * float(np.cos(initial_angle_rad * np.sin(s)).mean()) / (2.0 * math.pi)
+
+
+class Creeping(NamedTuple):
+    """One run."""
+
+    speed_m_per_rad: float
+    """Way of the centre of mass from period to period, once the network has locked, over the period and |omega|."""
+    forwards_m: float
+    """The same way along the body's mean direction [m], negative where the tail leads."""
+    torque_nm: float
+    """Largest joint torque."""
+
+
+def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_RAD_S) -> Creeping:
+    """Let the robot creep on wheels with these Coulomb coefficients."""
+    wave = creeping_wave(SNAKESYS.n_joints)
+    period_s = 2.0 * math.pi / abs(frequency_rad_s)
+    steps = round(period_s / SNAKESYS.control_dt_s)
+    control_dt = period_s / steps  # whole control steps in a period: 0.1 s at omega = pi/5
+    friction = replace(SNAKESYS.friction, tangential_coulomb=mu_along, normal_coulomb=mu_across)
+    spec = replace(SNAKESYS, friction=friction, control_dt_s=control_dt, sim_dt_s=control_dt / SNAKESYS.n_substeps)
+    robot = SimulatedRobot(spec, 1, n_threads=1)
+    controller = Cpg(CpgConfig(wave.amplitude_rad, frequency_rad_s, wave.phase_shift_rad), spec)
+    state = controller.initial_state(1)
+    goal = Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
+    streams = RandomStreams("sensors", 1)
+    marks, headings, torque = [], [], 0.0
+    for step in range((SETTLING_PERIODS + MEASURED_PERIODS) * steps + 1):
+        sample = measure(robot, SensorConfig(), streams)
+        if step % steps == 0:
+            marks.append(robot.state.centre_xy[0].copy())
+            headings.append(float(mean_angle(sample)[0]))
+        robot.step(controller.command(sample, goal, state, control_dt))
+        if step >= SETTLING_PERIODS * steps:
+            torque = max(torque, float(np.abs(robot.state.joint_torque).max()))
+    way = np.diff(np.array(marks[SETTLING_PERIODS:]), axis=0)
+    heading = np.array(headings[SETTLING_PERIODS:-1])
+    forwards = float((way[:, 0] * np.cos(heading) + way[:, 1] * np.sin(heading)).sum())
+    speed = float(np.hypot(way[:, 0], way[:, 1]).mean()) / period_s
+    return Creeping(speed / abs(frequency_rad_s), forwards, torque)
+
+
+def fitting_ratio(ratio: FloatArray, speed: FloatArray, wanted: float) -> float:
+    """Where the speed, falling with the ratio of the coefficients, passes ``wanted``; NaN where it does not."""
+    above = speed >= wanted
+    if above.all() or not above[0]:
+        return math.nan
+    k = int(np.argmin(above))
+    share = (speed[k - 1] - wanted) / (speed[k - 1] - speed[k])
+    return float(math.exp(math.log(ratio[k - 1]) * (1.0 - share) + math.log(ratio[k]) * share))
