@@ -1,0 +1,112 @@
+"""Published and textbook numbers of liu2024, by the code that users run; the published rates are slow."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.controllers.coupling import Topology, Weights
+from snake_gym.controllers.derivative import differentiation_matrix
+from snake_gym.papers.liu2024 import STUDY, derivative_error
+from snake_gym.papers.liu2024.creeping import creep, creeping_wave, fitting_ratio, no_slip_speed
+from snake_gym.papers.liu2024.gait_change import CHANGES, change_gait
+from snake_gym.papers.liu2024.network import RATES, TOPOLOGIES, WEIGHTS, settle
+from snake_gym.robot.presets import SNAKESYS
+
+with (Path(__file__).parent / "liu2024.csv").open(newline="") as file:
+    GOLDEN = {row["quantity"]: row for row in csv.DictReader(file)}
+
+
+def golden(quantity: str) -> object:
+    row = GOLDEN[quantity]
+    assert row["unit"] and row["source"].startswith("liu2024")
+    return pytest.approx(float(row["value"]), rel=float(row["tolerance"]))
+
+
+def test_the_creeping_wave() -> None:
+    wave = creeping_wave(SNAKESYS.n_joints)
+    assert math.degrees(wave.amplitude_rad) == golden("creeping_amplitude")
+    assert math.degrees(wave.phase_shift_rad) == golden("creeping_phase_shift")
+
+
+def test_the_creeping_speed_of_the_preset() -> None:
+    run = creep(SNAKESYS.friction.tangential_coulomb, SNAKESYS.friction.normal_coulomb)  # type: ignore[arg-type]
+    assert run.speed_m_per_rad == golden("creeping_speed")
+    assert run.forwards_m > 0.0
+    assert run.speed_m_per_rad < no_slip_speed()
+
+
+def test_without_anisotropy_it_does_not_creep() -> None:
+    assert creep(0.8, 0.8).speed_m_per_rad < 0.05 * no_slip_speed()
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_every_network_locks_on_the_limit_cycle(topology: Topology, weights: Weights) -> None:
+    check_locking(topology, weights, "default")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_every_network_locks_at_the_published_rates(topology: Topology, weights: Weights) -> None:
+    check_locking(topology, weights, "paper")
+
+
+def check_locking(topology: Topology, weights: Weights, rates: str) -> None:
+    settled = settle(topology, weights, rates)
+    assert 1.0 + settled.radius_error == golden("limit_cycle_radius")
+    wanted = creeping_wave(SNAKESYS.n_joints).phase_shift_rad
+    assert wanted == golden("phase_difference")
+    assert settled.phase_error_rad <= float(GOLDEN["phase_difference"]["tolerance"])
+    assert settled.radius_errors[0] > 0.5  # (0.1, 0.1) is far from the limit cycle
+    assert settled.radius_s > 0.0
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("rates", RATES)
+def test_no_joint_steps_further_than_the_limit_cycle_at_a_change_of_gait(name: str, rates: str) -> None:
+    change = change_gait(name, "full", rates, watched_s=12.0)
+    assert change.step <= 1.0 + 1e-9
+    assert change.smallest_radius > 0.99
+    if "amplitude" in name or "wave" in name:
+        assert change.serpenoid_step > 10.0
+
+
+def test_the_published_equations_alone_fall_silent_between_whole_numbers_of_waves() -> None:
+    change = change_gait("three waves in place of two", "full", "default", watched_s=5.0)
+    assert change.unlimited_radius < 1e-3
+    assert change.unlimited_step > 2.0
+
+
+def test_the_derivative() -> None:
+    order = derivative_error.orders(derivative_error.errors())
+    assert order["settled_rate"] == golden("order_of_rate")
+    assert order["settled_acceleration"] == golden("order_of_rate")
+    assert differentiation_matrix(np.arange(5.0)[None])[0, 2, 3] == golden("stencil_centre")
+    at_10_hz = derivative_error.errors_at(0.1)
+    assert at_10_hz["acceleration"] < 1e-3 < at_10_hz["late_acceleration"]
+
+
+def test_the_fitting_ratio_is_where_the_speed_passes() -> None:
+    ratio = np.array([0.01, 0.1, 1.0])
+    assert fitting_ratio(ratio, np.array([3.0, 2.0, 1.0]), 1.5) == pytest.approx(math.sqrt(0.1))
+    assert math.isnan(fitting_ratio(ratio, np.array([3.0, 2.0, 1.0]), 0.5))
+    assert math.isnan(fitting_ratio(ratio, np.array([3.0, 2.0, 1.0]), 4.0))
+
+
+@pytest.mark.slow
+def test_the_study_holds_what_it_claims() -> None:
+    outcome = STUDY.run(argparse.Namespace(quick=True), lambda share, doing: None)
+    verdicts = {claim.text: claim.verdict for claim in outcome.claims}
+    assert sorted(verdicts.values()).count("reproduced") == len(verdicts) - 3
+    assert {claim.source for claim in outcome.claims if claim.verdict == "not"} == {
+        "Section 5.1",
+        "Section 3.3, Fig. 4",
+    }
+    assert all(len(row) == len(table.columns) for table in outcome.tables for row in table.rows)
