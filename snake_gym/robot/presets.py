@@ -153,7 +153,7 @@ SNAKESYS = RobotSpec(
     joint_stop_rad=math.radians(90.0),
     free_joint_damping_nms_rad=0.1,
     control_dt_s=0.1,
-    sim_dt_s=0.0025,
+    sim_dt_s=0.001,
     integrator="implicit",
 )
 
