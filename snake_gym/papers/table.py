@@ -34,7 +34,7 @@ def format_number(value: Cell, digits: int = 4) -> str:
     if not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{value:.0f}" if decimals <= 0 else repr(round(value, decimals))
+    return f"{value:.0f}" if decimals <= 0 else repr(round(float(value), decimals))
 
 
 def format_deviation(deviation: float | None, tolerance: float | None = None) -> str:

@@ -14,6 +14,7 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.controllers.cc import couple
 from snake_gym.controllers.guidance import SteeringConfig, bearing, steering_offset, wrap_angle
@@ -24,6 +25,10 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 OnProgress = Callable[[int, float], None]
 """Called now and then with (targets reached since the last call, simulated time [s])."""
+
+OnStep = Callable[[float, NDArray[np.int64], FloatArray, FloatArray], None]
+"""Called after every step with (time [s], which runs are under way (M,), their joint angles (M, J) [rad], their tracked
+points (M, 2) [m] world frame)."""
 
 _STEPS_PER_REPORT = 200
 
@@ -116,7 +121,9 @@ class WaypointRuns:
         self._y[0, :, self._angles] = theta
         self._y[0, :, self._place] = -self._tracked(self._y[0])
 
-    def run(self, dt_s: float, time_limit_s: float, on_progress: OnProgress | None = None) -> FloatArray:
+    def run(
+        self, dt_s: float, time_limit_s: float, on_progress: OnProgress | None = None, on_step: OnStep | None = None
+    ) -> FloatArray:
         """Integrate until every robot has arrived or ``time_limit_s`` is over; returns ``arrivals_s`` (R, K)."""
         reached = 0
         steps = round(time_limit_s / dt_s)
@@ -124,6 +131,10 @@ class WaypointRuns:
             if self._run.size == 0:
                 break
             self._advance(step * dt_s, dt_s)
+            if on_step is not None:
+                q = self._y[0]
+                theta = q[:, self._angles]
+                on_step((step + 1) * dt_s, self._run, theta[:, :-1] - theta[:, 1:], self._tracked(q))
             reached += self._arrive((step + 1) * dt_s)
             if on_progress is not None and (step % _STEPS_PER_REPORT == 0 or self._run.size == 0):
                 on_progress(reached, (step + 1) * dt_s)

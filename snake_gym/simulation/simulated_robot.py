@@ -42,7 +42,7 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
     """Parameters of ``n_worlds`` identical nominal robots."""
 
     def rows(values: FloatArray) -> FloatArray:
-        return np.ascontiguousarray(np.broadcast_to(values, (n_worlds, values.size)))
+        return np.array(np.broadcast_to(values, (n_worlds, values.size)), order="C")  # also one row a writable copy
 
     return ChainParams(
         mass=rows(spec.links("link_mass_kg")),
@@ -114,6 +114,8 @@ class SimulatedRobot:
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
         self._n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.params = chain_params(spec, n_worlds)
+        self.same_params = True
+        """All worlds have the parameters of the first; set to False where ``params`` has been made to differ."""
         no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         self.state: ChainState = zero_state(n_worlds, spec.n_links, self._n_muscle_pairs)
@@ -193,7 +195,7 @@ class SimulatedRobot:
         ids = self._all if mask is None else np.flatnonzero(mask)
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.sim_dt_s, self._laws
-        world_data = (self.state, self.params, True, self.faults, self.obstacles, reference, feedforward)
+        world_data = (self.state, self.params, self.same_params, self.faults, self.obstacles, reference, feedforward)
 
         def advance() -> None:
             step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)

@@ -19,12 +19,13 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.controllers.guidance import SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.papers.dynamics import Mask, Model, Point, ShippedPhysics, SideBySide
 from snake_gym.papers.published_head_model import PublishedHeadModel
-from snake_gym.papers.waypoint_runs import Course, OnProgress, WaypointRuns
+from snake_gym.papers.waypoint_runs import Course, OnProgress, OnStep, WaypointRuns
 from snake_gym.robot.presets import RESILIENT
 from snake_gym.robot.spec import FloatArray
 
@@ -112,6 +113,7 @@ def simulate(
     dt_s: float = DT_S,
     time_limit_s: float = TIME_LIMIT_S,
     on_progress: OnProgress | None = None,
+    on_step: OnStep | None = None,
 ) -> FloatArray:
     """Arrival times (cases, n_targets) [s], NaN where a target is not reached within ``time_limit_s``.
 
@@ -121,6 +123,7 @@ def simulate(
         n_targets: stop after this many targets.
         dt_s: Runge-Kutta step.
         on_progress: see ``OnProgress``.
+        on_step: see ``OnStep``; runs are numbered as in ``cases``.
     """
     course = Course(COURSE.targets[:n_targets], COURSE.radius_m)
     gait = replace(GaitConfig(), amplitude_rad=amplitude_rad)
@@ -134,7 +137,14 @@ def simulate(
     tracks_head = np.array([case.point == "head" for case in batch])
     runs = WaypointRuns(RESILIENT, SideBySide(models), gait, SteeringConfig(), coupling, tracks_head, course)
     arrivals = np.empty((len(cases), n_targets))
-    arrivals[order] = runs.run(dt_s, time_limit_s, on_progress)
+    told: OnStep | None = None
+    if on_step is not None:
+        listen = on_step
+
+        def told(time_s: float, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray) -> None:
+            listen(time_s, order[run], phi, tracked_xy)
+
+    arrivals[order] = runs.run(dt_s, time_limit_s, on_progress, told)
     return arrivals
 
 
