@@ -1,10 +1,11 @@
-"""Names under which Gymnasium finds the environments."""
+"""Names under which Gymnasium finds the environments.
+
+A small board that only plays a policy on a robot has no Gymnasium: there, nothing is registered.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-from gymnasium.envs.registration import register, registry
 
 
 class EnvEntry(NamedTuple):
@@ -28,6 +29,12 @@ ENVS = {
 
 def register_envs() -> None:
     """Register every environment once. No ``max_episode_steps``: the environments truncate by their own clock."""
+    try:
+        from gymnasium.envs.registration import register, registry
+    except ModuleNotFoundError as error:
+        if error.name != "gymnasium":
+            raise
+        return
     for env_id, entry in ENVS.items():
         if env_id not in registry:
             register(env_id, entry_point=entry.single, vector_entry_point=entry.vector)

@@ -52,4 +52,4 @@ def show(value: object, limit: int = 80) -> str:
 def join(where: str, key: str) -> str:
     if not where:
         return key
-    return f"{where}: {key}" if where.endswith((".yaml", ".yml")) else f"{where}.{key}"
+    return f"{where}: {key}" if where.endswith((".yaml", ".yml", ".json")) else f"{where}.{key}"

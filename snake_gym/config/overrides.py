@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from snake_gym.config.errors import ConfigError, show
-from snake_gym.config.files import parse_yaml
 
 
 def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,6 +23,8 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
 
 def apply_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """``mapping`` with assignments ``a.b=value`` applied in order; each value is read as YAML."""
+    from snake_gym.config.yaml_text import parse_yaml
+
     result = merge(mapping, {})
     for assignment in assignments:
         path, equals, text = assignment.partition("=")

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, Union, cast
 
 from snake_gym.config.errors import ConfigError, hint, join, show
-from snake_gym.config.files import NUMBER
 from snake_gym.config.plain import to_dict
 
 T = TypeVar("T")
+NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+"""A decimal number, as a regular expression. Not 010: nobody can say whether that is ten or eight."""
 _NUMBER = re.compile(NUMBER)
 _INFINITY = re.compile(r"([-+]?)\.?(?:inf|Inf|INF)")
 _SEQUENCES = (tuple, list, Sequence)

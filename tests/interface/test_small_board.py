@@ -1,0 +1,56 @@
+"""What a small board on the robot runs: numpy alone, with every other library of the project out of reach."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ABSENT = (
+    "gymnasium", "numba", "llvmlite", "scipy", "torch", "stable_baselines3", "safetensors", "onnx", "onnxruntime",
+    "matplotlib", "pygame", "PIL", "yaml", "rich", "tensorboard", "cv2", "mujoco",
+)  # fmt: skip
+HOOK = f"""
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {ABSENT}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name.split(".")[0])
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def run_on_board(program: str, *arguments: str) -> str:
+    """What the program prints where the libraries in ABSENT cannot be imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", HOOK + program, *arguments],
+        capture_output=True, text=True, check=False, cwd=ROOT, env=dict(os.environ), timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_libraries_are_out_of_reach() -> None:
+    program = f"""
+for name in {ABSENT}:
+    try:
+        __import__(name)
+    except ModuleNotFoundError:
+        continue
+    print(name)
+"""
+    assert run_on_board(program) == ""
+
+
+def test_robots_controllers_and_the_interface_need_numpy_alone() -> None:
+    program = """
+import snake_gym, snake_gym.controllers, snake_gym.interface.actions, snake_gym.interface.observations
+from snake_gym import load_robot, make_controller
+controller = make_controller({"kind": "cc"}, load_robot("resilient_servo"))
+print(controller.n_joints)
+"""
+    assert run_on_board(program) == "9\n"
