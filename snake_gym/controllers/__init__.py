@@ -13,11 +13,12 @@ from snake_gym.config import ConfigError, build, choose, load_yaml, merge, to_di
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld, reset_worlds
 from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.cpg import Cpg
+from snake_gym.controllers.feedback_linearization import Pfl
 from snake_gym.controllers.serpenoid import Serpenoid
 from snake_gym.controllers.sjc import Sjc
 from snake_gym.robot.spec import RobotSpec
 
-CONTROLLERS: dict[str, type[Any]] = {"serpenoid": Serpenoid, "sjc": Sjc, "cc": Cc, "cpg": Cpg}
+CONTROLLERS: dict[str, type[Any]] = {"serpenoid": Serpenoid, "sjc": Sjc, "cc": Cc, "cpg": Cpg, "pfl": Pfl}
 """Controllers by name; each class has ``config_type``, its frozen dataclass of settings."""
 
 

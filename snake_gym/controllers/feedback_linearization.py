@@ -1,0 +1,268 @@
+r"""Partial feedback linearisation: joints that follow the gait as double integrators, whatever the robot weighs.
+
+Model (wang, eq. 26-32; the joint law is also sibilska2022, eq. 32). The torques that give the joints the acceleration
+
+    u_bar = [phi_ref_ddot + k_d phi_ref_dot] + k_p (phi_ref - phi) - k_d phi_dot
+
+come from the nominal robot (``nominal_chain``); the brackets are the feed-forward that wang leaves open: without it
+(``feedforward: false``, eq. 32) a joint lags behind its reference, with it the error ``e = phi_ref - phi`` obeys
+``e_ddot + k_d e_dot + k_p e = 0``. The reference is the gait of ``serpenoid`` with an offset that steers as in
+``guidance``, passed through a critically damped filter ``beta_ddot = b^2 (beta_raw - beta) - 2 b beta_dot``, which
+gives the rates that the feed-forward needs.
+
+Robots take joint references, not torques. The reference sent is the one at which the actuator's own law
+``kp (reference - phi) - kd phi_dot`` gives the torque wanted (or, on a robot whose joints take accelerations, u_bar) on
+the motion planned for the middle of the control step; for muscles, as much later as their valves are slow:
+
+    reference = phi(t_h) + (u(t_h) + kd phi_dot(t_h)) / kp
+
+so that between two control steps the actuator holds the joint on the planned motion. It works where kp > 0.
+
+Rates of the head link and of the centre of mass are not measured. They are the difference of the last two valid poses
+(half a step old on average), carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost
+they come from those rows alone.
+
+Departures from wang: obstacles take part by their measured forces only, as far as ``contact_share`` says (eq. 25 has
+them exactly, which no robot does), acting at the links' centres.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from snake_gym.controllers.base import ControllerState, PerWorld, check_range, per_world_parameters, wrap_phase
+from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset, wrap_angle
+from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
+from snake_gym.controllers.serpenoid import GaitConfig
+from snake_gym.robot.measurement import Goal, Measurement, chain_angles, link_angles, tracked_point
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+_CRITICAL = 1e-6
+"""[1/s] Roots of the error's equation that are nearer to each other than this are taken as one."""
+
+
+@dataclass(frozen=True)
+class PflConfig(SteeringConfig, GaitConfig):
+    """A steered serpenoid gait, followed by computed torque."""
+
+    position_gain_per_s2: float = 25.0
+    """k_p of the joint error [1/s^2]."""
+    rate_gain_per_s: float = 10.0
+    """k_d of the joint error [1/s]."""
+    feedforward: bool = True
+    """Rates and accelerations of the reference take part; False: wang, eq. 32."""
+    heading_gain: float = 0.4
+    """k_theta: joint offset per heading error [rad/rad]; joints that follow closely pass its ripple on in full."""
+    offset_bandwidth_rad_s: float = 1.0
+    """b: how fast the joint offset follows the heading error [rad/s]."""
+    contact_share: float = 0.0
+    """Share of the measured contact forces that the torques make up for, where the robot senses them."""
+
+    def __post_init__(self) -> None:
+        GaitConfig.__post_init__(self)
+        SteeringConfig.__post_init__(self)
+        check_range("position_gain_per_s2", self.position_gain_per_s2, 0.0, 1e6, "0 to 1e6")
+        check_range("rate_gain_per_s", self.rate_gain_per_s, 0.0, 1e4, "0 to 1e4")
+        check_range("offset_bandwidth_rad_s", self.offset_bandwidth_rad_s, 1e-3, 1e4, "0.001 to 10000")
+        check_range("contact_share", self.contact_share, 0.0, 1.0, "0 to 1")
+
+
+class Pfl:
+    """Computed-torque serpenoid gait.
+
+    State: ``phase`` (W,) [rad] in [0, 2 pi); ``offset`` (W, 2) the filtered joint offset and its rate; ``pose``
+    (W, J + 3) joint angles, theta_N [rad] and centre of mass [m] when the pose was last valid, ``age_s`` (W,) ago,
+    infinite before the first; ``base_rate`` (W, 3) rates of theta_N and of the centre of mass as last estimated.
+    """
+
+    config_type: ClassVar[type[Any]] = PflConfig
+
+    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+        """``per_world`` gives a parameter (W,) one value for each world. Raises ValueError for a robot with kp = 0."""
+        self.config = config
+        self._spec = spec
+        self._parameter = per_world_parameters(config, per_world)
+        self._chain = NominalChain(spec)
+        self._guidance = PointOfSight(spec, config.tracked_point)
+        self._kp, self._kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+        if not (self._kp > 0.0).all():
+            raise ValueError("robot.actuator.kp is 0; expected > 0, a reference passes no torque without it")
+        self._takes_acceleration = spec.actuator.kind == "acceleration"
+        self._lag_s = spec.actuator.muscle.pressure_lag_s if spec.actuator.kind == "muscle" else 0.0
+        self._torque_limit = spec.joints("actuator.torque_limit_nm")
+        self._largest_error = self._torque_limit / self._kp
+        self._joint = np.arange(spec.n_joints)
+
+    @property
+    def n_joints(self) -> int:
+        return self._spec.n_joints
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """Gait at phase zero, no offset, no pose known."""
+        return {
+            "phase": np.zeros(n_worlds),
+            "offset": np.zeros((n_worlds, 2)),
+            "pose": np.zeros((n_worlds, self.n_joints + 3)),
+            "age_s": np.full(n_worlds, np.inf),
+            "base_rate": np.zeros((n_worlds, 3)),
+        }
+
+    def phase(self, state: ControllerState) -> FloatArray:
+        """Gait phase (W,) [rad] of the tail joint."""
+        return state["phase"]
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Joint references (W, J) [rad], within the robot's joint limit, for the next ``dt_s`` [s]."""
+        past, age_s = self._observe(measurement, state)
+        raw = self.offset(measurement, goal)
+        pace = self.pace(past, state, dt_s)
+        error = self._gait(state, raw, pace, 0.0)[0] - measurement.joint_angle
+        if self._takes_acceleration:
+            error_rate = self._gait(state, raw, pace, 0.0)[1] - measurement.joint_rate
+        else:
+            # The servo's own loop makes the rate a sawtooth in step with the samples: its mean is what counts.
+            rate = past.omega[:, :-1] - past.omega[:, 1:]
+            error_rate = self._gait(state, raw, pace, -0.5 * dt_s)[1] - rate
+
+        def plan(ahead_s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+            angle, rate, acceleration = self._gait(state, raw, pace, ahead_s)
+            left, left_rate = self._error_ahead(error, error_rate, ahead_s)
+            push = self._column("rate_gain_per_s") * left_rate + self._column("position_gain_per_s2") * left
+            left = np.clip(left, -self._largest_error, self._largest_error)
+            return angle - left, rate - left_rate, acceleration + push
+
+        angle, rate, drive = plan(0.5 * dt_s)
+        if not self._takes_acceleration:
+            ahead_s = 0.5 * dt_s + self._lag_s
+            drive = self._torque(measurement, state, (past, age_s), plan(ahead_s), ahead_s)
+        self._advance(state, raw, pace, dt_s)
+        limit = self._spec.joint_limit_rad
+        return np.clip(angle + (drive + self._kd * rate) / self._kp, -limit, limit)
+
+    def _torque(
+        self,
+        measurement: Measurement,
+        state: ControllerState,
+        observed: tuple[Motion, FloatArray],
+        plan: tuple[FloatArray, FloatArray, FloatArray],
+        ahead_s: float,
+    ) -> FloatArray:
+        """Torques (W, J) [N m] for joint angles, rates and accelerations planned ``ahead_s`` [s] from now."""
+        (past, age_s), (angle, rate, acceleration) = observed, plan
+        contact = self._known_contact(measurement)
+        head_rate, velocity = self._chain.predict_base(past, rate, age_s + ahead_s, contact)
+        state["base_rate"][:] = np.concatenate([head_rate[:, None], velocity], axis=1)
+        head = measurement.head_angle + ahead_s * head_rate
+        motion = Motion(chain_angles(angle, head), link_rates(rate, head_rate), velocity)
+        torque = self._chain.joint_torque(motion, acceleration, contact)
+        return np.clip(torque, -self._torque_limit, self._torque_limit)
+
+    def offset(self, measurement: Measurement, goal: Goal) -> FloatArray:
+        """Steering offset (W,) [rad] before the filter."""
+        error = self._guidance.heading_error(measurement, goal)
+        gain, limit = self._parameter["heading_gain"], self._parameter["offset_limit_rad"]
+        return steering_offset(error, goal.active, gain, limit)
+
+    def wanted(self, state: ControllerState) -> FloatArray:
+        """The gait (W, J) [rad] that the joints are to follow at the moment of ``state``."""
+        wave = self._column("amplitude_rad") * np.sin(
+            state["phase"][:, None] + self._column("phase_shift_rad") * self._joint
+        )
+        return np.asarray(wave + state["offset"][:, :1])
+
+    def pace(self, past: Motion, state: ControllerState, dt_s: float) -> tuple[FloatArray, FloatArray]:
+        """Gait frequency [rad/s] at the step's start and its growth [rad/s^2] over the step; (W,) or one for all.
+
+        ``past`` is the mean motion since the last pose.
+        """
+        frequency = self._parameter["frequency_rad_s"]
+        return frequency, np.zeros_like(frequency)
+
+    def _column(self, name: str) -> FloatArray:
+        """A parameter (W, 1) or (1,)."""
+        return self._parameter[name][..., None]
+
+    def _gait(
+        self, state: ControllerState, raw: FloatArray, pace: tuple[FloatArray, FloatArray], ahead_s: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Joint references ``ahead_s`` [s] from now, their rates and accelerations; (W, J) each.
+
+        With ``feedforward`` off: the present references, as if they stood still.
+        """
+        moving = self.config.feedforward
+        at = ahead_s if moving else 0.0
+        frequency, growth = pace
+        beta, beta_rate = self._filtered(state, raw, at)
+        band = self._parameter["offset_bandwidth_rad_s"]
+        beta_growth = band**2 * (raw - beta) - 2.0 * band * beta_rate
+        speed = np.broadcast_to(frequency + growth * at, raw.shape)[:, None]
+        phase = state["phase"] + at * (frequency + 0.5 * at * growth)
+        angle = phase[:, None] + self._column("phase_shift_rad") * self._joint
+        amplitude = self._column("amplitude_rad")
+        sin, cos = amplitude * np.sin(angle), amplitude * np.cos(angle)
+        reference = sin + beta[:, None]
+        if not moving:
+            return reference, np.zeros_like(reference), np.zeros_like(reference)
+        rise = np.broadcast_to(growth, raw.shape)[:, None]
+        return reference, speed * cos + beta_rate[:, None], rise * cos - speed**2 * sin + beta_growth[:, None]
+
+    def _filtered(self, state: ControllerState, raw: FloatArray, ahead_s: float) -> tuple[FloatArray, FloatArray]:
+        """Offset and its rate (W,) after ``ahead_s`` [s] with the raw offset held."""
+        band = self._parameter["offset_bandwidth_rad_s"]
+        left, rate = state["offset"][:, 0] - raw, state["offset"][:, 1]
+        slope = rate + band * left
+        fade = np.exp(-band * ahead_s)
+        left = fade * (left + slope * ahead_s)
+        return raw + left, fade * slope - band * left
+
+    def _error_ahead(self, error: FloatArray, rate: FloatArray, ahead_s: float) -> tuple[FloatArray, FloatArray]:
+        """Joint error and its rate (W, J) after ``ahead_s`` [s] of ``e_ddot + k_d e_dot + k_p e = 0``."""
+        half = 0.5 * self._column("rate_gain_per_s")
+        square = half**2 - self._column("position_gain_per_s2")
+        root = np.sqrt(square.astype(np.complex128))
+        small = np.abs(root) < _CRITICAL
+        spread = np.cosh(root * ahead_s).real
+        grown = np.where(small, ahead_s, np.sinh(root * ahead_s) / np.where(small, 1.0, root)).real
+        slope = rate + half * error
+        fade = np.exp(-half * ahead_s)
+        left = fade * (spread * error + grown * slope)
+        return left, fade * (square * grown * error + spread * slope) - half * left
+
+    def _known_contact(self, measurement: Measurement) -> FloatArray | None:
+        """Contact forces (W, N, 2) [N], link frame, that the torques shall make up for."""
+        if measurement.contact_force_l is None or self.config.contact_share == 0.0:
+            return None
+        return self.config.contact_share * measurement.contact_force_l
+
+    def _observe(self, measurement: Measurement, state: ControllerState) -> tuple[Motion, FloatArray]:
+        """Present link angles with the mean rates since the last pose, and how old those are (W,) [s]; notes the pose.
+
+        Before the second pose the robot is taken to be at rest.
+        """
+        head, centre = measurement.head_angle[:, None], tracked_point(self._spec, measurement, "centre")
+        sample = np.concatenate([measurement.joint_angle, head, centre], axis=1)
+        last, age, valid = state["pose"], state["age_s"], measurement.pose_valid
+        known = np.isfinite(age) & (age > 0.0)
+        change = sample - last
+        change[:, self.n_joints] = wrap_angle(change[:, self.n_joints])
+        rate = np.where(known[:, None], change / np.where(known, age, 1.0)[:, None], 0.0)
+        joint_rate, base = np.split(rate, [self.n_joints], axis=1)
+        # Without a pose now, the last prediction is what is known of the head and the centre.
+        base = np.where((known & valid)[:, None], base, state["base_rate"])
+        state["base_rate"][:] = base
+        past_s = np.where(known, 0.5 * age, 0.0)
+        last[valid], age[valid] = sample[valid], 0.0
+        return Motion(link_angles(measurement), link_rates(joint_rate, base[:, 0]), base[:, 1:]), past_s
+
+    def _advance(
+        self, state: ControllerState, raw: FloatArray, pace: tuple[FloatArray, FloatArray], dt_s: float
+    ) -> None:
+        """The state ``dt_s`` [s] later."""
+        frequency, growth = pace
+        state["offset"][:] = np.stack(self._filtered(state, raw, dt_s), axis=1)
+        state["phase"] += dt_s * (frequency + 0.5 * dt_s * growth)
+        wrap_phase(state["phase"])
+        state["age_s"] += dt_s

@@ -1,0 +1,179 @@
+"""Simulated robots driven by a controller through targets or along a path, with everything written down.
+
+The controller sees what its sensors measure (here exactly) once every control step and sends joint references; the
+robot is the shipped physics. Frame: world x-y plane; W robots side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.controllers import Controller, ControllerState
+from snake_gym.controllers.feedback_linearization import Pfl
+from snake_gym.controllers.line_of_sight import LineOfSight
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+
+class Guide(Protocol):
+    """Says where W robots shall go."""
+
+    def goal(self, point_xy: FloatArray) -> Goal:
+        """The goal of robots whose tracked points are at (W, 2) [m]."""
+        ...
+
+
+class TargetSequence:
+    """Targets one after the other, each reached within ``radius_m``.
+
+    Args:
+        targets_xy: (W, K, 2) [m].
+    """
+
+    def __init__(self, targets_xy: FloatArray, radius_m: float) -> None:
+        self._targets, self._radius = targets_xy, radius_m
+        self.index = np.zeros(len(targets_xy), np.int64)
+        """(W,) targets reached."""
+
+    def goal(self, point_xy: FloatArray) -> Goal:
+        """See ``Guide``."""
+        last = self._targets.shape[1] - 1
+        row = np.arange(len(self.index))
+        gap = self._targets[row, np.minimum(self.index, last)] - point_xy
+        self.index += (np.hypot(gap[:, 0], gap[:, 1]) <= self._radius) & (self.index <= last)
+        return Goal(self._targets[row, np.minimum(self.index, last)], self.index <= last)
+
+
+class PathGuide:
+    """A path followed by line of sight."""
+
+    def __init__(self, sight: LineOfSight, n_worlds: int) -> None:
+        self._sight = sight
+        self.state: ControllerState = sight.initial_state(n_worlds)
+
+    def goal(self, point_xy: FloatArray) -> Goal:
+        """See ``Guide``."""
+        return self._sight.goal(point_xy, self.state)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """T samples of W robots, taken at the end of each control step."""
+
+    time_s: FloatArray
+    """(T,)."""
+    centre_xy: FloatArray
+    """(T, W, 2) [m] centre of mass."""
+    centre_vel: FloatArray
+    """(T, W, 2) [m/s]."""
+    link_angle: FloatArray
+    """(T, W, N) [rad]."""
+    joint_rate: FloatArray
+    """(T, W, J) [rad/s]."""
+    wanted: FloatArray
+    """(T, W, J) [rad] the gait that the joints shall follow; NaN where the controller does not say."""
+    joint_torque: FloatArray
+    """(T, W, J) [N m]."""
+    muscle_pressure: FloatArray
+    """(T, W, J, 2) [Pa]; no J without muscles."""
+    contact_force: FloatArray
+    """(T, W, N, 2) [N] mean over the step, world frame."""
+    n_contacts: FloatArray
+    """(T, W) mean over the step."""
+    penetration_m: FloatArray
+    """(T, W)."""
+    energy_gain_j: FloatArray
+    """(T, W) kinetic energy gained in the step beyond what the actuators put in: never positive but for rounding."""
+    cross_track_m: FloatArray
+    """(T, W) distance from the path, left positive; NaN without a path."""
+    reached: NDArray[np.int64]
+    """(T, W) targets reached."""
+
+    @property
+    def joint_angle(self) -> FloatArray:
+        """(T, W, J) [rad]."""
+        return self.link_angle[..., :-1] - self.link_angle[..., 1:]
+
+    @property
+    def heading(self) -> FloatArray:
+        """(T, W) [rad] mean of the link angles."""
+        return self.link_angle.mean(axis=-1)
+
+    @property
+    def forward_m_s(self) -> FloatArray:
+        """(T, W) velocity of the centre of mass along the heading."""
+        heading = self.heading
+        return np.cos(heading) * self.centre_vel[..., 0] + np.sin(heading) * self.centre_vel[..., 1]
+
+
+class Follower(NamedTuple):
+    """Who decides, and where to go."""
+
+    controller: Controller
+    guide: Guide
+
+
+def drive(
+    robot: SimulatedRobot,
+    follower: Follower,
+    duration_s: float,
+    advance: Callable[[float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Drive:
+    """Let the robots go for ``duration_s`` [s], or until ``stop`` says so; ``advance`` is called with the share done.
+
+    What the centre of mass is guided by is measured, as everything is, at the start of each control step.
+    """
+    controller, guide = follower
+    spec, state = robot.spec, controller.initial_state(robot.n_worlds)
+    steps = round(duration_s / spec.control_dt_s)
+    rows: list[tuple[FloatArray, ...]] = []
+    energy, work = robot.kinetic_energy(), robot.state.work_j.copy()
+    for step in range(steps):
+        measurement = measure(robot)
+        goal = guide.goal(robot.state.centre_xy)
+        robot.step(controller.command(measurement, goal, state, spec.control_dt_s))
+        wanted = np.full_like(measurement.joint_angle, np.nan)
+        if isinstance(controller, Pfl):
+            wanted = controller.wanted(state)
+        now, done = robot.kinetic_energy(), robot.state.work_j.copy()
+        gain = now - energy - (done - work)
+        energy, work = now, done
+        cross = guide.state["cross_track_m"] if isinstance(guide, PathGuide) else np.full(robot.n_worlds, np.nan)
+        reached = guide.index if isinstance(guide, TargetSequence) else np.zeros(robot.n_worlds, np.int64)
+        s = robot.state
+        sample = (
+            s.centre_xy, s.centre_vel, s.link_angle, robot.joint_rate(), wanted, s.joint_torque, s.muscle_pressure,
+            s.contact_force, s.n_contacts, s.penetration_m, gain, cross, reached,
+        )  # fmt: skip
+        rows.append(tuple(np.array(values) for values in sample))
+        if advance is not None and step % 50 == 0:
+            advance(step / steps)
+        if stop is not None and stop():
+            break
+    time_s = spec.control_dt_s * np.arange(1, len(rows) + 1)
+    return Drive(time_s, *(np.stack(column) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
+
+
+def measure(robot: SimulatedRobot) -> Measurement:
+    """What ideal sensors see."""
+    state = robot.state
+    return Measurement(
+        joint_angle=robot.joint_angle(),
+        joint_rate=robot.joint_rate(),
+        head_xy_w=robot.head_xy().copy(),
+        head_angle=state.link_angle[:, -1].copy(),
+        pose_valid=np.ones(robot.n_worlds, dtype=bool),
+    )
+
+
+def place(robot: SimulatedRobot, joint_angle: FloatArray, heading: FloatArray, centre_xy: FloatArray) -> None:
+    """Put the robots to rest, bent by joint angles (W, J) [rad], the mean of their link angles ``heading`` (W,)."""
+    share = np.arange(1, robot.spec.n_links) / robot.spec.n_links
+    robot.set_shape(joint_angle, heading - (joint_angle * share).sum(axis=1), centre_xy, "centre")
