@@ -83,6 +83,7 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
         Parameter("steering_rate_per_s", 1.0, 30.0, log=True),
     )
     more = {"serpenoid": (), "sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates}
+    more["pfl"] = (*_STEERING, Parameter("offset_bandwidth_rad_s", 0.2, 10.0, log=True))
     return gait + more[kind]
 
 

@@ -18,9 +18,10 @@ the motion planned for the middle of the control step; for muscles, as much late
 
 so that between two control steps the actuator holds the joint on the planned motion. It works where kp > 0.
 
-Rates of the head link and of the centre of mass are not measured. They are the difference of the last two valid poses
-(half a step old on average), carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost
-they come from those rows alone.
+Rates of the head link and of the centre of mass are not measured. They are the difference of the last two poses (half
+a step old on average), carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they
+come from those rows alone. A joint error beyond ``torque_limit / kp``, which the actuator answers with full torque, is
+left to the actuator: where torque is short, as against an obstacle, planned accelerations mean little.
 
 Departures from wang: obstacles take part by their measured forces only, as far as ``contact_share`` says (eq. 25 has
 them exactly, which no robot does), acting at the links' centres.
@@ -37,7 +38,7 @@ from snake_gym.controllers.base import ControllerState, PerWorld, check_range, p
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
 from snake_gym.controllers.serpenoid import GaitConfig
-from snake_gym.robot.measurement import Goal, Measurement, chain_angles, link_angles, tracked_point
+from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _CRITICAL = 1e-6
@@ -73,9 +74,10 @@ class PflConfig(SteeringConfig, GaitConfig):
 class Pfl:
     """Computed-torque serpenoid gait.
 
-    State: ``phase`` (W,) [rad] in [0, 2 pi); ``offset`` (W, 2) the filtered joint offset and its rate; ``pose``
-    (W, J + 3) joint angles, theta_N [rad] and centre of mass [m] when the pose was last valid, ``age_s`` (W,) ago,
-    infinite before the first; ``base_rate`` (W, 3) rates of theta_N and of the centre of mass as last estimated.
+    State: ``phase`` (W,) [rad] in [0, 2 pi); ``offset`` (W, 2) the filtered joint offset [rad] and its rate;
+    ``joint_angle`` (W, J) and ``pose`` (W, 3), theta_N [rad] and centre of mass [m], of the last command, ``step_s``
+    (W,) ago, infinite before the first; ``lost`` (W,) 1 where that pose was not valid; ``base_rate`` (W, 3) rates of
+    theta_N and of the centre of mass as last estimated.
     """
 
     config_type: ClassVar[type[Any]] = PflConfig
@@ -105,8 +107,10 @@ class Pfl:
         return {
             "phase": np.zeros(n_worlds),
             "offset": np.zeros((n_worlds, 2)),
-            "pose": np.zeros((n_worlds, self.n_joints + 3)),
-            "age_s": np.full(n_worlds, np.inf),
+            "joint_angle": np.zeros((n_worlds, self.n_joints)),
+            "pose": np.zeros((n_worlds, 3)),
+            "lost": np.ones(n_worlds),
+            "step_s": np.full(n_worlds, np.inf),
             "base_rate": np.zeros((n_worlds, 3)),
         }
 
@@ -155,7 +159,7 @@ class Pfl:
         contact = self._known_contact(measurement)
         head_rate, velocity = self._chain.predict_base(past, rate, age_s + ahead_s, contact)
         state["base_rate"][:] = np.concatenate([head_rate[:, None], velocity], axis=1)
-        head = measurement.head_angle + ahead_s * head_rate
+        head = past.theta[:, -1] + ahead_s * head_rate
         motion = Motion(chain_angles(angle, head), link_rates(rate, head_rate), velocity)
         torque = self._chain.joint_torque(motion, acceleration, contact)
         return np.clip(torque, -self._torque_limit, self._torque_limit)
@@ -238,24 +242,26 @@ class Pfl:
         return self.config.contact_share * measurement.contact_force_l
 
     def _observe(self, measurement: Measurement, state: ControllerState) -> tuple[Motion, FloatArray]:
-        """Present link angles with the mean rates since the last pose, and how old those are (W,) [s]; notes the pose.
+        """Present link angles, the mean rates since the last command, and how old those are (W,) [s]; notes the sample.
 
-        Before the second pose the robot is taken to be at rest.
+        Before the second sample the robot is taken to be at rest. Without a pose now or then, the last prediction
+        stands in for the rates of the head and the centre, and carries the head's angle on.
         """
-        head, centre = measurement.head_angle[:, None], tracked_point(self._spec, measurement, "centre")
-        sample = np.concatenate([measurement.joint_angle, head, centre], axis=1)
-        last, age, valid = state["pose"], state["age_s"], measurement.pose_valid
-        known = np.isfinite(age) & (age > 0.0)
-        change = sample - last
-        change[:, self.n_joints] = wrap_angle(change[:, self.n_joints])
-        rate = np.where(known[:, None], change / np.where(known, age, 1.0)[:, None], 0.0)
-        joint_rate, base = np.split(rate, [self.n_joints], axis=1)
-        # Without a pose now, the last prediction is what is known of the head and the centre.
-        base = np.where((known & valid)[:, None], base, state["base_rate"])
-        state["base_rate"][:] = base
-        past_s = np.where(known, 0.5 * age, 0.0)
-        last[valid], age[valid] = sample[valid], 0.0
-        return Motion(link_angles(measurement), link_rates(joint_rate, base[:, 0]), base[:, 1:]), past_s
+        valid, step_s = measurement.pose_valid, state["step_s"]
+        known = np.isfinite(step_s) & (step_s > 0.0)
+        step = np.where(known, step_s, 1.0)[:, None]
+        joint_rate = np.where(known[:, None], (measurement.joint_angle - state["joint_angle"]) / step, 0.0)
+        centre = tracked_point(self._spec, measurement, "centre")
+        pose = np.concatenate([measurement.head_angle[:, None], centre], axis=1)
+        change = pose - state["pose"]
+        change[:, 0] = wrap_angle(change[:, 0])
+        fresh = known & valid & (state["lost"] == 0.0)
+        base = np.where(fresh[:, None], change / step, state["base_rate"])
+        pose = np.where(valid[:, None], pose, state["pose"] + np.where(known, step_s, 0.0)[:, None] * base)
+        state["base_rate"][:], state["pose"][:] = base, pose
+        state["joint_angle"][:], state["lost"][:] = measurement.joint_angle, ~valid
+        theta = chain_angles(measurement.joint_angle, pose[:, 0])
+        return Motion(theta, link_rates(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
 
     def _advance(
         self, state: ControllerState, raw: FloatArray, pace: tuple[FloatArray, FloatArray], dt_s: float
@@ -265,4 +271,4 @@ class Pfl:
         state["offset"][:] = np.stack(self._filtered(state, raw, dt_s), axis=1)
         state["phase"] += dt_s * (frequency + 0.5 * dt_s * growth)
         wrap_phase(state["phase"])
-        state["age_s"] += dt_s
+        state["step_s"][:] = dt_s

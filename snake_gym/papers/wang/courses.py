@@ -16,7 +16,7 @@ from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
 from snake_gym.papers.drives import Drive, Follower, PathGuide, TargetSequence, drive, place
 from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PEGBOARD
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.tasks.obstacle_field import robot_extent
 
@@ -103,13 +103,12 @@ def figure_eight(size_m: float = 3.0) -> Path:
 
 
 def follow_trajectory(
-    controller: Mapping[str, Any], duration_s: float, advance: Callable[[float], None], path: Path | None = None
+    controller: Mapping[str, Any], duration_s: float, advance: Callable[[float], None], spec: RobotSpec = PEGBOARD
 ) -> Drive:
-    """The centre of mass along a path without a break, guided by line of sight."""
-    robot = SimulatedRobot(PEGBOARD, 1, 1)
-    path = figure_eight() if path is None else path
+    """The centre of mass along the figure of eight without a break, guided by line of sight."""
+    robot, path = SimulatedRobot(spec, 1, 1), figure_eight()
     direction = path.tangent(np.zeros(1))[0]
     heading = np.array([math.atan2(direction[1], direction[0])])
     place(robot, np.zeros((1, robot.spec.n_joints)), heading, path.place(np.zeros(1)))
     sight = LineOfSight(path, LineOfSightConfig(LOOKAHEAD_M, "path"))
-    return drive(robot, Follower(make_controller(controller, PEGBOARD), PathGuide(sight, 1)), duration_s, advance)
+    return drive(robot, Follower(make_controller(controller, spec), PathGuide(sight, 1)), duration_s, advance)

@@ -1,0 +1,112 @@
+"""Partial feedback linearisation on simulated robots: how closely joints follow, and what it does without a pose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.feedback_linearization import Pfl, PflConfig
+from snake_gym.papers.drives import measure, place
+from snake_gym.robot.measurement import Goal
+from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT, RESILIENT_SERVO
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.controllers.worlds import SPEC, random_world, take_world
+
+WAVE = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
+SLOW_WAVE = {"amplitude_rad": math.radians(20.0), "frequency_rad_s": math.radians(50.0)}
+FAST_WAVE = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 6.28, "phase_shift_rad": math.radians(72.0)}
+
+
+def joint_error(spec: RobotSpec, seconds: float, lost: slice = slice(0, 0), **settings: Any) -> float:
+    """Root mean square of what the joints miss of their gait in the last half [deg]; poses ``lost`` by step."""
+    robot, controller = SimulatedRobot(spec, 1, 1), make_controller({"kind": "pfl", **settings}, spec)
+    assert isinstance(controller, Pfl)
+    place(robot, np.zeros((1, spec.n_joints)), np.zeros(1), np.zeros((1, 2)))
+    state, goal = controller.initial_state(1), Goal(np.array([[1e3, 0.0]]), np.ones(1, bool))
+    steps = round(seconds / spec.control_dt_s)
+    error = []
+    for step in range(steps):
+        sample = measure(robot)
+        if lost.start <= step < lost.stop:
+            sample = sample._replace(pose_valid=np.zeros(1, bool), head_xy_w=np.zeros((1, 2)))
+        robot.step(controller.command(sample, goal, state, spec.control_dt_s))
+        error.append(controller.wanted(state) - robot.joint_angle())
+    return float(np.degrees(np.sqrt(np.mean(np.square(error[steps // 2 :])))))
+
+
+@pytest.mark.parametrize(
+    ("spec", "wave", "limit_deg"),
+    [(RESILIENT, SLOW_WAVE, 0.05), (PEGBOARD, WAVE, 1.0), (RESILIENT_SERVO, WAVE, 2.0), (MUSCLE, FAST_WAVE, 2.5)],
+    ids=["acceleration", "torque", "position", "muscle"],
+)
+def test_joints_follow_their_gait_whatever_drives_them(
+    spec: RobotSpec, wave: dict[str, float], limit_deg: float
+) -> None:
+    assert joint_error(spec, 12.0, **wave) < limit_deg
+
+
+def test_without_feedforward_they_lag() -> None:
+    """Eq. 32 on a double integrator: the error of a sine is |1 - H|, H = k_p / (k_p - w^2 + i k_d w)."""
+    share = 1.0 - 25.0 / (25.0 - 1.5**2 + 15.0j)
+    expected = abs(share) * 30.0 / math.sqrt(2.0)
+    strong = replace(PEGBOARD, actuator=replace(PEGBOARD.actuator, torque_limit_nm=math.inf), control_dt_s=0.02)
+    assert joint_error(strong, 12.0, feedforward=False, heading_gain=0.0, **WAVE) == pytest.approx(expected, rel=0.1)
+
+
+def test_an_error_beyond_full_torque_is_left_to_the_servo() -> None:
+    """The shipped robot answers 8 N m / 60 N m/rad = 7.6 deg with all it has, so it lags less."""
+    assert 7.6 < joint_error(PEGBOARD, 12.0, feedforward=False, heading_gain=0.0, **WAVE) < 10.0
+
+
+def test_a_lost_pose_is_bridged_by_the_model() -> None:
+    assert joint_error(PEGBOARD, 12.0, slice(60, 110), **WAVE) < 2.0
+
+
+def test_errors_fade_as_their_equation_says() -> None:
+    for gain, damping in ((25.0, 10.0), (100.0, 4.0), (4.0, 10.0), (0.0, 3.0)):
+        config = PflConfig(position_gain_per_s2=gain, rate_gain_per_s=damping)
+        controller = Pfl(config, SPEC)
+        error, rate, dt = 0.3, -1.0, 1e-5
+        ahead = controller._error_ahead(np.full((1, 9), error), np.full((1, 9), rate), 0.2)
+        for _ in range(20000):
+            middle = rate - 0.5 * dt * (damping * rate + gain * error)
+            error, rate = error + dt * middle, rate - dt * (damping * middle + gain * (error + 0.5 * dt * rate))
+        np.testing.assert_allclose([ahead[0][0, 0], ahead[1][0, 0]], [error, rate], atol=1e-6)
+
+
+def test_a_world_in_a_batch_equals_that_world_alone() -> None:
+    controller = make_controller({"kind": "pfl"}, SPEC)
+    world = random_world(7)
+    moved = world[0]._replace(head_xy_w=world[0].head_xy_w + 0.01, joint_angle=0.98 * world[0].joint_angle), world[1]
+    state = controller.initial_state(7)
+    controller.command(*world, state, 0.2)
+    batch = controller.command(*moved, state, 0.2)
+    for w in range(7):
+        alone = controller.initial_state(1)
+        controller.command(*take_world(*world, w), alone, 0.2)
+        np.testing.assert_array_equal(controller.command(*take_world(*moved, w), alone, 0.2)[0], batch[w])
+
+
+def test_gains_for_each_world() -> None:
+    gains = {"position_gain_per_s2": np.array([0.0, 25.0]), "rate_gain_per_s": np.array([0.0, 10.0])}
+    controller = make_controller({"kind": "pfl", "amplitude_rad": 0.0}, RESILIENT, gains)
+    measurement, goal = random_world(2)
+    measurement = measurement._replace(joint_angle=np.full((2, 9), 0.1), joint_rate=np.zeros((2, 9)))
+    command = controller.command(
+        measurement, goal._replace(active=np.zeros(2, bool)), controller.initial_state(2), 0.05
+    )
+    np.testing.assert_allclose(command[0], 0.1, atol=1e-9)  # without gains nothing corrects
+    assert (command[1] < -1.0).all()
+
+
+def test_a_torque_robot_without_gains_is_refused() -> None:
+    limp = replace(PEGBOARD, actuator=replace(PEGBOARD.actuator, kp=0.0))
+    with pytest.raises(ConfigError, match=r"controller: robot.actuator.kp is 0; expected > 0"):
+        make_controller("pfl", limp)

@@ -1,0 +1,102 @@
+"""The dynamics that controllers know, against the dense equations, balances and the shipped physics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from snake_gym.controllers.nominal_chain import Motion, NominalChain
+from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT
+from snake_gym.robot.spec import FrictionSpec, RobotSpec
+from tests.oracles.dense_chain import DenseChain, DenseState
+
+UNEQUAL = replace(
+    PEGBOARD, n_links=4, link_half_length_m=(0.05, 0.07, 0.1, 0.04), link_mass_kg=(0.3, 1.0, 0.6, 0.2),
+    friction=FrictionSpec(tangential_ns_m=(0.5, 1.0, 2.0, 0.0), normal_ns_m=10.0, rotational_nms_rad=0.02),
+)  # fmt: skip
+
+
+def random_motion(spec: RobotSpec, n_worlds: int = 6, seed: int = 0) -> tuple[Motion, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shape = (n_worlds, spec.n_links)
+    motion = Motion(rng.normal(0, 0.8, shape), rng.normal(0, 1.0, shape), rng.normal(0, 0.4, (n_worlds, 2)))
+    return motion, rng.normal(0, 3.0, (n_worlds, spec.n_joints))
+
+
+def dense(spec: RobotSpec) -> DenseChain:
+    names = ("friction.tangential_ns_m", "friction.normal_ns_m", "friction.rotational_nms_rad")
+    geometry = spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia()
+    return DenseChain(*geometry, *(spec.links(name) for name in names))
+
+
+def dense_state(motion: Motion) -> DenseState:
+    return DenseState(motion.theta, motion.omega, np.zeros_like(motion.velocity), motion.velocity)
+
+
+@pytest.mark.parametrize("spec", [PEGBOARD, RESILIENT, UNEQUAL], ids=["pegboard", "resilient", "unequal"])
+def test_torques_give_the_accelerations_asked_for(spec: RobotSpec) -> None:
+    motion, wanted = random_motion(spec)
+    torque = NominalChain(spec).joint_torque(motion, wanted)
+    theta_ddot, _ = dense(spec).accelerate(dense_state(motion), torque, np.zeros(torque.shape, bool))
+    np.testing.assert_allclose(theta_ddot[:, :-1] - theta_ddot[:, 1:], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("spec", [PEGBOARD, UNEQUAL], ids=["pegboard", "unequal"])
+def test_head_and_centre_are_foreseen(spec: RobotSpec) -> None:
+    motion, acceleration = random_motion(spec)
+    dt = 1e-6
+    joint_rate = motion.omega[:, :-1] - motion.omega[:, 1:]
+    head, velocity = NominalChain(spec).predict_base(motion, joint_rate + dt * acceleration, np.full(6, dt))
+    theta_ddot, centre_ddot = dense(spec).accelerate(
+        dense_state(motion), acceleration, np.ones(acceleration.shape, bool)
+    )
+    np.testing.assert_allclose((head - motion.omega[:, -1]) / dt, theta_ddot[:, -1], rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose((velocity - motion.velocity) / dt, centre_ddot, rtol=1e-3, atol=1e-2)
+
+
+def test_a_long_step_leads_to_rest_by_friction() -> None:
+    motion, _ = random_motion(PEGBOARD)
+    slow = Motion(motion.theta, 1e-3 * motion.omega, motion.velocity)
+    head, velocity = NominalChain(PEGBOARD).predict_base(slow, np.zeros((6, 9)), np.full(6, 1e4))
+    assert np.abs(head).max() < 1e-3 and np.abs(velocity).max() < 1e-3
+
+
+def test_momentum_is_kept_without_friction() -> None:
+    smooth = replace(PEGBOARD, friction=FrictionSpec(tangential_ns_m=0.0, normal_ns_m=0.0))
+    motion, _ = random_motion(smooth)
+    _, velocity = NominalChain(smooth).predict_base(motion, np.zeros((6, 9)), np.full(6, 0.3))
+    np.testing.assert_allclose(velocity, motion.velocity, atol=1e-12)
+
+
+def test_coulomb_friction_holds_a_sliding_robot_back_with_its_weight() -> None:
+    straight = Motion(np.zeros((1, 6)), np.zeros((1, 6)), np.array([[0.3, 0.0]]))
+    _, velocity = NominalChain(MUSCLE).predict_base(straight, np.zeros((1, 5)), np.array([0.1]))
+    np.testing.assert_allclose(velocity, [[0.3 - 0.05 * 9.81 * 0.1, 0.0]], rtol=2e-3)
+    _, velocity = NominalChain(MUSCLE).predict_base(straight, np.zeros((1, 5)), np.array([10.0]))
+    assert 0.0 <= velocity[0, 0] < 1e-3, "friction stops it and no more"
+
+
+def test_a_contact_force_is_what_the_torques_make_up_for() -> None:
+    motion, wanted = random_motion(PEGBOARD, 1)
+    force = np.zeros((1, 10, 2))
+    force[0, 3] = (0.5, 2.0)
+    chain = NominalChain(PEGBOARD)
+    change = chain.joint_torque(motion, wanted, force) - chain.joint_torque(motion, wanted)
+    doubled = chain.joint_torque(motion, wanted, 2.0 * force) - chain.joint_torque(motion, wanted)
+    assert np.abs(change).max() > 0.01
+    np.testing.assert_allclose(doubled, 2.0 * change, atol=1e-12)
+
+
+def test_a_world_in_a_batch_equals_that_world_alone() -> None:
+    motion, wanted = random_motion(MUSCLE, 9)
+    chain = NominalChain(MUSCLE)
+    torque = chain.joint_torque(motion, wanted)
+    rate = motion.omega[:, :-1] - motion.omega[:, 1:]
+    base = chain.predict_base(motion, rate, np.full(9, 0.1))
+    for w in range(9):
+        alone = Motion(*(part[w : w + 1] for part in motion))
+        np.testing.assert_array_equal(chain.joint_torque(alone, wanted[w : w + 1])[0], torque[w])
+        for one, all_worlds in zip(chain.predict_base(alone, rate[w : w + 1], np.full(1, 0.1)), base, strict=True):
+            np.testing.assert_array_equal(one[0], all_worlds[w])

@@ -1,0 +1,103 @@
+"""What wang claims, by the code that users run: some boards in seconds, the whole study marked slow.
+
+The paper has no numbers. Values are what its equations or the bars ask for; tolerances are absolute, in the value's
+unit, and one-sided where the value is a bound (crossed at least, energy at most).
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.papers.study import Claim, Outcome
+from snake_gym.papers.wang import CONTROLLER, EQ32, STRONG, STUDY
+from snake_gym.papers.wang.boards import cross_boards
+from snake_gym.papers.wang.claims import LINK_M, SETTLED_S, joint_error_deg
+from snake_gym.papers.wang.collisions import free_link_impulse, linearization_error, throw_robots
+from snake_gym.papers.wang.courses import follow_trajectory, free_course, pegboard_courses
+
+with (Path(__file__).parent / "wang.csv").open(newline="") as _file:
+    GOLDEN = {row["quantity"]: row for row in csv.DictReader(_file)}
+
+
+def within(quantity: str, measured: float) -> None:
+    row = GOLDEN[quantity]
+    assert row["source"] and row["unit"]
+    assert abs(measured - float(row["value"])) <= float(row["tolerance"]), f"{quantity}: {measured} {row['unit']}"
+
+
+def silent(share: float) -> None:
+    assert 0.0 <= share <= 1.0
+
+
+def test_dense_boards_are_crossed_without_penetration_or_energy() -> None:
+    boards = cross_boards(12, 1.0, 1000, CONTROLLER, silent)
+    within("crossed", 100.0 * float(boards.crossed.mean()))
+    within("penetration", 100.0 * float(boards.penetration_m.max()) / LINK_M)
+    within("energy_gain", max(0.0, float(boards.energy_gain_j.max())))
+    assert boards.most_contacts.max() >= 1.0 and boards.peak_force_n.max() > 1.0, "pegs are touched"
+    assert all(trace.time_s[-1] == time for trace, time in zip(boards.traces, boards.time_s[:4], strict=True))
+
+
+def test_joints_accelerate_as_asked() -> None:
+    within("linearization", linearization_error(8, 0))
+
+
+def test_a_free_link_s_impulse_is_too_small_for_a_chain() -> None:
+    impulse = free_link_impulse(200, 0)
+    assert (impulse.left_m_s > -1e-9).all(), "a chain is never lighter than its link"
+    assert np.median(impulse.left_m_s) > 0.3
+
+
+def test_throws_lose_energy() -> None:
+    throws = throw_robots(8, 0)
+    assert throws.above < 0.01 and 0.1 < throws.left < 0.9
+    assert throws.penetration <= 0.005
+
+
+def test_targets_are_reached_on_free_ground_and_among_pegs() -> None:
+    within("targets_free", 100.0 * free_course(CONTROLLER, silent, 2).complete)
+    within("targets_pegs", 100.0 * pegboard_courses(4, 1.0, 0, CONTROLLER, silent).complete)
+
+
+def test_a_trajectory_is_followed_with_feedforward_only() -> None:
+    with_it = follow_trajectory(CONTROLLER, 25.0, silent)
+    within("trajectory", float(np.abs(with_it.cross_track_m[with_it.time_s > SETTLED_S]).max()))
+    without = follow_trajectory(EQ32, 25.0, silent, STRONG)
+    within("lag_eq32", joint_error_deg(without))
+    assert joint_error_deg(with_it) < 1.0
+
+
+@pytest.mark.slow
+def test_the_whole_study() -> None:
+    outcome = run_study(["--boards", "100"])
+    verdicts = {claim.text: claim.verdict for claim in outcome.claims}
+    wrong = {text for text, verdict in verdicts.items() if verdict != "reproduced"}
+    assert wrong == {"The impulse of an impact follows from the mass of the link that is hit"}
+    crossed = [claim for claim in outcome.claims if "dense pegboard" in claim.text]
+    assert len(crossed) == 3
+    for claim in crossed:
+        within("crossed", measured(claim))
+
+
+def measured(claim: Claim) -> float:
+    assert claim.measured is not None
+    return claim.measured
+
+
+def run_study(arguments: list[str]) -> Outcome:
+    from snake_gym.papers.rerun import study_parser
+
+    return STUDY.run(study_parser(STUDY).parse_args(arguments), lambda share, doing: silent(share))
+
+
+def test_quick_run_draws_and_tables_everything() -> None:
+    from snake_gym.papers.pictures import draw_png
+
+    outcome = run_study(["--quick", "--boards", "2"])
+    assert len(outcome.claims) == 11 and len(outcome.tables[0].rows) == 1
+    for figure in outcome.figures:
+        assert draw_png(figure).startswith(b"\x89PNG")
