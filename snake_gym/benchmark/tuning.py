@@ -82,9 +82,10 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
         Parameter("coupling_per_s", 0.05, 2.0, log=True),
         Parameter("steering_rate_per_s", 1.0, 30.0, log=True),
     )
-    more = {"serpenoid": (), "sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates}
+    learning = (Parameter("course_gain", 0.01, 1.0, log=True), Parameter("learning_rate", 0.001, 0.3, log=True))
+    more = {"sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates, "adaptive_bias": learning}
     more["pfl"] = (*_STEERING, Parameter("offset_bandwidth_rad_s", 0.2, 10.0, log=True))
-    return gait + more[kind]
+    return gait + more.get(kind, ())
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from snake_gym.config import ConfigError, build, choose, load_yaml, merge, to_dict
+from snake_gym.controllers.adaptive_bias import AdaptiveBias
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld, reset_worlds
 from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.cpg import Cpg
@@ -18,7 +19,14 @@ from snake_gym.controllers.serpenoid import Serpenoid
 from snake_gym.controllers.sjc import Sjc
 from snake_gym.robot.spec import RobotSpec
 
-CONTROLLERS: dict[str, type[Any]] = {"serpenoid": Serpenoid, "sjc": Sjc, "cc": Cc, "cpg": Cpg, "pfl": Pfl}
+CONTROLLERS: dict[str, type[Any]] = {
+    "serpenoid": Serpenoid,
+    "sjc": Sjc,
+    "cc": Cc,
+    "cpg": Cpg,
+    "pfl": Pfl,
+    "adaptive_bias": AdaptiveBias,
+}
 """Controllers by name; each class has ``config_type``, its frozen dataclass of settings."""
 
 

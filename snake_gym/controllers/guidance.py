@@ -80,17 +80,17 @@ class PointOfSight:
 
     def __init__(self, spec: RobotSpec, point: TrackedPoint) -> None:
         self._spec = spec
-        self._point = point
+        self.point = point
         # theta_bar = theta_N + sum_i (i / N) phi_i
         self._joint_weight = np.arange(1, spec.n_links)[:, None] / spec.n_links
 
     def heading_error(self, measurement: Measurement, goal: Goal) -> FloatArray:
         """theta_bar - bearing, wrapped to (-pi, pi] (W,) [rad]; from the last valid pose while the pose is lost."""
-        error = self._heading(measurement)
-        error -= bearing(goal.target_xy_w - tracked_point(self._spec, measurement, self._point))
+        error = self.heading(measurement)
+        error -= bearing(goal.target_xy_w - tracked_point(self._spec, measurement, self.point))
         return wrap_angle(error)
 
-    def _heading(self, measurement: Measurement) -> FloatArray:
+    def heading(self, measurement: Measurement) -> FloatArray:
         """theta_bar (W,) [rad] (eq. 35), summed joint after joint: a world in a batch equals that world alone."""
         share = measurement.joint_angle.T.copy()  # worlds along the rows: numpy is faster on long ones
         share *= self._joint_weight

@@ -128,6 +128,18 @@ class SimulatedRobot:
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
 
+    def use_parameters(self, params: ChainParams) -> None:
+        """Give each world parameters of its own, one row for each (see ``chain_params``); the laws stay those of spec.
+
+        Masses and lengths have to be the specification's: poses and sensors go by those.
+        """
+        for name, wanted, given in zip(ChainParams._fields, self.params, params, strict=True):
+            if given.shape != wanted.shape:
+                raise ValueError(f"params.{name} has shape {given.shape}; expected {wanted.shape}")
+        self.params = ChainParams(*(np.ascontiguousarray(values, dtype=np.float64) for values in params))
+        self._open_loop = self.params._replace(kp=self._open_loop.kp, kd=self._open_loop.kd)
+        self.same_params = False
+
     def set_shape(
         self,
         joint_angle: FloatArray,

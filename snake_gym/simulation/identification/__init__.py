@@ -1,0 +1,36 @@
+"""Identification of a robot from logged runs: logs and a nominal RobotSpec in, a RobotSpec out.
+
+    logs = [RunLog.load(path) for path in paths]
+    found = identify(logs, spec, coefficients)               # or method="avs", irani2015's way
+    found.spec, found.values, found.relative_std
+
+Two methods on the same replayed runs (``Replay``): ``least_squares`` fits whole paths, with its Jacobian as one batch
+of worlds with different parameters; ``avs`` is the alternating variable search of irani2015 on the last head position
+only (eq. 6). Any number of a RobotSpec can be a ``Coefficient``: friction, masses excepted, servo gains, torque and
+speed limits, backlash.
+"""
+
+from __future__ import annotations
+
+from snake_gym.simulation.identification.alternating_search import SearchStep, alternating_variable_search
+from snake_gym.simulation.identification.coefficients import Coefficient, Place, with_values
+from snake_gym.simulation.identification.fit import Identification, SensorNoise, identify
+from snake_gym.simulation.identification.recording import record_runs
+from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
+from snake_gym.simulation.identification.run_log import RunLog
+
+__all__ = [
+    "Coefficient",
+    "Identification",
+    "Place",
+    "Prediction",
+    "Replay",
+    "RunLog",
+    "SearchStep",
+    "SensorNoise",
+    "alternating_variable_search",
+    "head_error",
+    "identify",
+    "record_runs",
+    "with_values",
+]

@@ -1,0 +1,102 @@
+"""A logged run of a robot, simulated or real: what was commanded and what was measured, at a fixed period.
+
+Sample 0 is the first measurement; command k is held from sample k to sample k + 1. The run begins at rest: the mean of
+the first ``n_rest`` samples gives the starting pose, so that one noisy reading does not turn the whole path.
+Frames as in ``robot.measurement``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from snake_gym.config import ConfigError
+from snake_gym.robot.spec import FloatArray
+
+_ARRAYS = ("reference_rad", "joint_angle_rad", "head_xy_m", "head_angle_rad")
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class RunLog:
+    """One run of T control periods with J joints."""
+
+    period_s: float
+    reference_rad: FloatArray
+    """(T, J) joint references."""
+    joint_angle_rad: FloatArray
+    """(T + 1, J) encoders; NaN where an encoder says nothing (the potentiometer of a servo without power)."""
+    head_xy_m: FloatArray
+    """(T + 1, 2) centre of the head link, world frame; NaN while the pose source has lost it."""
+    head_angle_rad: FloatArray
+    """(T + 1,) orientation of the head link, world frame."""
+    free_joints: tuple[int, ...] = ()
+    """Joints without power, numbered from 1 at the tail."""
+    n_rest: int = 1
+    """Samples at the start during which the robot lay still."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.period_s < np.inf:
+            raise ConfigError(f"log: period_s is {self.period_s:g}; expected > 0")
+        if self.reference_rad.ndim != 2 or not self.reference_rad.size:
+            raise ConfigError(f"log: reference_rad has shape {self.reference_rad.shape}; expected (T, J), T >= 1")
+        n_periods, n_joints = self.reference_rad.shape
+        shapes = {"joint_angle_rad": (n_joints,), "head_xy_m": (2,), "head_angle_rad": ()}
+        for name, rest in shapes.items():
+            shape = getattr(self, name).shape
+            if shape != (n_periods + 1, *rest):
+                raise ConfigError(f"log: {name} has shape {shape}; expected {(n_periods + 1, *rest)}")
+        if not np.isfinite(self.reference_rad).all():
+            raise ConfigError("log: reference_rad holds a NaN; expected finite references")
+        if not 1 <= self.n_rest <= n_periods + 1:
+            raise ConfigError(f"log: n_rest is {self.n_rest}; expected 1 to {n_periods + 1} (the samples)")
+        if not all(1 <= joint <= n_joints for joint in self.free_joints):
+            raise ConfigError(f"log: free_joints is {self.free_joints}; expected joints from 1 to {n_joints}")
+
+    @property
+    def n_periods(self) -> int:
+        """T."""
+        return self.reference_rad.shape[0]
+
+    def start(self) -> tuple[FloatArray, FloatArray, float]:
+        """Joint angles (J,) [rad], head position (2,) [m] and head angle [rad] at rest.
+
+        A joint without a reading starts where its reference is: it had power until then.
+        """
+        still = slice(0, self.n_rest)
+        seen = np.isfinite(self.joint_angle_rad[still])
+        total = np.where(seen, self.joint_angle_rad[still], 0.0).sum(axis=0)
+        joints = np.where(seen.any(axis=0), total / np.maximum(seen.sum(axis=0), 1), self.reference_rad[0])
+        position, heading = self.head_xy_m[still], self.head_angle_rad[still]
+        known = np.isfinite(position).all(axis=1) & np.isfinite(heading)
+        if not known.any():
+            raise ConfigError("log: no pose among the samples at rest; expected at least one")
+        return joints, position[known].mean(axis=0), float(heading[known].mean())
+
+    def save(self, path: str | Path) -> None:
+        """Write the log as an ``.npz`` file."""
+        data: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        data |= {"format": _FORMAT, "period_s": self.period_s, "n_rest": self.n_rest}
+        data["free_joints"] = np.array(self.free_joints, dtype=np.int64)
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> RunLog:
+        """Read a log that ``save`` wrote. Raises ConfigError for any other file."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                data = {name: file[name] for name in file.files}
+        except (OSError, ValueError, EOFError) as error:
+            raise ConfigError(f"{path} is no log of a run: {error}") from error
+        missing = {"format", "free_joints", "period_s", "n_rest", *_ARRAYS} - set(data)
+        if missing:
+            raise ConfigError(f"{path} is no log of a run: it lacks {', '.join(sorted(missing))}")
+        if int(data["format"]) != _FORMAT:
+            raise ConfigError(f"{path} is a log of format {int(data['format'])}; expected {_FORMAT}")
+        arrays = {name: np.asarray(data[name], dtype=np.float64) for name in _ARRAYS}
+        free = tuple(int(joint) for joint in data["free_joints"])
+        return cls(float(data["period_s"]), **arrays, free_joints=free, n_rest=int(data["n_rest"]))
