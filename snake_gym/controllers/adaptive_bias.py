@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.controllers.base import ControllerState, PerWorld, check_range
 from snake_gym.controllers.guidance import PointOfSight, TrackedPoint, bearing, wrap_angle
@@ -41,11 +42,11 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class AdaptiveBiasConfig(GaitConfig):
     """A serpenoid gait with a bias that is learned."""
 
-    course_gain: float = 0.1
+    course_gain: float = 0.05
     """p: joint bias per course error [rad/rad]."""
-    learning_rate: float = 0.02
+    learning_rate: float = 0.01
     """r: joint bias learned in one gait period per course error [rad/rad]."""
-    bias_limit_rad: float = math.radians(20.0)
+    bias_limit_rad: float = math.radians(10.0)
     """Largest joint bias [rad]."""
     learning_band_rad: float = math.radians(20.0)
     """Course errors count for learning up to this [rad], so that a new target far aside is not learned as a fault."""
@@ -112,7 +113,7 @@ class AdaptiveBias(Serpenoid):
         state["error_sin"] += np.where(valid, np.sin(error), 0.0)
         state["error_cos"] += np.where(valid, np.cos(error), 0.0)
 
-    def _learn(self, state: ControllerState, ended: FloatArray) -> None:
+    def _learn(self, state: ControllerState, ended: NDArray[np.bool_]) -> None:
         """Where a period has ``ended`` (W,), set the bias for the next and begin new sums."""
         sin, cos = state["error_sin"], state["error_cos"]
         taught = ended & (np.hypot(sin, cos) > 0.0)

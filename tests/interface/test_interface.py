@@ -103,7 +103,7 @@ def test_restored_measurement_has_the_same_shape_heading_and_distance() -> None:
     np.testing.assert_allclose(again, obs, atol=2e-6)
 
 
-@pytest.mark.parametrize("kind", ["sjc", "cc", "cpg", "serpenoid"])
+@pytest.mark.parametrize("kind", ["sjc", "cc", "cpg", "serpenoid", "adaptive_bias"])
 def test_controller_as_policy_moves_like_the_controller_under_a_zero_residual(kind: str) -> None:
     settings = {"faults": {"n_max": 2}, "course": {"radius_m": 0.2}}
     residual = make_waypoints(8, {**settings, "action": {"kind": "residual", "controller": {"kind": kind}}}, "DISABLED")

@@ -31,6 +31,9 @@ _DIFFERENCE = 0.03
 """Half width of the central differences in the logarithm of a coefficient: far above the solver's rounding, far below
 the curvature of the paths."""
 
+_NEWTON_STEPS = 8
+"""Enough to turn a path to where it fits best, to rounding."""
+
 
 @dataclass(frozen=True)
 class SensorNoise:
@@ -160,7 +163,13 @@ class Residuals:
     def __init__(self, logs: Sequence[RunLog], noise: SensorNoise) -> None:
         n_periods = max(log.n_periods for log in logs)
         self._noise = noise
-        self._measured = {}
+        self._measured: dict[str, FloatArray] = {}
+        for number, log in enumerate(logs, start=1):
+            if (
+                np.isnan(log.head_xy_m[log.n_rest :]).any(axis=1).all()
+                or np.isnan(log.head_angle_rad[log.n_rest :]).all()
+            ):
+                raise ConfigError(f"log {number} has no head pose after the start; expected some")
         for name in ("head_xy_m", "head_angle_rad", "joint_angle_rad"):
             rows = np.full((len(logs), n_periods + 1, *getattr(logs[0], name).shape[1:]), np.nan)
             for k, log in enumerate(logs):
@@ -181,19 +190,24 @@ class Residuals:
     def _aligned(self, prediction: Prediction) -> tuple[FloatArray, FloatArray]:
         """Differences of head position (K, L, T + 1, 2) and angle (K, L, T + 1) after the best move; NaN: unknown."""
         measured = self._measured["head_xy_m"]
-        unknown = np.isnan(measured).any(axis=-1)
-        at = np.where(unknown[..., None], np.nan, prediction.head_xy_m)
+        unknown = np.isnan(measured).any(axis=-1, keepdims=True)
+        at = np.where(unknown, np.nan, prediction.head_xy_m)
         mean_at, mean_measured = np.nanmean(at, axis=2, keepdims=True), np.nanmean(measured, axis=1)[:, None]
         arm, wanted = at - mean_at, measured - mean_measured
         angle = prediction.head_angle_rad - self._measured["head_angle_rad"]
-        angle = np.remainder(angle + np.pi, 2.0 * np.pi) - np.pi
-        sine = np.nansum(arm[..., 0] * wanted[..., 1] - arm[..., 1] * wanted[..., 0], axis=2)
-        cosine = np.nansum((arm * wanted).sum(axis=-1), axis=2)
-        weight = 1.0 / self._noise.position_m**2, 1.0 / self._noise.heading_rad**2
-        # Both parts pull towards their own angle with a spring; for paths the spring grows with their extent.
-        pull = weight[0] * cosine * np.arctan2(sine, cosine) - weight[1] * np.nansum(angle, axis=2)
-        turn = (pull / (weight[0] * np.abs(cosine) + weight[1] * np.isfinite(angle).sum(axis=2)))[..., None]
-        cos, sin = np.cos(turn), np.sin(turn)
+        # First by the mean difference of the head's angles, then by what positions and angles together ask for.
+        first = -np.arctan2(np.nansum(np.sin(angle), axis=2), np.nansum(np.cos(angle), axis=2))[..., None]
+        angle = np.remainder(angle + first + np.pi, 2.0 * np.pi) - np.pi
+        sine = np.nansum(arm[..., 0] * wanted[..., 1] - arm[..., 1] * wanted[..., 0], axis=2, keepdims=True)
+        cosine = np.nansum((arm * wanted).sum(axis=-1), axis=2, keepdims=True)
+        best, pull = np.arctan2(sine, cosine) - first, np.hypot(sine, cosine) / self._noise.position_m**2
+        spring = np.isfinite(angle).sum(axis=2, keepdims=True) / self._noise.heading_rad**2
+        mean_angle = np.nansum(angle, axis=2, keepdims=True) / self._noise.heading_rad**2
+        turn = np.zeros_like(best)
+        for _ in range(_NEWTON_STEPS):
+            slope = pull * np.sin(turn - best) + spring * turn + mean_angle
+            turn -= slope / (pull * np.maximum(np.cos(turn - best), 0.2) + spring)
+        cos, sin = np.cos(first + turn), np.sin(first + turn)
         x, y = arm[..., 0], arm[..., 1]
         moved = np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
         return moved - wanted, angle + turn

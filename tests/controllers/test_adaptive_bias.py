@@ -1,0 +1,153 @@
+"""The learned bias: against a robot of one equation, and on simulated robots with failed joints."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.controllers import make_controller, reset_worlds
+from snake_gym.controllers.guidance import wrap_angle
+from snake_gym.physics.faults import FREE, LOCKED
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.presets import RESILIENT_SERVO, ROBO_CONDA
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.sensors import SensorConfig, measure
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.simulation.streams import RandomStreams
+from tests.controllers.worlds import SPEC, straight_world
+
+DT_S = 0.2
+GAIT = {"kind": "adaptive_bias", "amplitude_rad": 0.5, "frequency_rad_s": 1.5}
+STEPS_PER_PERIOD = math.ceil(2.0 * math.pi / 1.5 / DT_S)
+
+
+def aimless(n_worlds: int) -> Goal:
+    return Goal(np.zeros((n_worlds, 2)), np.zeros(n_worlds, dtype=bool))
+
+
+def pointing(heading: FloatArray, xy: FloatArray | None = None) -> Measurement:
+    """Straight robots with these headings."""
+    world, _ = straight_world(heading.size)
+    return world._replace(head_angle=heading, head_xy_w=np.zeros((heading.size, 2)) if xy is None else xy)
+
+
+def test_without_a_course_error_it_is_the_serpenoid_gait() -> None:
+    world, _ = straight_world(2)
+    adaptive, plain = make_controller(GAIT, SPEC), make_controller({**GAIT, "kind": "serpenoid"}, SPEC)
+    state, other = adaptive.initial_state(2), plain.initial_state(2)
+    for _ in range(60):
+        expected = plain.command(world, aimless(2), other, DT_S)
+        np.testing.assert_array_equal(adaptive.command(world, aimless(2), state, DT_S), expected)
+
+
+@pytest.mark.parametrize("frequency", [1.5, -1.5])
+def test_it_learns_the_bias_that_stops_a_robot_from_turning(frequency: float) -> None:
+    """theta_dot = -/+ g (bias - b*), by the sense of travel: the robot ends on its first heading with bias b*."""
+    needed = np.radians([0.0, 4.0, -6.0])
+    controller = make_controller({**GAIT, "frequency_rad_s": frequency}, SPEC)
+    state = controller.initial_state(3)
+    heading = np.array([0.0, 2.0, -3.0])
+    first = heading.copy()
+    gain = math.copysign(5.0, frequency) / (STEPS_PER_PERIOD * DT_S)
+    for _ in range(60 * STEPS_PER_PERIOD):
+        controller.command(pointing(heading), aimless(3), state, DT_S)
+        heading = heading - gain * (state["bias_rad"] - needed) * DT_S
+    np.testing.assert_allclose(heading, first, atol=math.radians(0.2))
+    np.testing.assert_allclose(state["learned_rad"], needed, atol=math.radians(0.2))
+
+
+def test_the_course_is_the_bearing_of_the_target_and_is_kept_when_the_target_falls_away() -> None:
+    controller = make_controller(GAIT, SPEC)
+    state = controller.initial_state(1)
+    heading = np.array([0.0])
+    aside = Goal(np.array([[0.0, 1e6]]), np.ones(1, dtype=bool))
+    for k in range(120 * STEPS_PER_PERIOD):
+        active = k < 60 * STEPS_PER_PERIOD
+        controller.command(pointing(heading), aside._replace(active=np.array([active])), state, DT_S)
+        heading = heading - state["bias_rad"] * DT_S
+    np.testing.assert_allclose(wrap_angle(heading - 0.5 * math.pi), 0.0, atol=math.radians(0.5))
+    np.testing.assert_allclose(state["course_rad"], heading, atol=math.radians(1.0))
+
+
+def test_the_bias_keeps_its_limit_and_the_reference_the_joint_s() -> None:
+    controller = make_controller({**GAIT, "course_gain": 3.0, "bias_limit_rad": 0.3, "amplitude_rad": 1.5}, SPEC)
+    state = controller.initial_state(2)
+    for heading in np.repeat([[0.0, 0.0], [2.0, -2.0]], 40, axis=0):
+        reference = controller.command(pointing(heading), aimless(2), state, DT_S)
+        assert np.abs(reference).max() <= SPEC.joint_limit_rad
+    np.testing.assert_array_equal(state["bias_rad"], [0.3, -0.3])
+
+
+def test_a_lost_pose_teaches_nothing() -> None:
+    controller = make_controller(GAIT, SPEC)
+    state = controller.initial_state(1)
+    for k in range(40 * STEPS_PER_PERIOD):
+        heading = np.array([0.0 if k == 0 else 1.0])
+        sample = pointing(heading)._replace(pose_valid=np.array([k == 0]))
+        controller.command(sample, aimless(1), state, DT_S)
+    np.testing.assert_allclose(state["bias_rad"], 0.0, atol=1e-12)
+    assert np.isfinite(state["course_rad"]).all()
+
+
+def test_worlds_are_independent_and_reset_alone() -> None:
+    headings = np.random.default_rng(0).normal(0.0, 0.5, (100, 4))
+    controller = make_controller(GAIT, SPEC)
+    together, alone = controller.initial_state(4), controller.initial_state(1)
+    for row in headings:
+        a = controller.command(pointing(row), aimless(4), together, DT_S)
+        b = controller.command(pointing(row[2:3]), aimless(1), alone, DT_S)
+        np.testing.assert_array_equal(a[2:3], b)
+    assert (together["bias_rad"] != 0.0).all()
+    reset_worlds(controller, together, np.array([True, False, False, False]))
+    assert together["learned_rad"][0] == 0.0 and np.isnan(together["course_rad"][0])
+    assert (together["learned_rad"][1:] != 0.0).all()
+
+
+def test_bad_settings_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"bias_limit_rad is -1; expected 0 to pi"):
+        make_controller({"kind": "adaptive_bias", "bias_limit_rad": -1}, SPEC)
+    with pytest.raises(ConfigError, match="did you mean 'learning_rate'"):
+        make_controller({"kind": "adaptive_bias", "learn_rate": 0.1}, SPEC)
+
+
+def turned(
+    spec: RobotSpec, kind: str, joint: int, fault: int, shift_deg: float, seconds: float, angle: float | None = None
+) -> float:
+    """By how much one robot with a failed joint has turned in all [deg]."""
+    amplitude, frequency = (math.radians(38.0), math.radians(140.0)) if spec is not RESILIENT_SERVO else (0.52, 1.5)
+    settings = {"kind": kind, "amplitude_rad": amplitude, "frequency_rad_s": frequency}
+    controller = make_controller({**settings, "phase_shift_rad": math.radians(shift_deg)}, spec)
+    state = controller.initial_state(1)
+    robot = SimulatedRobot(spec, 1)
+    shape = amplitude * np.sin(math.radians(shift_deg) * np.arange(spec.n_joints))[None]
+    if angle is not None:
+        shape[0, joint - 1] = angle
+    robot.set_shape(shape, np.zeros(1), np.zeros((1, 2)))
+    start = robot.state.link_angle.mean()
+    robot.faults.kind[0, joint - 1] = fault
+    streams = RandomStreams("test", 1)
+    for _ in range(round(seconds / spec.control_dt_s)):
+        sample = measure(robot, SensorConfig(), streams)
+        robot.step(controller.command(sample, aimless(1), state, spec.control_dt_s))
+    return abs(math.degrees(float(robot.state.link_angle.mean() - start)))
+
+
+def test_robo_conda_with_a_free_joint_in_the_middle_keeps_its_course() -> None:
+    spec = replace(ROBO_CONDA, control_dt_s=0.05)
+    drift = {kind: turned(spec, kind, 7, FREE, 32.5, 80.0) for kind in ("serpenoid", "adaptive_bias")}
+    assert drift["serpenoid"] > 100.0
+    assert drift["adaptive_bias"] < 25.0
+
+
+@pytest.mark.parametrize("joint", [2, 5, 8])
+def test_a_joint_locked_aside_no_longer_turns_the_robot(joint: int) -> None:
+    drift = {
+        kind: turned(RESILIENT_SERVO, kind, joint, LOCKED, 40.0, 150.0, math.radians(20.0))
+        for kind in ("serpenoid", "adaptive_bias")
+    }
+    assert drift["serpenoid"] > 200.0
+    assert drift["adaptive_bias"] < 6.0

@@ -1,0 +1,222 @@
+"""Identification: the searches on functions with a known answer, and coefficients found again in simulated logs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.robot.presets import RESILIENT_SERVO, ROBO_CONDA
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.identification import (
+    Coefficient,
+    Place,
+    Prediction,
+    Replay,
+    RunLog,
+    SensorNoise,
+    alternating_variable_search,
+    head_error,
+    identify,
+    record_runs,
+    with_values,
+)
+from snake_gym.simulation.identification.fit import Residuals
+from snake_gym.simulation.sensors import SensorConfig
+from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+
+PERIOD_S = 0.05
+WHEELS = tuple(range(1, 14))
+JOINT = Coefficient("c_joint", 0.036, 0.005, 0.5, (Place("free_joint_damping_nms_rad"),))
+ACROSS = Coefficient("mu_lat", 1.25, 0.2, 5.0, (Place("friction.normal_coulomb", WHEELS),))
+ALONG = Coefficient(
+    "mu_long", 0.145, 0.02, 1.0, (Place("friction.tangential_coulomb"), Place("friction.normal_coulomb", (14,)))
+)
+
+
+def waves(settings: list[tuple[float, float, float]], n_joints: int, seconds: float) -> FloatArray:
+    """References (L, T, J) of serpenoid gaits: amplitude [deg], frequency [deg/s], phase shift [deg]."""
+    time = PERIOD_S * np.arange(round(seconds / PERIOD_S))
+    gaits = [np.radians(gait) for gait in settings]
+    return np.array([a * np.sin(f * time[:, None] + s * np.arange(n_joints)) for a, f, s in gaits])
+
+
+@pytest.fixture(scope="module")
+def logs() -> list[RunLog]:
+    gaits = [(15.0, 420.0, 50.0), (15.0, 420.0, 90.0), (20.0, 280.0, 60.0), (38.0, 140.0, 35.0)]
+    references = waves(gaits, 13, 3.0)
+    noise = SensorConfig(angle_noise_rad=0.01, position_noise_m=0.002, heading_noise_rad=0.005)
+    return record_runs(ROBO_CONDA, references, PERIOD_S, noise, 0, [(5,), (3, 6), (), (2, 5, 8)], n_rest=10)
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+def valley(candidates: FloatArray) -> FloatArray:
+    """A narrow valley along x y = const in logarithms, lowest at (2, 3, 0.5)."""
+    x = np.log(candidates / np.array([2.0, 3.0, 0.5]))
+    return np.sqrt(1.0 + 400.0 * (x[:, 0] + x[:, 1]) ** 2 + (x[:, 0] - x[:, 1]) ** 2 + x[:, 2] ** 2)
+
+
+def search(pattern_moves: bool, high: float = 50.0) -> list[FloatArray]:
+    start, low = np.array([1.0, 1.0, 1.0]), np.full(3, 0.01)
+    steps = alternating_variable_search(valley, start, low, np.full(3, high), pattern_moves=pattern_moves)
+    costs = [step.cost for step in steps]
+    assert costs == sorted(costs, reverse=True), "an iteration never loses"
+    for step in steps:
+        assert step.costs.min() >= step.cost - 1e-15
+    return [step.values for step in steps]
+
+
+def test_the_alternating_search_finds_the_lowest_point_of_a_narrow_valley() -> None:
+    np.testing.assert_allclose(search(True)[-1], [2.0, 3.0, 0.5], rtol=0.03)
+
+
+def test_the_plain_search_varies_one_variable_at_a_time_in_turn() -> None:
+    path = [np.ones(3), *search(False)[:30]]
+    for k in range(30):
+        changed = path[k + 1] != path[k]
+        assert set(np.flatnonzero(changed)) <= {k % 3}
+    assert np.abs(np.log(path[15] / [2.0, 3.0, 0.5])).max() > 0.1, "five rounds of it do not reach the valley's end"
+
+
+def test_the_search_stays_within_its_bounds() -> None:
+    last = search(True, high=2.5)[-1]
+    assert last.max() <= 2.5
+
+
+# --- logs and coefficients -------------------------------------------------------------------------------------------
+
+
+def test_a_log_survives_the_file(tmp_path: Path, logs: list[RunLog]) -> None:
+    logs[0].save(tmp_path / "run.npz")
+    again = RunLog.load(tmp_path / "run.npz")
+    np.testing.assert_array_equal(again.joint_angle_rad, logs[0].joint_angle_rad)
+    np.testing.assert_array_equal(again.head_xy_m, logs[0].head_xy_m)
+    assert (again.period_s, again.free_joints, again.n_rest) == (PERIOD_S, (5,), 10)
+    assert np.isnan(again.joint_angle_rad[:, 4]).all() and np.isfinite(again.joint_angle_rad[:, 5]).all()
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    (tmp_path / "text.npz").write_text("no log")
+    for name in ("other.npz", "text.npz", "absent.npz"):
+        with pytest.raises(ConfigError, match=rf"{name} is no log of a run"):
+            RunLog.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"period_s": 0.0}, "period_s is 0; expected > 0"),
+        ({"head_angle_rad": np.zeros(3)}, r"head_angle_rad has shape \(3,\); expected \(70,\)"),
+        ({"free_joints": (14,)}, "expected joints from 1 to 13"),
+        ({"n_rest": 0}, "n_rest is 0; expected 1 to 70"),
+    ],
+)
+def test_a_wrong_log_is_named(logs: list[RunLog], change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(logs[0], **change)  # type: ignore[arg-type]
+
+
+def test_a_coefficient_reaches_all_its_places_and_no_other() -> None:
+    spec = with_values(ROBO_CONDA, (JOINT, ACROSS, ALONG), (0.1, 2.0, 0.3))
+    assert spec.free_joint_damping_nms_rad == 0.1
+    np.testing.assert_array_equal(spec.links("friction.normal_coulomb"), [2.0] * 13 + [0.3])
+    assert spec.friction.tangential_coulomb == 0.3
+    assert spec.friction.normal_ns_m == ROBO_CONDA.friction.normal_ns_m
+    assert with_values(spec, (Coefficient("k", 1, 0.1, 9, (Place("actuator.kp", (2,)),)),), (5.0,)).joints(
+        "actuator.kp"
+    )[:3].tolist() == [20.0, 5.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (Place("friction.colour"), r"robot.friction.colour is no field"),
+        (Place("actuator.kind"), "expected a field with numbers"),
+        (Place("friction.normal_coulomb", (15,)), r"members are \(15,\); expected 1 to 14"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_named(logs: list[RunLog], place: Place, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Replay(logs, ROBO_CONDA, [Coefficient("x", 1.0, 0.5, 2.0, (place,))])
+
+
+def test_logs_and_robot_have_to_fit(logs: list[RunLog]) -> None:
+    with pytest.raises(ConfigError, match="13 joints; expected 9"):
+        Replay(logs, RESILIENT_SERVO, [Coefficient("kp", 50.0, 5.0, 500.0, (Place("actuator.kp"),))])
+    with pytest.raises(ConfigError, match="there is no log"):
+        Replay([], ROBO_CONDA, [JOINT])
+    with pytest.raises(ConfigError, match="method is 'newton'"):
+        identify(logs, ROBO_CONDA, [JOINT], "newton")  # type: ignore[arg-type]
+
+
+# --- replay ----------------------------------------------------------------------------------------------------------
+
+
+def test_worlds_with_different_parameters_move_like_robots_of_their_own() -> None:
+    specs = [with_values(ROBO_CONDA, (ACROSS, ALONG), row) for row in ((1.0, 0.1), (2.0, 0.3), (0.5, 0.05))]
+    reference = waves([(20.0, 280.0, 60.0)], 13, 1.0)[0]
+    mixed = SimulatedRobot(ROBO_CONDA, 3, 1)
+    rows = [chain_params(spec, 1) for spec in specs]
+    mixed.use_parameters(type(rows[0])(*(np.concatenate(part) for part in zip(*rows, strict=True))))
+    alone = [SimulatedRobot(spec, 1, 1) for spec in specs]
+    for row in reference:
+        mixed.step(np.tile(row, (3, 1)))
+        for robot in alone:
+            robot.step(row[None])
+    for k, robot in enumerate(alone):
+        np.testing.assert_array_equal(mixed.state.centre_xy[k], robot.state.centre_xy[0])
+    assert np.ptp(mixed.state.centre_xy, axis=0).max() > 0.01
+    with pytest.raises(ValueError, match=r"params.mass has shape \(2, 14\)"):
+        mixed.use_parameters(chain_params(ROBO_CONDA, 2))
+
+
+def test_the_true_robot_replays_its_log_to_the_noise(logs: list[RunLog]) -> None:
+    replay = Replay(logs, ROBO_CONDA, (JOINT, ACROSS, ALONG))
+    prediction = replay.predict(np.array([[0.045, 1.5, 0.12], [0.045, 1.2, 0.12]]))
+    noise = SensorNoise(0.002, 0.005, 0.01)
+    root_mean_square = np.sqrt((Residuals(logs, noise).of(prediction) ** 2).mean(axis=1))
+    assert root_mean_square[0] == pytest.approx(1.0, abs=0.1)
+    assert root_mean_square[1] > 2.0
+    assert replay.n_simulations == 8
+
+
+def test_residuals_do_not_depend_on_where_a_run_began(logs: list[RunLog]) -> None:
+    prediction = Replay(logs, ROBO_CONDA, (ACROSS,)).predict(np.array([[1.3]]))
+    turn, shift = 0.7, np.array([3.0, -2.0])
+    rotation = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
+    moved = Prediction(
+        prediction.head_xy_m @ rotation.T + shift, prediction.head_angle_rad + turn, prediction.joint_angle_rad
+    )
+    residuals = Residuals(logs, SensorNoise())
+    np.testing.assert_allclose(residuals.of(moved), residuals.of(prediction), atol=1e-6)
+
+
+def test_head_error_is_the_missed_share_of_the_way() -> None:
+    head = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 4.0]])
+    log = RunLog(0.1, np.zeros((2, 1)), np.zeros((3, 1)), head, np.zeros(3))
+    missed = head + np.array([0.3, 0.4])
+    prediction = Prediction(missed[None, None], np.zeros((1, 1, 3)), np.zeros((1, 1, 3, 1)))
+    np.testing.assert_allclose(head_error(prediction, [log]), [[0.5 / 4.0]])
+
+
+# --- both methods on short logs --------------------------------------------------------------------------------------
+
+TRUTH = {"c_joint": 0.045, "mu_lat": 1.5, "mu_long": 0.12}
+
+
+@pytest.mark.parametrize("method", ["least_squares", "avs"])
+def test_coefficients_are_found_again_within_a_tenth(logs: list[RunLog], method: str) -> None:
+    coefficients = (JOINT, ACROSS, ALONG) if method == "least_squares" else (ACROSS, ALONG)
+    found = identify(logs, ROBO_CONDA, coefficients, method, SensorNoise(0.002, 0.005, 0.01))  # type: ignore[arg-type]
+    for name, value in found.values.items():
+        assert value == pytest.approx(TRUTH[name], rel=0.1), name
+    assert found.spec.links("friction.normal_coulomb")[0] == found.values["mu_lat"]
+    assert found.head_error < 0.05
+    assert (found.relative_std is None) == (method == "avs")
