@@ -1,0 +1,267 @@
+"""One request and its answers on a half-duplex bus whose answers do not say what they answer.
+
+A status packet carries an ID, an error byte and bytes of a block, but neither the address it was read from nor a
+sequence number. An answer that comes late (a stalled USB adapter, a busy operating system) would pass for the answer
+of the next request. Three things keep it out:
+
+- what has arrived before a request is sent is never an answer to it;
+- an answer that was waited for in vain is remembered as a *ghost* (ID and length) for ``ghost_life_s``; the next
+  reading of that servo asks for a block that is a byte or more longer, so that the ghost does not fit;
+- where length cannot tell them apart (an acknowledgement has none), the line is listened to until the ghost has
+  come or would have expired.
+
+Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
+a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So the driver does
+not guess from replies: at the first exchange it sends one packet that only an echo can return (to the broadcast ID,
+which no servo has) and knows from then on.
+
+Waiting is measured on a monotonic clock and ends at the caller's deadline at the latest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.protocol import (
+    BROADCAST_ID,
+    MAX_PARAMS,
+    OVERHEAD_BYTES,
+    Packet,
+    PacketParser,
+    sync_read,
+    wire_time_s,
+)
+from snake_gym.hardware.registers import BY_NAME
+from snake_gym.hardware.transport import Transport
+
+NO_ANSWER = "no answer"
+PORT_GONE = "port gone"
+NO_TIME = "no time left"
+AMBIGUOUS = "two answers"
+EXTRA_BYTES = 4
+"""Lengths that tell a request from those before it: the wanted one and so many more."""
+_READ_CHUNK = 4096
+
+
+@dataclass
+class LineCounters:
+    """What went over the line since it was opened."""
+
+    requests: int = 0
+    answers: int = 0
+    missing: int = 0
+    """Answers that did not come in time."""
+    retries: int = 0
+    bad_checksums: int = 0
+    noise_bytes: int = 0
+    late: int = 0
+    """Answers to an earlier request, rejected."""
+    foreign: int = 0
+    """Packets from a servo that was not asked, of a wrong length, or in conflict with another: rejected."""
+    reconnects: int = 0
+
+
+@dataclass
+class Answers:
+    """Status packets of one exchange."""
+
+    stamp_s: float
+    """When the request was sent [s]."""
+    packets: dict[int, Packet] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+class Exchange:
+    """Requests and answers over one transport.
+
+    Args:
+        transport: an open port.
+        clock: what deadlines are measured on.
+        baud: of the port; answers are waited for as long as their bytes take.
+        latency_s: what adapter and operating system may add [s].
+        return_delay_s: longest return delay that is set in a servo [s].
+        echo: whether the adapter returns what is sent; None: find out at the first exchange.
+        ghost_life_s: longest time that an answer may be late and still be told apart [s].
+        counters: where to count; None: new ones.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        baud: int,
+        latency_s: float,
+        return_delay_s: float,
+        echo: bool | None,
+        ghost_life_s: float,
+        counters: LineCounters | None = None,
+    ) -> None:
+        self.counters = counters or LineCounters()
+        self.echo = echo
+        self._transport = transport
+        self._clock = clock
+        self._baud = baud
+        self._latency_s = latency_s
+        self._return_delay_s = return_delay_s
+        self._ghost_life_s = ghost_life_s
+        self._ghosts: dict[tuple[int, int], float] = {}
+        self._echoes: deque[Packet] = deque()
+        self._parser = PacketParser()
+        self._line_free_s = -1.0
+
+    def answer_time_s(self, n_answers: int, n_params: int) -> float:
+        """How long answers keep the line busy, return delays included [s]."""
+        return n_answers * (self._return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
+
+    def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
+        """Longest duration of an exchange in which everybody answers [s]."""
+        return wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params) + self._latency_s
+
+    def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
+        """How many bytes to ask for, and the servos that can be asked so without mistaking a ghost for the answer.
+
+        Args:
+            n_bytes: wanted; up to ``EXTRA_BYTES`` more, but not more than ``longest``, are asked for if need be.
+        """
+        now = self._clock.now()
+        self._ghosts = {key: until for key, until in self._ghosts.items() if until > now}
+        if not self._ghosts:
+            return n_bytes, list(ids)
+        lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
+        free = {length: [i for i in ids if (i, length) not in self._ghosts] for length in lengths}
+        best = max(lengths, key=lambda length: (len(free[length]), -length))
+        return best, free[best]
+
+    def send(self, request: bytes) -> None:
+        """Send a packet that nobody answers."""
+        self._find_out_echo()
+        self._put(request)
+
+    def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float) -> Answers:
+        """Send a packet and collect its answers.
+
+        Args:
+            expected: number of parameters of each servo's answer by ID, in the order in which they answer.
+            deadline_s: waiting ends here [s, of the clock].
+
+        Returns:
+            the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
+        """
+        self._find_out_echo()
+        self._wait_for_ghosts(expected, deadline_s)
+        self._drop_input()
+        self._parser.max_params = MAX_PARAMS if self.echo else max(expected.values())
+        answers = Answers(self._clock.now())
+        self._put(request)
+        answer_s = sum(self.answer_time_s(1, n_params) for n_params in expected.values())
+        end_s = min(deadline_s, self._line_free_s + answer_s + self._latency_s)
+        order = {servo_id: k for k, servo_id in enumerate(expected)}
+        while not self._is_complete(answers, expected):
+            left_s = end_s - self._clock.now()
+            if left_s <= 0.0:
+                self._take(self._parser.flush(), answers, expected, order)
+                break
+            self._take(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)), answers, expected, order)
+        self._note_missing(answers, expected)
+        return answers
+
+    def listen_until_quiet(self, quiet_s: float, limit_s: float) -> None:
+        """Drop what comes until nothing has come for ``quiet_s``, for ``limit_s`` at most."""
+        end_s = self._clock.now() + limit_s
+        while self._clock.now() < end_s:
+            data = self._transport.read(_READ_CHUNK, quiet_s)
+            if not data:
+                break
+            self._reject(self._parser.feed(data))
+        self._reject(self._parser.flush())
+
+    def _put(self, request: bytes) -> None:
+        self.counters.requests += 1
+        start_s = max(self._clock.now(), self._line_free_s)  # what is still in the port's buffer leaves first
+        self._transport.write(request)
+        self._line_free_s = start_s + wire_time_s(len(request), self._baud)
+        if self.echo:
+            self._echoes.extend(PacketParser().feed(request))
+
+    def _find_out_echo(self) -> None:
+        """Send what no servo can send: an echo is the only thing that brings it back."""
+        if self.echo is not None:
+            return
+        self.echo = False
+        probe = sync_read([253], BY_NAME["id"].address, 1)
+        self._drop_input()
+        self._parser.max_params = MAX_PARAMS
+        self._transport.write(probe)
+        end_s = self._clock.now() + self.span_s(len(probe), 1, 1)
+        while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
+            for packet in self._parser.feed(self._transport.read(_READ_CHUNK, left_s)):
+                self.echo = self.echo or packet.encode() == probe
+        self.listen_until_quiet(self.answer_time_s(1, 1), self._latency_s)
+
+    def _wait_for_ghosts(self, expected: Mapping[int, int], deadline_s: float) -> None:
+        """Let answers pass by that could be taken for the ones to come."""
+        while True:
+            now = self._clock.now()
+            self._ghosts = {key: until for key, until in self._ghosts.items() if until > now}
+            until = max((self._ghosts[key] for key in expected.items() if key in self._ghosts), default=now)
+            left_s = min(until, deadline_s) - now
+            if left_s <= 0.0:
+                return
+            self._reject(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)))
+
+    def _drop_input(self) -> None:
+        while data := self._transport.read(_READ_CHUNK, 0.0):
+            self._reject(self._parser.feed(data))
+        self._reject(self._parser.flush())
+        self._echoes.clear()
+
+    def _take(
+        self, packets: list[Packet], answers: Answers, expected: Mapping[int, int], order: Mapping[int, int]
+    ) -> None:
+        for packet in packets:
+            if self._echoes and packet == self._echoes[0]:
+                self._echoes.popleft()
+                continue
+            servo_id = packet.id
+            if expected.get(servo_id) != len(packet.params):
+                self._reject([packet])
+                continue
+            # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
+            doubtful = [known for known in answers.packets if order[known] >= order[servo_id]]
+            if doubtful or servo_id in answers.failures:
+                for each in {servo_id, *doubtful}:
+                    answers.packets.pop(each, None)
+                    answers.failures[each] = AMBIGUOUS
+                self.counters.foreign += 1
+                continue
+            answers.packets[servo_id] = packet
+
+    @staticmethod
+    def _is_complete(answers: Answers, expected: Mapping[int, int]) -> bool:
+        return len(answers.packets) == len(expected)
+
+    def _note_missing(self, answers: Answers, expected: Mapping[int, int]) -> None:
+        now = self._clock.now()
+        for servo_id, n_params in expected.items():
+            if servo_id in answers.packets:
+                continue
+            if answers.failures.setdefault(servo_id, NO_ANSWER) == NO_ANSWER:
+                self.counters.missing += 1
+                self._ghosts[servo_id, n_params] = now + self._ghost_life_s
+        self.counters.answers += len(answers.packets)
+        self.counters.bad_checksums = self._parser.n_bad_checksums
+        self.counters.noise_bytes = self._parser.n_noise_bytes
+
+    def _reject(self, packets: list[Packet]) -> None:
+        for packet in packets:
+            if packet.id == BROADCAST_ID:  # the echo of a packet that nobody answers
+                continue
+            if self._echoes and packet == self._echoes[0]:
+                self._echoes.popleft()
+            elif self._ghosts.pop((packet.id, len(packet.params)), None) is not None:
+                self.counters.late += 1
+            else:
+                self.counters.foreign += 1

@@ -1,0 +1,206 @@
+"""Packets of the Feetech SMS/STS bus: pure functions that build them, and a parser that finds them among noise.
+
+Instruction and status packets have one form::
+
+    FF FF ID LEN INSTRUCTION-or-ERROR PARAMS.. CHECKSUM
+
+with ``LEN = len(PARAMS) + 2`` and ``CHECKSUM`` the low byte of ``~(ID + LEN + INSTRUCTION + sum(PARAMS))``. Words are
+little-endian. ID 0xFE addresses every servo; 0xFF does not exist, which keeps ``FF FF FF`` from being a header.
+
+The protocol has no sequence number and a status packet does not say what it answers: telling a late answer from a
+present one is the business of ``exchange``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+HEADER = b"\xff\xff"
+BROADCAST_ID = 0xFE
+MAX_ID = 0xFD
+OVERHEAD_BYTES = 6
+"""A packet without parameters: header, ID, LEN, instruction or error, checksum."""
+MAX_PARAMS = 0xFF - 2 - 1
+"""LEN is one byte, and 0xFF is left out: no packet can then be mistaken for the end of a header."""
+BITS_PER_BYTE = 10
+"""Start bit, 8 data bits, no parity, 1 stop bit."""
+
+
+class Instruction(IntEnum):
+    PING = 0x01
+    READ = 0x02
+    WRITE = 0x03
+    REG_WRITE = 0x04
+    ACTION = 0x05
+    FACTORY_RESET = 0x06
+    CLEAR_TURNS = 0x0A
+    CALIBRATE_OFFSET = 0x0B
+    SYNC_READ = 0x82
+    SYNC_WRITE = 0x83
+
+
+class ServoError(IntFlag):
+    """Bits of a status packet's error byte, and of the status register."""
+
+    VOLTAGE = 0x01
+    ENCODER = 0x02
+    HEAT = 0x04
+    CURRENT = 0x08
+    OVERLOAD = 0x20
+
+
+def describe_error(error: int) -> str:
+    """Names of the bits of an error byte, as "voltage, overload"; "" for none, unknown bits as numbers."""
+    names = [bit.name.lower() for bit in ServoError if error & bit and bit.name]
+    unknown = error & ~sum(ServoError)
+    return ", ".join([*names, *([f"bits 0x{unknown:02X}"] if unknown else [])])
+
+
+class Packet(NamedTuple):
+    """An instruction or status packet with a right checksum."""
+
+    id: int
+    error_or_instruction: int
+    params: bytes
+
+    def encode(self) -> bytes:
+        return build(self.id, self.error_or_instruction, self.params)
+
+
+def checksum(body: bytes) -> int:
+    """Of everything between header and checksum."""
+    return ~sum(body) & 0xFF
+
+
+def build(servo_id: int, error_or_instruction: int, params: bytes = b"") -> bytes:
+    """A whole packet.
+
+    Raises:
+        ValueError: the ID is not 0..254, or there are more parameters than a packet holds.
+    """
+    if not 0 <= servo_id <= BROADCAST_ID:
+        raise ValueError(f"servo id is {servo_id}; expected 0 to {MAX_ID}, or {BROADCAST_ID} for all")
+    if len(params) > MAX_PARAMS:
+        raise ValueError(f"a packet of {len(params)} parameters; expected at most {MAX_PARAMS}")
+    body = bytes((servo_id, len(params) + 2, error_or_instruction)) + params
+    return HEADER + body + bytes((checksum(body),))
+
+
+def ping(servo_id: int) -> bytes:
+    return build(servo_id, Instruction.PING)
+
+
+def read(servo_id: int, address: int, n_bytes: int) -> bytes:
+    return build(servo_id, Instruction.READ, bytes((address, n_bytes)))
+
+
+def write(servo_id: int, address: int, data: bytes) -> bytes:
+    return build(servo_id, Instruction.WRITE, bytes((address,)) + data)
+
+
+def reg_write(servo_id: int, address: int, data: bytes) -> bytes:
+    """A write that waits in the servo for ``action``."""
+    return build(servo_id, Instruction.REG_WRITE, bytes((address,)) + data)
+
+
+def action(servo_id: int = BROADCAST_ID) -> bytes:
+    return build(servo_id, Instruction.ACTION)
+
+
+def sync_read(ids: Sequence[int], address: int, n_bytes: int) -> bytes:
+    """Every servo of ``ids`` answers with its own status packet, in this order."""
+    return build(BROADCAST_ID, Instruction.SYNC_READ, bytes((address, n_bytes, *ids)))
+
+
+def sync_write(address: int, blocks: Iterable[tuple[int, bytes]]) -> bytes:
+    """Writes another block of the same length into each servo at once; no servo answers.
+
+    Args:
+        blocks: (id, data) of each servo.
+    """
+    listed = list(blocks)
+    lengths = {len(data) for _, data in listed}
+    if len(lengths) != 1:
+        raise ValueError(f"a sync write of blocks of {sorted(lengths)} bytes; expected at least one, all of one length")
+    payload = b"".join(bytes((servo_id,)) + data for servo_id, data in listed)
+    return build(BROADCAST_ID, Instruction.SYNC_WRITE, bytes((address, lengths.pop())) + payload)
+
+
+def status(servo_id: int, error: int = 0, params: bytes = b"") -> bytes:
+    return build(servo_id, error, params)
+
+
+def wire_time_s(n_bytes: int, baud: int) -> float:
+    """How long ``n_bytes`` keep the line busy [s]."""
+    return n_bytes * BITS_PER_BYTE / baud
+
+
+class PacketParser:
+    """Finds packets in a stream that may start anywhere and hold noise, torn and damaged packets.
+
+    After a wrong checksum it goes on one byte behind the header that led to it, for a damaged LEN may have taken in
+    the packet that follows. Every undamaged packet is found, unless noise before it happens to make up a header and a
+    length whose checksum is right by chance (1 in 256).
+
+    Args:
+        max_params: longer packets do not exist for this parser; a bound on what a damaged LEN can swallow.
+    """
+
+    def __init__(self, max_params: int = MAX_PARAMS) -> None:
+        self.max_params = max_params
+        self.n_noise_bytes = 0
+        """Bytes that belonged to no packet."""
+        self.n_bad_checksums = 0
+        self._buffer = b""
+
+    def feed(self, data: bytes) -> list[Packet]:
+        """The packets that ``data`` completes, in their order."""
+        self._buffer += data
+        return self._scan(final=False)
+
+    def flush(self) -> list[Packet]:
+        """What lies behind a header whose packet will not be completed any more, when the line has gone quiet."""
+        packets = self._scan(final=True)
+        self._buffer = b""
+        return packets
+
+    def reset(self) -> None:
+        """Forget the bytes of packets begun."""
+        self._buffer = b""
+
+    def _scan(self, final: bool) -> list[Packet]:
+        buffer, end, start = self._buffer, len(self._buffer), 0
+        packets: list[Packet] = []
+        n_used = 0
+        while True:
+            found = buffer.find(HEADER, start)
+            if found < 0:  # a last FF may be the first half of a header
+                start = end - 1 if buffer.endswith(b"\xff") and end > start and not final else end
+                break
+            start = found
+            if end - found < 4:
+                if final:
+                    start = end
+                break
+            n_params = buffer[found + 3] - 2
+            if buffer[found + 2] == 0xFF or not 0 <= n_params <= self.max_params:
+                start += 1
+                continue
+            stop = found + OVERHEAD_BYTES + n_params
+            if stop > end:
+                if not final:
+                    break
+                start += 1
+                continue
+            if (sum(buffer[found + 2 : stop]) & 0xFF) == 0xFF:
+                packets.append(Packet(buffer[found + 2], buffer[found + 4], buffer[found + 5 : stop - 1]))
+                n_used += stop - found
+                start = stop
+            else:
+                self.n_bad_checksums += 1
+                start += 1
+        self.n_noise_bytes += start - n_used
+        self._buffer = buffer[start:]
+        return packets
