@@ -24,6 +24,7 @@ import numpy as np
 
 import snake_gym
 from snake_gym.config import write_atomic
+from snake_gym.papers.catalogue import CATALOGUE
 from snake_gym.papers.study import Claim, Outcome, Study
 
 Record = dict[str, Any]
@@ -31,7 +32,7 @@ Record = dict[str, Any]
 OUTPUT_OPTIONS = ("json", "plot", "out", "resume", "fresh", "only", "paper")
 """Options that say where results go, not what they are."""
 
-_PRESENTATION = ("__main__", "table", "report", "report_page", "report_style", "pictures", "catalogue")
+_PRESENTATION = ("__main__", "table", "report", "report_style", "pictures", "catalogue", "rerun", "outcome_record")
 _ELSEWHERE = ("benchmark", "render", "hardware")
 _FILE = "outcome.json"
 
@@ -52,7 +53,7 @@ def make_record(
         "command": command,
         "settings": dict(settings),
         "versions": versions(),
-        "source": source_digest(),
+        "source": source_digest(study.name),
         "wall_s": round(wall_s, 3),
         "finished": finished or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "claims": [{**plain(asdict(claim)), "deviation": plain(claim.deviation)} for claim in outcome.claims],
@@ -95,21 +96,25 @@ def is_current(record: Record, settings: Mapping[str, Any]) -> bool:
     """Whether a run with these settings, by this code and these libraries, would give this record again."""
     return bool(
         record["settings"] == dict(settings)
-        and record["source"] == source_digest()
+        and record["source"] == source_digest(record["paper"])
         and record.get("versions") == versions()
     )
 
 
 @cache
-def source_digest() -> str:
-    """SHA-256 of the modules that numbers depend on: all but those that draw, print, compare or drive hardware."""
+def source_digest(paper: str) -> str:
+    """Digest of the modules that a study's numbers depend on.
+
+    Left out are the other studies and what draws, prints, compares or drives hardware.
+    """
     root = Path(snake_gym.__file__).parent
+    others = {entry.module.rpartition(".")[2] for name, entry in CATALOGUE.items() if name != paper}
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        inner = path.relative_to(root)
-        shown = inner.parts[0] == "papers" and len(inner.parts) == 2 and inner.stem in _PRESENTATION
-        if not shown and inner.parts[0] not in _ELSEWHERE:
-            digest.update(inner.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        inner = path.relative_to(root).with_suffix("").parts
+        elsewhere = inner[0] in _ELSEWHERE or (inner[0] == "papers" and inner[1] in {*_PRESENTATION, *others})
+        if not elsewhere:
+            digest.update("/".join(inner).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

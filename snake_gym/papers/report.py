@@ -89,14 +89,15 @@ def _matrix(records: Sequence[Record]) -> str:
 
 def _counts(verdicts: Sequence[Verdict]) -> str:
     return "".join(
-        f'<td class="number count {verdict}">{count or "-"}</td>' for verdict, count in count_verdicts(verdicts).items()
+        f'<td class="number count {verdict}">{count}</td>' for verdict, count in count_verdicts(verdicts).items()
     )
 
 
 def _exceptions(records: Sequence[Record]) -> str:
     rows = [
-        f'<tr><td class="verdict {claim["verdict"]}">{mark(claim["verdict"])}</td><td><a href="#{record["paper"]}-'
-        f'{number}">{escape(record["paper"])}, {number}</a></td><td>{escape(claim["text"])}{_in_short(claim)}</td></tr>'
+        f'<tr><td class="verdict {claim["verdict"]}">{mark(claim["verdict"])}</td>'
+        f'<td class="which"><a href="#{record["paper"]}-{number}">'
+        f"{escape(record['paper'])}, {number}</a></td><td>{escape(claim['text'])}{_in_short(claim)}</td></tr>"
         for record in records
         for number, claim in enumerate(record["claims"], 1)
         if claim["verdict"] != "reproduced"
@@ -123,8 +124,8 @@ def _study_section(record: Record, folder: Path) -> str:
     return (
         f'<section id="{paper}"><h2>{escape(record["title"])}</h2>'
         f'<p class="muted">{escape(record["citation"])}</p><p>{summary}</p>'
-        '<h3>Claims</h3><table class="claims"><thead><tr><th></th><th>verdict</th><th>claim</th>'
-        '<th class="number">published</th><th class="number">rerun</th><th class="number">deviation</th></tr></thead>'
+        '<h3>Claims</h3><table class="claims"><thead><tr><th></th><th>verdict</th><th>claim, in our words</th>'
+        "<th>numbers</th></tr></thead>"
         f"<tbody>{claims}</tbody></table>"
         f"{''.join(map(_table, record['tables']))}"
         f"{'<h3>Figures</h3>' if figures else ''}{figures}{_facts(record)}</section>"
@@ -133,17 +134,18 @@ def _study_section(record: Record, folder: Path) -> str:
 
 def _claim_row(paper: str, number: int, claim: Mapping[str, Any]) -> str:
     verdict, unit = claim["verdict"], claim["unit"]
-    note = f'<br><span class="note">{escape(claim["note"])}</span>' if claim["note"] else ""
+    note = f'<div class="note">{escape(claim["note"])}</div>' if claim["note"] else ""
     numbers = (
         ("published", "" if claim["published"] is None else _with_unit(claim["published"], unit)),
         ("rerun", "" if claim["measured"] is None else _with_unit(claim["measured"], unit)),
-        ("deviation", escape(format_deviation(claim["deviation"], claim["tolerance"])).replace(" (", "<br>(")),
+        ("off by", escape(format_deviation(claim["deviation"], claim["tolerance"]))),
     )
-    cells = "".join(f'<td class="number" data-label="{label}">{text}</td>' for label, text in numbers)
+    lines = "".join(f"<div><span>{label}</span> {text}</div>" for label, text in numbers if text)
     return (
         f'<tr id="{paper}-{number}"><td class="index">{number}</td>'
         f'<td class="verdict {verdict}">{mark(verdict)} {verdict}</td>'
-        f'<td>{escape(claim["text"])} <span class="source">[{escape(claim["source"])}]</span>{note}</td>{cells}</tr>'
+        f'<td>{escape(claim["text"])} <span class="source">[{escape(claim["source"])}]</span>{note}</td>'
+        f'<td class="numbers">{lines}</td></tr>'
     )
 
 
@@ -176,9 +178,10 @@ def _figure(folder: Path, index: int, figure: Mapping[str, str]) -> str:
 
 
 def _facts(record: Record) -> str:
+    given = {name: value for name, value in record["settings"].items() if value not in (None, False)}
     facts = {
         "command": f"<code>{escape(record['command'])}</code>",
-        "settings": escape(", ".join(f"{name} {value}" for name, value in record["settings"].items())) or "as shipped",
+        "settings": escape(", ".join(f"{name}: {value}" for name, value in given.items())) or "as shipped",
         "versions": escape(", ".join(f"{name} {version}" for name, version in record["versions"].items())),
         "source": f"<code>{escape(record['source'])}</code> (digest of the code behind the numbers)",
         "finished": f"{escape(record['finished'])}, after {record['wall_s']:.0f} s",

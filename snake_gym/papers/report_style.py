@@ -58,7 +58,10 @@ td.number { white-space: nowrap; }
 .data { font-size: .875rem; }
 .data tr:nth-child(even) td { background: var(--tint); }
 .claims td { padding-top: .6rem; padding-bottom: .6rem; }
-.claims td.number { font-size: .9rem; }
+.claims td:nth-child(2) { width: 8.2rem; }
+.claims .numbers { width: 13.5rem; font-size: .9rem; font-variant-numeric: tabular-nums; }
+.claims .numbers span { display: inline-block; min-width: 4.6rem; color: var(--muted); font-size: .8rem; }
+.which { white-space: nowrap; }
 .claims tr:target td { background: #fff7df; }
 .claims .index { color: var(--muted); font-size: .85rem; }
 figure { margin: 1.6rem 0; }
@@ -79,9 +82,9 @@ figcaption b { color: var(--ink); }
   .claims, .claims tbody, .claims tr, .claims td { display: block; width: auto; }
   .claims tr { border-bottom: 1px solid var(--line); padding: .7rem 0; }
   .claims td { border: 0; padding: .1rem 0 !important; }
-  .claims td.number { text-align: left; }
-  .claims td.number:empty { display: none; }
-  .claims td.number::before { content: attr(data-label) ": "; color: var(--muted); }
+  .claims td.index { float: right; }
+  .claims td:nth-child(2), .claims .numbers { width: auto; }
+  .which { white-space: normal; }
   .facts td { display: block; border: 0; padding: .1rem 0; } .facts td:first-child { width: auto; }
 }
 @page { size: A4; margin: 16mm 14mm; }
@@ -93,6 +96,8 @@ figcaption b { color: var(--ink); }
   figure img { max-height: 235mm; width: auto; max-width: 100%; }
   a { color: inherit; }
   .wide { overflow: visible; }
+  .facts { break-inside: avoid; }
+  .claims td:nth-child(2) { width: 7rem; } .claims .numbers { width: 11.5rem; }
   .data { font-size: 8pt; } .data th { font-size: 8pt; }
   .data td, .data th { padding: .15rem .3rem; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

@@ -57,7 +57,7 @@ def test_other_code_or_libraries_make_a_record_old(tmp_path: Path, monkeypatch: 
     record, _ = rerun_into(tmp_path, SmallStudy(), [], fresh=False)
     assert is_current(record, record["settings"])
     with monkeypatch.context() as patch:
-        patch.setattr(outcome_record, "source_digest", lambda: "0" * 16)
+        patch.setattr(outcome_record, "source_digest", lambda paper: "0" * 16)
         assert not is_current(record, record["settings"])
     with monkeypatch.context() as patch:
         patch.setattr(outcome_record, "versions", lambda: {"numpy": "0.1"})
@@ -80,3 +80,27 @@ def test_plain_types() -> None:
         "p": "a",
         "t": [True, None, None],
     }
+
+
+def test_the_digest_is_of_the_code_behind_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the sources, edited file by file."""
+    for name in (
+        "__init__",
+        "physics/chain",
+        "papers/dynamics",
+        "papers/report",
+        "papers/liu2024/study",
+        "papers/wang",
+    ):
+        file = tmp_path / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a = 1\n")
+    monkeypatch.setattr(outcome_record.snake_gym, "__file__", str(tmp_path / "__init__.py"))
+    digest = outcome_record.source_digest.__wrapped__
+    before = digest("liu2024")
+    for name, matters in (("papers/report", False), ("papers/wang", False), ("papers/liu2024/study", True)):
+        (tmp_path / f"{name}.py").write_text("a = 2\n")
+        assert (digest("liu2024") != before) == matters, name
+    now = digest("liu2024")
+    (tmp_path / "physics/chain.py").write_text("a = 2\n")
+    assert digest("liu2024") != now

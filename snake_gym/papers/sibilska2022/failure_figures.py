@@ -113,7 +113,9 @@ def _draw_singles(axes: Axes, survey: Survey, kind: FaultKind) -> None:
 
 def _draw_grid(axes: Axes, grid: FloatArray, title: str, shades: Any, norm: Any, form: str) -> Any:
     n = len(grid)
-    image = axes.imshow(np.where(np.isfinite(grid), grid, np.nan), cmap=shades, norm=norm, origin="lower")
+    image = axes.imshow(
+        np.where(np.isfinite(grid), grid, np.nan), cmap=shades, norm=norm, origin="lower", aspect="auto"
+    )
     for row in range(n):
         for column in range(n):
             value = grid[row, column]

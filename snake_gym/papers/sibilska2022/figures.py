@@ -40,7 +40,7 @@ def figures(arrivals: Arrivals, recordings: Recordings) -> list[Figure]:
             "Times of arrival at the five targets for each set of broken joints (Fig. 14): lines are the rerun, with "
             "the published head model; crosses are the paper's times at the fifth target.",
             partial(_draw_arrivals, arrivals, sets),
-            (9.0, 6.5),
+            (9.0, 3.4 * math.ceil(len(sets) / 2)),
         )
     ]
     named = {
