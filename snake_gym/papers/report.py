@@ -140,7 +140,7 @@ def _claim_row(paper: str, number: int, claim: Mapping[str, Any]) -> str:
         ("rerun", "" if claim["measured"] is None else _with_unit(claim["measured"], unit)),
         ("off by", escape(format_deviation(claim["deviation"], claim["tolerance"]))),
     )
-    lines = "".join(f"<div><span>{label}</span> {text}</div>" for label, text in numbers if text)
+    lines = "".join(f"<div><span>{label}</span><b>{text}</b></div>" for label, text in numbers if text)
     return (
         f'<tr id="{paper}-{number}"><td class="index">{number}</td>'
         f'<td class="verdict {verdict}">{mark(verdict)} {verdict}</td>'

@@ -60,7 +60,9 @@ td.number { white-space: nowrap; }
 .claims td { padding-top: .6rem; padding-bottom: .6rem; }
 .claims td:nth-child(2) { width: 8.2rem; }
 .claims .numbers { width: 13.5rem; font-size: .9rem; font-variant-numeric: tabular-nums; }
-.claims .numbers span { display: inline-block; min-width: 4.6rem; color: var(--muted); font-size: .8rem; }
+.claims .numbers div { display: grid; grid-template-columns: 4.4rem 1fr; align-items: baseline; }
+.claims .numbers span { color: var(--muted); font-size: .8rem; }
+.claims .numbers b { font-weight: 400; }
 .which { white-space: nowrap; }
 .claims tr:target td { background: #fff7df; }
 .claims .index { color: var(--muted); font-size: .85rem; }
@@ -89,7 +91,8 @@ figcaption b { color: var(--ink); }
 }
 @page { size: A4; margin: 16mm 14mm; }
 @media print {
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  html { font-size: 9.5pt; }
+  body { max-width: none; padding: 0; font-size: 1rem; line-height: 1.4; }
   section { break-before: page; margin-top: 0; border-top: 0; padding-top: 0; }
   tr, figure, pre { break-inside: avoid; }
   h3 { break-after: avoid; }
@@ -97,7 +100,6 @@ figcaption b { color: var(--ink); }
   a { color: inherit; }
   .wide { overflow: visible; }
   .facts { break-inside: avoid; }
-  .claims td:nth-child(2) { width: 7rem; } .claims .numbers { width: 11.5rem; }
   .data { font-size: 8pt; } .data th { font-size: 8pt; }
   .data td, .data th { padding: .15rem .3rem; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
