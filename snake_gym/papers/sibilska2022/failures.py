@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from snake_gym.papers.sibilska2022.arrivals import joints
+from snake_gym.papers.sibilska2022.arrivals import TOLERANCE, joints
 from snake_gym.papers.sibilska2022.experiment import COURSE, TIME_LIMIT_S, Broken, ControllerName
 from snake_gym.papers.sibilska2022.trials import FREE_DAMPING_NMS_RAD, ROBOT, WEAK_STRENGTH, play
 from snake_gym.papers.sibilska2022.wave import FaultKind, Trial
@@ -122,24 +122,25 @@ def worst_table(survey: Survey) -> Table:
 
 
 def failures_claims(survey: Survey) -> list[Claim]:
-    """Section 5 expects CC to be faster when joints fail, whichever they are."""
+    """Section 5 expects CC to be faster when joints fail, whichever they are; within 3 % counts as a tie."""
     claims = []
     whole = {"locked": "are locked, as in the paper", "free": "turn freely", "weak": "have half their signal left"}
     for kind in survey.kinds:
-        faster, total, parts = 0, 0, []
-        for n_failed, name in ((1, "single"), (2, "double")):
-            times = survey.chosen(kind, n_failed)
-            if times.size:
-                ahead = int((times[:, 1] < times[:, 0]).sum())
-                parts.append(f"{ahead} of {len(times)} {name} failures")
-                faster, total = faster + ahead, total + len(times)
-        verdict: Verdict = "reproduced" if faster >= 0.95 * total else "partly" if faster >= 0.5 * total else "not"
-        where = list(survey.kinds).index(kind)
-        lost = [int(np.isinf(survey.arrival_s[where][1:, index]).sum()) for index in (0, 1)]
-        text = f"CC arrives before SJC whichever joints fail, where they {whole[kind]}"
-        claims.append(
-            Claim(text, "section 5, extended", verdict, note=f"CC is faster in {' and '.join(parts)}.{_missed(lost)}")
-        )
+        times = np.concatenate([survey.chosen(kind, n_failed) for n_failed in (1, 2)])
+        decided = times[np.isfinite(times).any(axis=1)]
+        behind = int((decided[:, 1] > (1.0 + TOLERANCE) * decided[:, 0]).sum())
+        share = 1.0 - behind / max(len(decided), 1)
+        enough = 2 * len(decided) >= len(times)
+        verdict: Verdict = "reproduced" if share >= 0.95 and enough else "partly" if share >= 0.5 else "not"
+        parts = [
+            f"{int((some[:, 1] < some[:, 0]).sum())} of {len(some)} {name} failures"
+            for n_failed, name in ((1, "single"), (2, "double"))
+            if len(some := survey.chosen(kind, n_failed))
+        ]
+        lost = np.isinf(times).sum(axis=0).tolist()
+        note = f"CC is faster in {' and '.join(parts)}, and behind by more than 3 % in {behind}.{_missed(lost)}"
+        text = f"CC does not arrive after SJC, whichever joints fail, where they {whole[kind]}"
+        claims.append(Claim(text, "section 5, extended", verdict, note=note))
     return claims
 
 
