@@ -23,10 +23,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.protocol import (
     BROADCAST_ID,
+    MAX_ID,
     MAX_PARAMS,
     OVERHEAD_BYTES,
     Packet,
@@ -43,6 +45,8 @@ NO_TIME = "no time left"
 AMBIGUOUS = "two answers"
 EXTRA_BYTES = 4
 """Lengths that tell a request from those before it: the wanted one and so many more."""
+_LONGEST_ANSWER = 32
+"""Late answers up to so many parameters are recognised as a whole."""
 _READ_CHUNK = 4096
 
 
@@ -72,6 +76,13 @@ class Answers:
     """When the request was sent [s]."""
     packets: dict[int, Packet] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
+
+
+class _Ghost(NamedTuple):
+    """An answer that has not come, and may yet."""
+
+    until_s: float
+    request: bytes
 
 
 class Exchange:
@@ -107,7 +118,7 @@ class Exchange:
         self._latency_s = latency_s
         self._return_delay_s = return_delay_s
         self._ghost_life_s = ghost_life_s
-        self._ghosts: dict[tuple[int, int], float] = {}
+        self._ghosts: dict[tuple[int, int], _Ghost] = {}
         self._echoes: deque[Packet] = deque()
         self._parser = PacketParser()
         self._line_free_s = -1.0
@@ -126,8 +137,7 @@ class Exchange:
         Args:
             n_bytes: wanted; up to ``EXTRA_BYTES`` more, but not more than ``longest``, are asked for if need be.
         """
-        now = self._clock.now()
-        self._ghosts = {key: until for key, until in self._ghosts.items() if until > now}
+        self._forget_old_ghosts()
         if not self._ghosts:
             return n_bytes, list(ids)
         lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
@@ -151,21 +161,25 @@ class Exchange:
             the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
         """
         self._find_out_echo()
-        self._wait_for_ghosts(expected, deadline_s)
+        self._wait_for_ghosts(request, expected, deadline_s)
         self._drop_input()
-        self._parser.max_params = MAX_PARAMS if self.echo else max(expected.values())
+        if self._clock.now() >= deadline_s:
+            return Answers(self._clock.now(), failures=dict.fromkeys(expected, NO_TIME))
+        self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
         answers = Answers(self._clock.now())
         self._put(request)
         answer_s = sum(self.answer_time_s(1, n_params) for n_params in expected.values())
         end_s = min(deadline_s, self._line_free_s + answer_s + self._latency_s)
         order = {servo_id: k for k, servo_id in enumerate(expected)}
-        while not self._is_complete(answers, expected):
-            left_s = end_s - self._clock.now()
-            if left_s <= 0.0:
-                self._take(self._parser.flush(), answers, expected, order)
-                break
-            self._take(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)), answers, expected, order)
-        self._note_missing(answers, expected)
+        try:
+            while len(answers.packets) < len(expected):
+                left_s = end_s - self._clock.now()
+                data = self._transport.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
+                self._take(self._parser.feed(data) if data else self._parser.flush(), answers, expected, order)
+                if left_s <= 0.0 and not data:
+                    break
+        finally:  # an interrupted wait leaves ghosts as well
+            self._note_missing(request, answers, expected)
         return answers
 
     def listen_until_quiet(self, quiet_s: float, limit_s: float) -> None:
@@ -191,26 +205,36 @@ class Exchange:
         if self.echo is not None:
             return
         self.echo = False
-        probe = sync_read([253], BY_NAME["id"].address, 1)
-        self._drop_input()
-        self._parser.max_params = MAX_PARAMS
-        self._transport.write(probe)
-        end_s = self._clock.now() + self.span_s(len(probe), 1, 1)
-        while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
-            for packet in self._parser.feed(self._transport.read(_READ_CHUNK, left_s)):
-                self.echo = self.echo or packet.encode() == probe
+        probe = sync_read([MAX_ID], BY_NAME["id"].address, 1)
+        for _ in range(2):  # one may be damaged
+            self._drop_input()
+            self._parser.max_params = MAX_PARAMS
+            self._transport.write(probe)
+            end_s = self._clock.now() + self.span_s(len(probe), 1, 1)
+            while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
+                self._reject(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)))
+            if self.echo:
+                break
         self.listen_until_quiet(self.answer_time_s(1, 1), self._latency_s)
 
-    def _wait_for_ghosts(self, expected: Mapping[int, int], deadline_s: float) -> None:
-        """Let answers pass by that could be taken for the ones to come."""
+    def _wait_for_ghosts(self, request: bytes, expected: Mapping[int, int], deadline_s: float) -> None:
+        """Let answers pass by that could be taken for the ones to come.
+
+        An acknowledgement of the same request is as good as the one to come: it is not waited for.
+        """
         while True:
-            now = self._clock.now()
-            self._ghosts = {key: until for key, until in self._ghosts.items() if until > now}
-            until = max((self._ghosts[key] for key in expected.items() if key in self._ghosts), default=now)
-            left_s = min(until, deadline_s) - now
+            self._forget_old_ghosts()
+            ghosts = [self._ghosts[key] for key in expected.items() if key in self._ghosts]
+            ends = [ghost.until_s for ghost in ghosts if ghost.request != request]
+            left_s = min(max(ends, default=0.0), deadline_s) - self._clock.now()
             if left_s <= 0.0:
                 return
             self._reject(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)))
+
+    def _forget_old_ghosts(self) -> None:
+        if self._ghosts:
+            now = self._clock.now()
+            self._ghosts = {key: ghost for key, ghost in self._ghosts.items() if ghost.until_s > now}
 
     def _drop_input(self) -> None:
         while data := self._transport.read(_READ_CHUNK, 0.0):
@@ -239,27 +263,24 @@ class Exchange:
                 continue
             answers.packets[servo_id] = packet
 
-    @staticmethod
-    def _is_complete(answers: Answers, expected: Mapping[int, int]) -> bool:
-        return len(answers.packets) == len(expected)
-
-    def _note_missing(self, answers: Answers, expected: Mapping[int, int]) -> None:
+    def _note_missing(self, request: bytes, answers: Answers, expected: Mapping[int, int]) -> None:
         now = self._clock.now()
         for servo_id, n_params in expected.items():
             if servo_id in answers.packets:
                 continue
             if answers.failures.setdefault(servo_id, NO_ANSWER) == NO_ANSWER:
                 self.counters.missing += 1
-                self._ghosts[servo_id, n_params] = now + self._ghost_life_s
+                self._ghosts[servo_id, n_params] = _Ghost(now + self._ghost_life_s, request)
         self.counters.answers += len(answers.packets)
-        self.counters.bad_checksums = self._parser.n_bad_checksums
-        self.counters.noise_bytes = self._parser.n_noise_bytes
+        self.counters.bad_checksums += self._parser.n_bad_checksums
+        self.counters.noise_bytes += self._parser.n_noise_bytes
+        self._parser.n_bad_checksums = self._parser.n_noise_bytes = 0
 
     def _reject(self, packets: list[Packet]) -> None:
         for packet in packets:
-            if packet.id == BROADCAST_ID:  # the echo of a packet that nobody answers
-                continue
-            if self._echoes and packet == self._echoes[0]:
+            if packet.id == BROADCAST_ID:  # no servo has this ID: it is what was sent
+                self.echo = True
+            elif self._echoes and packet == self._echoes[0]:
                 self._echoes.popleft()
             elif self._ghosts.pop((packet.id, len(packet.params)), None) is not None:
                 self.counters.late += 1

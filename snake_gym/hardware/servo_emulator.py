@@ -1,0 +1,272 @@
+"""A bus of emulated servos: bytes in, bytes out, each at its time, with a robot moving behind it.
+
+The bus speaks the protocol byte by byte and knows nothing of how the bytes get there: ``host_transport`` hands them
+over within one thread on a virtual clock, ``emulated_port`` through a pseudo terminal in real time.
+
+Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
+the servo's return delay, the answers of a sync read follow each other. Bytes reach the host as the wire brings them.
+A host that talks while a servo answers spoils both, as on any half-duplex line. A servo set to another baud rate hears
+nothing. Nobody answers a broadcast but ping, which all answer in the order of their IDs, and sync read.
+
+If a servo of a sync read is missing, the following ones answer after the time its answer would have taken (``skip``)
+or not at all (``stop``): which of the two depends on the firmware; a driver has to cope with both.
+
+Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
+when the host is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from snake_gym.hardware.clock import Clock, VirtualClock
+from snake_gym.hardware.emulated_servo import EmulatedServo
+from snake_gym.hardware.plant import FirstOrderPlant, ServoPlant
+from snake_gym.hardware.protocol import (
+    BITS_PER_BYTE,
+    BROADCAST_ID,
+    OVERHEAD_BYTES,
+    Instruction,
+    Packet,
+    PacketParser,
+    wire_time_s,
+)  # fmt: skip
+from snake_gym.hardware.transport import PortGone
+from snake_gym.hardware.wire_faults import WireFaults
+
+__all__ = ["EmulatedBus", "EmulatedServo", "FirstOrderPlant", "HostEnd", "ServoPlant", "WireFaults"]
+
+_SLACK_S = 1e-9
+
+
+class EmulatedBus:
+    """Servos, the robot they move, and the line to the host.
+
+    Args:
+        servos: in the order of the plant's joints.
+        plant: the robot; None: a ``FirstOrderPlant``.
+        clock: of the bus; None: a virtual one.
+        faults: what goes wrong on the wire; None: nothing.
+        baud: of the host.
+        echo: whether the host's adapter returns what it sends.
+        missing: what a sync read does at a servo that does not answer.
+        step_s: servos look at their joints and goals once in this time [s].
+    """
+
+    def __init__(
+        self,
+        servos: Sequence[EmulatedServo],
+        plant: ServoPlant | None = None,
+        clock: Clock | None = None,
+        faults: WireFaults | None = None,
+        baud: int = 1_000_000,
+        echo: bool = False,
+        missing: Literal["skip", "stop"] = "skip",
+        step_s: float = 0.002,
+    ) -> None:
+        self.servos = list(servos)
+        self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
+        self.clock: Clock = VirtualClock() if clock is None else clock
+        self.faults = WireFaults() if faults is None else faults
+        self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
+        self.lock = threading.RLock()
+        """Held while the bus works; take it to look at several registers at once from another thread."""
+        self.unplugged = False
+        """While True the host's port is gone."""
+        self.n_collisions = 0
+        self._parser = PacketParser()
+        self._requests: deque[tuple[float, Packet]] = deque()
+        self._outbox: list[tuple[float, bytes]] = []
+        self._held: list[bytes] = []
+        self._line_free_s = self._answers_end_s = -1.0
+        self._plant_s = self.clock.now()
+        for servo in self.servos:
+            servo.update(self._plant_s, 0.0, 0.0, 0.0)
+        self._look()
+        for servo in self.servos:
+            servo.power_cycle(self._plant_s - 1.0)
+
+    def servo(self, servo_id: int) -> EmulatedServo:
+        """The servo that has this ID now."""
+        return next(servo for servo in self.servos if servo.id == servo_id)
+
+    # --- the host's side ---------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """The host starts to send ``data`` now, or when what it has sent before is out."""
+        with self.lock:
+            start_s = max(self.clock.now(), self._line_free_s)
+            if start_s < self._answers_end_s - _SLACK_S:  # both talk
+                self.n_collisions += 1
+                self._outbox = [(s, bytes(b ^ 0x5A for b in part)) for s, part in self._outbox]
+                data = bytes(b ^ 0x5A for b in data)
+            per_byte_s = BITS_PER_BYTE / self.baud
+            if self.echo:
+                self._outbox.append((start_s, data))
+            heard = self.faults.damage_request(data)
+            for k, byte in enumerate(heard):
+                for packet in self._parser.feed(bytes((byte,))):
+                    self._requests.append((start_s + (k + 1) * per_byte_s, packet))
+            self._line_free_s = start_s + len(data) * per_byte_s
+
+    def poll(self) -> bytes:
+        """Let time pass up to now; the bytes that have reached the host since the last call."""
+        with self.lock:
+            now = self.clock.now()
+            while self._requests and self._requests[0][0] <= now + _SLACK_S:
+                at_s, packet = self._requests.popleft()
+                self.advance_to(at_s)
+                self._execute(packet, at_s)
+            self.advance_to(now)
+            return self._arrived(now)
+
+    def next_event_s(self) -> float | None:
+        """When ``poll`` will have something new, as far as it is known [s]; None: when the host has sent something."""
+        with self.lock:
+            times = [at_s for at_s, _ in list(self._requests)[:1]]
+            times += [start_s + wire_time_s(len(data), self.baud) for start_s, data in self._outbox]
+            return min(times, default=None)
+
+    def advance_to(self, time_s: float) -> None:
+        """Let the servos and the robot live up to ``time_s`` [s, of the clock], in whole steps."""
+        while self._plant_s + self.step_s <= time_s + _SLACK_S:
+            commands = [servo.command(self.step_s) for servo in self.servos]
+            target, enabled, torque, speed = (np.array(column) for column in zip(*commands, strict=True))
+            self.plant.advance(self.step_s, target, enabled, torque, speed)
+            self._plant_s += self.step_s
+            self._look()
+
+    def host_transport(self) -> HostEnd:
+        """The host's end of the line, for a host in the same thread on the bus's own clock.
+
+        Raises:
+            PortGone: the port is unplugged.
+        """
+        if self.unplugged:
+            raise PortGone("the emulated port is unplugged")
+        return HostEnd(self)
+
+    # --- the servos' side --------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        state = zip(self.plant.joint_angle(), self.plant.joint_rate(), self.plant.load(), strict=True)
+        for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
+            servo.update(self._plant_s, float(angle), float(rate), float(load))
+
+    def _execute(self, packet: Packet, at_s: float) -> None:
+        listening = [servo for servo in self.servos if servo.listens(self.baud)]
+        instruction, params = packet.error_or_instruction, packet.params
+        broadcast = packet.id == BROADCAST_ID
+        if broadcast and instruction == Instruction.SYNC_READ:
+            self._sync_read(listening, params, at_s)
+        elif broadcast and instruction == Instruction.SYNC_WRITE:
+            self._sync_write(listening, params)
+        else:
+            called = [servo for servo in listening if broadcast or servo.id == packet.id]
+            for servo in sorted(called, key=lambda servo: servo.id):
+                servo_id = servo.id
+                at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
+        self._hand_over_held(at_s)
+
+    def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
+        if len(params) < 3:
+            return
+        by_id = {servo.id: servo for servo in listening}
+        for servo_id in params[2:]:
+            servo = by_id.get(servo_id)
+            if servo is not None:
+                at_s = self._answer(servo, servo_id, servo.execute(Instruction.READ, params[:2]), at_s)
+            elif self.missing == "stop":
+                return
+            else:
+                at_s += wire_time_s(OVERHEAD_BYTES + params[1], self.baud)
+
+    def _sync_write(self, listening: list[EmulatedServo], params: bytes) -> None:
+        if len(params) < 2:
+            return
+        address, size = params[0], params[1]
+        by_id = {servo.id: servo for servo in listening}
+        for start in range(2, len(params) - size, 1 + size):
+            servo = by_id.get(params[start])
+            if servo is not None:
+                servo.write(address, params[start + 1 : start + 1 + size])
+
+    def _answer(self, servo: EmulatedServo, servo_id: int, answer: bytes | None, at_s: float) -> float:
+        """Put an answer on the line after ``at_s``; when it is over [s]."""
+        if answer is None:
+            return at_s
+        start_s = at_s + servo.return_delay_s
+        end_s = start_s + wire_time_s(len(answer), self.baud)
+        data, delay_s, hold = self.faults.damage_answer(servo_id, answer)
+        if hold:
+            self._held.append(data)
+        elif data:
+            data = b"".join(self._held) + data
+            self._held.clear()
+            self._outbox.append((end_s - wire_time_s(len(data), self.baud) + delay_s, data))
+        self._answers_end_s = max(self._answers_end_s, end_s)
+        return end_s
+
+    def _hand_over_held(self, at_s: float) -> None:
+        if self._held:
+            self._outbox.append((at_s, b"".join(self._held)))
+            self._held.clear()
+
+    def _arrived(self, now: float) -> bytes:
+        out = bytearray()
+        rest: list[tuple[float, bytes]] = []
+        per_byte_s = BITS_PER_BYTE / self.baud
+        for start_s, data in sorted(self._outbox, key=lambda item: item[0]):
+            n = min(len(data), max(0, int((now - start_s + _SLACK_S) / per_byte_s)))
+            out += data[:n]
+            if n < len(data):
+                rest.append((start_s + n * per_byte_s, data[n:]))
+        self._outbox = rest
+        return bytes(out)
+
+
+class HostEnd:
+    """A ``Transport`` to an ``EmulatedBus`` on a virtual clock: waiting for bytes moves the clock."""
+
+    def __init__(self, bus: EmulatedBus) -> None:
+        if not isinstance(bus.clock, VirtualClock):
+            raise ValueError("the bus runs in real time; expected one on a VirtualClock")
+        self._bus, self._clock = bus, bus.clock
+        self._input = bytearray()
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        self._check()
+        self._input += self._bus.poll()
+        self._bus.receive(data)
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        end_s = self._clock.now() + max(0.0, timeout_s)
+        while True:
+            self._check()
+            self._input += self._bus.poll()
+            if self._input or self._clock.now() >= end_s:
+                break
+            event_s = self._bus.next_event_s()
+            self._clock.advance_to(end_s if event_s is None else min(end_s, event_s))
+        data = bytes(self._input[:max_bytes])
+        del self._input[:max_bytes]
+        return data
+
+    def discard_input(self) -> None:
+        self._check()
+        self._bus.poll()
+        self._input.clear()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check(self) -> None:
+        if self._closed or self._bus.unplugged:
+            self._closed = True  # a port that comes back has to be opened again
+            raise PortGone("the emulated port has vanished")
