@@ -147,8 +147,8 @@ def middle_drift(scan: Scan) -> Figure:
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
     caption = (
-        "Sideways displacement at the finish line, one mark for each start; there is none where the head is turned away "
-        "and never crosses the line."
+        "Sideways displacement at the finish line, one mark for each start; none where the head is turned away and "
+        "never crosses the line."
     )
     return Figure("drift_j7", caption, draw, (9.5, 4.5))
 

@@ -44,14 +44,20 @@ class Learning(NamedTuple):
     """Without and with it, at the first phase shift, trials (joints, S) flat."""
 
 
-def learn(joints: Sequence[int], shifts_deg: Sequence[float], n_starts: int, backwards: bool = False) -> Learning:
+def learn(
+    joints: Sequence[int],
+    shifts_deg: Sequence[float],
+    n_starts: int,
+    backwards: bool = False,
+    n_periods: int = N_PERIODS,
+) -> Learning:
     """Run each failure at each phase shift from each start, without and with the learned bias."""
     shifts = np.radians(np.array(shifts_deg, dtype=np.float64))
     starts = (math.pi / n_starts * np.arange(n_starts)).tolist()
     trials = [Trial(j, d, s, 0.0, backwards) for d in shifts.tolist() for j in joints for s in starts]
     sense = np.full(len(trials), backwards)
     shape = (shifts.size, len(joints), n_starts)
-    runs = crawl(trials, N_PERIODS), crawl(trials, N_PERIODS, {"kind": KIND})
+    runs = crawl(trials, n_periods), crawl(trials, n_periods, {"kind": KIND})
     before, after = (Motion(*(field.reshape(shape) for field in judge(paths, sense))) for paths in runs)
     n = len(joints) * n_starts
     first = Paths(*(x[:, :n] for x in runs[0])), Paths(*(x[:, :n] for x in runs[1]))
