@@ -141,11 +141,12 @@ def _claim_row(paper: str, number: int, claim: Mapping[str, Any]) -> str:
         ("off by", escape(format_deviation(claim["deviation"], claim["tolerance"]))),
     )
     lines = "".join(f"<div><span>{label}</span><b>{text}</b></div>" for label, text in numbers if text)
+    wide, numbers_cell = ' colspan="2"', f'<td class="numbers">{lines}</td>' if lines else ""
     return (
         f'<tr id="{paper}-{number}"><td class="index">{number}</td>'
         f'<td class="verdict {verdict}">{mark(verdict)} {verdict}</td>'
-        f'<td>{escape(claim["text"])} <span class="source">[{escape(claim["source"])}]</span>{note}</td>'
-        f'<td class="numbers">{lines}</td></tr>'
+        f"<td{'' if lines else wide}>{escape(claim['text'])} "
+        f'<span class="source">[{escape(claim["source"])}]</span>{note}</td>{numbers_cell}</tr>'
     )
 
 

@@ -91,7 +91,7 @@ def _close_to_the_limits(runs: Runs) -> Claim:
     peaks = [_degrees(runs, *key) for key in runs if len(key[2]) <= 1]
     good = [30.0 <= peak <= 50.0 for peak in peaks]
     text = "Without fault or with one, all eight runs stay close to +-40 degrees or exceed them slightly"
-    note = f"Largest angles {min(peaks):.0f} to {max(peaks):.0f} degrees; {sum(good)} of {len(good)} within 30 to 50."
+    note = f"Largest angles {min(peaks):.1f} to {max(peaks):.1f} degrees; {sum(good)} of {len(good)} within 30 to 50."
     return Claim(text, "section 4.3, Fig. 15-16", _judge(good), note=note)
 
 
