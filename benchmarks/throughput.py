@@ -11,7 +11,8 @@ drifts. Rows: case, links, worlds, threads, ours_per_s, mujoco_per_s, ratio; som
   number of touching contacts of both is in ``contacts`` and ``mujoco_contacts``. ``..._rigid`` is our reference model.
 * ``substeps_pegs_500``: ours among 500 pegs of the same lattice; the ratio is to ours among 20.
 * ``link_cost``: ours at N = 8 to 64; ``ns_per_link`` is the time of one step of one link, and the ratio that to N = 8.
-* ``env_steps``: whole env steps (observation, reward, autoreset), 20 sub-steps each.
+* ``env_steps_...``: whole env steps (observation, reward, autoreset), 20 sub-steps each; ``env_steps_obstacles``
+  in random pegboards, with the mean number of ``obstacles`` (walls included) and of touching ``contacts``.
 * ``ppo``: training steps per second; the ratio is to the same learner on a zero-cost env of the same shapes.
 """
 
@@ -38,7 +39,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mujoco_chain import MujocoChain
 from peg_field import PER_CALL, MujocoCrawl, OurCrawl, lay_pegs
 
-from snake_gym.envs import make_waypoints
+from snake_gym.config import load_yaml
+from snake_gym.envs import make_obstacle_field, make_waypoints
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -187,6 +189,34 @@ def measure_env(threads: int, rounds: int, seconds: float, kind: str) -> Row:
     return make_row(f"env_steps_{kind}", RESILIENT_SERVO.n_links, worlds, threads, pairs)
 
 
+def measure_obstacle_env(threads: int, rounds: int, seconds: float) -> Row:
+    """The same in the field of configs/env/obstacle_field.yaml: new fields and their routes, contacts, scan included.
+
+    Residual actions on the tuned CC gait, so that the robots get on among the pegs.
+    """
+    worlds, configs = 256, Path(__file__).parents[1] / "configs"
+    action = {"kind": "residual", "controller": {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}}
+    settings = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": action, "n_threads": threads}
+    env = make_obstacle_field(worlds, {**settings, "stagger": True}, "SAME_STEP")
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
+    contacts: list[float] = []
+
+    def ours() -> None:
+        for i in range(calls):
+            info = env.step(actions[i % 16])[4]
+            contacts.append(float(info["n_contacts"].mean()))
+
+    calls = 300  # one time limit: the worlds are spread over their episodes
+    ours()
+    calls = max(20, int(seconds * time_rate(ours, calls)))
+    contacts.clear()
+    pairs = [(time_rate(ours, calls * worlds), None) for _ in range(rounds)]
+    row = make_row("env_steps_obstacles", RESILIENT_SERVO.n_links, worlds, threads, pairs)
+    obstacles = float(env.core.task.n_features.mean())
+    return {**row, "obstacles": round(obstacles, 1), "contacts": round(float(np.mean(contacts)), 2)}
+
+
 def make_row(case: str, links: int, worlds: int, threads: int, pairs: list[tuple[float, float | None]]) -> Row:
     """Medians over rounds; the ratio is the median of the rounds' ratios."""
     other = [b for _, b in pairs if b is not None]
@@ -212,7 +242,9 @@ def main() -> int:
         ratio = f"{row['ratio']:8.2f}" if row["ratio"] is not None else "       -"
         mujoco = f"{row['mujoco_per_s']:12,}" if row["mujoco_per_s"] is not None else "           -"
         more = "".join(
-            f"  {name} {row[name]}" for name in ("contacts", "mujoco_contacts", "ns_per_link") if name in row
+            f"  {name} {row[name]}"
+            for name in ("obstacles", "contacts", "mujoco_contacts", "ns_per_link")
+            if name in row
         )
         print(f"{row['case']:32}{row['links']:4}{row['worlds']:6}{row['threads']:3}{row['ours_per_s']:14,}{mujoco}{ratio}"
               f"{more}", file=sys.stderr)  # fmt: skip
@@ -231,6 +263,8 @@ def main() -> int:
     for n in sorted({1, threads}):
         add(measure_env(n, rounds, seconds, "residual"))
     add(measure_env(threads, rounds, seconds, "joint_reference"))
+    for n in sorted({1, threads}):
+        add(measure_obstacle_env(n, rounds, seconds))
     if not args.skip_training:
         from training_throughput import measure_training
 

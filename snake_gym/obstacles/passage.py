@@ -95,14 +95,14 @@ def find_route(
 def _point_gap(x, y, sx, sy, ax, ay, length):  # type: ignore[no-untyped-def]
     """Distance of a point and a segment."""
     u = min(max((x - sx) * ax + (y - sy) * ay, 0.0), length)
-    return math.hypot(x - sx - u * ax, y - sy - u * ay)
+    return math.sqrt((x - sx - u * ax) ** 2 + (y - sy - u * ay) ** 2)
 
 
 @njit(cache=True, error_model="numpy")
 def segment_gap(x0, y0, x1, y1, row):  # type: ignore[no-untyped-def]
     """Distance of the segment from (x0, y0) to (x1, y1) and a feature; minus the feature's radius where they cross."""
     sx, sy, ax, ay, length, radius = row
-    way = math.hypot(x1 - x0, y1 - y0)
+    way = math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2)
     if way == 0.0:
         return _point_gap(x0, y0, sx, sy, ax, ay, length) - radius
     bx, by = (x1 - x0) / way, (y1 - y0) / way
@@ -124,7 +124,7 @@ def segment_gap(x0, y0, x1, y1, row):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def _is_free(x0, y0, x1, y1, features, radius):  # type: ignore[no-untyped-def]
     """Whether the disc can go straight from (x0, y0) to (x1, y1)."""
-    mx, my, half = 0.5 * (x0 + x1), 0.5 * (y0 + y1), 0.5 * math.hypot(x1 - x0, y1 - y0)
+    mx, my, half = 0.5 * (x0 + x1), 0.5 * (y0 + y1), 0.5 * math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2)
     for i in range(features.shape[0]):
         sx, sy, ax, ay, length, thick = features[i]
         far = half + radius + thick

@@ -2,6 +2,10 @@
 
 A link keeps the features that are within the grid's skin of it; the grid is looked at again before any of its points
 can have moved that far. Where more than SLOTS are so near, the nearest are kept.
+
+Kernels that are handed the obstacles' arrays count no references (``_nrt=False``): each call would count up and down
+every array of them, atomically and for all threads at the same address, which took more time than the looks themselves.
+They make no arrays, so there is nothing to count.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from snake_gym.physics.simd import LANES, any_lane, load
 _NEVER_LOOKED = 1e9
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", _nrt=False)
 def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     """Empty slots, and the grid due to be looked at."""
     for k in range(LANES):
@@ -33,45 +37,52 @@ def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     counts[:] = 0
 
 
-@njit(error_model="numpy")
-def feature_distance(feature, x, y, cos, sin, half, end):  # type: ignore[no-untyped-def]
+@njit(error_model="numpy", _nrt=False)
+def feature_distance(shape, x, y, cos, sin, half, end):  # type: ignore[no-untyped-def]
     """Distance [m] of a feature's segment to a link's axis (a disc), or to the link's end (+1 head side, -1)."""
-    length = feature[4]
+    start_x, start_y, axis_x, axis_y, length, _ = shape
     if length == 0.0:
-        dx, dy = feature[0] - x, feature[1] - y
+        dx, dy = start_x - x, start_y - y
         along = min(max(dx * cos + dy * sin, -half), half)
         dx -= along * cos
         dy -= along * sin
     else:
-        dx = x + end * half * cos - feature[0]
-        dy = y + end * half * sin - feature[1]
-        u = min(max(dx * feature[2] + dy * feature[3], 0.0), length)
-        dx -= u * feature[2]
-        dy -= u * feature[3]
+        dx = x + end * half * cos - start_x
+        dy = y + end * half * sin - start_y
+        u = min(max(dx * axis_x + dy * axis_y, 0.0), length)
+        dx -= u * axis_x
+        dy -= u * axis_y
     return math.sqrt(dx * dx + dy * dy)
 
 
-@njit(error_model="numpy")
-def fill_slot(s, c, feature, number, end, gap, force):  # type: ignore[no-untyped-def]
+@njit(error_model="numpy", _nrt=False)
+def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
+    """The six numbers of a feature of world w."""
+    return (
+        feature[w, number, 0], feature[w, number, 1], feature[w, number, 2], feature[w, number, 3],
+        feature[w, number, 4], feature[w, number, 5],
+    )  # fmt: skip
+
+
+@njit(error_model="numpy", _nrt=False)
+def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-def]
     """Write a feature into the lane that ``c`` points to."""
-    s[c + START_X], s[c + START_Y] = feature[0], feature[1]
-    s[c + AXIS_X], s[c + AXIS_Y] = feature[2], feature[3]
-    s[c + LENGTH], s[c + ROUND] = feature[4], feature[5]
+    s[c + START_X], s[c + START_Y], s[c + AXIS_X], s[c + AXIS_Y], s[c + LENGTH], s[c + ROUND] = shape
     s[c + NUMBER], s[c + END], s[c + GAP] = number, end, gap
     s[c + IMPULSE] = force
     s[c + USED] = 1.0
 
 
-@njit(error_model="numpy")
-def last_force(old, number, end):  # type: ignore[no-untyped-def]
-    """Normal force that the feature pressed with before the look, 0 if it was in no slot."""
-    for j in range(SLOTS):
+@njit(error_model="numpy", _nrt=False)
+def last_force(old, n_old, number, end):  # type: ignore[no-untyped-def]
+    """Normal force that the feature pressed with before the look, 0 if it was in none of the ``n_old`` slots."""
+    for j in range(n_old):
         if old[j, 0] == number and old[j, 1] == end:
             return old[j, 2]
     return 0.0
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", _nrt=False)
 def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
     """Number of the cell that holds (x, y) [m], -1 outside the grid."""
     ix = math.floor((x - obstacles.origin_xy[w, 0]) / obstacles.cell_m)
@@ -81,42 +92,42 @@ def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
     return ix * obstacles.n_cells[w, 1] + iy
 
 
-@njit(error_model="numpy")
-def empty_slots(s, n, i, k, old):  # type: ignore[no-untyped-def]
-    """Empty the slots of link i in lane k into ``old`` (SLOTS, 3): feature, end and force; -1 where none was."""
-    for j in range(SLOTS):
+@njit(error_model="numpy", _nrt=False)
+def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
+    """Empty the first ``n_old`` slots of link i in lane k into ``old``: feature, end and force; -1 where none was."""
+    for j in range(n_old):
         c = slot_of(n, i, j) + k
         old[j, 0] = s[c + NUMBER] if s[c + USED] > 0.0 else -1.0
         old[j, 1], old[j, 2] = s[c + END], s[c + IMPULSE]
         s[c + USED] = 0.0
 
 
-@njit(error_model="numpy")
-def collect_link(s, n, i, k, obstacles, w, old):  # type: ignore[no-untyped-def]
-    """Fill the slots of link i in lane k from the grid of world w."""
+@njit(error_model="numpy", _nrt=False)
+def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyped-def]
+    """Fill the slots of link i in lane k, of which the first ``n_old`` may be in use, from the grid of world w."""
     a = i * RECORD + k
     x, y = s[a + POS_X], s[a + POS_Y]
-    empty_slots(s, n, i, k, old)
+    empty_slots(s, n, i, k, n_old, old)
     cell = find_cell(obstacles, w, x, y)
     if cell < 0:
         return
     count = 0
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
-        feature = obstacles.feature[w, number]
+        shape = read_feature(obstacles.feature, w, number)
         # Ends shared with the link behind are that link's; only the tail has one of its own.
-        for side in range(2 if i == 1 and feature[4] > 0.0 else 1):
+        for side in range(2 if i == 1 and shape[4] > 0.0 else 1):
             end = 1.0 - 2.0 * side
-            distance = feature_distance(feature, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
-            gap = distance - s[a + RADIUS] - feature[5]
+            distance = feature_distance(shape, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
+            gap = distance - s[a + RADIUS] - shape[5]
             if gap < obstacles.skin_m:
                 slot = count if count < SLOTS else farthest_slot(s, n, i, k, gap)
                 if slot >= 0:
-                    fill_slot(s, slot_of(n, i, slot) + k, feature, number, end, gap, last_force(old, number, end))
+                    fill_slot(s, slot_of(n, i, slot) + k, shape, number, end, gap, last_force(old, n_old, number, end))
                     count = min(count + 1, SLOTS)
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", _nrt=False)
 def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
     """The used slot with the widest gap if that is wider than ``gap``, else -1."""
     widest, at = gap, -1
@@ -127,7 +138,7 @@ def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", _nrt=False)
 def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-untyped-def]
     """Refill the slots of the lanes that may have moved by the skin; ``counts[i]`` slots of link i are then in use.
 
@@ -144,7 +155,7 @@ def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-un
         if s[world + TRAVEL + k] + 1.5 * s[world + STRIDE + k] > obstacles.skin_m:
             s[world + TRAVEL + k] = 0.0
             for i in range(1, n + 1):
-                collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], old)
+                collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old)
     counts[0] = 0
     for i in range(1, n + 1):
         counts[i] = 0

@@ -134,7 +134,7 @@ class ObstacleField:
         self.weights: Mapping[str, float] = {f.name: getattr(reward, f.name) for f in fields(reward)}
         self.maker = FieldMaker(field, extent)
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
-        skin = 0.5 * float(half_length)
+        skin = float(half_length)
         self._grid_reach_m = float(half_length + radius) + skin
         self._arrays = empty_arrays(n_worlds, self.maker.bounds.with_ends(), self._grid_reach_m, skin)
         self.obstacles = Obstacles(*self._arrays)
