@@ -3,6 +3,7 @@
     python evaluate.py                                     what configs/benchmark/demo.yaml says
     python evaluate.py --policy mine=runs/mine --episodes 256 --out runs/mine/evaluation
     python evaluate.py --classical-only --set env.faults.n_max=5
+    python evaluate.py --config configs/benchmark/obstacle_field.yaml --sweep
 
 Everything is written into the folder --out; a table goes to the terminal. Policies that an earlier run into the same
 folder has finished are not played again unless something changed.
@@ -17,6 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: w
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -30,7 +32,8 @@ from snake_gym.benchmark.scenarios import (
     learned_entrant,
     make_scenarios,
 )
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, write_atomic
+from snake_gym.benchmark.sweep import combinations, sweep_csv, sweep_rows, sweep_table
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, to_dict, write_atomic
 
 ROOT = Path(__file__).parent
 
@@ -39,23 +42,61 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
     args = parse(argv)
     config = read_config(args)
+    if args.sweep:
+        return sweep(config, args)
     scenarios = make_scenarios(config)
-    entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
-    entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
-    terminal = Console(stderr=args.json == "-", highlight=False)
-    if not terminal.is_terminal:
-        terminal.width = 160
-    summary = compare(config, scenarios, entrants, args.out, args.fresh, not args.no_pictures, Console(stderr=True))
+    terminal = open_terminal(args)
+    summary = play(config, scenarios, args, args.out)
     limit = scenarios.env.time_limit_s
     for table in tables(summary, f"{config.episodes} scenarios of {limit:g} s, mean of each policy"):
         terminal.print(table)
     terminal.print(verdict(summary), soft_wrap=True, markup=False)
     terminal.print(f"results, plots and replay.html are in {args.out}", soft_wrap=True, markup=False)
+    write_json(summary, args)
+    return 0
+
+
+def sweep(config: BenchmarkConfig, args: argparse.Namespace) -> int:
+    """Play every combination of the config's sweep."""
+    made = combinations(config)
+    scenarios = [make_scenarios(each.config) for each in made]  # a wrong setting is named before anything is played
+    pairs = zip(made, scenarios, strict=True)
+    summaries = [play(each.config, scenario, args, args.out / each.folder) for each, scenario in pairs]
+    results = {"sweep": to_dict(config.sweep), "rows": sweep_rows(made, summaries)}
+    write_atomic(args.out / "sweep.json", to_json(results))
+    write_atomic(args.out / "sweep.csv", sweep_csv(made, summaries))
+    terminal = open_terminal(args)
+    title = f"{config.episodes} scenarios of {scenarios[0].env.time_limit_s:g} s for each line, 95 % intervals"
+    terminal.print(sweep_table(made, summaries, title))
+    for each, summary in zip(made, summaries, strict=True):
+        if sentence := verdict(summary):
+            terminal.print(f"{each.folder}: {sentence}", soft_wrap=True, markup=False)
+    terminal.print(f"results are in {args.out}", soft_wrap=True, markup=False)
+    write_json(results, args)
+    return 0
+
+
+def play(config: BenchmarkConfig, scenarios: Scenarios, args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    """Every policy of ``config`` on ``scenarios``; what it returns is also written into ``out``."""
+    entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
+    entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
+    return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, Console(stderr=True))
+
+
+def open_terminal(args: argparse.Namespace) -> Console:
+    """Where tables go: standard output, unless that is for JSON."""
+    terminal = Console(stderr=args.json == "-", highlight=False)
+    if not terminal.is_terminal:
+        terminal.width = 160
+    return terminal
+
+
+def write_json(summary: dict[str, Any], args: argparse.Namespace) -> None:
+    """To where --json says."""
     if args.json == "-":
         sys.stdout.write(to_json(summary))
     elif args.json is not None:
         write_atomic(args.json, to_json(summary))
-    return 0
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -72,6 +113,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
     add("--json", metavar="FILE", help="write the results here too; - for standard output")
     add("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+    add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--no-pictures", action="store_true", help="no plots and replays")
     return parser.parse_args(argv)

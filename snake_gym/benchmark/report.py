@@ -23,7 +23,7 @@ from rich.text import Text
 
 import snake_gym
 from snake_gym.benchmark.runner import Episodes
-from snake_gym.benchmark.statistics import mean_interval, ratio_interval, share_interval
+from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
 from snake_gym.robot.spec import FloatArray
 
 DEFINITIONS = {
@@ -44,6 +44,8 @@ DEFINITIONS = {
     "policy": "digest of a learned policy's file",
     "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",
     "ahead": "share of scenarios in which the learned policy has a higher score than the best classical one",
+    "behind": "share of scenarios in which it has a lower one",
+    "lead": "mean score of the learned policy minus that of the best classical one; episodes are paired",
 }
 ROW_COLUMNS = (
     "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
@@ -51,6 +53,8 @@ ROW_COLUMNS = (
     "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m",
 )  # fmt: skip
 """Columns of the rows, where the env reports them."""
+_COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
+"""What is said of a learned policy beside the best classical one, see ``DEFINITIONS``."""
 
 
 def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
@@ -68,13 +72,13 @@ def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
     rivals = [score(episodes) for episodes in results if episodes.kind == "classical"]
     for episodes in learned:
         policies[episodes.name].update(_against(episodes, best, rivals, resamples))
-    first = policies[learned[0].name] if learned else {"ratio": None, "ratio_ci95": None, "ahead": None}
+    first = policies[learned[0].name] if learned else dict.fromkeys(_COMPARED)
     return {
         "policies": policies,
         "score": results[0].score if results else None,
         "learned": learned[0].name if learned else None,
         "best_classical": None if best is None else best.name,
-        **{key: first[key] for key in ("ratio", "ratio_ci95", "ahead")},
+        **{key: first[key] for key in _COMPARED},
     }
 
 
@@ -91,13 +95,16 @@ def score(episodes: Episodes) -> FloatArray:
 
 def _against(learned: Episodes, best: Episodes | None, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
     if best is None:
-        return {"ratio": None, "ratio_ci95": None, "ahead": None}
+        return dict.fromkeys(_COMPARED)
     own, reference = score(learned), score(best)
     mean = float(reference.mean())
     return {
         "ratio": _number(own.mean() / mean) if mean > 0.0 else None,
         "ratio_ci95": _interval(ratio_interval(own, np.stack(rivals), resamples)),
         "ahead": _number(np.mean(own > reference)),
+        "behind": _number(np.mean(own < reference)),
+        "lead": _number(own.mean() - mean),
+        "lead_ci95": _interval(interval(np.stack([own, reference]), lambda means: means[0] - means[1], resamples)),
     }
 
 
@@ -234,6 +241,11 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
     return f"{100.0 * group[key]:.1f} ± {100.0 * half:.1f}" if key == "success" else f"{group[key]:.2f} ± {half:.2f}"
 
 
+def _points(summary: Mapping[str, Any]) -> str:
+    low, high = (100.0 * bound for bound in summary["lead_ci95"] or (math.nan, math.nan))
+    return f"{100.0 * summary['lead']:.1f} [{low:.1f}, {high:.1f}]"
+
+
 def verdict(summary: Mapping[str, Any]) -> str:
     """The comparison in one sentence; empty where there is nothing to compare."""
     if summary["ratio"] is None:
@@ -243,8 +255,9 @@ def verdict(summary: Mapping[str, Any]) -> str:
     if summary["score"] == "is_success":
         return (
             f"{summary['learned']} reaches the goal {summary['ratio']:.2f}{bounds} times as often as "
-            f"{summary['best_classical']}, the best classical controller; in {summary['ahead']:.0%} of the scenarios "
-            "it does where that does not."
+            f"{summary['best_classical']}, the best classical controller: {_points(summary)} percentage points "
+            f"more. It does where that does not in {summary['ahead']:.1%} of the scenarios, the other way round in "
+            f"{summary['behind']:.1%}."
         )
     return (
         f"{summary['learned']} makes {summary['ratio']:.2f}{bounds} times the progress of {summary['best_classical']}, "

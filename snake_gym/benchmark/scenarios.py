@@ -63,6 +63,19 @@ class TrainedPolicy(Policy, Protocol):
 
 
 @dataclass(frozen=True)
+class Axis:
+    """Settings that a sweep varies together."""
+
+    keys: tuple[str, ...]
+    """Settings of the benchmark, as in ``env.field.difficulty``; each of them gets the same value."""
+    values: tuple[float | int | bool | str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.keys or not self.values:
+            raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
+
+
+@dataclass(frozen=True)
 class BenchmarkConfig:
     """Settings of a benchmark."""
 
@@ -84,6 +97,8 @@ class BenchmarkConfig:
     """Bootstrap resamples."""
     replays: int = 4
     """Scenarios shown in the replay."""
+    sweep: dict[str, Axis] = field(default_factory=dict)
+    """What ``evaluate.py --sweep`` varies, by the name of the axis."""
 
     def __post_init__(self) -> None:
         choose_env(self.env_id)

@@ -27,6 +27,7 @@ class WorldView:
 
     def draw(self) -> NDArray[np.uint8]:
         """The present frame (H, W, 3)."""
+        from snake_gym.render.frames import standing
         from snake_gym.render.replay import observe_surroundings
 
         core, world = self._core, self._world
@@ -40,9 +41,10 @@ class WorldView:
         failed = np.where(core.robot.failed_now()[world], core.robot.faults.kind[world], HEALTHY)
         around = observe_surroundings(core, world)
         force = 0.0 if around is None else float(np.hypot(*around.force_w[0].T).sum())
+        where = standing(int(task.index[world]), task.targets_xy[world], task.point(state)[world])
         text = [
-            f"{self._time_s:5.1f} s",
-            f"progress {task.progress_m[world]:.2f} m   targets {task.index[world]}",
+            f"{self._time_s:.1f} s",
+            f"progress {task.progress_m[world]:.2f} m   {where}",
             f"failed joints {np.count_nonzero(failed)}" + ("" if around is None else f"   contact {force:.0f} N"),
         ]
         frame: NDArray[np.uint8] = self._renderer.draw(

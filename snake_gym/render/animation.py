@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
-from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.frames import FrameRenderer, standing
 from snake_gym.render.palette import LINE, rgb
 from snake_gym.render.replay import Recording, Scene, colours
 
@@ -66,6 +66,7 @@ def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDAr
     at = min(int(np.searchsorted(recording.time_s, time_s - 1e-9)), recording.time_s.size - 1)
     last = min(int(recording.target.max()) + 1, len(recording.targets_xy) - 1)
     reached = int(recording.target[at])
+    where = standing(reached, recording.targets_xy, recording.point_xy[at])
     angle, head, around = recording.link_angle[at], recording.head_xy[at], recording.around
     return renderer.draw(
         angle,
@@ -74,7 +75,7 @@ def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDAr
         reached,
         recording.point_xy[: at + 1],
         recording.fault_kind[at],
-        [recording.name, f"{time_s:4.1f} s   {recording.progress_m[at]:5.2f} m   targets {reached}"],
+        [recording.name, f"{time_s:.1f} s   {recording.progress_m[at]:.2f} m   {where}"],
         recording.radius_m,
         None if around is None else around.at(at, head, float(angle[-1]), recording.spec),
     )

@@ -55,21 +55,22 @@ class Camera:
         The first call, and one with a robot far from the last view, moves all the way. Where the target is out of reach
         of the largest view, the whole robot stays inside.
         """
-        robot = (body.min(axis=0) + body.max(axis=0)) / 2.0
         points = body if target is None else np.vstack([body, target])
         margin = _MARGIN * self._length
         low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
         needed = max(float(high[1] - low[1]), float(high[0] - low[0]) / self._aspect)
         view = min(max(needed, _MIN_VIEW * self._length / min(self._aspect, 1.0)), _MAX_VIEW * self._length)
-        centre = self._hold(robot, (low + high) / 2.0, view)
+        centre = self._hold(body, (low + high) / 2.0, view)
         if not self._placed or float(np.hypot(*(centre - self.centre))) > 2.0 * self.view_m:
             self._placed, self.centre, self.view_m = True, centre, view
         else:
             self.view_m += _SHARE * (view - self.view_m)
-            self.centre = self._hold(robot, self.centre + _SHARE * (centre - self.centre), self.view_m)
+            self.centre = self._hold(body, self.centre + _SHARE * (centre - self.centre), self.view_m)
 
-    def _hold(self, robot: FloatArray, centre: FloatArray, view: float) -> FloatArray:
-        """``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole robot, centred at ``robot``."""
+    def _hold(self, body: FloatArray, centre: FloatArray, view: float) -> FloatArray:
+        """``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole ``body`` (P, 2) [m]."""
+        low, high = body.min(axis=0), body.max(axis=0)
+        robot, room = (low + high) / 2.0, (high - low) / 2.0 + 0.1 * self._length
         half = np.array([self._aspect, 1.0]) * view / 2.0
-        reach = np.maximum(half - 0.6 * self._length, 0.0)
+        reach = np.maximum(half - room, 0.0)
         return np.asarray(np.clip(centre, robot - reach, robot + reach))

@@ -194,7 +194,7 @@ class FrameRenderer:
         x, y = 12 * self._scale, 10 * self._scale
         for line in text:
             label = self._font.render(line, True, rgb(palette.INK))
-            self._canvas.blit(label, (x, y))
+            self._sketch.label(label, (x, y))
             y += round(1.15 * label.get_height())
         y = int(self._camera.pixels[1]) - 12 * self._scale
         for kind in sorted(set(kinds[kinds != 0].tolist())):
@@ -205,9 +205,9 @@ class FrameRenderer:
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36
             at = (x + radius, y + label.get_height() / 2)
+            self._sketch.label(label, (x + 3 * radius, y), 3 * radius)
             self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, radius + self._sketch.width(1.0))
             self._pygame.draw.circle(self._canvas, rgb(palette.FAULT_COLOURS.get(kind, palette.MUTED)), at, radius)
-            self._canvas.blit(label, (x + 3 * radius, y))
 
     # window ---------------------------------------------------------------------------------------------------------
 
@@ -249,6 +249,16 @@ def _fault_kinds(failed: ArrayLike, n_joints: int) -> NDArray[np.int64]:
     if kinds.size != n_joints:
         raise ValueError(f"failed has {kinds.size} entries; expected {n_joints}, one for each joint")
     return kinds
+
+
+def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:
+    """In words how far a robot at point_xy (2,) [m] has got with its targets_xy (K, 2) [m]."""
+    targets = np.asarray(targets_xy, dtype=np.float64)
+    if len(targets) > 1:
+        return f"{reached} target{'' if reached == 1 else 's'}"
+    if reached:
+        return "goal reached"
+    return f"{float(np.hypot(*(targets[0] - np.asarray(point_xy)))):.2f} m to the goal"
 
 
 def require_pygame() -> Any:

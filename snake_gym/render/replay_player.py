@@ -67,7 +67,8 @@ function wantedView(panel, s, body, aspect) {
 function hold(body, length, centre, view, aspect) {
   const own = boxOf(body);
   return centre.map((c, k) => {
-    const mid = (own[k] + own[k + 2]) / 2, reach = Math.max(view * (k === 0 ? aspect : 1) / 2 - 0.6 * length, 0);
+    const mid = (own[k] + own[k + 2]) / 2, room = (own[k + 2] - own[k]) / 2 + 0.1 * length;
+    const reach = Math.max(view * (k === 0 ? aspect : 1) / 2 - room, 0);
     return Math.min(Math.max(c, mid - reach), mid + reach);
   });
 }
@@ -107,7 +108,15 @@ function drawPanel(panel, ease) {
   if (policy.around) drawForces(g, policy, s, body, px);
   drawArrow(g, policy, s, w, h, px);
   drawScale(g, w, h, scale, panel.view.view);
-  panel.stats.textContent = `${s.progress.toFixed(2)} m    ${s.target} target${s.target === 1 ? "" : "s"}`;
+  panel.stats.textContent = `${s.progress.toFixed(2)} m    ${standing(policy, s)}`;
+}
+
+// How far the robot has got, in words.
+function standing(policy, s) {
+  if (!policy.around) return `${s.target} target${s.target === 1 ? "" : "s"}`;
+  const goal = metres(policy.targets_mm[0]);
+  if (s.target > 0) return "goal reached";
+  return `${Math.hypot(goal[0] - s.point[0], goal[1] - s.point[1]).toFixed(2)} m to the goal`;
 }
 
 function drawGrid(g, w, h, scale, cx, cy, px) {

@@ -93,6 +93,20 @@ class Sketch:
         corners = [tip, tip - size * along + 0.6 * size * side, tip - size * along - 0.6 * size * side]
         self.pygame.draw.polygon(self.canvas, rgb(palette.ORANGE), corners)
 
+    def label(self, text: Any, at: tuple[float, float], before: float = 0.0) -> None:
+        """Rendered ``text`` with its upper left corner ``at`` a pixel, readable on anything.
+
+        Args:
+            before: pixels to the left of it that are kept free for a sign.
+        """
+        pad = self.width(2.0)
+        size = (text.get_width() + before + 2 * pad, text.get_height() + pad)
+        ground = self.pygame.Surface(size)
+        ground.fill(rgb(palette.PAPER))
+        ground.set_alpha(200)
+        self.canvas.blit(ground, (at[0] - before - pad, at[1] - pad))
+        self.canvas.blit(text, at)
+
     def scale_bar(self) -> None:
         """How long a metre is, in the lower right corner."""
         length_m = next((m for m in _BARS_M if m <= self.camera.view_m / 3.0), _BARS_M[-1])
@@ -103,4 +117,4 @@ class Sketch:
         for x in (right - length, right):
             pygame.draw.line(self.canvas, ink, (x, bottom - 4 * self.scale), (x, bottom + 3 * self.scale), width)
         label = self.font.render(f"{length_m:g} m", True, ink)
-        self.canvas.blit(label, (right - length / 2 - label.get_width() / 2, bottom - label.get_height() - width))
+        self.label(label, (right - length / 2 - label.get_width() / 2, bottom - label.get_height() - width))

@@ -1,0 +1,117 @@
+"""One benchmark under several settings: every combination of the values of a few axes.
+
+An axis sets the same value at one or more keys of the benchmark's settings: ``env.field.difficulty``, or the smallest
+and the largest number of failed joints together. Each combination is a comparison of its own, in a folder of its own
+below the sweep's, on scenarios with the same seeds; ``sweep.json`` and ``sweep.csv`` hold them side by side.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from snake_gym.benchmark.scenarios import BenchmarkConfig
+from snake_gym.config import ConfigError, build, to_dict
+
+COLUMNS = (
+    "success", "success_ci95", "mean", "ci95", "time_to_goal_s", "energy_j_per_m", "episodes", "lead", "lead_ci95",
+)  # fmt: skip
+"""What is kept of each policy's summary, see ``report.DEFINITIONS``."""
+
+
+class Combination(NamedTuple):
+    """One set of values."""
+
+    values: dict[str, Any]
+    """By axis."""
+    config: BenchmarkConfig
+    folder: str
+    """Name of its folder."""
+
+
+def combinations(config: BenchmarkConfig) -> list[Combination]:
+    """All of them, the last axis changing fastest. Raises ConfigError where there is no axis or a key is no setting."""
+    axes = config.sweep
+    if not axes:
+        raise ConfigError("sweep is empty; expected at least one axis, as in configs/benchmark/obstacle_field.yaml")
+    made = []
+    for values in itertools.product(*(axis.values for axis in axes.values())):
+        settings = to_dict(config)
+        settings["sweep"] = {}
+        for axis, value in zip(axes.values(), values, strict=True):
+            for key in axis.keys:
+                _put(settings, key, value)
+        chosen = dict(zip(axes, values, strict=True))
+        folder = ",".join(f"{name.replace(' ', '_')}={_plain(value)}" for name, value in chosen.items())
+        made.append(Combination(chosen, build(BenchmarkConfig, settings, folder), folder))
+    return made
+
+
+def sweep_rows(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each policy of each combination: its values, the policy, and ``COLUMNS``."""
+    return [
+        {**one.values, "policy": name, **{column: policy[column] for column in COLUMNS if column in policy}}
+        for one, summary in zip(made, summaries, strict=True)
+        for name, policy in summary["policies"].items()
+    ]
+
+
+def sweep_csv(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]]) -> str:
+    """``sweep_rows`` as text; an interval becomes two columns, ``_low`` and ``_high``."""
+    flat = []
+    for row in sweep_rows(made, summaries):
+        line: dict[str, Any] = {}
+        for name, value in row.items():
+            if name.endswith("ci95"):
+                low, high = value or (math.nan, math.nan)
+                line |= {f"{name}_low": low, f"{name}_high": high}
+            else:
+                line[name] = value
+        flat.append(line)
+    names = list(dict.fromkeys(name for line in flat for name in line))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _plain(value) for name, value in line.items()} for line in flat)
+    return buffer.getvalue()
+
+
+def sweep_table(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """The score of every policy with its 95 % interval, one line for each combination."""
+    by_success = summaries[0]["score"] == "is_success"
+    shown = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
+    for name in (*made[0].values, *summaries[0]["policies"]):
+        shown.add_column(Text(name), justify="right")
+    for one, summary in zip(made, summaries, strict=True):
+        cells = [_share(policy) if by_success else _metres(policy) for policy in summary["policies"].values()]
+        shown.add_row(*(_plain(value) for value in one.values.values()), *cells)
+    return shown
+
+
+def _share(policy: Mapping[str, Any]) -> str:
+    low, high = (100.0 * bound for bound in policy["success_ci95"])
+    return f"{100.0 * policy['success']:.1f} [{low:.1f}, {high:.1f}] %"
+
+
+def _metres(policy: Mapping[str, Any]) -> str:
+    low, high = policy["ci95"] or (math.nan, math.nan)
+    return f"{policy['mean']:.2f} [{low:.2f}, {high:.2f}] m"
+
+
+def _put(settings: dict[str, Any], key: str, value: Any) -> None:
+    *groups, last = key.split(".")
+    for group in groups:
+        settings = settings.setdefault(group, {})
+    settings[last] = value
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
