@@ -23,17 +23,15 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare, to_json
-from snake_gym.benchmark.report import tables, verdict
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
     Entrant,
     Scenarios,
     classical_entrant,
     learned_entrant,
-    make_scenarios,
 )
-from snake_gym.benchmark.sweep import combinations, sweep_csv, sweep_rows, sweep_table
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, to_dict, write_atomic
+from snake_gym.benchmark.sweep import play_one, play_sweep
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, write_atomic
 
 ROOT = Path(__file__).parent
 
@@ -42,61 +40,23 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
     args = parse(argv)
     config = read_config(args)
-    if args.sweep:
-        return sweep(config, args)
-    scenarios = make_scenarios(config)
-    terminal = open_terminal(args)
-    summary = play(config, scenarios, args, args.out)
-    limit = scenarios.env.time_limit_s
-    for table in tables(summary, f"{config.episodes} scenarios of {limit:g} s, mean of each policy"):
-        terminal.print(table)
-    terminal.print(verdict(summary), soft_wrap=True, markup=False)
-    terminal.print(f"results, plots and replay.html are in {args.out}", soft_wrap=True, markup=False)
-    write_json(summary, args)
-    return 0
-
-
-def sweep(config: BenchmarkConfig, args: argparse.Namespace) -> int:
-    """Play every combination of the config's sweep."""
-    made = combinations(config)
-    scenarios = [make_scenarios(each.config) for each in made]  # a wrong setting is named before anything is played
-    pairs = zip(made, scenarios, strict=True)
-    summaries = [play(each.config, scenario, args, args.out / each.folder) for each, scenario in pairs]
-    results = {"sweep": to_dict(config.sweep), "rows": sweep_rows(made, summaries)}
-    write_atomic(args.out / "sweep.json", to_json(results))
-    write_atomic(args.out / "sweep.csv", sweep_csv(made, summaries))
-    terminal = open_terminal(args)
-    title = f"{config.episodes} scenarios of {scenarios[0].env.time_limit_s:g} s for each line, 95 % intervals"
-    terminal.print(sweep_table(made, summaries, title))
-    for each, summary in zip(made, summaries, strict=True):
-        if sentence := verdict(summary):
-            terminal.print(f"{each.folder}: {sentence}", soft_wrap=True, markup=False)
-    terminal.print(f"results are in {args.out}", soft_wrap=True, markup=False)
-    write_json(results, args)
-    return 0
-
-
-def play(config: BenchmarkConfig, scenarios: Scenarios, args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """Every policy of ``config`` on ``scenarios``; what it returns is also written into ``out``."""
-    entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
-    entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
-    return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, Console(stderr=True))
-
-
-def open_terminal(args: argparse.Namespace) -> Console:
-    """Where tables go: standard output, unless that is for JSON."""
     terminal = Console(stderr=args.json == "-", highlight=False)
     if not terminal.is_terminal:
         terminal.width = 160
-    return terminal
 
+    def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
+        entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
+        entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
+        return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, Console(stderr=True))
 
-def write_json(summary: dict[str, Any], args: argparse.Namespace) -> None:
-    """To where --json says."""
+    results, shown = play_sweep(config, play, args.out) if args.sweep else play_one(config, play, args.out)
+    for each in shown:
+        terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
     if args.json == "-":
-        sys.stdout.write(to_json(summary))
+        sys.stdout.write(to_json(results))
     elif args.json is not None:
-        write_atomic(args.json, to_json(summary))
+        write_atomic(args.json, to_json(results))
+    return 0
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

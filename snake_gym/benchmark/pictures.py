@@ -75,11 +75,19 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
+        by_time = summary["score"] == "is_success" and "time_to_goal_s" in one.columns
+        x, y = (_times(episodes) if by_time else episodes.columns["progress_m"] for episodes in (other, one))
         files["paired_scenarios.png"] = plot_paired(
-            other.columns["progress_m"], one.columns["progress_m"], one.columns["n_faults"],
-            (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
+            x, y, one.columns["n_faults"], (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
+            "time to the goal, or spent [s]" if by_time else "progress [m]", by_time,
         )  # fmt: skip
     return files
+
+
+def _times(episodes: Episodes) -> NDArray[Any]:
+    """Time to the goal (W,) [s]; the episode's length where it was not reached."""
+    times = episodes.columns["time_to_goal_s"]
+    return np.where(np.isfinite(times), times, episodes.columns["episode_time_s"])
 
 
 def _by_faults(

@@ -11,16 +11,21 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.scenarios import BenchmarkConfig
-from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.benchmark.comparison import to_json
+from snake_gym.benchmark.report import tables, verdict
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, make_scenarios
+from snake_gym.config import ConfigError, build, to_dict, write_atomic
 
+Play = Callable[[BenchmarkConfig, Scenarios, Path], dict[str, Any]]
+"""Plays one benchmark on its scenarios, writes into a folder, and returns the summary."""
 COLUMNS = (
     "success", "success_ci95", "mean", "ci95", "time_to_goal_s", "energy_j_per_m", "episodes", "lead", "lead_ci95",
 )  # fmt: skip
@@ -53,6 +58,34 @@ def combinations(config: BenchmarkConfig) -> list[Combination]:
         folder = ",".join(f"{name.replace(' ', '_')}={_plain(value)}" for name, value in chosen.items())
         made.append(Combination(chosen, build(BenchmarkConfig, settings, folder), folder))
     return made
+
+
+def play_one(config: BenchmarkConfig, play: Play, out: Path) -> tuple[dict[str, Any], list[Table | str]]:
+    """The benchmark itself: what ``play`` returns, and what to show of it."""
+    scenarios = make_scenarios(config)
+    summary = play(config, scenarios, out)
+    title = f"{config.episodes} scenarios of {scenarios.env.time_limit_s:g} s, mean of each policy"
+    shown: list[Table | str] = [
+        *tables(summary, title),
+        verdict(summary),
+        f"results, plots and replay.html are in {out}",
+    ]
+    return summary, shown
+
+
+def play_sweep(config: BenchmarkConfig, play: Play, out: Path) -> tuple[dict[str, Any], list[Table | str]]:
+    """Every combination of the config's sweep: the rows of all of them, and what to show."""
+    made = combinations(config)
+    scenarios = [make_scenarios(each.config) for each in made]  # a wrong setting is named before anything is played
+    pairs = zip(made, scenarios, strict=True)
+    summaries = [play(each.config, scenario, out / each.folder) for each, scenario in pairs]
+    results = {"sweep": to_dict(config.sweep), "rows": sweep_rows(made, summaries)}
+    write_atomic(out / "sweep.json", to_json(results))
+    write_atomic(out / "sweep.csv", sweep_csv(made, summaries))
+    title = f"{config.episodes} scenarios of {scenarios[0].env.time_limit_s:g} s for each line, 95 % intervals"
+    said = [f"{each.folder}: {verdict(summary)}" for each, summary in zip(made, summaries, strict=True)]
+    shown = [*(sentence for sentence in said if not sentence.endswith(": ")), f"results are in {out}"]
+    return results, [sweep_table(made, summaries, title), *shown]
 
 
 def sweep_rows(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

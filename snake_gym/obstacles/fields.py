@@ -40,7 +40,16 @@ from snake_gym.config import ConfigError
 from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import CORRIDOR, MAX_HEADING_RAD, lay_out, thin_out, to_world
 from snake_gym.obstacles.passage import count_nodes, find_route, search_space, segment_gap
-from snake_gym.obstacles.plans import STEP, FieldConfig, RobotExtent, clearance, goal_distance, make_plan, plan_bounds
+from snake_gym.obstacles.plans import (
+    STEP,
+    FieldConfig,
+    RobotExtent,
+    check_size,
+    clearance,
+    goal_distance,
+    make_plan,
+    plan_bounds,
+)
 from snake_gym.obstacles.routes import spread_points
 from snake_gym.obstacles.shapes import LENGTH, Polygon, features
 
@@ -95,6 +104,7 @@ class FieldMaker:
             self.bounds = plan_bounds(self._plan)
             low, high = self._frame_plan()
         self._frame = (low[0], low[1], high[0], high[1])
+        check_size(self.bounds)
         self._buffer = np.empty((self.bounds.max_features, 6))
         self._space = search_space(count_nodes(high[0] - low[0], high[1] - low[1], self.step_m))
         self.route_points = config.route_points or max(64, math.ceil(2.0 * way / self.clearance_m))

@@ -25,6 +25,9 @@ NARROWEST = 2.0 + STEP
 """Narrowest corridor or opening that the search is sure to find, in clearances."""
 TREE_COVER = 0.4
 """Share of a forest's area covered by circles of diameter 2 radius + gap."""
+MAX_ROUTE_POINTS = 10_000
+MAX_OBSTACLES = 20_000
+"""More would take seconds for each field."""
 MAX_TREE_COVER = 0.5
 """Random sequential placement jams at 0.547 (Feder, Giaever, J. Colloid Interface Sci. 78, 1980)."""
 
@@ -55,7 +58,7 @@ class FieldConfig:
     density_m2: float | None = None
     """Trees per square metre; None: as many as cover 40 % of the area with circles of diameter 2 radius + gap."""
     n_turns: int | None = None
-    """Bends or gates; None: 3."""
+    """Bends or gates; None: 3, or as many as there is room for."""
     walls: bool = True
     """Walls along both sides of pegboard, forest and gates."""
     wall_radius_m: float | None = None
@@ -87,8 +90,8 @@ class FieldConfig:
             raise ValueError(f"field.jitter is {self.jitter:g}; expected in [0, 1]")
         if self.n_turns is not None and self.n_turns < 1:
             raise ValueError(f"field.n_turns is {self.n_turns}; expected >= 1")
-        if self.route_points is not None and self.route_points < 2:
-            raise ValueError(f"field.route_points is {self.route_points}; expected >= 2")
+        if self.route_points is not None and not 2 <= self.route_points <= MAX_ROUTE_POINTS:
+            raise ValueError(f"field.route_points is {self.route_points}; expected 2 to {MAX_ROUTE_POINTS}")
         if (self.kind == "list") != bool(self.shapes):
             wanted = "at least one shape" if self.kind == "list" else "none, or kind: list"
             raise ValueError(f"field.shapes has {len(self.shapes)} shapes for kind {self.kind}; expected {wanted}")
@@ -155,7 +158,6 @@ def make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:
     half_width = 0.5 * _or(config.width_m, 1.5 * robot.length_m)
     begin, end = robot.front_m + c, goal - (1.0 + STEP) * c  # free of obstacles' surfaces: before and behind
     chamber = max(robot.half_width_m + c, 0.5 * gap)
-    n_turns = 0 if kind == "corridor" else config.n_turns if config.n_turns is not None else 3
     n_trees = 0
     chamber_end = begin
     if is_corridor:
@@ -165,15 +167,16 @@ def make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:
         begin, end = begin + radius * (1.0 + spread), end - radius * (1.0 + spread)
     if not end > begin:
         raise ConfigError(
-            f"field.goal_distance_m is {goal:g}; expected more than {goal + begin - end:.4g} (room for "
-            "the robot's start, for obstacles, and around the goal)"
+            f"field.goal_distance_m is {goal:g}; expected more than {goal + begin - end:.4g} (room for the robot's "
+            f"start, for obstacles, and around the goal, with a clearance of {c:.4g} m)"
         )
     if not is_corridor:
         _check_width(half_width, robot, c, gap if kind == "gates" else 2.0 * radius * (1.0 + spread))
     if is_tree:
         n_trees = _count_trees(config, (end - begin) * 2.0 * half_width, 2.0 * radius + gap)
+    n_turns = 0
     if is_corridor or kind == "gates":
-        _check_turns(config, gap, c, wall, (goal - begin) / (n_turns + 1))
+        n_turns = _count_turns(config, gap, c, wall, goal - begin)
     return Plan(
         layout=layout, goal_m=goal, begin_m=begin, end_m=end, rear_m=robot.rear_m + c, half_width_m=half_width,
         has_walls=config.walls, wall_radius_m=wall, radius_m=radius, radius_spread=spread, gap_m=gap,
@@ -200,17 +203,32 @@ def _count_trees(config: FieldConfig, area: float, distance: float) -> int:
     return max(round(density * area), 1)
 
 
-def _check_turns(config: FieldConfig, gap: float, c: float, wall: float, piece: float) -> None:
+def _count_turns(config: FieldConfig, gap: float, c: float, wall: float, way: float) -> int:
+    """Bends or gates on ``way`` [m]."""
     if gap < NARROWEST * c * (1.0 - 1e-9):
         raise ConfigError(
             f"field.gap_m is {gap:g}; expected at least {NARROWEST * c:.4g} ({NARROWEST / 2.0:g} times the width of "
             f"{2.0 * c:.4g} m that has to get through; see field.clearance_m)"
         )
+    if config.kind == "corridor":
+        return 0
     least = NARROWEST * c + 2.0 * wall if config.kind == "gates" else gap + 2.0 * wall
-    if config.kind != "corridor" and piece < least:
+    n_turns = max(min(3, math.floor(way / least) - 1), 1) if config.n_turns is None else config.n_turns
+    piece = way / (n_turns + 1)
+    if piece < least:
         raise ConfigError(
-            f"field.n_turns is {config.n_turns if config.n_turns is not None else 'null'}: the turns are {piece:.3g} m "
-            f"apart; expected at least {least:.3g} m (fewer turns, a smaller gap_m or a larger goal_distance_m)"
+            f"field.n_turns is {n_turns}: the turns are {piece:.3g} m apart; expected at least {least:.3g} m (fewer "
+            "turns, a smaller gap_m or a larger goal_distance_m)"
+        )
+    return n_turns
+
+
+def check_size(bounds: FieldBounds) -> None:
+    """Raise ConfigError for more obstacles than can be laid out in reasonable time."""
+    if bounds.max_features > MAX_OBSTACLES:
+        raise ConfigError(
+            f"field: there is room for {bounds.max_features} obstacles; expected at most {MAX_OBSTACLES} (a larger "
+            "gap_m or obstacle_radius_m, or a smaller goal_distance_m or width_m)"
         )
 
 

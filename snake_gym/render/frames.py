@@ -199,8 +199,9 @@ class FrameRenderer:
         y = int(self._camera.pixels[1]) - 12 * self._scale
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
+            plural = "s" if "," in numbers else ""
             label = self._font.render(
-                f"{palette.FAULT_NAMES.get(kind, 'failed')}: joint {numbers}", True, rgb(palette.INK)
+                f"{palette.FAULT_NAMES.get(kind, 'failed')}: joint{plural} {numbers}", True, rgb(palette.INK)
             )
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36

@@ -18,6 +18,8 @@ PAPER = "#FBFBF9"
 BODY = "#5F7486"
 JOINT = "#DCE3E8"
 ROCK = "#C9BFB2"
+FORCE = "#7030C0"
+"""Contact forces; away from the colours of faults and policies."""
 
 LEARNED = ("#AA3377", "#EE6677", "#661100")
 CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE")

@@ -64,17 +64,24 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str
     axes.set_ylim(min(0.0, *(low for one in series for low in one.low), 0.0), None)
     axes.set_xlabel("failed joints in the episode")
     axes.set_ylabel(f"{quantity}, 95 % interval")
-    return _finish(figure, title, len(series))
+    return _finish(figure, title, len(series), below=True)
 
 
 def plot_paired(
-    x: ArrayLike, y: ArrayLike, n_faults: ArrayLike, names: tuple[str, str], colours: tuple[str, str], title: str = ""
+    x: ArrayLike,
+    y: ArrayLike,
+    n_faults: ArrayLike,
+    names: tuple[str, str],
+    colours: tuple[str, str],
+    title: str = "",
+    quantity: str = "progress [m]",
+    less_is_better: bool = False,
 ) -> bytes:
     """Two policies scenario by scenario, and the distribution of each.
 
     Args:
-        x: (W,) progress of the reference [m].
-        y: (W,) progress of the other in the same scenarios [m].
+        x: (W,) the reference's ``quantity``.
+        y: (W,) the other's in the same scenarios.
         n_faults: (W,) failed joints of each scenario.
         names: of x and y.
         colours: of x and y.
@@ -94,17 +101,18 @@ def plot_paired(
     left.set_xlim(ends)
     left.set_ylim(ends)
     left.set_aspect("equal")
-    left.set_xlabel(f"{names[0]}: progress [m]")
-    left.set_ylabel(f"{names[1]}: progress [m]")
-    wins = float(np.mean(second > first)) if first.size else float("nan")
-    left.set_title(f"one dot per scenario; above the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
+    left.set_xlabel(f"{names[0]}: {quantity}")
+    left.set_ylabel(f"{names[1]}: {quantity}")
+    ahead = second < first if less_is_better else second > first
+    wins, side = float(np.mean(ahead)) if first.size else float("nan"), "below" if less_is_better else "above"
+    left.set_title(f"one dot per scenario; {side} the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
     left.legend(frameon=False, fontsize=8, markerscale=1.4, handletextpad=0.1)
     bins = np.linspace(*ends, 31).tolist()
     for values, name, tint in zip((second, first), names[::-1], colours[::-1], strict=True):
         right.hist(values, bins, color=tint, alpha=0.35)
         right.hist(values, bins, color=tint, histtype="step", lw=1.6, label=name)
         right.axvline(values.mean() if values.size else 0.0, color=tint, lw=1.6, ls=":")
-    right.set_xlabel("progress [m] (dotted: mean)")
+    right.set_xlabel(f"{quantity} (dotted: mean)")
     right.set_ylabel("episodes")
     right.legend(frameon=False)
     return _finish(figure, title, 0)
@@ -149,11 +157,11 @@ def _figure(columns: int, size: tuple[float, float]) -> tuple[Figure, Sequence[A
     return figure, axes
 
 
-def _finish(figure: Figure, title: str, entries: int) -> bytes:
+def _finish(figure: Figure, title: str, entries: int, below: bool = False) -> bytes:
     if title:
         figure.suptitle(title, fontsize=11)
     if entries:
-        figure.axes[0].legend(frameon=False, ncols=1 if entries < 6 else 2)
+        figure.axes[0].legend(frameon=False, ncols=1 if entries < 6 else 2, loc="lower left" if below else "best")
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=_DPI, format="png")
     return buffer.getvalue()

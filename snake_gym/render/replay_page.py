@@ -11,13 +11,13 @@ PAGE = """<!DOCTYPE html>
   color-scheme: light dark;
   --paper: #fbfbf9; --card: #ffffff; --ink: #22303c; --muted: #66747f; --grid: #e3e7ea; --faint: #f1f3f4;
   --line: #d5dadd; --body: #5f7486; --reached: #009e73; --goal: #e69f00;
-  --rock: #c9bfb2; --beam: #56b4e9; --force: #d55e00;
+  --rock: #c9bfb2; --beam: #56b4e9; --force: #7030c0;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #161b20; --card: #1d242a; --ink: #e4e9ed; --muted: #9aa7b1; --grid: #303a43; --faint: #252d34;
     --line: #3a454f; --body: #93a7b8; --reached: #2fbf95; --goal: #f0b429;
-    --rock: #6e655a; --beam: #56b4e9; --force: #ff8a3d;
+    --rock: #6e655a; --beam: #56b4e9; --force: #b48cff;
   }
 }
 * { box-sizing: border-box; }

@@ -82,7 +82,7 @@ def draw_above(sketch: Sketch, around: Surroundings, link_xy: FloatArray) -> Non
             continue
         along = (end - start) / length
         side, head = np.array([-along[1], along[0]]), min(float(sketch.width(6.0)), length)
-        colour = rgb(palette.VERMILION)
+        colour = rgb(palette.FORCE)
         sketch.capsule(start, end - head * along, sketch.width(2.0), colour)
         corners = [end, end - head * along + 0.5 * head * side, end - head * along - 0.5 * head * side]
         sketch.pygame.draw.polygon(sketch.canvas, colour, corners)

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -155,10 +156,31 @@ def test_reward_is_the_weighted_sum_of_its_terms() -> None:
     raise AssertionError("the goal was not reached")
 
 
-def test_wrong_settings_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"env.field.difficulty is 2; expected in \[0, 1\]"):
-        make_obstacle_field(1, {"field": {"difficulty": 2.0}})
-    with pytest.raises(ConfigError, match=r"env\.course is not a setting"):
-        make_obstacle_field(1, {"course": {"kind": "paper"}})
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"field": {"difficulty": 1.5}}, r"env.field.difficulty is 1.5; expected in \[0, 1\]"),
+        ({"field": {"kind": "pegbord"}}, "env.field.kind is 'pegbord'.*did you mean 'pegboard'"),
+        ({"field": {"gap_m": -0.1}}, "env.field.gap_m is -0.1; expected finite and > 0"),
+        ({"field": {"difficult": 0.5}}, "env.field.difficult is not a setting; did you mean 'difficulty'"),
+        ({"feld": {}}, "env.feld is not a setting; did you mean 'field'"),
+        ({"course": {"kind": "paper"}}, r"env\.course is not a setting"),
+        ({"field": None}, "env.field is null; expected a group"),
+        ({"faults": {"n_max": 20}}, r"faults.n_max is 20; expected at most 9 \(the robot's joints\)"),
+        ({"faults": {"kinds": ["lokced"]}}, "did you mean 'locked'"),
+        ({"goal": {"lookahead_m": 0.0}}, "env.goal.lookahead_m is 0; expected finite and > 0"),
+        ({"goal": {"tracked_point": "tail"}}, "expected one of 'centre', 'head'"),
+        ({"range_scan": {"n_beams": 0}}, "env.range_scan.n_beams is 0; expected 1 to 1024"),
+        ({"contact_sensor": {"limit_n": -1.0}}, "env.contact_sensor.limit_n is -1"),
+        ({"time_limit_s": 0.33}, r"time_limit_s is 0.33; expected a multiple .*nearest: 0.4"),
+    ],
+)
+def test_wrong_settings_are_named_in_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_obstacle_field(1, settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_settings_of_another_env_are_refused() -> None:
     with pytest.raises(ConfigError, match="WaypointsConfig; this env expects a ObstacleFieldConfig"):
         make_obstacle_field(1, WaypointsConfig())  # type: ignore[arg-type]

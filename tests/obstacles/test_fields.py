@@ -262,10 +262,13 @@ AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
         ({"jitter": 2.0}, "field.jitter is 2"),
         ({"radius_spread": 1.0}, r"field.radius_spread is 1; expected in \[0, 1\)"),
         ({"wall_radius_m": -1.0}, "field.wall_radius_m is -1"),
-        ({"route_points": 1}, "field.route_points is 1; expected >= 2"),
+        ({"route_points": 1}, "field.route_points is 1; expected 2 to 10000"),
+        ({"route_points": 10**9}, "field.route_points is 1000000000; expected 2 to 10000"),
+        ({"gap_m": 1e-6, "obstacle_radius_m": 1e-3}, "room for .* obstacles; expected at most 20000 .*gap_m"),
+        ({"clearance_m": 5.0}, "field.goal_distance_m is .* with a clearance of 5 m"),
         ({"kind": "bends", "difficulty": 1.0, "route_points": 3}, r"corners; expected at most 3 \(field.route_points"),
         ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
-        ({"clearance_m": 1e-5}, "nodes; expected at most"),
+        ({"clearance_m": 1e-5}, "nodes; expected at most .*goal_distance_m"),
         ({"kind": "list"}, "field.shapes has 0 shapes for kind list; expected at least one"),
         ({"shapes": SHAPES}, "field.shapes has 4 shapes for kind pegboard; expected none"),
         ({"goal_m": [1.0, 0.0]}, "field.goal_m"),
@@ -282,6 +285,15 @@ def test_impossible_settings_give_one_clear_line(settings: dict[str, Any], messa
     with pytest.raises(ConfigError, match=message) as caught:
         maker(settings.pop("kind", "pegboard"), **settings).make(np.random.default_rng(0))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bends", "gates"])
+def test_a_wide_robot_gets_as_many_turns_as_there_is_room_for(kind: str) -> None:
+    walls = [len(maker(kind, clearance_m=c).make(np.random.default_rng(0)).features) for c in (0.15, 0.35)]
+    per_turn = 2
+    assert 0 < walls[0] - walls[1] <= 2 * per_turn, "one or two turns are left of three"
+    with pytest.raises(ConfigError, match=r"field\.n_turns is 3: the turns are"):
+        maker(kind, clearance_m=0.35, n_turns=3)
 
 
 def test_a_polygon_cannot_hide_the_goal() -> None:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.camera import Camera
+from snake_gym.render.frames import FrameRenderer, standing
 from snake_gym.render.palette import BLUE, FAULT_COLOURS, ORANGE, rgb
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
@@ -95,6 +96,23 @@ def test_the_camera_keeps_a_fast_robot_and_a_far_target_in_view() -> None:
         assert blue[:, 0].min() > 3
         assert blue[:, 1].max() < 636
         assert near(frame, ORANGE)[:, 320:].sum() > 30  # the arrow
+
+
+def test_the_camera_shows_the_goal_of_a_robot_across_the_view() -> None:
+    camera = Camera((640, 480), 1.4)
+    body = np.stack([np.linspace(-0.6, 0.6, 11), np.linspace(-0.2, 0.2, 11)], axis=1)
+    goal = np.array([2.5, 3.0])
+    camera.follow(body, goal)
+    for xy in (body.min(axis=0), body.max(axis=0), goal):
+        pixel = camera.to_pixel(xy)
+        assert (pixel > 25.0).all() and (pixel < np.array([640, 480]) - 25.0).all()
+
+
+def test_how_far_it_has_got_is_said_in_words() -> None:
+    course = [[1.0, 0.0], [2.0, 0.0]]
+    assert [standing(k, course, [0.0, 0.0]) for k in range(3)] == ["0 targets", "1 target", "2 targets"]
+    assert standing(0, [[3.0, 4.0]], [0.0, 0.0]) == "5.00 m to the goal"
+    assert standing(1, [[3.0, 4.0]], [3.0, 4.0]) == "goal reached"
 
 
 def test_a_jump_moves_the_camera_at_once() -> None:
@@ -184,7 +202,8 @@ def run(program: str, **env: str) -> subprocess.CompletedProcess[str]:
 def test_arrays_need_no_display_and_change_no_setting() -> None:
     program = """
 import os
-from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.camera import Camera
+from snake_gym.render.frames import FrameRenderer, standing
 from snake_gym.robot.presets import RESILIENT_SERVO as spec
 frame = FrameRenderer(spec).draw([0.0] * 10, (0, 0), [[1, 0]], 0)
 import pygame
@@ -196,7 +215,8 @@ assert frame.shape == (480, 640, 3) and not pygame.display.get_init() and "SDL_V
 
 def test_a_window_without_a_display_is_one_clear_error() -> None:
     program = """
-from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.camera import Camera
+from snake_gym.render.frames import FrameRenderer, standing
 from snake_gym.robot.presets import RESILIENT_SERVO as spec
 FrameRenderer(spec, "human")
 """

@@ -16,7 +16,7 @@ from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.outlines import outline
-from snake_gym.render.palette import ROCK, SKY, VERMILION, rgb
+from snake_gym.render.palette import FORCE, ROCK, SKY, rgb
 from snake_gym.render.replay import RecordedSurroundings, Recording, Scene, join_surroundings, replay_page
 from snake_gym.render.surroundings import force_arrows
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
@@ -73,9 +73,9 @@ def test_a_frame_shows_obstacles_where_they_are_and_forces_while_they_act() -> N
     plain, full, calm = draw(None), draw(around()), draw(around(force=0.0))
     assert not near(plain, ROCK).any() and near(full, ROCK).sum() > 500
     assert near(full, SKY, 25).any()
-    red = near(full, VERMILION)
-    assert red.sum() > 30 and not near(calm, VERMILION).any()
-    rock, arrow = np.argwhere(near(full, ROCK)), np.argwhere(red)
+    shaft = near(full, FORCE)
+    assert shaft.sum() > 30 and not near(calm, FORCE).any()
+    rock, arrow = np.argwhere(near(full, ROCK)), np.argwhere(shaft)
     assert rock[:, 0].min() < arrow[:, 0].min() < rock[:, 0].max()
 
 
