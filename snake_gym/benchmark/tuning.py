@@ -83,8 +83,18 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
         Parameter("steering_rate_per_s", 1.0, 30.0, log=True),
     )
     learning = (Parameter("course_gain", 0.01, 1.0, log=True), Parameter("learning_rate", 0.001, 0.3, log=True))
+    recovery = (
+        Parameter("front_weight_rad", 0.0, 5.0),
+        Parameter("turn_back", 0.0, 1.0),
+        Parameter("hysteresis_rad", 0.05, 1.5),
+        Parameter("spread_ahead", 0.0, 1.2),
+        Parameter("spread_behind", 0.0, 1.2),
+        Parameter("amplitude_per_fault", -0.2, 0.2),
+        Parameter("frequency_per_fault", -0.2, 0.2),
+    )
     more = {"sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates, "adaptive_bias": learning}
     more["pfl"] = (*_STEERING, Parameter("offset_bandwidth_rad_s", 0.2, 10.0, log=True))
+    more["fault_aware"] = _STEERING + coupling + recovery
     return gait + more.get(kind, ())
 
 

@@ -14,6 +14,7 @@ from snake_gym.controllers.adaptive_bias import AdaptiveBias
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld, reset_worlds
 from snake_gym.controllers.cc import Cc
 from snake_gym.controllers.cpg import Cpg
+from snake_gym.controllers.fault_aware import FaultAware
 from snake_gym.controllers.feedback_linearization import Pfl
 from snake_gym.controllers.serpenoid import Serpenoid
 from snake_gym.controllers.sjc import Sjc
@@ -26,6 +27,7 @@ CONTROLLERS: dict[str, type[Any]] = {
     "cpg": Cpg,
     "pfl": Pfl,
     "adaptive_bias": AdaptiveBias,
+    "fault_aware": FaultAware,
 }
 """Controllers by name; each class has ``config_type``, its frozen dataclass of settings."""
 

@@ -72,7 +72,7 @@ class SnakeCore:
         self._initial_decoder_state = self.decoder.initial_state(n_worlds)
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
         self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
-        self.measurement: Measurement = self.sensors.measure(self.robot)
+        self.measurement: Measurement = self._sense(slice(None))
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
         """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).
@@ -105,7 +105,7 @@ class SnakeCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
-        sample = self.sensors.measure(self.robot, rows)
+        sample = self._sense(rows)
         for own, new in zip(self.measurement, sample, strict=True):
             if own is not None and new is not None:
                 own[rows] = new
@@ -132,7 +132,7 @@ class SnakeCore:
         work_before = self.robot.state.work_j.copy()
         self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
         self.robot.step(self.reference, mask=None if all_live else live)
-        self.measurement = self.sensors.measure(self.robot)
+        self.measurement = self._sense(slice(None))
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
         self.task.aim(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
@@ -218,6 +218,13 @@ class SnakeCore:
         for name, streams in self.streams.items():
             arrays |= {f"stream/{name}/key": streams.key, f"stream/{name}/counter": streams.counter}
         return arrays
+
+    def _sense(self, rows: Any) -> Measurement:
+        """One sample of the worlds of ``rows``, with the failed joints where they are revealed."""
+        sample = self.sensors.measure(self.robot, rows)
+        if not self.config.faults.reveal:
+            return sample
+        return sample._replace(joint_failed=self.robot.failed_now()[rows])
 
     def _place_robots(self, rows: NDArray[np.int64]) -> None:
         start = self.config.start

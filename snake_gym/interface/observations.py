@@ -147,6 +147,8 @@ class ObservationLayout:
             sample = sample._replace(contact_force_l=force)
         if "range" in self.fields:
             sample = sample._replace(range_m=self.read(obs, "range"))
+        if "failed" in self.fields:
+            sample = sample._replace(joint_failed=self.read(obs, "failed") > 0.5)
         return sample, Goal(target, np.ones(n_worlds, bool))
 
     def _put(self, obs: NDArray[np.float32], name: str, values: FloatArray | NDArray[np.bool_]) -> None:

@@ -32,6 +32,8 @@ class Measurement(NamedTuple):
     """(W, N, 2) [N] force of the obstacles on each link, link frame (along it, to its left); None: no sensor."""
     range_m: FloatArray | None = None
     """(W, B) [m] distance along each beam of the head's scanner, right to left; None: no scanner."""
+    joint_failed: NDArray[np.bool_] | None = None
+    """(W, J) which joints are failed now, where somebody tells (``faults.reveal``); None: nobody does."""
 
 
 class Goal(NamedTuple):

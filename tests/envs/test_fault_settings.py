@@ -70,3 +70,19 @@ def test_faults_that_the_robot_cannot_have_are_refused(settings: dict[str, Any],
     with pytest.raises(ConfigError) as caught:
         make(**settings)
     assert message in str(caught.value)
+
+
+def test_revealed_faults_reach_controllers_through_measurement_and_observation() -> None:
+    core = make(faults={"events": [{"joint": 3, "onset_s": 0.5}], "reveal": True})
+    assert core.measurement.joint_failed is not None
+    assert not core.measurement.joint_failed.any()
+    act(core, 4)
+    assert core.measurement.joint_failed is not None
+    assert np.argwhere(core.measurement.joint_failed)[:, 1].tolist() == [2] * 4
+    restored, _ = core.layout.restore(core.observe())
+    np.testing.assert_array_equal(restored.joint_failed, core.measurement.joint_failed)
+    core.reset(mask=np.array([True, False, True, False]))
+    np.testing.assert_array_equal(core.measurement.joint_failed[:, 2], [False, True, False, True])
+    hidden = make(faults={"events": [{"joint": 3}]})
+    assert hidden.measurement.joint_failed is None
+    assert hidden.layout.restore(hidden.observe())[0].joint_failed is None

@@ -1,0 +1,206 @@
+"""Fault-aware control: coupled control (CC) that knows which joints have failed, and changes direction and wave.
+
+A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Measurement.joint_failed``). With its
+estimate the controller does three things, each with a strength of its own; zero switches it off, and with all of them
+off it is CC (sibilska2022, eq. 37):
+
+* *Driving in reverse* (see ``reverse_driving``). A failed joint hurts more the nearer it is to the end that leads. The
+  robot leads with its tail where
+
+      sum_failed weight_i (2 i - J - 1) / (J - 1)  +  turn_back (2 |heading error| - pi)
+
+  is positive (i from 1 at the tail): the first sum is the moment of the failed joints about the middle, weighted by
+  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak; the second
+  asks which end is nearer to the target's direction. ``hysteresis_rad`` keeps it from changing its mind.
+* *Spreading*. What a failed joint lacks of its reference, ``phi_ref - phi``, is taken up by the next healthy joints on
+  either side, in the shares ``spread_ahead`` and ``spread_behind`` (halves: links beyond the neighbours keep their
+  directions). A locked joint's lack is exact, it neither moves nor follows. A free one swings as the ground likes, and
+  has shares of its own, ``free_ahead`` and ``free_behind``.
+* *Scaling the wave*: amplitude and frequency by ``amplitude_per_fault`` and ``frequency_per_fault`` for each failed
+  joint.
+
+None of the papers has such a controller. A weak joint still follows; it counts for ``weak_counts`` of a failed one in
+the direction and the wave, and spreads as in CC.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.controllers.base import ControllerState, PerWorld, check_range, wrap_phase
+from snake_gym.controllers.cc import Cc, CcConfig
+from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
+from snake_gym.controllers.reverse_driving import mirror_flags, mirror_joints, mirror_measurement, mirror_phase
+from snake_gym.robot.measurement import Goal, Measurement, tracked_point
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+DETECTOR_PREFIX = "fault_"
+"""Of the detector's names in the controller's state."""
+
+
+@dataclass(frozen=True)
+class FaultAwareConfig(CcConfig):
+    """Coupled control with a detector of failed joints."""
+
+    front_weight_rad: float = 0.0
+    """Heading error that a locked joint at the leading end is worth; 0: locked joints do not choose the direction."""
+    free_front_weight_rad: float = 6.0
+    """The same for a free joint, which leaves what is in front of it without a lead."""
+    turn_back: float = 0.0
+    """Weight of the heading error in the choice of direction; 0: targets behind do not choose it."""
+    hysteresis_rad: float = 0.5
+    """The choice changes where it is clearer than this."""
+    spread_ahead: float = 0.5
+    """Share of a locked joint's missing angle that the next healthy joint towards the leading end takes up."""
+    spread_behind: float = 0.0
+    """... and the one on the other side."""
+    free_ahead: float = 0.0
+    """As ``spread_ahead``, of a free joint."""
+    free_behind: float = 0.0
+    """As ``spread_behind``, of a free joint."""
+    amplitude_per_fault: float = 0.0
+    """Relative change of amplitude for each failed joint."""
+    frequency_per_fault: float = 0.0
+    """Relative change of frequency for each failed joint."""
+    weak_counts: float = 0.5
+    """How much of a failed joint a weak one is."""
+    detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
+    """How joints are judged."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("front_weight_rad", "free_front_weight_rad"):
+            check_range(name, getattr(self, name), -100.0, 100.0, "-100 to 100")
+        for name in ("turn_back", "weak_counts"):
+            check_range(name, getattr(self, name), 0.0, 1.0, "0 to 1")
+        check_range("hysteresis_rad", self.hysteresis_rad, 0.0, 2.0 * math.pi, "0 to 2 pi")
+        for name in ("spread_ahead", "spread_behind", "free_ahead", "free_behind"):
+            check_range(name, getattr(self, name), -1.0, 2.0, "-1 to 2")
+        for name in ("amplitude_per_fault", "frequency_per_fault"):
+            check_range(name, getattr(self, name), -1.0, 1.0, "-1 to 1")
+
+
+class FaultAware(Cc):
+    """Coupled control with fault detection, reverse driving and a re-planned wave.
+
+    State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
+    begin with ``fault_``.
+    """
+
+    config_type: ClassVar[type[Any]] = FaultAwareConfig
+
+    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+        super().__init__(config, spec, per_world)
+        self._spec = spec
+        self.detector = FaultDetector(config.detector, spec)
+        # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
+        self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
+        kp = spec.joints("actuator.kp") if config.gain_ratio_s is None else np.ones(spec.n_joints)
+        share = self._parameter["coupling"]
+        self._coupling_reverse = share * (kp[::-1][:-1] / kp[::-1][1:])[:, None]
+        self._damping_reverse = self._damping if np.ndim(self._damping) < 2 else self._reverse_damping(spec)
+
+    @staticmethod
+    def _reverse_damping(spec: RobotSpec) -> FloatArray:
+        ratio = spec.joints("actuator.kd") / spec.joints("actuator.kp")
+        return np.asarray(ratio[::-1][:-1, None], dtype=np.float64)
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """All gaits at phase zero, head first, all joints healthy."""
+        state = {**super().initial_state(n_worlds), "reverse": np.zeros(n_worlds)}
+        watched = self.detector.initial_state(n_worlds)
+        return {**state, **{DETECTOR_PREFIX + name: values for name, values in watched.items()}}
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        watched = {
+            name.removeprefix(DETECTOR_PREFIX): values
+            for name, values in state.items()
+            if name.startswith(DETECTOR_PREFIX)
+        }
+        kind = self.detector.update(watched, measurement, dt_s)
+        if measurement.joint_failed is not None:
+            unknown = np.where(kind == HEALTHY, WEAK, kind)  # that it failed is told; how, is seen from what it does
+            kind = np.where(measurement.joint_failed, unknown, HEALTHY)
+        if measurement.centre_xy_w is None:
+            measurement = measurement._replace(centre_xy_w=tracked_point(self._spec, measurement, "centre"))
+        locked, loose = kind == LOCKED, (kind == FREE) + self._parameter["weak_counts"][..., None] * (kind == WEAK)
+        reverse = self._choose_direction(measurement, goal, state, locked, loose)
+        seen = mirror_measurement(measurement, reverse)
+        reference = self._wave((locked + loose).sum(axis=1), state, dt_s)
+        reference += self.offset(seen, goal)
+        self._spread(reference, seen, mirror_flags(kind, reverse), reverse)
+        command = mirror_joints(self._clamp(reference), reverse)
+        self.detector.command_given(watched, command)
+        return command
+
+    def _choose_direction(
+        self,
+        measurement: Measurement,
+        goal: Goal,
+        state: ControllerState,
+        locked: NDArray[np.bool_],
+        loose: FloatArray,
+    ) -> NDArray[np.bool_]:
+        """In which worlds the tail leads (W,); where that changes, the phase goes on with the same shape."""
+        parameter = self._parameter
+        score = parameter["front_weight_rad"] * (locked * self._lever).sum(axis=1)
+        score += parameter["free_front_weight_rad"] * (loose * self._lever).sum(axis=1)
+        if (parameter["turn_back"] > 0.0).any():
+            error = self._guidance.heading_error(measurement, goal)
+            score += np.where(goal.active, parameter["turn_back"] * (2.0 * np.abs(error) - math.pi), 0.0)
+        was = state["reverse"] > 0.0
+        margin = parameter["hysteresis_rad"]
+        now = np.where(was, score > -margin, score > margin)
+        changed = now != was
+        if changed.any():
+            shift = np.broadcast_to(parameter["phase_shift_rad"], now.shape)
+            phase = state["phase"]
+            phase[changed] = mirror_phase(phase, shift, self._n_joints)[changed]
+            wrap_phase(phase)
+            state["reverse"][:] = now
+        return now
+
+    def _wave(self, n_failed: FloatArray, state: ControllerState, dt_s: float) -> FloatArray:
+        """The travelling wave (J, W) [rad] without offset; advances the phase."""
+        parameter, phase = self._parameter, state["phase"]
+        reference = np.sin(phase) * self._in_phase
+        reference += np.cos(phase) * self._quadrature
+        reference *= np.maximum(1.0 + parameter["amplitude_per_fault"] * n_failed, 0.0)
+        phase += (
+            parameter["frequency_rad_s"] * np.maximum(1.0 + parameter["frequency_per_fault"] * n_failed, 0.0) * dt_s
+        )
+        wrap_phase(phase)
+        return reference
+
+    def _spread(self, reference: FloatArray, seen: Measurement, kind: FloatArray, reverse: NDArray[np.bool_]) -> None:
+        """Add to ``reference`` (J, W) what the neighbours lack, joint after joint, in place.
+
+        Between healthy joints that is CC's share of the control signal of the joint behind.
+        """
+        parameter = self._parameter
+        coupling = np.where(reverse, self._coupling_reverse, self._coupling)
+        damping = np.where(reverse, self._damping_reverse, self._damping)
+        angle, locked, free = seen.joint_angle.T, kind.T == LOCKED, kind.T == FREE
+        healthy = ~(locked | free)
+        missing = reference - angle
+        behind = missing[:-1] - damping * seen.joint_rate.T[:-1]
+        behind *= coupling
+        behind *= healthy[:-1]
+        ahead = missing * (parameter["spread_ahead"] * locked + parameter["free_ahead"] * free)
+        back = missing * (parameter["spread_behind"] * locked + parameter["free_behind"] * free)
+        reference[1:] += behind
+        if not healthy.all():
+            carried = np.zeros(reference.shape[1])
+            for joint in range(self._n_joints):
+                reference[joint] += np.where(healthy[joint], carried, 0.0)
+                carried = np.where(healthy[joint], 0.0, carried + ahead[joint])
+            carried = np.zeros(reference.shape[1])
+            for joint in range(self._n_joints - 1, -1, -1):
+                reference[joint] += np.where(healthy[joint], carried, 0.0)
+                carried = np.where(healthy[joint], 0.0, carried + back[joint])

@@ -1,0 +1,230 @@
+"""Which joints have failed and how, from what they were asked for and what they did: a batched estimator.
+
+Model. A healthy joint follows its own loop. From the angle phi (and rate) measured at the begin of an interval and the
+references phi_ref that it was given since, the nominal actuator predicts how far it moves,
+
+    position, torque, muscle:   phi_dot = clip((k_p / k_d) (phi_ref - phi), speed limit),
+    acceleration:               phi_ddot = k_p (phi_ref - phi) - k_d phi_dot,
+
+each integrated exactly from command to command; the load of the ground makes it a little less. An interval is one
+command or longer, long enough for a healthy joint to do a good part of what is asked (``INTERVAL``). What it really
+moved is judged under three hypotheses, each a normal distribution (HEALTHY about ``g`` times the prediction, with a
+spread that grows with it; LOCKED about zero, as narrow as the sensors are; LOOSE about zero, as wide as the robot's own
+motion shakes a joint), by the cumulated log likelihood ratio against HEALTHY (Page 1954), with bounded steps because a
+servo at its torque limit is no normal distribution. A ratio that passes ``alarm`` names the fault. A failed joint is
+healthy again where the ratio the other way passes it. Whether a loose joint is *free* or *weak* is told by the
+correlation of asked and done motion.
+
+A joint that is asked for nothing tells nothing: the ratios stand still. Noise and resolution of the encoders are
+given to the estimator, as one knows one's sensors. It sees ``Measurement`` and its own commands, and nothing else.
+
+Limits. A joint at a mechanical stop, or held by an obstacle, looks locked, and for the gait it is. So does a healthy
+servo that is too weak for the ground (at its torque limit for most of the gait): without a measured load or current the
+two cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.controllers.base import ControllerState, check_range
+from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+HEALTHY, LOCKED, FREE, WEAK = 0.0, 1.0, 2.0, 3.0
+"""Codes of the estimate; floats, as all of a controller's state."""
+KIND_NAMES = ("healthy", "locked", "free", "weak")
+
+BoolArray = NDArray[np.bool_]
+
+INTERVAL = 1.2
+"""Least length of an interval, in time constants of the joint's loop."""
+_TERMS = 24
+"""Of the exponential series; the matrix is halved until its norm is below one."""
+
+
+@dataclass(frozen=True)
+class FaultDetectorConfig:
+    """How joints are judged."""
+
+    alarm: float = 9.0
+    """Log likelihood ratio at which a joint is called failed; larger: later, fewer false alarms."""
+    angle_noise_rad: float = 0.0
+    """Standard deviation of a joint angle's measurement, resolution included [rad]."""
+    follow_share: float = 0.9
+    """g: share of the predicted motion that a loaded healthy joint makes."""
+    follow_spread: float = 0.35
+    """Standard deviation of a healthy joint's motion, as a share of the predicted one."""
+    follow_floor_rad_s: float | None = None
+    """... and at least this fast: backdriving, delays [rad/s]. None: 0.15, or 0.02 where actuators give accelerations,
+    which no load disturbs."""
+    locked_spread_rad_s: float | None = None
+    """Standard deviation of a locked joint's motion [rad/s]. None: a fifth of the floor of a healthy one."""
+    loose_spread_rad_s: float | None = None
+    """Standard deviation of a loose joint's motion [rad/s]. None: eight times the floor of a healthy one."""
+    memory_s: float = 2.0
+    """Over which asked and done motion are correlated."""
+    weak_correlation: float = 0.5
+    """A loose joint whose motion correlates more than this with what was asked is weak, else free."""
+
+    def __post_init__(self) -> None:
+        check_range("alarm", self.alarm, 1.0, 1e3, "1 to 1000")
+        check_range("angle_noise_rad", self.angle_noise_rad, 0.0, 1.0, "0 to 1")
+        check_range("weak_correlation", self.weak_correlation, -1.0, 1.0, "-1 to 1")
+        check_range("memory_s", self.memory_s, 1e-3, 1e3, "> 0")
+        for name in (
+            "follow_share",
+            "follow_spread",
+            "follow_floor_rad_s",
+            "locked_spread_rad_s",
+            "loose_spread_rad_s",
+        ):
+            value = getattr(self, name)
+            if value is not None:
+                check_range(name, value, 1e-3, 100.0, "0.001 to 100")
+
+
+class FaultDetector:
+    """Estimates the faults of J joints in W worlds.
+
+    State, each (W, J): ``kind`` the estimate (see ``HEALTHY`` and below), ``start`` the angle at the interval's begin,
+    ``model_angle`` and ``model_rate`` of the healthy joint that started there, the last ``reference``, the log
+    likelihood ratios ``locked_ratio``, ``loose_ratio`` and ``healthy_ratio``, and the leaky sums ``asked2``, ``done2``,
+    ``product`` of asked and done motion; ``elapsed_s`` of the interval and ``n_seen`` samples, (W,).
+    """
+
+    def __init__(self, config: FaultDetectorConfig, spec: RobotSpec) -> None:
+        self.config = config
+        self._n_joints = spec.n_joints
+        self._kind = spec.actuator.kind
+        self._kp, self._kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+        self._fastest = spec.joints("actuator.speed_limit_rad_s")
+        if self._kind != "position":
+            self._fastest = np.full(spec.n_joints, np.inf)
+        self._stiffness = np.divide(self._kp, self._kd, out=np.full_like(self._kp, np.inf), where=self._kd > 0.0)
+        slowest = np.sqrt(self._kp).min() if self._kind == "acceleration" else self._stiffness.min()
+        own = 0.02 if self._kind == "acceleration" else 0.15
+        self._floor = own if config.follow_floor_rad_s is None else config.follow_floor_rad_s
+        given = config.locked_spread_rad_s, config.loose_spread_rad_s
+        self._locked = 0.2 * self._floor if given[0] is None else given[0]
+        self._loose = 8.0 * self._floor if given[1] is None else given[1]
+        self.interval_s = INTERVAL / max(float(slowest), 1e-6)
+        """Least time [s] over which a joint is judged."""
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """All joints healthy, nothing seen."""
+        names = ("kind", "start", "model_angle", "model_rate", "reference", "locked_ratio", "loose_ratio")
+        shape = (n_worlds, self._n_joints)
+        state = {name: np.zeros(shape) for name in (*names, "healthy_ratio", "asked2", "done2", "product")}
+        return {**state, "elapsed_s": np.zeros(n_worlds), "n_seen": np.zeros(n_worlds)}
+
+    def update(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
+        """Judge what the joints did in the last ``dt_s`` [s]; returns the estimate (W, J), advances ``state``.
+
+        After it, the caller gives its next command to ``command_given``.
+        """
+        first = state["n_seen"] == 0.0
+        self._advance_model(state, dt_s)
+        state["elapsed_s"] += dt_s
+        due = ~first & (state["elapsed_s"] >= self.interval_s - 1e-9)
+        if due.any():
+            asked, done = state["model_angle"] - state["start"], measurement.joint_angle - state["start"]
+            self._correlate(state, asked, done, due[:, None])
+            self._judge(state, asked, done, due[:, None])
+        begin = due | first
+        for name in ("start", "model_angle"):
+            state[name][begin] = measurement.joint_angle[begin]
+        state["model_rate"][begin] = measurement.joint_rate[begin]
+        state["elapsed_s"][begin] = 0.0
+        state["n_seen"] += 1.0
+        return state["kind"]
+
+    def command_given(self, state: ControllerState, reference: FloatArray) -> None:
+        """Note the joint references (W, J) [rad] that were sent after ``update``."""
+        state["reference"][:] = reference
+
+    def _advance_model(self, state: ControllerState, dt_s: float) -> None:
+        """Move the healthy joints of the model by ``dt_s``, without load."""
+        error = state["reference"] - state["model_angle"]
+        if self._kind == "acceleration":
+            response = _oscillator_response(self._kp, self._kd, dt_s)
+            rate = state["model_rate"].copy()
+            state["model_angle"] += (1.0 - response[:, 0, 0]) * error + response[:, 0, 1] * rate
+            state["model_rate"][:] = -response[:, 1, 0] * error + response[:, 1, 1] * rate
+        else:
+            reach = self._fastest * dt_s
+            state["model_angle"] += np.clip(-np.expm1(-self._stiffness * dt_s) * error, -reach, reach)
+
+    def _correlate(self, state: ControllerState, asked: FloatArray, done: FloatArray, due: BoolArray) -> None:
+        keep = np.exp(-state["elapsed_s"] / self.config.memory_s)[:, None]
+        for name, product in (("asked2", asked * asked), ("done2", done * done), ("product", asked * done)):
+            state[name][:] = np.where(due, keep * state[name] + product, state[name])
+
+    def _judge(self, state: ControllerState, asked: FloatArray, done: FloatArray, due: BoolArray) -> None:
+        config = self.config
+        time_s = state["elapsed_s"][:, None]
+        noise2 = 2.0 * config.angle_noise_rad**2  # of a difference of two measurements
+        healthy = config.follow_spread * np.abs(asked) + self._floor * time_s
+        likely = {
+            "healthy": _log_normal(done - config.follow_share * asked, healthy * healthy + noise2),
+            "locked": _log_normal(done, (self._locked * time_s) ** 2 + noise2),
+            "loose": _log_normal(done, (self._loose * time_s) ** 2 + noise2),
+        }
+        # Where no motion was asked for, healthy and locked look the same.
+        told = due & (config.follow_share * np.abs(asked) > 2.0 * np.sqrt(noise2) + self._floor * time_s)
+        bound = config.alarm / 3.0
+        failed = state["kind"] != HEALTHY
+        for name in ("locked", "loose"):
+            gain = np.clip(likely[name] - likely["healthy"], -bound, bound)
+            ratio = state[f"{name}_ratio"]
+            ratio += np.where(told, gain, 0.0)
+            np.clip(ratio, 0.0, 2.0 * config.alarm, out=ratio)
+        gain = likely["healthy"] - np.maximum(likely["locked"], likely["loose"])
+        ratio = state["healthy_ratio"]
+        ratio += np.where(told & failed, np.clip(gain, -bound, bound), 0.0)
+        np.clip(ratio, 0.0, 2.0 * config.alarm, out=ratio)
+        self._name(state, failed)
+
+    def _name(self, state: ControllerState, failed: BoolArray) -> None:
+        """Alarms, recoveries, and which kind of loose."""
+        alarm = self.config.alarm
+        locked, loose = state["locked_ratio"], state["loose_ratio"]
+        spread = np.sqrt(state["asked2"] * state["done2"])
+        correlation = np.divide(state["product"], spread, out=np.zeros_like(spread), where=spread > 0.0)
+        kind = np.where(correlation > self.config.weak_correlation, WEAK, FREE)
+        kind = np.where(locked >= loose, LOCKED, kind)
+        alarmed = np.maximum(locked, loose) >= alarm
+        well = failed & (state["healthy_ratio"] >= alarm)
+        state["kind"][:] = np.where(alarmed, kind, np.where(well, HEALTHY, state["kind"]))
+        for name in ("locked_ratio", "loose_ratio", "healthy_ratio"):
+            state[name][well & ~alarmed] = 0.0
+        state["healthy_ratio"][~failed] = 0.0
+
+
+def _log_normal(deviation: FloatArray, variance: FloatArray | float) -> FloatArray:
+    """Logarithm of a normal density, without its constant."""
+    return np.asarray(-0.5 * (deviation * deviation / variance + np.log(variance)), dtype=np.float64)
+
+
+def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:
+    """How (phi - phi_ref, phi_dot) goes on under ``phi_ddot = kp error - kd phi_dot`` for ``dt_s`` [s], (J, 2, 2).
+
+    The exponential of [[0, 1], [-kp, -kd]] dt, by its series.
+    """
+    matrix = np.zeros((kp.size, 2, 2))
+    matrix[:, 0, 1] = dt_s
+    matrix[:, 1, 0] = -kp * dt_s
+    matrix[:, 1, 1] = -kd * dt_s
+    halvings = max(0, int(np.ceil(np.log2(max(1.0, float(np.abs(matrix).sum(axis=(1, 2)).max()))))))
+    matrix /= 2.0**halvings
+    term = np.tile(np.eye(2), (kp.size, 1, 1))
+    response = term.copy()
+    for k in range(1, _TERMS):
+        term = term @ matrix / k
+        response = response + term
+    for _ in range(halvings):
+        response = response @ response
+    return response
