@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,10 @@ def _compete_with_single_faults(
     return single
 
 
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if math.isfinite(seconds) else "no time (fewer are found)"
+
+
 def _holds(ok: bool) -> Verdict:
     return "reproduced" if ok else "not"
 
@@ -164,8 +169,8 @@ def _detection_claims(detections: Sequence[Detection]) -> list[Claim]:
         claims.append(
             Claim(f"A {kind} joint is found: at least {100 * least:g} %, 95 % of all within {within_s:g} s", where,
                   _holds(worst.found >= least and p95 <= within_s), None, p95, "s", None,
-                  f"worst over the noises: {100 * worst.found:.1f} % found, median {median:.2f} s, 95 % in "
-                  f"{p95:.2f} s; named right at the end: {100 * min(d.named[code] for d in these):.0f} %")
+                  f"worst over the noises: {100 * worst.found:.1f} % found, half of them in {_time(median)}, 95 % in "
+                  f"{_time(p95)}; named right at the end: {100 * min(d.named[code] for d in these):.0f} %")
         )  # fmt: skip
     alarms = max(detections, key=lambda d: d.false_alarms_per_h)
     claims.append(
