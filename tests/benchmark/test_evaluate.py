@@ -181,7 +181,7 @@ def test_a_mistake_ends_with_code_2_and_without_a_traceback(tmp_path: Path) -> N
 
 def test_the_demo_compares_all_controllers_on_unseen_scenarios() -> None:
     config = evaluate.read_config(evaluate.parse([]))
-    assert config.controllers == ("sjc", "cc", "cpg")
+    assert config.controllers == ("sjc", "cc", "cpg", "fault_aware")
     assert config.episodes >= 256
     assert config.seed >= 1_000_000
     assert len(config.policies) == 1
