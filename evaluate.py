@@ -23,15 +23,10 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare, to_json
-from snake_gym.benchmark.scenarios import (
-    BenchmarkConfig,
-    Entrant,
-    Scenarios,
-    classical_entrant,
-    learned_entrant,
-)
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, classical_entrant, learned_entrant
 from snake_gym.benchmark.sweep import play_one, play_sweep
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, write_atomic
+from snake_gym.interface import policy_file
 
 ROOT = Path(__file__).parent
 
@@ -64,7 +59,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--config", type=Path, default=ROOT / "configs" / "benchmark" / "demo.yaml", help="settings (YAML)")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder or checkpoint, instead of the config's")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint or policy file")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--robot", help="preset or YAML file")
@@ -106,7 +101,9 @@ def named(text: str) -> tuple[str, str]:
 
 
 def load_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
-    """A trained policy; the libraries it needs are loaded now."""
+    """A trained policy; the libraries it needs are loaded now. A policy file needs numpy alone."""
+    if policy_file.find_policy_file(path) is not None:
+        return learned_entrant(name, policy_file.load_policy(path), scenarios)
     try:
         from agents.checkpoint import load_policy
     except ModuleNotFoundError as error:

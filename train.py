@@ -33,15 +33,21 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
     arguments = parse(argv)
-    from agents import launch  # loads torch, which --help and a mistyped option need not wait for
+    from agents import export, launch  # loads torch, which --help and a mistyped option need not wait for
 
+    if arguments.export:
+        export.check_libraries()
     seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
     if arguments.resume is not None:
         plan = launch.plan_resume(arguments.resume, [*arguments.set, *seed])
     else:
         plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir)
     command = ["python", "train.py", *(sys.argv[1:] if argv is None else argv)]
-    return 0 if launch.run(plan, command, arguments.quiet) else INTERRUPTED
+    if not launch.run(plan, command, arguments.quiet):
+        return INTERRUPTED
+    if arguments.export:
+        print(export.export_policy(plan.folder.path).describe())
+    return 0
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -53,6 +59,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
     parser.add_argument("--seed", help="the run's seed")
+    parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")
     parser.add_argument("--quiet", action="store_true", help="say only how it ended")
     arguments = parser.parse_args(argv)
     if arguments.resume is not None and arguments.run_dir is not None:

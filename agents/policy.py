@@ -26,16 +26,14 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from agents.algorithms import Algorithm, find_algorithm
 from snake_gym.config import ConfigError, to_dict, write_atomic
+from snake_gym.interface.actor_network import FrozenNormaliser
 
 FORMAT = "snake_gym policy 1"
 _WEIGHT, _NORMALISER = "weight/", "normaliser/"
 
 
-class ObservationNormaliser:
-    """Frozen running normalisation: ``clip((obs - mean) / sqrt(var + epsilon))``, each (D,)."""
-
-    def __init__(self, mean: NDArray[np.float64], var: NDArray[np.float64], epsilon: float, clip: float) -> None:
-        self.mean, self.var, self.epsilon, self.clip = mean, var, epsilon, clip
+class ObservationNormaliser(FrozenNormaliser):
+    """SB3's running normalisation of observations, frozen."""
 
     @classmethod
     def of(cls, normaliser: VecNormalize | None) -> ObservationNormaliser | None:
@@ -44,11 +42,6 @@ class ObservationNormaliser:
             return None
         rms: Any = normaliser.obs_rms  # of a flat observation; SB3 declares that of a dict of them
         return cls(rms.mean.copy(), rms.var.copy(), normaliser.epsilon, normaliser.clip_obs)
-
-    def __call__(self, obs: NDArray[Any]) -> NDArray[np.float32]:
-        """Normalised observations, (W, D) or (D,)."""
-        scaled = (obs - self.mean) / np.sqrt(self.var + self.epsilon)
-        return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -69,8 +62,8 @@ class LoadedPolicy:
     path: Path
     observation_space: gym.spaces.Box
     action_space: gym.spaces.Box
-    _policy: BasePolicy
-    _normaliser: ObservationNormaliser | None
+    network: BasePolicy
+    normaliser: ObservationNormaliser | None
 
     def predict(
         self,
@@ -80,8 +73,8 @@ class LoadedPolicy:
         deterministic: bool = True,
     ) -> tuple[NDArray[np.float32], Any]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), and the state to pass to the next call."""
-        obs = observation if self._normaliser is None else self._normaliser(observation)
-        action, carried = self._policy.predict(obs, state, episode_start, deterministic)
+        obs = observation if self.normaliser is None else self.normaliser(observation)
+        action, carried = self.network.predict(obs, state, episode_start, deterministic)
         return np.asarray(action, np.float32), carried
 
 
@@ -139,8 +132,8 @@ def read_policy(path: Path) -> LoadedPolicy:
         return LoadedPolicy(
             name=str(meta["name"]), algorithm=algorithm.name, env_config=dict(meta["env"]), steps=int(meta["steps"]),
             evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path,
-            observation_space=observation_space, action_space=action_space, _policy=policy,
-            _normaliser=_normaliser(parts) if parts else None,
+            observation_space=observation_space, action_space=action_space, network=policy,
+            normaliser=_normaliser(parts) if parts else None,
         )  # fmt: skip
     except ConfigError:
         raise

@@ -63,6 +63,10 @@ class RunFolder:
         content = self._read()
         return int(content["launches"][-1]["to_step"]) if content.get("status") == "finished" else 0
 
+    def launches(self) -> list[dict[str, Any]]:
+        """What was noted about each launch of the run so far, the first one first."""
+        return list(self._read().get("launches", []))
+
     def begin_launch(self, argv: Sequence[str], step: int) -> None:
         """Note a launch that starts from ``step``."""
         launch = {
@@ -70,7 +74,7 @@ class RunFolder:
             "python": platform.python_version(), "system": platform.platform(), "cores": len(os.sched_getaffinity(0)),
             "versions": versions(),
         }  # fmt: skip
-        self._write("running", [*self._read().get("launches", []), launch])
+        self._write("running", [*self.launches(), launch])
 
     def end_launch(self, status: Status, step: int, seconds: float) -> None:
         """Note how the last launch ended."""

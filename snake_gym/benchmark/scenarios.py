@@ -92,7 +92,7 @@ class BenchmarkConfig:
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
     """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``."""
     policies: dict[str, str] = field(default_factory=dict)
-    """Learned entrants: name and path of a run folder or checkpoint."""
+    """Learned entrants: name and path of a run folder, checkpoint or policy file."""
     resamples: int = 10_000
     """Bootstrap resamples."""
     replays: int = 4

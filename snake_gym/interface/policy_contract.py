@@ -1,0 +1,274 @@
+"""What a policy file says about its policy: everything that is needed to play it on a robot, and to check that.
+
+``docs/policy_file.md`` describes the JSON. A contract is sealed by a SHA-256 of its own content, which guards against
+damage and edits by hand; it is no signature and does not say who wrote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
+from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.interface.observations import BOUND, ObservationLayout
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+FORMAT: Final = "snake_gym policy file 1"
+SEAL = "sha256"
+"""Key of the contract's own SHA-256."""
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """The file that holds the weights, in the contract's folder."""
+
+    file: str
+    n_bytes: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors", self.file):
+            raise ValueError(f"file is {self.file!r}; expected a plain file name that ends in .safetensors")
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """A part of the observation: columns ``first`` to ``first + width - 1`` hold ``clip(value * scale)``."""
+
+    name: str
+    first: int
+    width: int
+    scale: float
+    unit: str
+    meaning: str
+
+    @property
+    def place(self) -> str:
+        """What the policy depends on."""
+        return f"{self.name} (first {self.first}, width {self.width}, scale {self.scale!r})"
+
+
+@dataclass(frozen=True)
+class ObservationContract:
+    """What the policy sees: the arguments of ``ObservationLayout``, and the table that they gave."""
+
+    size: int
+    bound: float
+    tracked_point: Literal["centre", "head"]
+    reveal_faults: bool
+    contact_limit_n: float | None
+    n_beams: int
+    max_range_m: float
+    fields: tuple[FieldRow, ...]
+
+    def make_layout(self, spec: RobotSpec, decoder: ActionDecoder) -> ObservationLayout:
+        """The layout of this contract. Raises ValueError unless it is the one that the table describes."""
+        layout = ObservationLayout(
+            spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
+            self.n_beams, self.max_range_m,
+        )  # fmt: skip
+        here = field_rows(layout)
+        for own, other in zip(self.fields, here, strict=False):
+            if own.place != other.place:
+                raise ValueError(f"observation field {own.place} is {other.place} in this version of snake_gym")
+        if len(self.fields) != len(here) or self.size != layout.size or self.bound != BOUND:
+            raise ValueError(
+                f"observations have {self.size} entries in {len(self.fields)} fields within +-{self.bound:g}; in this "
+                f"version of snake_gym {layout.size} in {len(here)} within +-{BOUND:g}"
+            )
+        return layout
+
+
+@dataclass(frozen=True)
+class ActionContract:
+    """What the policy's actions in [-1, 1] mean."""
+
+    size: int
+    settings: ActionConfig
+    """Kind, scales and, for ``residual``, the controller underneath with its gait."""
+    formula: str
+    """The joint reference in words, for the reader."""
+    entries: tuple[dict[str, str], ...]
+    """Name, range and unit of what each action asks for."""
+
+    def make_decoder(self, spec: RobotSpec) -> ActionDecoder:
+        """The decoder of this contract. Raises ValueError if it takes another number of actions."""
+        decoder = ActionDecoder(self.settings, spec)
+        if decoder.size != self.size:
+            raise ValueError(f"action.size is {self.size}; expected {decoder.size} for this robot")
+        return decoder
+
+
+@dataclass(frozen=True)
+class NormaliserContract:
+    """Frozen running normalisation of observations."""
+
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+    epsilon: float
+    clip: float
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (*self.mean, *self.variance))) or min(self.variance, default=0.0) < 0.0:
+            raise ValueError("mean or variance is not finite, or a variance is negative")
+        if not (self.epsilon > 0.0 and self.clip > 0.0):
+            raise ValueError(f"epsilon is {self.epsilon:g}, clip {self.clip:g}; expected > 0")
+
+    def make_normaliser(self, size: int) -> FrozenNormaliser:
+        """The normaliser for observations of ``size`` entries. Raises ValueError if it is for another number."""
+        if len(self.mean) != size or len(self.variance) != size:
+            raise ValueError(
+                f"normaliser has {len(self.mean)} means and {len(self.variance)} variances; expected {size}"
+            )
+        return FrozenNormaliser(np.array(self.mean), np.array(self.variance), self.epsilon, self.clip)
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Inputs with the outputs that they have to give.
+
+    ``actions`` are the learner's own deterministic actions. ``references`` (2, G, J) [rad] are what the decoder makes
+    of them in its first two steps, with the measurements that the observations stand for: they tie down the controller
+    underneath.
+    """
+
+    observations: tuple[tuple[float, ...], ...]
+    actions: tuple[tuple[float, ...], ...]
+    references: tuple[tuple[tuple[float, ...], ...], ...]
+    action_tolerance: float
+    reference_tolerance_rad: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not self.observations or len(self.actions) != len(self.observations):
+            raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
+        if not (0.0 < self.action_tolerance <= 1e-4 and 0.0 < self.reference_tolerance_rad <= 1e-4):
+            raise ValueError("a tolerance is not in (0, 1e-4]")
+
+
+@dataclass(frozen=True)
+class EnvOrigin:
+    """The environment that the policy was trained in."""
+
+    id: str
+    settings: dict[str, Any]
+    """Complete, but for ``robot`` and ``action``, which stand in the contract itself."""
+
+
+@dataclass(frozen=True)
+class PolicyContract:
+    """Everything about a policy but its weights."""
+
+    format: Literal["snake_gym policy file 1"]
+    name: str
+    weights: WeightsFile
+    robot: RobotSpec
+    """The robot it was trained on, every setting written out."""
+    control_dt_s: float
+    """Time between two actions [s]."""
+    observation: ObservationContract
+    action: ActionContract
+    normaliser: NormaliserContract | None
+    network: tuple[Layer, ...]
+    golden: Golden
+    env: EnvOrigin
+    training: dict[str, Any]
+    """How it came about: algorithm, steps, seed, last evaluation, versions."""
+    versions: dict[str, str]
+    """Of the packages that wrote the file."""
+
+    def __post_init__(self) -> None:
+        if self.control_dt_s != self.robot.control_dt_s:
+            raise ValueError(
+                f"control_dt_s is {self.control_dt_s:g}; expected the robot's, {self.robot.control_dt_s:g}"
+            )
+
+    @property
+    def env_config(self) -> dict[str, Any]:
+        """Settings of the env it was trained in, complete."""
+        return {**self.env.settings, "robot": to_dict(self.robot), "action": to_dict(self.action.settings)}
+
+
+def field_rows(layout: ObservationLayout) -> tuple[FieldRow, ...]:
+    """The table of a layout."""
+    return tuple(
+        FieldRow(f.name, f.columns.start, f.columns.stop - f.columns.start, f.scale, f.unit, f.meaning)
+        for f in layout.fields.values()
+    )
+
+
+def action_contract(config: ActionConfig, decoder: ActionDecoder) -> ActionContract:
+    """The contract of a decoder's actions."""
+    formula = {
+        "joint_reference": "joint_limit_rad * action",
+        "residual": "clip(controller command + scale_rad * action, -joint_limit_rad, joint_limit_rad)",
+        "gait": "clip(amplitude * sin(phase + (i - 1) * phase_shift) + offset, -joint_limit_rad, joint_limit_rad)",
+    }[config.kind]
+    return ActionContract(decoder.size, config, formula, tuple(dict(row) for row in describe_action(decoder)))
+
+
+def golden_references(
+    layout: ObservationLayout, decoder: ActionDecoder, observations: NDArray[np.float32], actions: NDArray[np.float32]
+) -> FloatArray:
+    """Joint references (2, G, J) [rad] of the decoder's first two steps for observations (G, D) and actions (G, A)."""
+    measurement, goal = layout.restore(observations)
+    state = decoder.initial_state(observations.shape[0])
+    return np.stack([decoder.decode(actions.astype(np.float64), measurement, goal, state) for _ in range(2)])
+
+
+def seal(content: Mapping[str, Any]) -> str:
+    """SHA-256 of a contract's content, in whatever order and spacing it is written; the seal itself does not count."""
+    rest = {key: value for key, value in content.items() if key != SEAL}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def format_contract(contract: PolicyContract) -> str:
+    """The contract as JSON text, sealed."""
+    content = json.loads(json.dumps(_with_text_infinities(to_dict(contract)), allow_nan=False))
+    text = json.dumps({**content, SEAL: seal(content)}, indent=1)
+    numbers = re.compile(r"\[\s*([-+.\deE]+(?:,\s+[-+.\deE]+)*)\s*\]")
+    return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+
+
+def parse_contract(text: str, where: str) -> PolicyContract:
+    """The contract in a JSON text. Raises ConfigError if it is none, was changed, or does not fit this version."""
+    try:
+        content = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+        expected = seal(content) if isinstance(content, dict) else ""
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where} is no policy file: {error}; expected JSON of format {FORMAT!r}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        found = repr(content.get("format"))[:60] if isinstance(content, dict) else type(content).__name__
+        raise ConfigError(f"{where} is no policy file of this version: its format is {found}; expected {FORMAT!r}")
+    if content.pop(SEAL, None) != expected:
+        raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
+    return build(PolicyContract, content, where)
+
+
+def _with_text_infinities(value: Any) -> Any:
+    """JSON has no infinity; the reader of settings takes the text "inf"."""
+    if isinstance(value, dict):
+        return {key: _with_text_infinities(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_text_infinities(item) for item in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")

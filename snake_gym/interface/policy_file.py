@@ -1,0 +1,210 @@
+"""Trained policies from files, played with numpy alone: no learning library, nothing unpickled, nothing executed.
+
+A policy file is a folder with ``policy.json``, the contract (``policy_contract``), and ``policy.safetensors``, the
+weights, as ``python -m agents.export`` writes them. Loading checks the contract's seal, size and hash of the weights,
+that observations and actions mean the same in this version, and the golden pairs: what loads acts like the policy that
+was exported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+from snake_gym.interface.actions import ActionDecoder
+from snake_gym.interface.actor_network import ActorNetwork
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
+from snake_gym.interface.safetensors_reader import MAX_FILE_BYTES, read_tensors
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spec import RobotSpec
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Box
+
+CONTRACT, WEIGHTS = "policy.json", "policy.safetensors"
+MAX_CONTRACT_BYTES = 1 << 24
+
+
+class FilePolicy:
+    """A policy that was read from a file; ``load_policy`` makes it.
+
+    Raises:
+        ValueError: contract, weights and this version of snake_gym do not fit each other.
+    """
+
+    def __init__(self, contract: PolicyContract, tensors: Mapping[str, NDArray[Any]], path: Path) -> None:
+        self.contract = contract
+        self.path = path
+        """The contract's file."""
+        size = contract.observation.size
+        self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
+        normaliser = contract.normaliser
+        self._normaliser = None if normaliser is None else normaliser.make_normaliser(size)
+        self._check_golden(self.make_layout(), self.make_decoder())
+
+    @property
+    def name(self) -> str:
+        """The policy's own name."""
+        return self.contract.name
+
+    @property
+    def spec(self) -> RobotSpec:
+        """The robot it was trained on."""
+        return self.contract.robot
+
+    @property
+    def env_config(self) -> Mapping[str, Any]:
+        """Settings of the env it was trained in, complete."""
+        return self.contract.env_config
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the policy would act differently."""
+        own = self.contract
+        parts = (own.weights.sha256, own.network, own.normaliser, own.observation, own.action)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @property
+    def observation_space(self) -> Box:
+        """Of one robot, for Gymnasium, which is loaded now."""
+        from gymnasium.spaces import Box
+
+        bound = self.contract.observation.bound
+        return Box(-bound, bound, (self.contract.observation.size,), np.float32)
+
+    @property
+    def action_space(self) -> Box:
+        """Of one robot, for Gymnasium, which is loaded now."""
+        from gymnasium.spaces import Box
+
+        return Box(-1.0, 1.0, (self.contract.action.size,), np.float32)
+
+    def make_decoder(self) -> ActionDecoder:
+        """What turns the policy's actions into joint references, the controller underneath included."""
+        return self.contract.action.make_decoder(self.spec)
+
+    def make_layout(self) -> ObservationLayout:
+        """What turns measurements into the policy's observations."""
+        return self.contract.observation.make_layout(self.spec, self.make_decoder())
+
+    def predict(
+        self,
+        observation: NDArray[Any],
+        state: Any = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[np.float32], Any]:
+        """Actions (W, A) for observations (W, D), or (A,) for (D,), and ``state`` as it was.
+
+        A policy file holds no spread of actions: they are the deterministic ones, whatever ``deterministic`` says.
+
+        Raises:
+            ValueError: observations of another shape.
+        """
+        obs = np.asarray(observation, np.float32)
+        size = self.contract.observation.size
+        if obs.ndim not in (1, 2) or obs.shape[-1] != size:
+            raise ValueError(f"observations have shape {obs.shape}; expected ({size},) or (W, {size})")
+        batch = obs[None] if obs.ndim == 1 else obs
+        action = self._network(batch if self._normaliser is None else self._normaliser(batch))
+        return (action[0] if obs.ndim == 1 else action), state
+
+    def check_robot(self, robot: str | Mapping[str, Any] | RobotSpec) -> None:
+        """Raise ConfigError if the policy's actions make no sense on ``robot``: other joints, or another timing.
+
+        Masses, friction and limits may differ: observations and actions keep the scales of ``spec``.
+        """
+        spec, own = load_robot(robot), self.spec
+        for name in ("n_links", "control_dt_s"):
+            if getattr(spec, name) != getattr(own, name):
+                raise ConfigError(
+                    f"{self.path} is a policy for {name} {getattr(own, name):g} (robot {own.name}); robot {spec.name} "
+                    f"has {getattr(spec, name):g}"
+                )
+
+    def _check_golden(self, layout: ObservationLayout, decoder: ActionDecoder) -> None:
+        golden = self.contract.golden
+        shapes = ((len(golden.observations), layout.size), (len(golden.observations), decoder.size))
+        obs, expected = np.array(golden.observations, np.float32), np.array(golden.actions, np.float32)
+        if (obs.shape, expected.shape) != shapes:
+            raise ValueError(f"golden pairs have shapes {obs.shape} and {expected.shape}; expected {shapes}")
+        actions, _ = self.predict(obs)
+        _check_close("actions", actions, expected, golden.action_tolerance)
+        references = golden_references(layout, decoder, obs, expected)
+        _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)
+
+
+def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | RobotSpec | None = None) -> FilePolicy:
+    """The policy in a file: ``policy.json`` or the folder that holds it.
+
+    Args:
+        path: the contract; its weights lie beside it.
+        robot: the robot that is to be controlled, checked by ``FilePolicy.check_robot``; None: no check.
+
+    Raises:
+        ConfigError: it is missing, damaged, changed, none of ours, or not for this version or robot.
+    """
+    file = find_policy_file(path)
+    if file is None:
+        fault = "is no policy file" if Path(path).exists() else "does not exist"
+        raise ConfigError(f"{path} {fault}; expected a {CONTRACT} that agents.export wrote, or its folder")
+    try:
+        text = _read(file, MAX_CONTRACT_BYTES).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} is no policy file: it is no UTF-8 text") from None
+    contract = parse_contract(text, str(file))
+    weights = file.parent / contract.weights.file
+    data = _read(weights, MAX_FILE_BYTES)
+    if len(data) != contract.weights.n_bytes:
+        raise ConfigError(f"{weights} has {len(data)} bytes; expected {contract.weights.n_bytes}, as {file} says")
+    found = hashlib.sha256(data).hexdigest()
+    if found != contract.weights.sha256:
+        raise ConfigError(
+            f"{weights} was changed or damaged: its sha256 is {found[:12]}...; expected "
+            f"{contract.weights.sha256[:12]}..., as {file} says"
+        )
+    tensors = read_tensors(data, str(weights))
+    try:
+        policy = FilePolicy(contract, tensors, file)
+    except ConfigError as error:  # of the controller underneath
+        raise ConfigError(f"{file} does not fit this version of snake_gym: {error}") from None
+    except ValueError as error:
+        raise ConfigError(f"{file} cannot be played: {error}") from None
+    if robot is not None:
+        policy.check_robot(robot)
+    return policy
+
+
+def find_policy_file(path: str | os.PathLike[str]) -> Path | None:
+    """The contract at ``path`` (a JSON file, or a folder that holds ``policy.json``); None if there is none."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / CONTRACT
+    return path if path.is_file() and path.suffix == ".json" else None
+
+
+def _read(path: Path, most: int) -> bytes:
+    try:
+        if not path.is_file():
+            raise ConfigError(f"{path} does not exist; expected a file that agents.export wrote")
+        if path.stat().st_size > most:
+            raise ConfigError(f"{path} has {path.stat().st_size} bytes; expected at most {most}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _check_close(what: str, found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> None:
+    if found.shape != expected.shape:
+        raise ValueError(f"golden {what} have shape {expected.shape}; expected {found.shape}")
+    error = float(np.abs(found - expected).max())
+    if not error <= tolerance:
+        raise ValueError(f"its golden {what} are missed by {error:.3g}; expected at most {tolerance:g}")
