@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= train,render,dev
+EXTRAS ?= train,render,export,dev
 # Where pip looks for torch, if not in the usual place: TORCH_FLAGS="--index-url https://download.pytorch.org/whl/cpu"
 TORCH_FLAGS ?=
 

@@ -48,7 +48,8 @@ class FilePolicy:
         self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
         normaliser = contract.normaliser
         self._normaliser = None if normaliser is None else normaliser.make_normaliser(size)
-        self._check_golden(self.make_layout(), self.make_decoder())
+        with np.errstate(all="ignore"):  # numbers that overflow miss their golden outputs
+            self._check_golden(self.make_layout(), self.make_decoder())
 
     @property
     def name(self) -> str:

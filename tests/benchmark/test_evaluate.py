@@ -150,6 +150,36 @@ def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path
     assert "ppo" in (tmp_path / "out" / "replay.html").read_text()
 
 
+SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
+
+
+def test_a_policy_file_plays_without_any_learning_library(settings: Path, tmp_path: Path) -> None:
+    program = """
+import sys
+for name in ("torch", "stable_baselines3", "safetensors", "onnxruntime"):
+    sys.modules[name] = None
+import evaluate
+sys.exit(evaluate.main(sys.argv[1:]))
+"""
+    arguments = ["--config", settings, "--policy", f"ppo={SHIPPED}", "--out", tmp_path / "out", "--episodes", 4]
+    command = [sys.executable, "-c", program, *map(str, arguments), "--no-pictures", "--set", "env.time_limit_s=8"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["policies"]["ppo"]["kind"] == "learned"
+    assert results["policies"]["ppo"]["mean"] > results["policies"]["sjc"]["mean"] > 0.0
+
+
+def test_a_policy_file_of_another_robot_or_a_damaged_one_is_refused(settings: Path, tmp_path: Path) -> None:
+    robot = "{preset: resilient_servo, n_links: 6}"
+    with pytest.raises(ConfigError, match=r"policy ppo has .* observations.*another robot"):
+        run("--config", settings, "--policy", f"ppo={SHIPPED}", "--controllers", "none", "--set", f"robot={robot}",
+            "--out", tmp_path / "out")  # fmt: skip
+    (tmp_path / "policy.json").write_text((SHIPPED / "policy.json").read_text())
+    with pytest.raises(ConfigError, match=r"policy\.safetensors does not exist"):
+        run("--config", settings, "--policy", f"ppo={tmp_path}", "--out", tmp_path / "out")
+
+
 def test_a_policy_of_another_robot_is_refused(settings: Path, tmp_path: Path, learned: Path) -> None:
     robot = "{preset: resilient_servo, n_links: 6}"
     arguments = ("--config", settings, "--policy", f"ppo={learned}", "--controllers", "none", "--set", f"robot={robot}")

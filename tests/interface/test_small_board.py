@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+
+from snake_gym.interface.policy_file import load_policy
+from tests.interface.policy_steps import play
 
 ROOT = Path(__file__).parents[2]
 ABSENT = (
@@ -54,3 +60,35 @@ controller = make_controller({"kind": "cc"}, load_robot("resilient_servo"))
 print(controller.n_joints)
 """
     assert run_on_board(program) == "9\n"
+
+
+SHIPPED = "agents/pretrained/resilient_servo_locked_joints"
+
+
+def test_the_shipped_policy_plays_from_measurements_to_joint_references() -> None:
+    program = """
+import json
+from snake_gym.interface.policy_file import load_policy
+from tests.interface.policy_steps import play
+
+references = play(load_policy(sys.argv[1], robot="resilient_servo"))
+outside = {name.split(".")[0] for name, module in sys.modules.items() if "site-packages" in str(module)}
+print(json.dumps({"references": references.tolist(), "libraries": sorted(outside - {"_distutils_hack"})}))
+"""
+    result = json.loads(run_on_board(program, SHIPPED))
+    assert result["libraries"] == ["numpy"]
+    references = np.array(result["references"])
+    assert references.shape == (10, 9) and np.isfinite(references).all()
+    assert np.abs(np.diff(references, axis=0)).max() > 0.1  # it crawls
+    np.testing.assert_allclose(references, play(load_policy(ROOT / SHIPPED)), atol=1e-6)
+
+
+def test_what_needs_a_library_says_so() -> None:
+    program = """
+from snake_gym.config import load_yaml
+try:
+    load_yaml(sys.argv[1])
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    assert run_on_board(program, "configs/env/locked_joints.yaml") == "yaml\n"

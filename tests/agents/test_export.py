@@ -1,0 +1,231 @@
+"""Exported policies act like SB3's, from every algorithm and network that a policy file can hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.vec_env import VecNormalize
+
+from agents import export
+from agents.algorithms import find_algorithm, make_learner
+from agents.checkpoint import load_policy as load_trained
+from agents.config import TrainConfig
+from agents.policy import encode_policy, save_policy
+from agents.run_folder import RunFolder
+from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.config import ConfigError
+from snake_gym.envs import make_waypoints
+from snake_gym.interface.policy_file import load_policy
+from tests.agents.runs import small_config
+
+pytest.importorskip("safetensors")
+
+
+def make_run(path: Path, algorithm: dict[str, Any], normalise: bool = False, **env: Any) -> RunFolder:
+    """The folder of a run whose policy has random weights, large enough that actions fill their range."""
+    config: TrainConfig = small_config(
+        algorithm=algorithm, normalise={"observation": normalise}, env={"time_limit_s": 2.0, **env}
+    )
+    found = find_algorithm(config.algorithm)
+    venv: Any = Sb3VecEnv(make_waypoints(2, config.env, "SAME_STEP"))
+    rng = np.random.default_rng(3)
+    if normalise:
+        venv = VecNormalize(venv, clip_obs=3.0)
+        venv.obs_rms.mean = rng.normal(size=venv.obs_rms.mean.shape)
+        venv.obs_rms.var = rng.uniform(0.1, 2.0, venv.obs_rms.mean.shape)
+    model = make_learner(found, venv, 0)
+    with torch.no_grad():
+        for values in model.policy.parameters():
+            values.copy_(torch.from_numpy(rng.normal(0.0, 1.0 / np.sqrt(values.shape[-1]), values.shape)))
+    folder = RunFolder(path)
+    folder.path.mkdir()
+    folder.write_config(config)
+    folder.begin_launch(["python", "train.py"], 0)
+    save_policy(folder.policies / "final.npz", encode_policy(model, found, folder.name, config.env, {"return": 1.5}))
+    return folder
+
+
+PPO = {"name": "PPO", "n_steps": 8, "batch_size": 16}
+OFF_POLICY = {"buffer_size": 100, "learning_starts": 10}
+CASES: dict[str, tuple[dict[str, Any], bool, dict[str, Any]]] = {
+    "PPO": (PPO, False, {}),
+    "PPO relu, normalised": ({**PPO, "network": {"net_arch": [128, 128], "activation": "relu"}}, True, {}),
+    "PPO elu, without hidden layers for the actor": (
+        {**PPO, "network": {"net_arch": {"pi": [], "vf": [8]}, "activation": "elu"}}, False, {},
+    ),
+    "PPO with state-dependent exploration": ({**PPO, "use_sde": True}, False, {"action": {"kind": "gait"}}),
+    "A2C elu, normalised": ({"name": "A2C", "network": {"net_arch": [64, 32], "activation": "elu"}}, True, {}),
+    "A2C silu": ({"name": "A2C", "network": {"net_arch": [32], "activation": "silu"}}, False, {}),
+    "SAC": ({"name": "SAC", **OFF_POLICY}, False, {"action": {"kind": "joint_reference"}}),
+    "SAC elu, normalised": (
+        {"name": "SAC", **OFF_POLICY, "network": {"net_arch": [64, 64], "activation": "elu"}}, True, {},
+    ),
+    "SAC with state-dependent exploration": (
+        {"name": "SAC", **OFF_POLICY, "use_sde": True, "network": {"net_arch": [32]}}, False, {},
+    ),
+    "TD3": ({"name": "TD3", **OFF_POLICY, "network": {"net_arch": [64, 48]}}, False, {"faults": {"reveal": True}}),
+    "TD3 tanh, normalised": (
+        {"name": "TD3", **OFF_POLICY, "network": {"net_arch": [32, 32], "activation": "tanh"}}, True, {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_numpy_and_onnx_give_the_learners_actions(case: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from agents.onnx_graph import run_onnx
+
+    algorithm, normalise, env = CASES[case]
+    folder = make_run(tmp_path / "run", algorithm, normalise, **env)
+    done = export.export_policy(folder.path, onnx=True)
+    assert {path.name for path in (folder.path / "export").iterdir()} == {path.name for path in done.files}
+    assert done.deviation <= 2e-6 and done.onnx_deviation is not None and done.onnx_deviation <= 2e-6
+    trained, policy = load_trained(folder.path), load_policy(folder.path / "export")
+    obs = np.random.default_rng(9).normal(size=(300, *trained.observation_space.shape)).astype(np.float32)
+    expected, _ = trained.predict(obs)
+    assert (np.abs(expected) < 0.99).mean() > 0.2
+    for batch in (obs, obs[:1], obs[0]):
+        actions, _ = policy.predict(batch)
+        np.testing.assert_allclose(actions, trained.predict(batch)[0], rtol=0.0, atol=1e-6)
+    model = (folder.path / "export" / "policy.onnx").read_bytes()
+    for batch in (obs, obs[:1]):
+        np.testing.assert_allclose(run_onnx(model, batch), expected[: len(batch)], rtol=0.0, atol=1e-6)
+    assert policy.observation_space == trained.observation_space
+    assert policy.action_space == trained.action_space
+
+
+def test_the_contract_plays_the_env_it_was_trained_in(tmp_path: Path) -> None:
+    """Layout and decoder of the file against those of the env, step by step, faults revealed."""
+    folder = make_run(tmp_path / "run", PPO, faults={"n_min": 2, "n_max": 2, "reveal": True})
+    export.export_policy(folder.path)
+    policy = load_policy(folder.path / "export")
+    env = make_waypoints(3, {**policy.env_config, "stagger": False}, "DISABLED")
+    core = env.core
+    obs, _ = env.reset(seed=0)
+    layout, decoder = policy.make_layout(), policy.make_decoder()
+    state, action = decoder.initial_state(3), np.zeros((3, 9))
+    for _ in range(5):
+        measurement, goal = core.measurement, core.task.goal()
+        again = layout.build(measurement, goal, core.reference, action, decoder.phase(state), core.robot.failed_now())
+        np.testing.assert_array_equal(again, obs)
+        action = policy.predict(again)[0].astype(np.float64)
+        reference = decoder.decode(action, measurement, goal, state)
+        obs = env.step(action.astype(np.float32))[0]
+        np.testing.assert_array_equal(reference, core.reference)
+
+
+def test_the_contract_tells_how_the_policy_came_about(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", PPO)
+    export.export_policy(folder.path, tmp_path / "out", name="mine")
+    content = json.loads((tmp_path / "out" / "policy.json").read_text())
+    assert content["name"] == "mine"
+    training = content["training"]
+    assert training["algorithm"]["name"] == "PPO"
+    assert training["evaluation"] == {"return": 1.5}
+    assert {"seed", "steps", "n_envs", "normalise", "git", "started", "versions"} <= training.keys()
+    assert {"snake-gym", "stable-baselines3", "torch", "numpy"} <= content["versions"].keys()
+    assert content["action"]["settings"]["controller"]["kind"] == "sjc"
+    assert content["action"]["settings"]["controller"]["frequency_rad_s"] > 0
+    assert str(tmp_path) not in (tmp_path / "out" / "policy.json").read_text()
+
+
+def test_a_policy_inside_a_run_can_be_exported_and_a_stray_one_not(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", PPO)
+    file = folder.policies / "final.npz"
+    assert export.export_policy(file).files[0].parent == folder.path / "export"
+    (tmp_path / "stray.npz").write_bytes(file.read_bytes())
+    with pytest.raises(ConfigError, match=r"stray\.npz is in no run's folder"):
+        export.export_policy(tmp_path / "stray.npz")
+    with pytest.raises(ConfigError, match="rum does not exist; did you mean"):
+        export.export_policy(tmp_path / "rum")
+
+
+def test_exporting_again_replaces_the_files_and_removes_a_model_of_other_weights(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    folder = make_run(tmp_path / "run", PPO)
+    export.export_policy(folder.path, onnx=True)
+    before = {path.name: path.read_bytes() for path in (folder.path / "export").iterdir()}
+    export.export_policy(folder.path)
+    after = {path.name: path.read_bytes() for path in (folder.path / "export").iterdir()}
+    assert set(before) - set(after) == {"policy.onnx"}
+    assert all(before[name] == content for name, content in after.items())
+
+
+def test_an_export_that_breaks_off_leaves_nothing_that_loads_wrongly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New weights beside the contract of older ones: refused by the hash."""
+    export.export_policy(make_run(tmp_path / "one", PPO).path, tmp_path / "out")
+    other = make_run(tmp_path / "two", {**PPO, "network": {"net_arch": [8]}})
+    write = export.write_atomic
+
+    def write_weights_only(path: Path, data: bytes) -> None:
+        if path.name == "policy.json":
+            raise OSError("no space left")
+        write(path, data)
+
+    monkeypatch.setattr(export, "write_atomic", write_weights_only)
+    with pytest.raises(OSError, match="no space"):
+        export.export_policy(other.path, tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"policy\.safetensors has .* bytes; expected"):
+        load_policy(tmp_path / "out")
+
+
+def test_a_network_that_a_file_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents import algorithms
+
+    monkeypatch.setitem(algorithms._ACTIVATIONS, "elu", torch.nn.Mish)
+    folder = make_run(tmp_path / "run", {**PPO, "network": {"activation": "elu"}})
+    with pytest.raises(ConfigError, match=r"a network with Mish\(\) cannot be exported"):
+        export.export_policy(folder.path)
+
+
+def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"needs safetensors, which is missing: pip install 'snake_gym\[export\]'"):
+        export.check_libraries()
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_run(tmp_path / "run", PPO)
+    assert export.main([str(folder.path), "--out", str(tmp_path / "out")]) == 0
+    assert "policy.safetensors" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="the following arguments are required: RUN"):
+        export.main([])
+
+
+def test_train_exports_at_the_end(tmp_path: Path) -> None:
+    import train
+
+    settings = ["env.time_limit_s=2", "env.n_threads=1", "n_envs=8", "total_steps=64", "eval.episodes=2",
+                "algorithm={name: PPO, n_steps: 8, batch_size: 32, n_epochs: 1, network: {net_arch: [8]}}"]  # fmt: skip
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    run = tmp_path / "run"
+    assert (
+        train.main(["--config", "configs/train/ppo.yaml", "--run-dir", str(run), "--quiet", "--export", *arguments])
+        == 0
+    )
+    policy, trained = load_policy(run / "export"), load_trained(run)
+    obs = np.random.default_rng(0).normal(size=(5, *trained.observation_space.shape)).astype(np.float32)
+    np.testing.assert_allclose(policy.predict(obs)[0], trained.predict(obs)[0], rtol=0.0, atol=1e-6)
+
+
+SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
+
+
+def test_the_shipped_model_gives_the_actions_of_the_shipped_file() -> None:
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    from agents.onnx_graph import run_onnx
+
+    policy = load_policy(SHIPPED)
+    content = (SHIPPED / "policy.onnx").read_bytes()
+    properties = {entry.key: entry.value for entry in onnx.load_from_string(content).metadata_props}
+    assert properties["weights_sha256"] == policy.contract.weights.sha256
+    obs = np.random.default_rng(4).normal(size=(500, 41)).astype(np.float32)
+    np.testing.assert_allclose(run_onnx(content, obs), policy.predict(obs)[0], rtol=0.0, atol=1e-6)

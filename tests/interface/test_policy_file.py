@@ -1,0 +1,333 @@
+"""Policy files with numpy alone: the shipped one acts as its learner did; tampered and foreign ones are refused."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from snake_gym.config import ConfigError
+from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
+from snake_gym.interface.policy_contract import SEAL, parse_contract, seal
+from snake_gym.interface.policy_file import FilePolicy, load_policy
+from snake_gym.interface.safetensors_reader import read_tensors
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
+POLICY = load_policy(SHIPPED)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the shipped policy that may be damaged."""
+    shutil.copytree(SHIPPED, tmp_path / "policy")
+    return tmp_path / "policy"
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object], resealed: bool = True) -> None:
+    """Change the contract by hand, and give it a seal that fits."""
+    content = json.loads((folder / "policy.json").read_text())
+    change(content)
+    if resealed:
+        content[SEAL] = seal(content)
+    (folder / "policy.json").write_text(json.dumps(content))
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_policy(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_shipped_policy_loads_by_its_file_or_folder() -> None:
+    by_file = load_policy(SHIPPED / "policy.json", robot="resilient_servo")
+    assert by_file.digest == POLICY.digest
+    assert (POLICY.name, POLICY.spec.name, POLICY.contract.control_dt_s) == (SHIPPED.name, "resilient_servo", 0.2)
+    assert POLICY.contract.action.settings.kind == "residual"
+    assert POLICY.contract.action.settings.controller["kind"] == "cc"
+
+
+def test_single_observations_and_batches_give_the_same_actions() -> None:
+    obs = np.random.default_rng(0).normal(size=(7, 41)).astype(np.float32)
+    actions, state = POLICY.predict(obs, state="kept")
+    assert actions.shape == (7, 9) and actions.dtype == np.float32 and state == "kept"
+    assert np.abs(actions).max() <= 1.0
+    assert (np.abs(actions) < 0.999).mean() > 0.5  # or bounds would hide differences
+    for row, action in zip(obs, actions, strict=True):
+        single, _ = POLICY.predict(row)
+        assert single.shape == (9,)
+        np.testing.assert_allclose(single, action, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(POLICY.predict(obs, deterministic=False)[0], actions)
+
+
+@pytest.mark.parametrize("shape", [(40,), (3, 42), (), (1, 1, 41)])
+def test_observations_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"expected \(41,\) or \(W, 41\)"):
+        POLICY.predict(np.zeros(shape))
+
+
+def test_layout_and_decoder_close_the_loop() -> None:
+    """One step by hand, from measurements to references, as a robot's loop does it."""
+    layout, decoder = POLICY.make_layout(), POLICY.make_decoder()
+    rng = np.random.default_rng(1)
+    measurement = Measurement(
+        rng.normal(0, 0.3, (2, 9)), rng.normal(size=(2, 9)), np.zeros((2, 2)), np.zeros(2), np.ones(2, bool)
+    )
+    goal = Goal(np.array([[2.0, 0.0], [0.0, 2.0]]), np.ones(2, bool))
+    state = decoder.initial_state(2)
+    obs = layout.build(measurement, goal, measurement.joint_angle, np.zeros((2, 9)), decoder.phase(state))
+    action, _ = POLICY.predict(obs)
+    base = decoder.decode(np.zeros((2, 9)), measurement, goal, decoder.initial_state(2))
+    reference = decoder.decode(action.astype(np.float64), measurement, goal, state)
+    limit = POLICY.spec.joint_limit_rad
+    np.testing.assert_allclose(reference, np.clip(base + 1.0 * action, -limit, limit))
+    assert not np.allclose(reference[0], reference[1])
+
+
+def test_the_contract_names_every_column_with_unit_and_scale() -> None:
+    observation = POLICY.contract.observation
+    assert sum(field.width for field in observation.fields) == observation.size == 41
+    for field, part in zip(observation.fields, POLICY.make_layout().fields.values(), strict=True):
+        assert (field.name, field.scale, field.unit, field.meaning) == (part.name, part.scale, part.unit, part.meaning)
+    assert len(POLICY.contract.action.entries) == 9
+
+
+def test_a_robot_with_other_joints_or_another_timing_is_refused() -> None:
+    load_policy(SHIPPED, replace(RESILIENT_SERVO, link_mass_kg=2.0))
+    with pytest.raises(ConfigError, match=r"for n_links 10 .*; robot short has 6"):
+        load_policy(SHIPPED, {"preset": "resilient_servo", "name": "short", "n_links": 6})
+    with pytest.raises(ConfigError, match=r"for control_dt_s 0\.2 .* has 0\.1"):
+        load_policy(SHIPPED, replace(RESILIENT_SERVO, control_dt_s=0.1))
+
+
+def test_the_spaces_are_those_of_the_env() -> None:
+    assert POLICY.observation_space.shape == (41,)
+    assert POLICY.action_space.shape == (9,)
+    assert POLICY.env_config["robot"]["n_links"] == 10
+    assert POLICY.env_config["faults"]["n_max"] == 3
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_missing_files_are_named(folder: Path) -> None:
+    assert "nowhere does not exist" in refusal(folder / "nowhere")
+    (folder / "policy.safetensors").rename(folder / "weights")
+    assert "policy.safetensors does not exist" in refusal(folder)
+    assert "is no policy file; expected a policy.json" in refusal(folder / "weights")
+    (folder / "policy.json").unlink()
+    assert "is no policy file" in refusal(folder)
+
+
+def test_changed_weights_are_refused(folder: Path) -> None:
+    path = folder / "policy.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    assert "policy.safetensors was changed or damaged: its sha256 is" in refusal(folder)
+    path.write_bytes(content[:-100])
+    assert f"has {len(content) - 100} bytes; expected {len(content)}" in refusal(folder)
+
+
+def test_a_changed_contract_is_refused(folder: Path) -> None:
+    edit(folder, lambda content: content["action"]["settings"].update(scale_rad=2.0), resealed=False)
+    assert "policy.json was changed or damaged after it was written" in refusal(folder)
+    text = (SHIPPED / "policy.json").read_text()
+    (folder / "policy.json").write_text(text[: len(text) // 2])
+    assert "policy.json is no policy file: " in refusal(folder)
+
+
+def test_spacing_and_order_do_not_break_the_seal(folder: Path) -> None:
+    content = json.loads((folder / "policy.json").read_text())
+    (folder / "policy.json").write_text(json.dumps(dict(reversed(content.items()))))
+    assert load_policy(folder).digest == POLICY.digest
+
+
+def swap_layers(content: dict[str, Any]) -> None:
+    for layer in content["network"]:
+        if layer["kind"] == "relu":
+            layer["kind"] = "tanh"
+
+
+RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "other activation": (swap_layers, "golden actions are missed by"),
+    "other golden action": (lambda c: c["golden"]["actions"][3].__setitem__(2, 0.5), "golden actions are missed by"),
+    "other controller gain": (
+        lambda c: c["action"]["settings"]["controller"].update(heading_gain=0.5), "golden joint references are missed",
+    ),
+    "other scale": (lambda c: c["action"]["settings"].update(scale_rad=2.0), "golden joint references are missed by"),
+    "other robot": (lambda c: c["robot"].update(n_links=9), "action.size is 9; expected 8 for this robot"),
+    "other timing": (lambda c: c.update(control_dt_s=0.1), "control_dt_s is 0.1; expected the robot's, 0.2"),
+    "other observation scale": (
+        lambda c: c["observation"]["fields"][1].update(scale=2.0),
+        "observation field joint_rate (first 9, width 9, scale 2.0) is joint_rate (first 9, width 9, scale 0.5) in",
+    ),
+    "fewer fields": (lambda c: c["observation"]["fields"].pop(), "41 entries in 6 fields"),
+    "other bound": (lambda c: c["observation"].update(bound=5.0), "within +-5; in this version"),
+    "normaliser of another size": (
+        lambda c: c.update(normaliser={"mean": [0.0], "variance": [1.0], "epsilon": 1e-8, "clip": 10.0}),
+        "normaliser has 1 means and 1 variances; expected 41",
+    ),
+    "normaliser with an infinite mean": (
+        lambda c: c.update(normaliser={"mean": ["inf"] * 41, "variance": [1.0] * 41, "epsilon": 1e-8, "clip": 10.0}),
+        "mean or variance is not finite",
+    ),
+    "ragged golden pairs": (lambda c: c["golden"]["observations"][0].pop(), "cannot be played"),
+    "no golden pairs": (
+        lambda c: c["golden"].update(observations=[], actions=[], references=[[], []]), "expected pairs",
+    ),
+    "lax tolerance": (lambda c: c["golden"].update(action_tolerance=10.0), "tolerance"),
+    "layer without weights": (lambda c: c["network"][0].update(weight=None), "kind 'linear' has weight None"),
+    "layers in another order": (lambda c: c["network"].reverse(), "expected (outputs, 41)"),
+    "unused weights": (lambda c: c.update(network=c["network"][:2]), "it holds the tensors 'layer0.bias'"),
+    "unknown layer": (lambda c: c["network"][1].update(kind="relo"), "did you mean 'relu'"),
+    "unknown key": (lambda c: c.update(extra=1), "extra is not a setting"),
+    "unknown controller": (
+        lambda c: c["action"]["settings"].update(controller={"kind": "zz"}), "does not fit this version of snake_gym",
+    ),
+    "missing part": (lambda c: c.pop("network"), "network is missing"),
+    "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected a plain file name"),
+    "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),
+    "wrong kind of value": (lambda c: c["robot"].update(n_links="many"), "n_links is 'many'; expected an integer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESEALED)
+def test_a_contract_that_was_changed_and_resealed_is_refused(name: str, folder: Path) -> None:
+    change, message = RESEALED[name]
+    edit(folder, change)
+    complaint = refusal(folder)
+    assert message in complaint and "policy.json" in complaint
+
+
+def test_weights_of_another_policy_are_refused_even_with_their_hash(folder: Path) -> None:
+    """Swapped columns keep every shape: only the golden pairs can tell."""
+    path = folder / "policy.safetensors"
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    body = np.frombuffer(content[start:], np.float32).copy()
+    other = content[:start] + np.roll(body, 1).tobytes()
+    path.write_bytes(other)
+    edit(folder, lambda c: c["weights"].update(sha256=hashlib.sha256(other).hexdigest()))
+    assert "golden actions are missed by" in refusal(folder)
+    body[0] = np.nan
+    broken = content[:start] + body.tobytes()
+    path.write_bytes(broken)
+    edit(folder, lambda c: c["weights"].update(sha256=hashlib.sha256(broken).hexdigest()))
+    assert "is not finite" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no policy file: Expecting value"),
+        ("[1]", "its format is list"),
+        ('{"a": 1}', "its format is None; expected 'snake_gym policy file 1'"),
+        ('{"format": NaN}', "NaN is no JSON"),
+        ('{"format": 1, "format": 2}', "a key is given twice"),
+        ("[" * 100_000, "is no policy file"),
+        ('{"format": ' + "1" * 5000 + "}", "is no policy file"),
+    ],
+)
+def test_foreign_json_is_refused(text: str, message: str, folder: Path) -> None:
+    (folder / "policy.json").write_text(text)
+    assert message in refusal(folder)
+
+
+def test_bytes_that_are_no_text_are_refused(folder: Path) -> None:
+    (folder / "policy.json").write_bytes(b"\x80\x04\x95pickle")
+    assert "no UTF-8 text" in refusal(folder)
+
+
+CONTENT = json.loads((SHIPPED / "policy.json").read_text())
+TENSORS = read_tensors((SHIPPED / "policy.safetensors").read_bytes(), "x")
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_whatever_stands_in_a_sealed_contract_is_taken_or_refused_in_one_line(data: st.DataObject) -> None:
+    """Any value, anywhere in the contract, replaced by anything that JSON can hold."""
+    content = copy.deepcopy(CONTENT)
+    node: Any = content
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = data.draw(st.sampled_from(keys))
+        if not (isinstance(node[key], (dict, list)) and node[key]) or data.draw(st.integers(0, 3)) == 0:
+            break
+        node = node[key]
+    if key == SEAL and node is content:
+        return
+    node[key] = data.draw(JUNK)
+    content[SEAL] = seal(content)
+    try:
+        FilePolicy(parse_contract(json.dumps(content), "x"), TENSORS, SHIPPED)
+    except ValueError as error:
+        complaint = str(error)
+    else:
+        complaint = ""
+    assert len(complaint) < 1000
+
+
+# --- the network -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("relu", [0.0, 0.0, 0.0, 2.0, 800.0]),
+        ("tanh", [-1.0, -np.tanh(0.5), 0.0, np.tanh(2.0), 1.0]),
+        ("elu", [-1.0, np.exp(-0.5) - 1.0, 0.0, 2.0, 800.0]),
+        ("silu", [0.0, -0.5 / (1.0 + np.exp(0.5)), 0.0, 2.0 / (1.0 + np.exp(-2.0)), 800.0]),
+        ("clip", [-1.0, -0.5, 0.0, 1.0, 1.0]),
+    ],
+)
+def test_layers_are_their_formulas(kind: Any, expected: list[float]) -> None:
+    network = ActorNetwork([Layer(kind)], {}, 5, 5)
+    np.testing.assert_allclose(network(np.array([[-800.0, -0.5, 0.0, 2.0, 800.0]]))[0], expected, atol=1e-7)
+
+
+def test_linear_layers_multiply_and_add() -> None:
+    tensors = {"w": np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), "b": np.array([0.5, 0.0, -0.5])}
+    network = ActorNetwork([Layer("linear", "w", "b")], tensors, 2, 3)
+    np.testing.assert_allclose(network(np.array([[1.0, -1.0]])), [[-0.5, -1.0, -1.5]])
+    no_bias = ActorNetwork([Layer("linear", "w")], {"w": tensors["w"]}, 2, 3)
+    np.testing.assert_allclose(no_bias(np.array([[1.0, -1.0]])), [[-1.0, -1.0, -1.0]])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"w": (3, 2)}, "expected 'b', 'w'"),
+        ({"w": (3, 2), "b": (3,), "c": (1,)}, "expected 'b', 'w'"),
+        ({"w": (3, 5), "b": (3,)}, r"'w' has shape \(3, 5\); expected \(outputs, 2\)"),
+        ({"w": (3, 2), "b": (2,)}, r"'b' has shape \(2,\); expected \(3,\)"),
+        ({"w": (4, 2), "b": (4,)}, "the last layer gives 4 numbers; expected 3"),
+        ({"w": (3,), "b": (3,)}, r"'w' has shape \(3,\)"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(shapes: dict[str, tuple[int, ...]], message: str) -> None:
+    tensors = {name: np.zeros(shape) for name, shape in shapes.items()}
+    with pytest.raises(ValueError, match=message):
+        ActorNetwork([Layer("linear", "w", "b")], tensors, 2, 3)
+
+
+def test_a_normaliser_scales_and_clips() -> None:
+    normaliser = FrozenNormaliser(np.array([1.0, 0.0]), np.array([4.0, 0.0]), 1e-8, 10.0)
+    np.testing.assert_allclose(normaliser(np.array([[5.0, 1.0]])), [[2.0, 10.0]], rtol=1e-6)
