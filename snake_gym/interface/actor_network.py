@@ -18,6 +18,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+SMALL_PRODUCT = 1 << 18
+"""Multiplications up to which OpenBLAS, numpy's usual library, keeps a matrix product on one thread. With more threads
+these products gain nothing, and beside a busy neighbour lose a hundredfold, as the threads wait for each other."""
+
 LayerKind = Literal["linear", "relu", "tanh", "elu", "silu", "clip"]
 Array = NDArray[Any]
 
@@ -82,13 +86,18 @@ class ActorNetwork:
             width = self._width_after(layer, width)
         if width != n_outputs:
             raise ValueError(f"the last layer gives {width} numbers; expected {n_outputs}, one for each action")
+        self.n_outputs = n_outputs
+        self._block = max(1, SMALL_PRODUCT // max((values.size for values in self._tensors.values()), default=1))
 
     def __call__(self, obs: Array) -> NDArray[np.float32]:
         """Actions (W, A) for normalised observations (W, D)."""
-        x = obs.astype(np.float64)
-        for layer in self.layers:
-            x = self._apply(layer, x)
-        return x.astype(np.float32)
+        actions = np.empty((obs.shape[0], self.n_outputs), np.float32)
+        for first in range(0, obs.shape[0], self._block):
+            x = obs[first : first + self._block].astype(np.float64)
+            for layer in self.layers:
+                x = self._apply(layer, x)
+            actions[first : first + self._block] = x
+        return actions
 
     def _width_after(self, layer: Layer, width: int) -> int:
         if layer.weight is None:
