@@ -101,11 +101,11 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
             # A locked joint (push = 0) holds still; without that it would keep the rate it has.
             held = select(push == 0.0, splat(0.0), rate)
             rate = (held + h * push * u) / (1.0 + h * push * (kd + h * kp))
+            # No further than the stop; a joint that is beyond already goes no further out.
             angle = load(s, a + BASE) - load(s, b + BASE)
-            stop = load(s, a + STOP)
-            room = (h > 0.0) & (absolute(angle) < stop)
-            lowest = select(room, (-stop - angle) / h, splat(-math.inf))
-            highest = select(room, (stop - angle) / h, splat(math.inf))
+            present, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP)
+            lowest = (smaller(-stop, present) - angle) / h
+            highest = (larger(stop, present) - angle) / h
             store(s, a + B, smaller(larger(rate, lowest), highest))
             store(s, a + T0, splat(0.0))
         else:

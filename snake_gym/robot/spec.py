@@ -128,9 +128,11 @@ class RobotSpec:
             raise ValueError(f"robot.joint_stop_rad is {self.joint_stop_rad}; expected > 0 (.inf for no stop)")
         check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
         self._check("free_joint_damping_nms_rad", self.joints("free_joint_damping_nms_rad"), ">= 0", lambda v: v >= 0)
-        if self.integrator != "implicit" and (self.actuator.kind == "muscle" or self.actuator.imperfections):
-            reason = "muscles" if self.actuator.kind == "muscle" else f"actuator.{self.actuator.imperfections[0]}"
-            raise ValueError(f"robot.integrator is {self.integrator!r}; expected 'implicit', which {reason} needs")
+        needs = [f"actuator.{name}" for name in self.actuator.imperfections]
+        needs += ["muscles"] if self.actuator.kind == "muscle" else []
+        needs += ["joint_stop_rad"] if np.isfinite(self.joints("joint_stop_rad")).any() else []
+        if self.integrator != "implicit" and needs:
+            raise ValueError(f"robot.integrator is {self.integrator!r}; expected 'implicit', which {needs[-1]} needs")
         if not 0 < self.joint_limit_rad <= math.pi:
             raise ValueError(f"robot.joint_limit_rad is {self.joint_limit_rad:g}; expected in (0, pi]")
         _ = self.n_substeps

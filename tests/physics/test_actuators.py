@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.robot.presets import RESILIENT_SERVO, ROBO_CONDA
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO, ROBO_CONDA
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -205,3 +205,23 @@ def test_impossible_actuators_are_refused(changes: dict[str, Any], message: str)
 def test_imperfect_servos_need_the_implicit_step() -> None:
     with pytest.raises(ValueError, match=r"is 'rk4'; expected 'implicit', which actuator.backlash_rad needs"):
         RobotSpec(actuator=ActuatorSpec(backlash_rad=0.1), integrator="rk4")
+
+
+def test_joints_driven_by_acceleration_stay_within_their_stops_and_come_back_from_beyond() -> None:
+    stop = math.radians(40.0)
+    spec = dataclasses.replace(
+        RESILIENT, integrator="implicit", sim_dt_s=0.01, control_dt_s=0.1, joint_stop_rad=stop, joint_limit_rad=2.0
+    )
+    robot = SimulatedRobot(spec, 2, 1)
+    beyond = np.zeros((2, 9))
+    beyond[1, 4] = 1.2
+    robot.set_shape(beyond, np.zeros(2), np.zeros((2, 2)))
+    lag = 0.5 * np.arange(9)
+    widest, outside = 0.0, [1.2]
+    for k in range(400):
+        robot.step(np.tile(1.4 * np.sin(0.04 * k + lag), (2, 1)))
+        widest = max(widest, float(np.abs(robot.joint_angle()[0]).max()))
+        outside.append(float(np.abs(robot.joint_angle()[1, 4])))
+    assert stop - 1e-3 < widest <= stop * (1.0 + 1e-9)
+    assert max(np.diff(outside)[: np.argmin(np.array(outside) > stop)], default=0.0) <= 1e-12
+    assert outside[-1] <= stop * (1.0 + 1e-9)
