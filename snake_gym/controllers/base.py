@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,15 @@ class Controller(Protocol):
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next ``command`` will use."""
+        ...
+
+
+@runtime_checkable
+class WatchfulController(Protocol):
+    """A controller that compares what the joints do with what they were told."""
+
+    def command_given(self, reference: FloatArray, state: ControllerState) -> None:
+        """The joint references (W, J) [rad] that are really sent, where they are not those of ``command``."""
         ...
 
 

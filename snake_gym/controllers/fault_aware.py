@@ -118,11 +118,7 @@ class FaultAware(Cc):
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
-        watched = {
-            name.removeprefix(DETECTOR_PREFIX): values
-            for name, values in state.items()
-            if name.startswith(DETECTOR_PREFIX)
-        }
+        watched = self._watched(state)
         kind = self.detector.update(watched, measurement, dt_s)
         if measurement.joint_failed is not None:
             unknown = np.where(kind == HEALTHY, WEAK, kind)  # that it failed is told; how, is seen from what it does
@@ -138,6 +134,19 @@ class FaultAware(Cc):
         command = mirror_joints(self._clamp(reference), reverse)
         self.detector.command_given(watched, command)
         return command
+
+    def command_given(self, reference: FloatArray, state: ControllerState) -> None:
+        """What the joints were really told, (W, J) [rad]: a policy may have added to ``command``."""
+        self.detector.command_given(self._watched(state), reference)
+
+    @staticmethod
+    def _watched(state: ControllerState) -> ControllerState:
+        """The detector's part of the state: the same arrays under its own names."""
+        return {
+            name.removeprefix(DETECTOR_PREFIX): values
+            for name, values in state.items()
+            if name.startswith(DETECTOR_PREFIX)
+        }
 
     def _choose_direction(
         self,

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.controllers.base import Controller, ControllerState, WatchfulController
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -85,7 +85,10 @@ class ActionDecoder:
         limit, config = self.spec.joint_limit_rad, self.config
         if self.controller is not None:
             base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
-            return np.clip(base + config.scale_rad * action, -limit, limit)
+            reference = np.clip(base + config.scale_rad * action, -limit, limit)
+            if isinstance(self.controller, WatchfulController):
+                self.controller.command_given(reference, state)
+            return reference
         if config.kind == "gait":
             return np.clip(self._wave(action, state), -limit, limit)
         return action * limit
