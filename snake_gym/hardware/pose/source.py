@@ -1,0 +1,47 @@
+"""Where a real robot's pose comes from: one interface, with a stamp and a validity.
+
+A source gives the pose of the head link (centre, direction), world frame. It never raises for what the world does to
+it (a tag out of sight, a lost packet, a pulled cable): it says that the pose is not valid, and repeats the last one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from snake_gym.robot.spec import FloatArray
+
+
+class PoseSample(NamedTuple):
+    """Pose of the head link."""
+
+    xy_w: FloatArray
+    """(2,) [m] centre of the head link, world frame."""
+    angle: float
+    """[rad] direction of the head link, world frame."""
+    stamp_s: float
+    """[s] when it was true, on the clock of ``read``."""
+    valid: bool
+    """False: the source has lost the robot; the pose is the last valid one."""
+
+
+class PoseSource(Protocol):
+    """A sensor, or anything in its place."""
+
+    def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
+        """What the joints do: angles (J,) [rad] and rates (J,) [rad/s] at ``stamp_s`` [s]. Most sources ignore it."""
+        ...
+
+    def read(self, now_s: float) -> PoseSample:
+        """The newest pose at the time ``now_s`` [s] (monotonic clock); returns at once."""
+        ...
+
+    def close(self) -> None:
+        """Free what the source holds; may be called twice."""
+        ...
+
+
+NO_POSE = PoseSample(np.zeros(2), 0.0, -math.inf, False)
+"""Before the first pose."""

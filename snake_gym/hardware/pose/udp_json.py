@@ -1,0 +1,81 @@
+"""Poses that somebody sends over the network, one JSON object a datagram: motion capture, or a camera elsewhere.
+
+    {"x_m": 1.2, "y_m": -0.3, "angle_rad": 0.7, "stamp_s": 1234.5}
+
+World frame, head link's centre. ``stamp_s`` is optional and on the sender's clock: only its differences are used, to
+throw away datagrams that overtook each other. The pose counts from when it arrived.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+from typing import Any
+
+import numpy as np
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample
+from snake_gym.robot.spec import FloatArray
+
+_LARGEST = 2048
+
+
+class UdpJson:
+    """A ``PoseSource`` that listens on a port.
+
+    Args:
+        host, port: where to listen; port 0: any that is free (see ``port``).
+        stale_s: a pose older than this is not valid [s].
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 47800, stale_s: float = 0.5) -> None:
+        self._stale_s = stale_s
+        self._socket: socket.socket | None = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        try:
+            self._socket.bind((host, port))
+        except (OSError, OverflowError) as error:
+            self._socket.close()
+            raise ConfigError(f"pose.host {host!r}, pose.port {port}: cannot listen there ({error})") from None
+        self.port: int = self._socket.getsockname()[1]
+        """Where it listens."""
+        self.n_refused = 0
+        """Datagrams that were no pose."""
+        self._pose = NO_POSE
+        self._sender_s = -math.inf
+
+    def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
+        """The sender sees the robot."""
+
+    def read(self, now_s: float) -> PoseSample:
+        while self._socket is not None:
+            try:
+                data = self._socket.recv(_LARGEST)
+            except OSError:
+                break
+            self._take(data, now_s)
+        return self._pose._replace(valid=now_s - self._pose.stamp_s <= self._stale_s)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _take(self, data: bytes, now_s: float) -> None:
+        try:
+            told: Any = json.loads(data)
+            x, y, angle = (float(told[name]) for name in ("x_m", "y_m", "angle_rad"))
+            sent = float(told.get("stamp_s", math.inf))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+            self.n_refused += 1
+            return
+        if not all(map(math.isfinite, (x, y, angle))) or math.isnan(sent):
+            self.n_refused += 1
+            return
+        if sent <= self._sender_s and self._sender_s - sent < 10.0:
+            self.n_refused += 1
+            return
+        self._sender_s = -math.inf if math.isinf(sent) else sent
+        self._pose = PoseSample(np.array([x, y]), angle, now_s, True)

@@ -1,0 +1,166 @@
+"""Every pose source against what it measures: the simulated robot, real sockets, bytes of a real protocol."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import time
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
+from snake_gym.hardware.pose.replay import ReplayPose
+from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu, pack_rvc
+from snake_gym.hardware.pose.source import PoseSource
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.transport import memory_pair
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+NO_JOINTS = np.zeros(RESILIENT_SERVO.n_joints)
+
+
+def crawl(name: str, source: PoseSource, seconds: float, wave: tuple[float, float, float]) -> SimulatedRobot:
+    """A simulated robot crawls, and ``source`` follows its joints fifty times a second."""
+    spec = PRESETS[name]
+    amplitude, frequency, shift = wave
+    robot = SimulatedRobot(spec, 1, 1)
+    lag = shift * np.arange(spec.n_joints)
+    robot.set_shape(amplitude * np.sin(lag)[None], np.zeros(1), np.zeros((1, 2)), "head")
+    step = max(1, round(0.02 / spec.sim_dt_s))
+    for k in range(round(seconds / spec.control_dt_s)):
+        reference = amplitude * np.sin(frequency * (k + 1) * spec.control_dt_s + lag)[None]
+        left = spec.n_substeps
+        while left > 0:
+            robot.step(reference, n_substeps=min(step, left))
+            left -= step
+            source.follow(robot.joint_angle()[0], robot.joint_rate()[0], float(robot.state.time_s[0]))
+    return robot
+
+
+@pytest.mark.parametrize(
+    ("name", "wave"),
+    [("resilient_servo", (0.5, 2.0, 0.6)), ("snakesys", (0.6, 0.8, 0.9)), ("muscle", (0.5, 6.28, 1.2))],
+)
+def test_dead_reckoning_drifts_by_a_few_per_cent_of_the_way(name: str, wave: tuple[float, float, float]) -> None:
+    source = DeadReckoning(PRESETS[name])
+    robot = crawl(name, source, 20.0, wave)
+    pose = source.read(0.0)
+    way = np.linalg.norm(robot.state.head_xy[0])
+    assert way > 1.0
+    assert np.linalg.norm(pose.xy_w - robot.state.head_xy[0]) < 0.06 * way
+    assert abs(pose.angle - robot.state.link_angle[0, -1]) < 0.06
+
+
+def test_dead_reckoning_ignores_what_cannot_be_followed() -> None:
+    source = DeadReckoning(RESILIENT_SERVO)
+    assert not source.read(0.0).valid
+    source.follow(NO_JOINTS, NO_JOINTS, 0.0)
+    before = source.read(0.0)
+    assert before.valid
+    source.follow(NO_JOINTS + 1.0, NO_JOINTS, 5.0)  # a pause: nobody knows what happened
+    np.testing.assert_array_equal(source.read(5.0).xy_w, before.xy_w)
+    source.follow(np.full_like(NO_JOINTS, math.nan), NO_JOINTS, 5.1)
+    assert source.read(5.1).stamp_s == 5.0
+
+
+def send(port: int, *datagrams: bytes) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for datagram in datagrams:
+            sender.sendto(datagram, ("127.0.0.1", port))
+    time.sleep(0.02)
+
+
+def told(**changes: object) -> bytes:
+    return json.dumps({"x_m": 1.0, "y_m": 2.0, "angle_rad": 0.5, **changes}).encode()
+
+
+def test_a_pose_from_the_network_is_taken_and_grows_stale() -> None:
+    source = UdpJson(port=0, stale_s=0.5)
+    try:
+        assert not source.read(0.0).valid
+        send(source.port, told())
+        pose = source.read(10.0)
+        assert pose.valid
+        np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
+        assert source.read(10.4).valid
+        assert not source.read(10.6).valid
+        send(source.port, told(x_m=3.0, stamp_s=7.0), told(x_m=9.0, stamp_s=6.9))
+        assert source.read(11.0).xy_w[0] == 3.0  # the one that was overtaken is thrown away
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"{", b"[]", b"7", b"\xff\xfe", told(x_m="far"), told(x_m=math.nan), b'{"x_m": 1, "y_m": 2}', b"[" * 1500,
+     told(angle_rad=math.inf), told(stamp_s=math.nan)],
+)  # fmt: skip
+def test_junk_from_the_network_is_counted_and_changes_nothing(junk: bytes) -> None:
+    source = UdpJson(port=0)
+    try:
+        send(source.port, told(), junk)
+        pose = source.read(1.0)
+        assert pose.valid
+        np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
+        assert source.n_refused == 1
+    finally:
+        source.close()
+
+
+def test_a_port_in_use_is_named() -> None:
+    source = UdpJson(port=0)
+    try:
+        with pytest.raises(ConfigError, match="cannot listen there"):
+            UdpJson(port=source.port)
+    finally:
+        source.close()
+
+
+def test_imu_packets_are_found_in_noise_and_bad_ones_refused() -> None:
+    parser = RvcParser()
+    rng = np.random.default_rng(0)
+    packets = [pack_rvc(i, 0.1 * i) for i in range(20)]
+    assert {len(packet) for packet in packets} == {PACKET_BYTES}
+    spoiled = bytearray(packets[7])
+    spoiled[4] ^= 0x10
+    stream = b"\xaa" + b"".join(packets[:7]) + bytes(spoiled) + b"\xaa\xaa\x01" + b"".join(packets[8:])
+    found: list[float] = []
+    while stream:
+        n = int(rng.integers(1, 9))
+        found += parser.feed(stream[:n])
+        stream = stream[n:]
+    expected = [0.1 * i for i in range(20) if i != 7]
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+def test_the_imu_s_heading_replaces_that_of_dead_reckoning_and_its_loss_is_told() -> None:
+    ours, theirs = memory_pair()
+    source = SerialImu(ours, DeadReckoning(RESILIENT_SERVO, (1.0, 0.0), 0.3), stale_s=0.2)
+    assert not source.read(0.0).valid
+    for k in range(200):  # three turns to the left: the sensor's yaw goes down, and wraps
+        theirs.write(pack_rvc(k, 2.0 - 0.1 * k))
+        source.follow(NO_JOINTS, NO_JOINTS, 0.01 * k)
+    pose = source.read(2.0)
+    assert pose.valid
+    assert pose.angle == pytest.approx(0.3 + 0.1 * 199, abs=1e-3)
+    assert not source.read(2.5).valid
+    theirs.close()
+    assert not source.read(2.6).valid
+    source.close()
+
+
+def test_a_log_is_replayed_at_its_own_pace_and_ends() -> None:
+    source = ReplayPose(
+        [5.0, 5.1, 5.2], np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), np.zeros(3), [True, True, False]
+    )
+    assert source.read(100.0).xy_w[0] == 0.0
+    assert source.read(100.15).xy_w[0] == 1.0
+    late = source.read(100.25)
+    assert (late.valid, late.xy_w[0]) == (False, 1.0)
+    assert not source.read(110.0).valid
+    with pytest.raises(ConfigError, match="increasing times"):
+        ReplayPose([1.0, 1.0], np.zeros((2, 2)), np.zeros(2))
