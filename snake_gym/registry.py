@@ -12,7 +12,10 @@ class EnvEntry(NamedTuple):
     """Where an environment lives; the modules are imported when it is made."""
 
     single: str
-    vector: str
+    vector: str | None = None
+    """None: there is one robot."""
+    nondeterministic: bool = False
+    """The world does not begin anew at a reset."""
 
 
 ENVS = {
@@ -24,6 +27,7 @@ ENVS = {
         single="snake_gym.envs.snake_env:ObstacleFieldEnv",
         vector="snake_gym.envs.vector_env:ObstacleFieldVectorEnv",
     ),
+    "SnakeGym/Real-v0": EnvEntry(single="snake_gym.hardware.real_env:RealSnakeEnv", nondeterministic=True),
 }
 
 
@@ -37,4 +41,9 @@ def register_envs() -> None:
         return
     for env_id, entry in ENVS.items():
         if env_id not in registry:
-            register(env_id, entry_point=entry.single, vector_entry_point=entry.vector)
+            register(
+                env_id,
+                entry_point=entry.single,
+                vector_entry_point=entry.vector,
+                nondeterministic=entry.nondeterministic,
+            )

@@ -48,8 +48,9 @@ TOP_LEVEL = {"", "registry", "config"}
 PROGRAMS = {"snake_gym.controllers.tune", "snake_gym.papers.__main__"}
 """Command line entry modules, imported by nobody: they may reach up."""
 
-LAZY = {("envs", "render")}
-"""Allowed inside a function only: an env draws when asked to, and nothing is loaded before."""
+LAZY = {("envs", "render"), ("hardware", "simulation")}
+"""Allowed inside a function only: an env draws when asked to, and the robot behind emulated servos is simulated when
+somebody wants one; nothing is loaded before."""
 
 HOME_OF: dict[str, tuple[str, ...]] = {
     "torch": ("agents",),

@@ -1,0 +1,151 @@
+"""Which servo is which joint, how it turns and where its zero is: kept on the host, as JSON.
+
+``angle = direction * (steps - zero_steps) * 2 pi / steps_per_turn``, with the difference wrapped to half a turn, so
+that a servo whose counter has passed the end of its turn reads right (no joint of a snake turns by more than that).
+Joint 1 is at the tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, build, write_atomic
+from snake_gym.robot.spec import FloatArray
+
+FORMAT = 1
+"""Of the file."""
+
+
+@dataclass(frozen=True)
+class JointCalibration:
+    """One joint."""
+
+    servo_id: int
+    direction: int = 1
+    """1 or -1: which way the servo counts."""
+    zero_steps: int = 2048
+    """Position of the straight joint."""
+    low_rad: float = -math.radians(90.0)
+    """Least joint angle that may be asked for."""
+    high_rad: float = math.radians(90.0)
+    """Largest one."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.servo_id <= 253:
+            raise ValueError(f"servo_id is {self.servo_id}; expected 0 to 253")
+        if self.direction not in (1, -1):
+            raise ValueError(f"direction of servo {self.servo_id} is {self.direction}; expected 1 or -1")
+        if not -math.pi <= self.low_rad < self.high_rad <= math.pi:
+            raise ValueError(
+                f"low_rad of servo {self.servo_id} is {self.low_rad:g}, high_rad {self.high_rad:g}; "
+                "expected -pi <= low < high <= pi"
+            )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The joints of one robot, tail first."""
+
+    joints: tuple[JointCalibration, ...]
+    model: str = "STS3215"
+    """Of the servos, as in ``registers``."""
+    steps_per_turn: int = 4096
+    made: str = ""
+    """Date."""
+
+    def __post_init__(self) -> None:
+        ids = [joint.servo_id for joint in self.joints]
+        twice = sorted({one for one in ids if ids.count(one) > 1})
+        if not ids or twice:
+            raise ValueError(
+                f"servo ids are {ids}; expected at least one, each once" + (f" ({twice})" if twice else "")
+            )
+        if self.steps_per_turn < 1:
+            raise ValueError(f"steps_per_turn is {self.steps_per_turn}; expected >= 1")
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Servo of each joint, tail first."""
+        return tuple(joint.servo_id for joint in self.joints)
+
+    @property
+    def low_rad(self) -> FloatArray:
+        """(J,)."""
+        return np.array([joint.low_rad for joint in self.joints])
+
+    @property
+    def high_rad(self) -> FloatArray:
+        """(J,)."""
+        return np.array([joint.high_rad for joint in self.joints])
+
+    @property
+    def direction(self) -> NDArray[np.int64]:
+        """(J,) 1 or -1."""
+        return np.array([joint.direction for joint in self.joints], dtype=np.int64)
+
+    @property
+    def zero_steps(self) -> NDArray[np.int64]:
+        """(J,)."""
+        return np.array([joint.zero_steps for joint in self.joints], dtype=np.int64)
+
+    @property
+    def rad_per_step(self) -> float:
+        return 2.0 * math.pi / self.steps_per_turn
+
+    def angles(self, steps: FloatArray) -> FloatArray:
+        """Joint angles (J,) [rad] in [-pi, pi) for servo positions (J,) [steps]; NaN stays NaN."""
+        half = self.steps_per_turn / 2.0
+        away = np.mod(np.asarray(steps, dtype=np.float64) - self.zero_steps + half, self.steps_per_turn) - half
+        return np.asarray(self.direction * away * self.rad_per_step)
+
+    def rates(self, steps_per_s: FloatArray) -> FloatArray:
+        """Joint rates (J,) [rad/s] for servo speeds (J,) [steps/s]."""
+        return np.asarray(self.direction * np.asarray(steps_per_s, dtype=np.float64) * self.rad_per_step)
+
+    def steps(self, angle_rad: FloatArray, near_steps: FloatArray | None = None) -> NDArray[np.int64]:
+        """Servo positions (J,) [steps] for joint angles (J,) [rad].
+
+        Args:
+            near_steps: (J,) present positions: of all positions that mean the angle, the nearest is given, so that a
+                servo in multi-turn mode does not unwind. None: in [0, steps_per_turn).
+        """
+        wanted = self.zero_steps + np.rint(self.direction * np.asarray(angle_rad) / self.rad_per_step)
+        if near_steps is None:
+            return np.mod(wanted, self.steps_per_turn).astype(np.int64)
+        turns = np.rint((np.asarray(near_steps, dtype=np.float64) - wanted) / self.steps_per_turn)
+        return (wanted + turns * self.steps_per_turn).astype(np.int64)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, atomically."""
+        write_atomic(path, json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
+
+
+def straight_chain(ids: Sequence[int], limit_rad: float, model: str = "STS3215") -> Calibration:
+    """A calibration with all zeros in mid-range and all joints turning the same way, as a first guess."""
+    joints = tuple(JointCalibration(int(one), 1, 2048, -limit_rad, limit_rad) for one in ids)
+    return Calibration(joints, model)
+
+
+def load_calibration(path: str | Path) -> Calibration:
+    """Read a file that ``save`` wrote. Raises ConfigError that names what is wrong."""
+    try:
+        told: Any = json.loads(Path(path).read_text())
+    except FileNotFoundError:
+        raise ConfigError(
+            f"calibration {path} does not exist; make it: python -m snake_gym.hardware calibrate"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"calibration {path} cannot be read: {error}; expected the JSON that calibrate writes"
+        ) from None
+    if not isinstance(told, dict) or told.pop("format", None) != FORMAT:
+        raise ConfigError(f"calibration {path} is not in format {FORMAT}; make it anew with calibrate")
+    return build(Calibration, told, "calibration")

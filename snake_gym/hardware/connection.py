@@ -1,0 +1,221 @@
+"""From settings to a robot that can be moved: port, servos, guard and pose source.
+
+``port`` is a device such as ``/dev/ttyUSB0``, or an emulated robot: ``pty``, servos on a pseudo terminal of this
+machine in real time, under the guard like real ones; ``memory``, servos in this process on a clock that runs as fast as
+the processor allows. An emulated robot is moved by the project's physics, from the shape and place of ``emulated``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from snake_gym.config import ConfigError, choose
+from snake_gym.hardware.body import Body
+from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
+from snake_gym.hardware.clock import Clock, MonotonicClock
+from snake_gym.hardware.guarded_body import GuardedBody
+from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
+from snake_gym.hardware.pose.emulated import EmulatedPose
+from snake_gym.hardware.pose.serial_imu import SerialImu
+from snake_gym.hardware.pose.source import PoseSource
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.registers import BAUD_RATES
+from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.servo_body import ServoBody
+from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.transport import PortGone, SerialTransport
+from snake_gym.robot.spec import RobotSpec
+
+EMULATED = ("memory", "pty")
+PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json"]
+
+
+@dataclass(frozen=True)
+class PoseConfig:
+    """Where the head's pose comes from."""
+
+    kind: PoseKind = "truth"
+    """truth: of an emulated robot; else a source of ``snake_gym.hardware.pose``."""
+    start_xy_m: tuple[float, float] = (0.0, 0.0)
+    """Where the head is at first, for dead_reckoning and serial_imu."""
+    start_angle_rad: float = 0.0
+    host: str = "127.0.0.1"
+    """udp_json: where to listen."""
+    udp_port: int = 47800
+    imu_port: str = "/dev/ttyUSB1"
+    imu_direction: int = -1
+    """serial_imu: -1 where its yaw grows clockwise seen from above."""
+    stale_s: float = 0.5
+    """An older pose is not valid."""
+
+
+@dataclass(frozen=True)
+class EmulatedConfig:
+    """The emulated robot."""
+
+    joint_angle_rad: tuple[float, ...] = ()
+    """Shape at the start; empty: straight."""
+    head_angle_rad: float = 0.0
+    point_xy_m: tuple[float, float] = (0.0, 0.0)
+    """Where the head is at the start."""
+    lost: float = 0.0
+    """Probability of a lost packet."""
+    corrupted: float = 0.0
+    """Probability of a spoiled packet."""
+    seed: int = 0
+    """Of what happens on the wire."""
+
+
+@dataclass(frozen=True)
+class ConnectionConfig:
+    """How to get at the robot."""
+
+    port: str = "memory"
+    """A serial device, ``pty`` or ``memory``."""
+    baud: int = 1_000_000
+    calibration: str | None = None
+    """File that calibrate wrote; None: servos 1, 2, ... from the tail, straight at 2048 (emulated robots only)."""
+    servo_model: str = "STS3215"
+    """Of emulated servos without a calibration file."""
+    period_s: float = 0.02
+    """Of a bus cycle."""
+    guarded: bool = True
+    """The port belongs to a guard process (not with ``memory``)."""
+    latch: str | None = None
+    """File of the emergency stop; None: this user's default."""
+    pose: PoseConfig = field(default_factory=PoseConfig)
+    emulated: EmulatedConfig = field(default_factory=EmulatedConfig)
+
+    def __post_init__(self) -> None:
+        if self.baud not in BAUD_RATES:
+            near = min(BAUD_RATES, key=lambda rate: abs(rate - self.baud))
+            raise ValueError(f"connection.baud is {self.baud}; expected one of {BAUD_RATES} (nearest: {near})")
+        if not (math.isfinite(self.period_s) and self.period_s > 0.0):
+            raise ValueError(f"connection.period_s is {self.period_s:g}; expected finite and > 0")
+
+
+class Connected(NamedTuple):
+    """A robot that can be moved."""
+
+    body: Body
+    pose: PoseSource
+    emulated: EmulatedBus | None
+    close: Callable[[], None]
+
+
+def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> Connected:
+    """Open what the settings name. Raises ConfigError for what the user has to correct."""
+    calibration = _calibration(config, spec)
+    closing: list[Callable[[], None]] = []
+    emulated, port = None, config.port
+    clock: Clock = MonotonicClock()
+    if port in EMULATED:
+        emulated = emulate(config, spec, calibration, None if port == "memory" else clock)
+        clock = emulated.clock
+        if port == "pty":
+            from snake_gym.hardware.emulated_port import EmulatedPort
+
+            terminal = EmulatedPort(emulated)
+            closing.append(terminal.close)
+            port = terminal.port
+    speed = spec.joints("actuator.speed_limit_rad_s")
+    latch = Path(config.latch) if config.latch is not None else None
+    try:
+        pose = make_pose(config.pose, spec, emulated)
+        body: Body
+        if config.guarded and config.port != "memory":
+            top = float(speed.max())
+            body = GuardedBody(port, config.baud, calibration, limits, config.period_s, top, latch)
+        else:
+            bus = _open_bus(config, port, emulated, clock)
+            body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, EmergencyStop(latch))
+    except ConfigError:
+        for one in closing:
+            one()
+        raise
+
+    def close() -> None:
+        body.close()
+        pose.close()
+        for one in closing:
+            one()
+
+    return Connected(body, pose, emulated, close)
+
+
+def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
+    """Emulated servos as calibrated, behind them the robot on the project's physics; ``clock`` None: a virtual one."""
+    from snake_gym.simulation.servo_plant import PhysicsPlant
+
+    told = config.emulated
+    shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
+    if shape is not None and shape.shape != (spec.n_joints,):
+        raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
+    try:
+        plant = PhysicsPlant(spec, shape, told.head_angle_rad, told.point_xy_m)
+        faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    servos = [
+        EmulatedServo(joint.servo_id, calibration.model, joint.zero_steps, joint.direction)
+        for joint in calibration.joints
+    ]
+    for servo in servos:
+        servo.memory.set("baud_rate", BAUD_RATES.index(config.baud))
+    return EmulatedBus(servos, plant, clock, faults, config.baud)
+
+
+def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
+    """The pose source that the settings name."""
+    kind = choose(config.kind, ("truth", "dead_reckoning", "serial_imu", "udp_json"), "pose.kind")
+    if kind == "truth":
+        if emulated is None:
+            raise ConfigError("pose.kind is 'truth', which only an emulated robot tells; expected a pose source")
+        return EmulatedPose(lambda: _true_pose(emulated))
+    if kind == "udp_json":
+        return UdpJson(config.host, config.udp_port, config.stale_s)
+    reckoning = DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
+    if kind == "dead_reckoning":
+        return reckoning
+    try:
+        return SerialImu(SerialTransport(config.imu_port, 115_200), reckoning, config.stale_s, config.imu_direction)
+    except PortGone as error:
+        raise ConfigError(f"pose.imu_port: {error}") from None
+
+
+def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
+    if config.calibration is not None:
+        calibration = load_calibration(config.calibration)
+    elif config.port in EMULATED:
+        calibration = straight_chain(range(1, spec.n_links), spec.joint_limit_rad, config.servo_model)
+    else:
+        raise ConfigError("connection.calibration is missing; make it: python -m snake_gym.hardware calibrate")
+    if len(calibration.joints) != spec.n_joints:
+        raise ConfigError(
+            f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
+        )
+    return calibration
+
+
+def _open_bus(config: ConnectionConfig, port: str, emulated: EmulatedBus | None, clock: Clock) -> FeetechBus:
+    if emulated is not None and config.port == "memory":
+        return FeetechBus(emulated.host_transport(), config.baud, clock, reopen=emulated.host_transport)
+    try:
+        transport = SerialTransport(port, config.baud)
+    except PortGone as error:
+        raise ConfigError(f"connection.port: {error}") from None
+    return FeetechBus(transport, config.baud, clock, reopen=lambda: SerialTransport(port, config.baud))
+
+
+def _true_pose(emulated: EmulatedBus) -> tuple[float, float, float]:
+    with emulated.lock:
+        emulated.advance_to(emulated.clock.now())
+        state = emulated.plant.robot.state  # type: ignore[attr-defined]
+        return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])

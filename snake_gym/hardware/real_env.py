@@ -1,0 +1,184 @@
+"""The real robot as a Gymnasium environment: the same spaces, observations and actions as in simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, build
+from snake_gym.hardware.connection import ConnectionConfig, connect
+from snake_gym.hardware.course import CourseConfig, MeasuredCourse
+from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop, StepRecord
+from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import BOUND, ObservationLayout
+from snake_gym.interface.policy_file import load_policy
+from snake_gym.robot.catalogue import load_robot
+
+
+@dataclass(frozen=True)
+class RealRewardConfig:
+    """Weights of the reward terms, which are measured, not true; as in Waypoints."""
+
+    progress: float = 10.0
+    """per metre towards the current target."""
+    target: float = 2.0
+    """per target reached."""
+    effort: float = -0.01
+    """per unit of squared action, summed over the action's entries."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if not math.isfinite(getattr(self, f.name)):
+                raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
+
+
+@dataclass(frozen=True)
+class RealConfig:
+    """Everything that can be set in ``SnakeGym/Real-v0``."""
+
+    policy: str | None = None
+    """A policy file: its contract then says robot, action and tracked point."""
+    robot: str | dict[str, Any] = "resilient_servo"
+    """Nominal robot: a preset's name, the path of a YAML file, or settings."""
+    action: ActionConfig = field(default_factory=ActionConfig)
+    course: CourseConfig = field(default_factory=CourseConfig)
+    reward: RealRewardConfig = field(default_factory=RealRewardConfig)
+    connection: ConnectionConfig = field(default_factory=ConnectionConfig)
+    """Port, servos and pose source; by default an emulated robot."""
+    safety: SafetyLimits = field(default_factory=SafetyLimits)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    time_limit_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
+            raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+
+
+class RealSnakeEnv(gym.Env[Any, Any]):
+    """One real snake robot visits targets.
+
+    Description:
+        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety``, with a pose source on its
+        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
+        emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
+
+    Actions:
+        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind`` or the policy's contract.
+
+    Observations:
+        ``Box(-10, 10, (D,), float32)``: those of ``SnakeGym/Waypoints-v0`` with the same settings.
+
+    Rewards:
+        Weighted sum of the terms progress, target and effort, from measurements; each is in the info.
+
+    Start:
+        Where the robot is. ``options={"targets": [[x, y], ...]}`` gives this episode's targets.
+
+    End:
+        Terminated when the course is complete; truncated after ``time_limit_s``, or when the robot has stopped for
+        its safety: ``info["stop_reason"]`` says why.
+
+    Arguments:
+        config: settings as an object or mapping; further keyword arguments are settings too (``RealConfig``).
+
+    Versions:
+        v0: first version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self,
+        render_mode: None = None,
+        config: RealConfig | Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if render_mode is not None:
+            raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
+        given = settings if config is None else config
+        self.config = given if isinstance(given, RealConfig) else build(RealConfig, dict(given), "env")
+        self.loop, self._close = make_loop(self.config)
+        self.robot_spec = self.loop.spec
+        self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
+        self.step_count = 0
+        self.observation_space = gym.spaces.Box(-BOUND, BOUND, (self.loop.layout.size,), np.float32)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (self.loop.decoder.size,), np.float32)
+        self.render_mode = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin an episode from where the robot is. Raises BringUpError where it may not move."""
+        super().reset(seed=seed)
+        self.step_count = 0
+        obs = self.loop.reset((options or {}).get("targets"))
+        return obs, {"progress_m": 0.0, "targets_reached": 0}
+
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """One control period, in real time."""
+        record = self.loop.step(np.asarray(action))
+        self.step_count += 1
+        terms = {
+            "progress": record.progress_m,
+            "target": float(record.reached),
+            "effort": float((self.loop.action**2).sum()),
+        }
+        weights = self.config.reward
+        reward = sum(getattr(weights, name) * value for name, value in terms.items())
+        truncated = not record.complete and (self.step_count >= self.n_steps or record.stop_reason is not None)
+        return record.observation, float(reward), record.complete, truncated, self._info(record, terms)
+
+    def close(self) -> None:
+        """Torque off, port free; may be called twice."""
+        self._close()
+
+    def _info(self, record: StepRecord, terms: Mapping[str, float]) -> dict[str, Any]:
+        weights, course = self.config.reward, self.loop.course
+        info: dict[str, Any] = {
+            "progress_m": course.progress_m,
+            "targets_reached": course.index,
+            "is_success": course.complete,
+            "executed_reference_rad": record.body.reference,
+            "wanted_reference_rad": record.wanted,
+            "clamped": record.body.clamped,
+            "lost_joints": record.body.lost,
+            "sample_age_s": record.sample_age_s,
+            "pose_age_s": record.pose_age_s,
+            "pose_valid": record.pose.valid,
+            "late_s": record.late_s,
+            "held": record.held,
+            "stop_reason": record.stop_reason or "",
+            "news": record.news,
+        }
+        for name, value in terms.items():
+            info["reward_raw/" + name] = value
+            info["reward/" + name] = getattr(weights, name) * value
+        return info
+
+
+def make_loop(config: RealConfig) -> tuple[RobotLoop, Callable[[], None]]:
+    """The control loop that the settings describe, and what frees its port and pose source."""
+    if config.policy is None:
+        spec = load_robot(config.robot)
+        decoder = ActionDecoder(config.action, spec)
+        layout = ObservationLayout(spec, decoder.size, decoder.has_phase, config.course.tracked_point)
+    else:
+        policy = load_policy(config.policy)
+        decoder, layout = policy.make_decoder(), policy.make_layout()
+        spec = decoder.spec
+        if layout.point != config.course.tracked_point:
+            raise ConfigError(
+                f"course.tracked_point is {config.course.tracked_point!r}; expected {layout.point!r}, "
+                "as the policy was trained"
+            )
+    connected = connect(config.connection, config.safety, spec)
+    course = MeasuredCourse(config.course, spec)
+    loop = RobotLoop(decoder, layout, connected.body, connected.pose, course, config.loop)
+    return loop, connected.close

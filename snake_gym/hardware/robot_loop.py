@@ -1,0 +1,184 @@
+"""One real robot, step by step at a fixed rate: the order of a step is that of the simulated env.
+
+    decode the action from the last measurement -> command the servos -> wait for the tick -> read servos and pose ->
+    score by what was measured -> observe
+
+Observation and action are those of ``interface``, so what was trained in simulation runs here unchanged. Needs numpy
+and a ``Body``, no Gymnasium: ``real_env`` is the same as an env.
+
+Ticks lie on a fixed grid. A step that comes too late (a stalled host) begins a new grid: no burst of steps follows.
+While the pose is lost, the measurement repeats the last one, marked invalid; how long it may be lost is a setting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.hardware.body import Body, BodySample, BringUpError
+from snake_gym.hardware.course import MeasuredCourse
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
+from snake_gym.interface.actions import ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
+from snake_gym.robot.spec import FloatArray
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """How patient the loop is."""
+
+    pose_timeout_s: float = 2.0
+    """Pose lost for so long: the robot holds its shape until it is back."""
+    first_pose_timeout_s: float = 10.0
+    """Wait so long for the first pose."""
+    late_share: float = 0.5
+    """A tick missed by more than this share of the period begins a new grid."""
+
+    def __post_init__(self) -> None:
+        for name in ("pose_timeout_s", "first_pose_timeout_s", "late_share"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"loop.{name} is {value:g}; expected finite and > 0")
+
+
+class StepRecord(NamedTuple):
+    """What one step did, for infos and logs."""
+
+    observation: NDArray[np.float32]
+    """(D,)."""
+    progress_m: float
+    reached: bool
+    complete: bool
+    stop_reason: str | None
+    """Why the robot has stopped for good; None: it goes on."""
+    wanted: FloatArray
+    """(J,) [rad] what the policy asked for."""
+    body: BodySample
+    pose: PoseSample
+    sample_age_s: float
+    """Of the servos' sample when the observation was made."""
+    pose_age_s: float
+    late_s: float
+    """How late the tick was."""
+    held: bool
+    """The policy was not followed, because the pose has been lost for too long."""
+    news: tuple[str, ...]
+
+
+class RobotLoop:
+    """A policy's view of one real robot.
+
+    Args:
+        decoder, layout: the policy's action and observation (the same robot in both).
+        body: the servo chain.
+        pose: the pose source.
+        course: where to go.
+    """
+
+    def __init__(
+        self,
+        decoder: ActionDecoder,
+        layout: ObservationLayout,
+        body: Body,
+        pose: PoseSource,
+        course: MeasuredCourse,
+        config: LoopConfig | None = None,
+    ) -> None:
+        if "failed" in layout.fields:
+            raise ValueError("the policy expects to be shown which joints are failed, which a real robot cannot do")
+        self.spec = decoder.spec
+        self.decoder, self.layout, self.body, self.pose, self.course = decoder, layout, body, pose, course
+        self.config = LoopConfig() if config is None else config
+        self.state = decoder.initial_state(1)
+        self.action: FloatArray = np.zeros((1, decoder.size))
+        self.reference: FloatArray = np.zeros((1, self.spec.n_joints))
+        self.measurement: Measurement | None = None
+        self._tick_s = 0.0
+        self._pose = NO_POSE
+
+    def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
+        """Begin an episode from where the robot is; returns the first observation (D,).
+
+        Raises:
+            BringUpError: the robot may not move, or no pose came in time.
+        """
+        self.state = self.decoder.initial_state(1)
+        sample = self.body.start()
+        self._wait_for_pose()
+        self.measurement = self._measure(sample)
+        self.action = np.zeros((1, self.decoder.size))
+        self.reference = sample.joint_angle[None].copy()
+        self.course.begin(self.measurement, targets)
+        self._tick_s = self.body.clock.now()
+        return self._observe()
+
+    def step(self, action: NDArray[Any]) -> StepRecord:
+        """One control step (A,).
+
+        Raises:
+            ValueError: wrong shape, or an entry that is not finite.
+        """
+        if self.measurement is None:
+            raise RuntimeError("step before the first reset")
+        values = np.asarray(action, dtype=np.float64)
+        if values.shape != (self.decoder.size,):
+            raise ValueError(f"action has shape {values.shape}; expected ({self.decoder.size},)")
+        if not np.isfinite(values).all():
+            entry = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"action[{entry}] is {values[entry]}; expected a finite number in [-1, 1]")
+        self.action = np.clip(values, -1.0, 1.0)[None]
+        held = self.body.clock.now() - self._pose.stamp_s > self.config.pose_timeout_s
+        if not held:
+            self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
+        self.body.command(self.reference[0])
+        late_s = self._next_tick()
+        sample = self.body.run_until(self._tick_s)
+        self.measurement = self._measure(sample)
+        now = self.body.clock.now()
+        progress, reached = self.course.advance(self.measurement)
+        return StepRecord(
+            self._observe(), progress, reached, self.course.complete, self.body.stop_reason, self.reference[0].copy(),
+            sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held, tuple(self.body.news()),
+        )  # fmt: skip
+
+    def _next_tick(self) -> float:
+        """Move the tick on by a period; how late this step began [s]."""
+        period = self.spec.control_dt_s
+        late = max(0.0, self.body.clock.now() - self._tick_s)
+        if late > self.config.late_share * period:
+            self._tick_s = self.body.clock.now()
+        self._tick_s += period
+        return late
+
+    def _wait_for_pose(self) -> None:
+        clock = self.body.clock
+        give_up = clock.now() + self.config.first_pose_timeout_s
+        self._pose = self.pose.read(clock.now())
+        while not self._pose.valid:
+            if self.body.stop_reason is not None or clock.now() > give_up:
+                why = self.body.stop_reason or f"no pose within {self.config.first_pose_timeout_s:g} s"
+                raise BringUpError(f"the episode cannot begin: {why}")
+            self.body.command(self.body.run_until(clock.now() + self.spec.control_dt_s).reference)
+            self._pose = self.pose.read(clock.now())
+
+    def _measure(self, sample: BodySample) -> Measurement:
+        self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+        pose = self.pose.read(self.body.clock.now())
+        self._pose = pose if pose.valid else self._pose._replace(valid=False)
+        measurement = Measurement(
+            sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self._pose.xy_w[None].copy(),
+            np.array([self._pose.angle]), np.array([self._pose.valid]),
+        )  # fmt: skip
+        centre = measurement.head_xy_w + centre_offset(self.spec, link_angles(measurement))
+        return measurement._replace(centre_xy_w=centre)
+
+    def _observe(self) -> NDArray[np.float32]:
+        assert self.measurement is not None
+        phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
+        return self.layout.build(self.measurement, self.course.goal(), self.reference, self.action, phase)[0]

@@ -1,0 +1,246 @@
+"""What a command has to pass before it reaches the servos, and what stops the robot.
+
+Three layers, each of which works without the others:
+
+* ``CommandGate``: a reference is clamped to the joints' range, and its speed and acceleration to their limits, against
+  the last command that was sent. A reference that is no number is refused and the last one kept.
+* ``HealthMonitor``: load, temperature, voltage, current and missing answers of every servo. A joint that no longer
+  answers is *lost*: the policy keeps flying with the others, up to ``max_lost_joints``; anything worse trips the stop.
+* ``EmergencyStop``: latched. Once tripped it stays so until somebody clears it, also across processes: the latch is a
+  file, which another terminal can make (``python -m snake_gym.hardware estop``).
+
+What only a hardware stop covers is said in docs/hardware.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.robot.spec import FloatArray
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SafetyLimits:
+    """Limits of one run; the joints' ranges come with the calibration."""
+
+    max_speed_rad_s: float = 3.0
+    """Of the references."""
+    max_acceleration_rad_s2: float = 60.0
+    """Of the references."""
+    max_temperature_c: float = 65.0
+    min_voltage_v: float = 6.0
+    max_voltage_v: float = 30.0
+    max_current_a: float = 5.0
+    """Of one servo."""
+    stall_load: float = 0.9
+    """Share of the largest load (0 to 1) beyond which a joint that hardly moves is stalled ..."""
+    stall_rate_rad_s: float = 0.05
+    """... when slower than this ..."""
+    stall_time_s: float = 1.5
+    """... for so long."""
+    lost_after_s: float = 0.3
+    """A joint without an answer for so long is lost."""
+    max_lost_joints: int = 2
+    """With more lost joints the robot stops."""
+    command_timeout_s: float = 0.5
+    """Without a new command for so long the torque goes off."""
+    port_timeout_s: float = 3.0
+    """With the port gone for so long the robot counts as stopped."""
+    torque_limit: float = 1.0
+    """Share of the servos' stall torque that is used."""
+    ramp_time_s: float = 0.5
+    """Time in which the torque is raised."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name == "max_lost_joints":
+                if not (isinstance(value, int) and value >= 0):
+                    raise ValueError(f"safety.{f.name} is {value!r}; expected an integer >= 0")
+            elif not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"safety.{f.name} is {value:g}; expected finite and > 0")
+        for name in ("torque_limit", "stall_load"):
+            if getattr(self, name) > 1.0:
+                raise ValueError(f"safety.{name} is {getattr(self, name):g}; expected in (0, 1]")
+        if self.min_voltage_v >= self.max_voltage_v:
+            raise ValueError(
+                f"safety.min_voltage_v is {self.min_voltage_v:g} and max_voltage_v {self.max_voltage_v:g}; "
+                "expected min < max"
+            )
+
+
+class Gated(NamedTuple):
+    """A command that may be sent."""
+
+    reference: FloatArray
+    """(J,) [rad]."""
+    clamped: BoolArray
+    """(J,) where it is not what was asked for."""
+    refused: bool
+    """Something that is no number was asked for: the last command is kept."""
+
+
+class CommandGate:
+    """Clamps references (J,) [rad] against the joints' range and the last command.
+
+    Args:
+        low, high: (J,) [rad] range of each joint.
+        limits: speed and acceleration.
+        start: (J,) [rad] where the joints are, at rest.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, limits: SafetyLimits, start: FloatArray) -> None:
+        self._low, self._high, self._limits = low, high, limits
+        self.reference = np.array(start, dtype=np.float64)
+        """(J,) [rad] the last command. One that starts beyond its range comes back, at no more than the limits."""
+        self._rate = np.zeros_like(self.reference)
+
+    def pass_on(self, wanted: FloatArray, dt_s: float) -> Gated:
+        """The command for a period of ``dt_s`` [s] nearest to ``wanted`` (J,) that keeps all limits."""
+        wanted = np.asarray(wanted, dtype=np.float64)
+        if wanted.shape != self.reference.shape or not np.isfinite(wanted).all():
+            self._rate[:] = 0.0
+            return Gated(self.reference.copy(), np.ones(self.reference.size, bool), True)
+        speed, gain = self._limits.max_speed_rad_s, self._limits.max_acceleration_rad_s2 * dt_s
+        gap = np.clip(wanted, self._low, self._high) - self.reference
+        # No faster than what the acceleration can still stop at the place wanted, step by step.
+        top = np.minimum(speed, np.sqrt(0.25 * gain**2 + 2.0 * gain * np.abs(gap) / dt_s) - 0.5 * gain)
+        rate = np.clip(np.clip(gap / dt_s, -top, top), self._rate - gain, self._rate + gain)
+        reference = self.reference + rate * dt_s
+        reference = np.clip(reference, np.minimum(self._low, self.reference), np.maximum(self._high, self.reference))
+        self._rate = (reference - self.reference) / dt_s
+        self.reference = reference
+        return Gated(reference.copy(), np.abs(reference - wanted) > 1e-9, False)
+
+    def hold(self) -> FloatArray:
+        """Stay at the last command (J,)."""
+        self._rate[:] = 0.0
+        return self.reference.copy()
+
+
+class ServoHealth(NamedTuple):
+    """One reading of all servos; NaN where a servo did not answer."""
+
+    answered: BoolArray
+    """(J,)."""
+    faults: tuple[str, ...]
+    """Names of the error bits set in the answers, as "joint 3: overload"."""
+    rate: FloatArray
+    """(J,) [rad/s]."""
+    load: FloatArray
+    """(J,) share of the largest, with sign."""
+    temperature_c: FloatArray
+    voltage_v: FloatArray
+    current_a: FloatArray
+
+
+@dataclass
+class HealthMonitor:
+    """Watches W = 1 robot's servos; call ``check`` once a cycle."""
+
+    limits: SafetyLimits
+    n_joints: int
+    lost: BoolArray = field(init=False)
+    """(J,) joints that no longer answer."""
+    _silent_s: FloatArray = field(init=False)
+    _stalled_s: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lost = np.zeros(self.n_joints, bool)
+        self._silent_s = np.zeros(self.n_joints)
+        self._stalled_s = np.zeros(self.n_joints)
+
+    def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
+        """What is new (one line each), and why the robot has to stop (None: it need not)."""
+        limits, news = self.limits, []
+        self._silent_s = np.where(health.answered, 0.0, self._silent_s + dt_s)
+        lost = self._silent_s > limits.lost_after_s
+        for joint in np.flatnonzero(lost & ~self.lost):
+            news.append(f"joint {joint + 1} is lost: no answer for {self._silent_s[joint]:.2f} s")
+        for joint in np.flatnonzero(self.lost & health.answered):
+            news.append(f"joint {joint + 1} answers again")
+        self.lost = lost
+        stalls = health.answered & (np.abs(health.load) > limits.stall_load)
+        stalls &= np.abs(health.rate) < limits.stall_rate_rad_s
+        self._stalled_s = np.where(stalls, self._stalled_s + dt_s, 0.0)
+        news += list(health.faults)
+        return news, self._reason(health)
+
+    def _reason(self, health: ServoHealth) -> str | None:
+        limits = self.limits
+        if self.lost.sum() > limits.max_lost_joints:
+            names = ", ".join(str(joint + 1) for joint in np.flatnonzero(self.lost))
+            return f"joints {names} are lost; at most {limits.max_lost_joints} may be"
+        checks = (
+            (self._stalled_s > limits.stall_time_s, "is stalled", health.load, ""),
+            (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
+            (health.voltage_v < limits.min_voltage_v, "has too low a voltage", health.voltage_v, " V"),
+            (health.voltage_v > limits.max_voltage_v, "has too high a voltage", health.voltage_v, " V"),
+            (np.abs(health.current_a) > limits.max_current_a, "draws too much", health.current_a, " A"),
+        )
+        for wrong, what, values, unit in checks:
+            for joint in np.flatnonzero(wrong & health.answered):
+                return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
+        return None
+
+
+def default_latch() -> Path:
+    """Where the latch of this user's robot is."""
+    folder = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    return Path(folder) / f"snake_gym-{os.getuid()}.estop"
+
+
+class EmergencyStop:
+    """A stop that stays: tripped while its file exists.
+
+    Args:
+        latch: the file; None: this user's default.
+    """
+
+    def __init__(self, latch: Path | None = None) -> None:
+        self.latch = default_latch() if latch is None else Path(latch)
+
+    @property
+    def tripped(self) -> bool:
+        return self.latch.exists()
+
+    @property
+    def reason(self) -> str:
+        """Why and when it was tripped; empty where it is not."""
+        try:
+            told = json.loads(self.latch.read_text())
+            return f"{told['reason']} ({told['time']})"
+        except FileNotFoundError:
+            return ""
+        except (ValueError, KeyError, TypeError):
+            return "tripped by hand"
+
+    def trip(self, reason: str) -> None:
+        """Stop, for the first reason given."""
+        told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
+        try:
+            descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return
+        with os.fdopen(descriptor, "w") as file:
+            file.write(told)
+
+    def clear(self) -> bool:
+        """Allow motion again; False: it was not tripped."""
+        try:
+            self.latch.unlink()
+        except FileNotFoundError:
+            return False
+        return True

@@ -1,0 +1,51 @@
+"""A chain of emulated servos on a bus in memory, on a clock that only moves when somebody waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from snake_gym.hardware.calibration import Calibration, JointCalibration
+from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.servo_body import ServoBody
+from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
+
+QUICK = SafetyLimits(ramp_time_s=0.05)
+
+
+class Rig:
+    """Emulated servos 1..n, their bus, a calibration that fits, and a ``ServoBody`` on it all."""
+
+    def __init__(
+        self,
+        folder: Path,
+        n: int = 4,
+        limits: SafetyLimits = QUICK,
+        faults: WireFaults | None = None,
+        zero_steps: int = 2048,
+        direction: int = 1,
+    ) -> None:
+        self.plant = FirstOrderPlant(n, joint_angle=[0.1 * k for k in range(n)])
+        self.servos = [EmulatedServo(k + 1, zero_steps=zero_steps, direction=direction) for k in range(n)]
+        self.bus = EmulatedBus(self.servos, self.plant, faults=faults)
+        self.clock = self.bus.clock
+        self.driver = FeetechBus(self.bus.host_transport(), clock=self.clock, reopen=self.bus.host_transport)
+        self.calibration = Calibration(
+            tuple(JointCalibration(k + 1, direction, zero_steps, -1.2, 1.2) for k in range(n)), "STS3215"
+        )
+        self.stop = EmergencyStop(folder / "estop")
+        self.body = ServoBody(self.driver, self.calibration, limits, self.clock, stop=self.stop)
+
+    def torque_on(self) -> list[bool]:
+        self.bus.poll()
+        return [servo.memory.get("torque_enable") == 1 for servo in self.servos]
+
+    def run(self, seconds: float, reference: np.ndarray, period_s: float = 0.1) -> None:
+        """Command ``reference`` every ``period_s`` for so long."""
+        when = self.clock.now()
+        for _ in range(round(seconds / period_s)):
+            self.body.command(reference)
+            when += period_s
+            self.body.run_until(when)

@@ -1,0 +1,67 @@
+"""Steps to angles and back, over every code and across the end of the turn; the file refuses what is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.calibration import Calibration, JointCalibration, load_calibration, straight_chain
+
+CHAIN = Calibration((JointCalibration(4, 1, 2048), JointCalibration(2, -1, 100), JointCalibration(9, 1, 4000)))
+
+
+def test_every_position_comes_back_through_its_angle() -> None:
+    for steps in range(4096):
+        there = np.full(3, float(steps))
+        np.testing.assert_array_equal(CHAIN.steps(CHAIN.angles(there)), there)
+
+
+def test_the_angle_is_continuous_where_the_counter_wraps() -> None:
+    near_zero = CHAIN.angles(np.array([2048.0, 90.0, 4095.0])), CHAIN.angles(np.array([2048.0, 4096.0 + 90.0, 4095.0]))
+    np.testing.assert_allclose(*near_zero)
+    across = CHAIN.angles(np.array([0.0, 0.0, 4095.0]))[2], CHAIN.angles(np.array([0.0, 0.0, 0.0]))[2]
+    assert across[1] - across[0] == pytest.approx(2.0 * math.pi / 4096)
+
+
+def test_a_joint_that_counts_backwards_bends_the_other_way() -> None:
+    angle = CHAIN.angles(np.array([2058.0, 110.0, 4010.0]))
+    np.testing.assert_allclose(angle, np.array([10.0, -10.0, 10.0]) * 2.0 * math.pi / 4096)
+    np.testing.assert_allclose(CHAIN.rates(np.array([100.0, 100.0, 0.0]))[:2], np.array([1.0, -1.0]) * math.pi / 20.48)
+
+
+def test_the_position_nearest_to_the_present_one_is_asked_for() -> None:
+    present = np.array([2048.0 + 3 * 4096, 100.0, -96.0])
+    steps = CHAIN.steps(np.zeros(3), present)
+    np.testing.assert_array_equal(steps, [2048 + 3 * 4096, 100, -96])
+
+
+def test_a_file_round_trips_and_a_wrong_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    assert load_calibration(path) == CHAIN
+    told = json.loads(path.read_text())
+    for change, message in (
+        ({"format": 7}, "format"),
+        ({"joints": [{"servo_id": 4, "direction": 2}]}, "direction of servo 4 is 2"),
+        ({"joints": [{"servo_id": 4}, {"servo_id": 4}]}, "each once"),
+        ({"stepz_per_turn": 4096}, "steps_per_turn"),
+    ):
+        path.write_text(json.dumps({**told, **change}))
+        with pytest.raises(ConfigError, match=message):
+            load_calibration(path)
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_calibration(path)
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_calibration(tmp_path / "none.json")
+
+
+def test_the_first_guess_is_a_straight_chain() -> None:
+    chain = straight_chain([3, 1, 2], 0.5)
+    np.testing.assert_array_equal(chain.angles(np.full(3, 2048.0)), 0.0)
+    np.testing.assert_array_equal(chain.high_rad, 0.5)

@@ -1,0 +1,168 @@
+"""The guard process on a real pseudo terminal: it runs the robot, and torque goes off whoever dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.hardware.body import BringUpError
+from snake_gym.hardware.calibration import Calibration, straight_chain
+from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.emulated_port import EmulatedPort
+from snake_gym.hardware.guarded_body import GuardedBody
+from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
+
+N = 4
+ROOT = Path(__file__).parents[2]
+LIMITS = SafetyLimits(ramp_time_s=0.05, command_timeout_s=1.0)
+
+
+@pytest.fixture
+def terminal() -> Iterator[EmulatedPort]:
+    servos = [EmulatedServo(k + 1) for k in range(N)]
+    bus = EmulatedBus(servos, FirstOrderPlant(N), clock=MonotonicClock())
+    with EmulatedPort(bus) as port:
+        yield port
+
+
+def calibration() -> Calibration:
+    return straight_chain(range(1, N + 1), 1.2)
+
+
+def body_on(terminal: EmulatedPort, folder: Path) -> GuardedBody:
+    return GuardedBody(terminal.port, 1_000_000, calibration(), LIMITS, latch=folder / "estop")
+
+
+def torque_on(terminal: EmulatedPort) -> list[bool]:
+    with terminal.bus.lock:
+        return [servo.memory.get("torque_enable") == 1 for servo in terminal.bus.servos]
+
+
+def off_within(terminal: EmulatedPort, seconds: float) -> float:
+    """Time until torque is off in all servos [s]; fails the test after ``seconds``."""
+    begun = time.monotonic()
+    while any(torque_on(terminal)):
+        assert time.monotonic() - begun < seconds, f"torque is still on after {seconds} s"
+        time.sleep(0.002)
+    return time.monotonic() - begun
+
+
+def drive(body: GuardedBody, seconds: float, angle: float) -> None:
+    when = body.clock.now()
+    for _ in range(round(seconds / 0.1)):
+        body.command(np.full(N, angle))
+        when += 0.1
+        body.run_until(when)
+
+
+def test_a_guarded_robot_follows_and_goes_limp_at_the_end(terminal: EmulatedPort, tmp_path: Path) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        sample = body.start()
+        assert torque_on(terminal) == [True] * N
+        np.testing.assert_allclose(sample.joint_angle, 0.0, atol=2e-3)
+        drive(body, 1.0, 0.3)
+        sample = body.run_until(body.clock.now())
+        np.testing.assert_allclose(sample.joint_angle, 0.3, atol=5e-3)
+        assert body.clock.now() - sample.stamp_s < 0.2
+        assert body.stop_reason is None
+    finally:
+        body.close()
+    assert torque_on(terminal) == [False] * N
+
+
+def test_no_command_means_no_torque(terminal: EmulatedPort, tmp_path: Path) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        body.start()
+        off_within(terminal, LIMITS.command_timeout_s + 1.0)
+        body.run_until(body.clock.now() + 0.1)
+        assert body.stop_reason == "no command for 1 s"
+        body.start()
+        assert torque_on(terminal) == [True] * N
+    finally:
+        body.close()
+
+
+def test_the_emergency_stop_of_another_process_is_obeyed(terminal: EmulatedPort, tmp_path: Path) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        body.start()
+        body.command(np.zeros(N))
+        EmergencyStop(tmp_path / "estop").trip("somebody pressed it")
+        off_within(terminal, 0.5)
+        body.run_until(body.clock.now() + 0.05)
+        assert body.stop_reason is not None
+        assert "somebody pressed it" in body.stop_reason
+        with pytest.raises(BringUpError, match="clear it"):
+            body.start()
+    finally:
+        body.close()
+
+
+def test_when_the_guard_is_killed_the_policy_s_side_switches_the_torque_off(
+    terminal: EmulatedPort, tmp_path: Path
+) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        body.start()
+        assert body.guard_pid is not None
+        os.kill(body.guard_pid, signal.SIGKILL)
+        body.run_until(body.clock.now() + 0.05)
+        body.command(np.zeros(N))
+        assert body.stop_reason == "the guard process has died"
+        off_within(terminal, 0.5)
+    finally:
+        body.close()
+
+
+POLICY = """
+import sys, time
+import numpy as np
+from pathlib import Path
+from snake_gym.hardware.guarded_body import GuardedBody
+from snake_gym.hardware.calibration import straight_chain
+from snake_gym.hardware.safety import SafetyLimits
+body = GuardedBody(sys.argv[1], 1_000_000, straight_chain(range(1, 5), 1.2),
+                   SafetyLimits(ramp_time_s=0.05, command_timeout_s=30.0), latch=Path(sys.argv[2]))
+body.start()
+body.command(np.full(4, 0.2))
+print("up", flush=True)
+while True:
+    body.run_until(body.clock.now() + 0.1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_when_the_policy_is_killed_torque_goes_off_within_half_a_second(
+    terminal: EmulatedPort, tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", POLICY, terminal.port, str(tmp_path / "estop")]
+    policy = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True)
+    try:
+        assert policy.stdout is not None
+        assert policy.stdout.readline() == "up\n"
+        assert torque_on(terminal) == [True] * N
+        policy.send_signal(number)
+        off_within(terminal, 0.5)
+    finally:
+        policy.kill()
+        policy.wait()
+        if policy.stdout is not None:
+            policy.stdout.close()
+
+
+def test_a_port_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    body = GuardedBody(str(tmp_path / "none"), 1_000_000, calibration(), LIMITS, latch=tmp_path / "estop")
+    with pytest.raises(BringUpError, match="cannot open"):
+        body.start()
+    body.close()
