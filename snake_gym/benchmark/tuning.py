@@ -94,6 +94,7 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
     )
     more = {"sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates, "adaptive_bias": learning}
     more["pfl"] = (*_STEERING, Parameter("offset_bandwidth_rad_s", 0.2, 10.0, log=True))
+    more["speed"] = (*more["pfl"], Parameter("speed_m_s", 0.01, 1.0, log=True))
     more["fault_aware"] = _STEERING + coupling + recovery
     return gait + more.get(kind, ())
 

@@ -18,6 +18,7 @@ from snake_gym.controllers.fault_aware import FaultAware
 from snake_gym.controllers.feedback_linearization import Pfl
 from snake_gym.controllers.serpenoid import Serpenoid
 from snake_gym.controllers.sjc import Sjc
+from snake_gym.controllers.speed_control import SpeedControl
 from snake_gym.robot.spec import RobotSpec
 
 CONTROLLERS: dict[str, type[Any]] = {
@@ -26,6 +27,7 @@ CONTROLLERS: dict[str, type[Any]] = {
     "cc": Cc,
     "cpg": Cpg,
     "pfl": Pfl,
+    "speed": SpeedControl,
     "adaptive_bias": AdaptiveBias,
     "fault_aware": FaultAware,
 }

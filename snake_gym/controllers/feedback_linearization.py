@@ -20,8 +20,14 @@ so that between two control steps the actuator holds the joint on the planned mo
 
 Rates of the head link and of the centre of mass are not measured. They are the difference of the last two poses (half
 a step old on average), carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they
-come from those rows alone. A joint error beyond ``torque_limit / kp``, which the actuator answers with full torque, is
-left to the actuator: where torque is short, as against an obstacle, planned accelerations mean little.
+come from those rows alone.
+
+Joint errors are taken back by the gains above, through the model (``error_loop: model``). The plan then starts from the
+measured joints, so that the actuator's own loop does not act against errors, and whatever is slower than the control
+step (valves, dry friction) limits the gains. A joint error beyond ``torque_limit / kp``, which the actuator answers
+with full torque, is left to it: where torque is short, as against an obstacle, planned accelerations mean little. With
+``error_loop: actuator`` the plan is the gait itself, and all errors are left to the actuator's loop: torques of the
+model as feed-forward.
 
 Departures from wang: obstacles take part by their measured forces only, as far as ``contact_share`` says (eq. 25 has
 them exactly, which no robot does), acting at the links' centres.
@@ -30,7 +36,7 @@ them exactly, which no robot does), acting at the links' centres.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -40,6 +46,10 @@ from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
+
+ErrorLoop = Literal["model", "actuator"]
+Pace = tuple[FloatArray, FloatArray]
+"""Gait frequency [rad/s] at a step's start and its growth [rad/s^2] over the step; (W,) or one for all."""
 
 _CRITICAL = 1e-6
 """[1/s] Roots of the error's equation that are nearer to each other than this are taken as one."""
@@ -57,6 +67,8 @@ class PflConfig(SteeringConfig, GaitConfig):
     """Rates and accelerations of the reference take part; False: wang, eq. 32."""
     heading_gain: float = 0.4
     """k_theta: joint offset per heading error [rad/rad]; joints that follow closely pass its ripple on in full."""
+    error_loop: ErrorLoop = "model"
+    """What takes joint errors back: the gains above through the model, or the actuator's own loop."""
     offset_bandwidth_rad_s: float = 1.0
     """b: how fast the joint offset follows the heading error [rad/s]."""
     contact_share: float = 0.0
@@ -122,7 +134,7 @@ class Pfl:
         """Joint references (W, J) [rad], within the robot's joint limit, for the next ``dt_s`` [s]."""
         past, age_s = self._observe(measurement, state)
         raw = self.offset(measurement, goal)
-        pace = self.pace(past, state, dt_s)
+        pace = self.pace(past, goal, state, dt_s)
         error = self._gait(state, raw, pace, 0.0)[0] - measurement.joint_angle
         if self._takes_acceleration:
             error_rate = self._gait(state, raw, pace, 0.0)[1] - measurement.joint_rate
@@ -133,6 +145,8 @@ class Pfl:
 
         def plan(ahead_s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
             angle, rate, acceleration = self._gait(state, raw, pace, ahead_s)
+            if self.config.error_loop == "actuator":
+                return angle, rate, acceleration
             left, left_rate = self._error_ahead(error, error_rate, ahead_s)
             push = self._column("rate_gain_per_s") * left_rate + self._column("position_gain_per_s2") * left
             left = np.clip(left, -self._largest_error, self._largest_error)
@@ -172,16 +186,11 @@ class Pfl:
 
     def wanted(self, state: ControllerState) -> FloatArray:
         """The gait (W, J) [rad] that the joints are to follow at the moment of ``state``."""
-        wave = self._column("amplitude_rad") * np.sin(
-            state["phase"][:, None] + self._column("phase_shift_rad") * self._joint
-        )
-        return np.asarray(wave + state["offset"][:, :1])
+        angle = state["phase"][:, None] + self._column("phase_shift_rad") * self._joint
+        return np.asarray(self._column("amplitude_rad") * np.sin(angle) + state["offset"][:, :1])
 
-    def pace(self, past: Motion, state: ControllerState, dt_s: float) -> tuple[FloatArray, FloatArray]:
-        """Gait frequency [rad/s] at the step's start and its growth [rad/s^2] over the step; (W,) or one for all.
-
-        ``past`` is the mean motion since the last pose.
-        """
+    def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
+        """How fast the gait runs in the coming step; ``past`` is the mean motion since the last command."""
         frequency = self._parameter["frequency_rad_s"]
         return frequency, np.zeros_like(frequency)
 
@@ -190,7 +199,7 @@ class Pfl:
         return self._parameter[name][..., None]
 
     def _gait(
-        self, state: ControllerState, raw: FloatArray, pace: tuple[FloatArray, FloatArray], ahead_s: float
+        self, state: ControllerState, raw: FloatArray, pace: Pace, ahead_s: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Joint references ``ahead_s`` [s] from now, their rates and accelerations; (W, J) each.
 
@@ -263,9 +272,7 @@ class Pfl:
         theta = chain_angles(measurement.joint_angle, pose[:, 0])
         return Motion(theta, link_rates(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
 
-    def _advance(
-        self, state: ControllerState, raw: FloatArray, pace: tuple[FloatArray, FloatArray], dt_s: float
-    ) -> None:
+    def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:
         """The state ``dt_s`` [s] later."""
         frequency, growth = pace
         state["offset"][:] = np.stack(self._filtered(state, raw, dt_s), axis=1)

@@ -64,7 +64,7 @@ class PathGuide:
 
 @dataclass(frozen=True)
 class Drive:
-    """T samples of W robots, taken at the end of each control step."""
+    """T samples of W robots, the last of each control step at its end."""
 
     time_s: FloatArray
     """(T,)."""
@@ -77,19 +77,19 @@ class Drive:
     joint_rate: FloatArray
     """(T, W, J) [rad/s]."""
     wanted: FloatArray
-    """(T, W, J) [rad] the gait that the joints shall follow; NaN where the controller does not say."""
+    """(T, W, J) [rad] the gait that the joints shall follow; NaN within a control step, and without a ``pfl`` gait."""
     joint_torque: FloatArray
     """(T, W, J) [N m]."""
     muscle_pressure: FloatArray
     """(T, W, J, 2) [Pa]; no J without muscles."""
     contact_force: FloatArray
-    """(T, W, N, 2) [N] mean over the step, world frame."""
+    """(T, W, N, 2) [N] mean since the last sample, world frame."""
     n_contacts: FloatArray
-    """(T, W) mean over the step."""
+    """(T, W) mean since the last sample."""
     penetration_m: FloatArray
     """(T, W)."""
     energy_gain_j: FloatArray
-    """(T, W) kinetic energy gained in the step beyond what the actuators put in: never positive but for rounding."""
+    """(T, W) kinetic energy gained since the last sample beyond the positive work of the actuators."""
     cross_track_m: FloatArray
     """(T, W) distance from the path, left positive; NaN without a path."""
     reached: NDArray[np.int64]
@@ -125,40 +125,51 @@ def drive(
     duration_s: float,
     advance: Callable[[float], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    samples: int = 1,
 ) -> Drive:
     """Let the robots go for ``duration_s`` [s], or until ``stop`` says so; ``advance`` is called with the share done.
 
-    What the centre of mass is guided by is measured, as everything is, at the start of each control step.
+    ``samples`` are written down in each control step, a whole number of simulation steps apart. What the centre of
+    mass is guided by is measured, as everything is, at the start of the control step.
     """
     controller, guide = follower
     spec, state = robot.spec, controller.initial_state(robot.n_worlds)
+    pieces, rest = divmod(spec.n_substeps, samples)
+    if rest:
+        raise ValueError(f"samples is {samples}; expected a divisor of the {spec.n_substeps} steps in a control step")
     steps = round(duration_s / spec.control_dt_s)
     rows: list[tuple[FloatArray, ...]] = []
     energy, work = robot.kinetic_energy(), robot.state.work_j.copy()
     for step in range(steps):
         measurement = measure(robot)
         goal = guide.goal(robot.state.centre_xy)
-        robot.step(controller.command(measurement, goal, state, spec.control_dt_s))
+        command = controller.command(measurement, goal, state, spec.control_dt_s)
         wanted = np.full_like(measurement.joint_angle, np.nan)
-        if isinstance(controller, Pfl):
-            wanted = controller.wanted(state)
-        now, done = robot.kinetic_energy(), robot.state.work_j.copy()
-        gain = now - energy - (done - work)
-        energy, work = now, done
-        cross = guide.state["cross_track_m"] if isinstance(guide, PathGuide) else np.full(robot.n_worlds, np.nan)
-        reached = guide.index if isinstance(guide, TargetSequence) else np.zeros(robot.n_worlds, np.int64)
-        s = robot.state
-        sample = (
-            s.centre_xy, s.centre_vel, s.link_angle, robot.joint_rate(), wanted, s.joint_torque, s.muscle_pressure,
-            s.contact_force, s.n_contacts, s.penetration_m, gain, cross, reached,
-        )  # fmt: skip
-        rows.append(tuple(np.array(values) for values in sample))
+        for sample in range(1, samples + 1):
+            robot.step(command, n_substeps=pieces)
+            if isinstance(controller, Pfl) and sample == samples:
+                wanted = controller.wanted(state)
+            now, done = robot.kinetic_energy(), robot.state.work_j.copy()
+            rows.append(_sample(robot, guide, wanted, now - energy - (done - work)))
+            energy, work = now, done
         if advance is not None and step % 50 == 0:
             advance(step / steps)
         if stop is not None and stop():
             break
-    time_s = spec.control_dt_s * np.arange(1, len(rows) + 1)
+    time_s = spec.control_dt_s / samples * np.arange(1, len(rows) + 1)
     return Drive(time_s, *(np.stack(column) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
+
+
+def _sample(robot: SimulatedRobot, guide: Guide, wanted: FloatArray, gain: FloatArray) -> tuple[FloatArray, ...]:
+    """The fields of ``Drive`` behind the time, for one moment."""
+    cross = guide.state["cross_track_m"] if isinstance(guide, PathGuide) else np.full(robot.n_worlds, np.nan)
+    reached = guide.index if isinstance(guide, TargetSequence) else np.zeros(robot.n_worlds, np.int64)
+    s = robot.state
+    parts = (
+        s.centre_xy, s.centre_vel, s.link_angle, robot.joint_rate(), wanted, s.joint_torque, s.muscle_pressure,
+        s.contact_force, s.n_contacts, s.penetration_m, gain, cross, reached,
+    )  # fmt: skip
+    return tuple(np.array(values) for values in parts)
 
 
 def measure(robot: SimulatedRobot) -> Measurement:

@@ -1,0 +1,78 @@
+r"""Heading and speed control by computed torque: the joints follow a gait whose frequency holds the robot's speed.
+
+Model: a consistent version of haghshenas2022, section 2.3. The paper linearises joints, heading and position at once by
+inverting the dynamics for the muscle forces (eq. 44-51). J joint torques cannot do that: they are internal forces,
+which reach the J + 3 accelerations wanted with rank J, and leave the centre of mass to friction alone. So the torques
+are spent on the joints (``feedback_linearization``, with friction in the model); heading is led by the joint offset and
+speed by the frequency of the gait, through the friction that they cause:
+
+    omega_dot = k (v_d - v),   omega within 0 and its limit
+
+with v the velocity of the centre of mass along the mean link angle, from the last two poses. Where v grows as
+``kappa omega``, the speed approaches v_d as a first-order lag with the time constant ``1 / (k kappa)``; the ripple that
+the wave puts on v is averaged out by the integral. Without an active goal v_d is 0.
+
+The torque wanted of each joint is split over its antagonistic pair of muscles by the actuator itself, which only pulls
+(``physics.muscles``): on other robots the same controller gives them their torques.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from snake_gym.controllers.base import ControllerState, check_range
+from snake_gym.controllers.feedback_linearization import ErrorLoop, Pace, Pfl, PflConfig
+from snake_gym.controllers.nominal_chain import Motion
+from snake_gym.robot.measurement import Goal
+from snake_gym.robot.spec import FloatArray
+
+
+@dataclass(frozen=True)
+class SpeedConfig(PflConfig):
+    """A steered gait that holds a speed."""
+
+    speed_m_s: float = 0.1
+    """v_d, along the mean direction of the links [m/s]."""
+    frequency_rad_s: float = 0.0
+    """omega at the start of an episode [rad/s]."""
+    error_loop: ErrorLoop = "actuator"
+    """What takes joint errors back; valves are too slow for the model's gains."""
+    frequency_gain_rad_m: float = 10.0
+    """k: growth of the frequency per speed that is missing [rad/s^2 per m/s]."""
+    frequency_limit_rad_s: float = 4.0 * math.pi
+    """Fastest gait [rad/s]."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("speed_m_s", self.speed_m_s, 0.0, 1e3, "0 to 1000")
+        check_range("frequency_gain_rad_m", self.frequency_gain_rad_m, 0.0, 1e4, "0 to 10000")
+        check_range("frequency_limit_rad_s", self.frequency_limit_rad_s, 1e-6, 1e3, "> 0, at most 1000")
+
+
+class SpeedControl(Pfl):
+    """Steered gait at a speed. State: that of ``Pfl`` and ``frequency`` (W,) [rad/s]."""
+
+    config_type: ClassVar[type[Any]] = SpeedConfig
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """As ``Pfl``, at the frequency of the start."""
+        start = np.broadcast_to(self._parameter["frequency_rad_s"], (n_worlds,)).copy()
+        return {**super().initial_state(n_worlds), "frequency": start}
+
+    def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
+        """See ``Pfl``."""
+        heading = past.theta.sum(axis=1) / past.theta.shape[1]
+        speed = np.cos(heading) * past.velocity[:, 0] + np.sin(heading) * past.velocity[:, 1]
+        missing = np.where(goal.active, self._parameter["speed_m_s"], 0.0) - speed
+        frequency = state["frequency"].copy()
+        faster = frequency + dt_s * self._parameter["frequency_gain_rad_m"] * missing
+        limited = np.minimum(np.maximum(faster, 0.0), self._parameter["frequency_limit_rad_s"])
+        return frequency, (limited - frequency) / dt_s
+
+    def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:
+        super()._advance(state, raw, pace, dt_s)
+        state["frequency"] += dt_s * pace[1]
