@@ -24,7 +24,7 @@ def search(**settings: Any) -> Search:
 
 
 @pytest.mark.parametrize("robot", list(PRESETS))
-@pytest.mark.parametrize("kind", ["serpenoid", "sjc", "cc", "cpg", "pfl", "adaptive_bias", "fault_aware"])
+@pytest.mark.parametrize("kind", ["serpenoid", "sjc", "cc", "cpg", "pfl", "speed", "adaptive_bias", "fault_aware"])
 def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str, kind: str) -> None:
     spec = PRESETS[robot]
     space = search_space(kind, spec)
