@@ -75,13 +75,18 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
-        by_time = summary["score"] == "is_success" and "time_to_goal_s" in one.columns
+        by_time = _has_a_goal(one) and _has_a_goal(other)
         x, y = (_times(episodes) if by_time else episodes.columns["progress_m"] for episodes in (other, one))
         files["paired_scenarios.png"] = plot_paired(
             x, y, one.columns["n_faults"], (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
             "time to the goal, or spent [s]" if by_time else "progress [m]", by_time,
         )  # fmt: skip
     return files
+
+
+def _has_a_goal(episodes: Episodes) -> bool:
+    """Whether an episode is about getting to one place, so that the time to it says more than the progress."""
+    return episodes.score == "is_success" and "time_to_goal_s" in episodes.columns
 
 
 def _times(episodes: Episodes) -> NDArray[Any]:
@@ -149,6 +154,8 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
     """Scenarios to show: for each number of failed joints the one where every policy is nearest to its median there.
 
+    The median of the progress or, where there is one goal, of the time to it.
+
     Args:
         pair: the policies that will be shown.
         count: the largest number of scenarios; numbers of failed joints are spread over what there is.
@@ -163,7 +170,7 @@ def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
         members = np.flatnonzero(faults == group)
         distance = np.zeros(members.size)
         for episodes in pair:
-            progress = episodes.columns["progress_m"][members]
-            distance += np.abs(progress - np.median(progress)) / max(float(progress.std()), 1e-9)
+            values = (_times(episodes) if _has_a_goal(episodes) else episodes.columns["progress_m"])[members]
+            distance += np.abs(values - np.median(values)) / max(float(values.std()), 1e-9)
         chosen.append(int(members[distance.argmin()]))
     return chosen
