@@ -1,0 +1,311 @@
+"""The head's pose from a camera above the robot: AprilTags (family 36h11) on the floor and one on the head.
+
+Tags with known places on the floor give the map from image to floor in every frame, so the camera needs no exact place
+of its own; the tag on the head then gives the pose. With the camera's matrix and distortion (from any chessboard
+calibration) lens distortion and the height of the head's tag above the floor are taken into account; without them the
+picture is taken for free of distortion and the tag for lying on the floor, which puts a tag at height h, seen at an
+angle a from the vertical, wrong by ``h tan a``.
+
+Detection is OpenCV's (Olson, AprilTag: a robust and flexible visual fiducial system, ICRA 2011; Wang and Olson,
+AprilTag 2, IROS 2016). A thread takes and reads the pictures; whatever goes wrong there (camera pulled, frame damaged)
+makes the pose invalid and is counted, and the camera is opened again. ``read`` never waits.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from snake_gym.config import ConfigError, build, load_yaml
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample
+from snake_gym.hardware.pose.tag_edges import refine_corners
+from snake_gym.hardware.pose.tag_geometry import (
+    fit_homography,
+    fit_square,
+    raise_plane,
+    tag_corners,
+    to_image,
+    to_plane,
+)
+from snake_gym.robot.spec import FloatArray
+
+_REOPEN_S = 1.0
+_FLOOR_MEMORY_S = 3.0
+"""A map of the floor from more tags than are seen now is kept for so long."""
+_MISFIT_SHARE = 0.1
+"""A head tag whose corners are off a square by more than this share of its side is not believed."""
+
+
+@dataclass(frozen=True)
+class FloorTag:
+    """A tag that lies on the floor."""
+
+    id: int
+    x_m: float
+    y_m: float
+    angle_rad: float = 0.0
+    """Direction of the print's right side, world frame."""
+    size_m: float = 0.1
+    """Side of the black square."""
+
+
+@dataclass(frozen=True)
+class HeadTag:
+    """The tag on the robot's head link."""
+
+    id: int = 0
+    size_m: float = 0.06
+    height_m: float = 0.0
+    """Above the floor; needs the camera's matrix."""
+    forward_m: float = 0.0
+    """Of the tag's centre from the centre of the head link, along it,"""
+    left_m: float = 0.0
+    """and to its left."""
+    angle_rad: float = 0.0
+    """Direction of the print's right side from the head link's."""
+
+
+@dataclass(frozen=True)
+class CameraConfig:
+    """A camera above the robot."""
+
+    floor: tuple[FloorTag, ...]
+    head: HeadTag
+    camera: int | str = 0
+    """Number of the device, or a video file or image sequence (``frames/%04d.png``)."""
+    width: int = 1280
+    """Asked of the device [pixels]."""
+    height: int = 720
+    matrix: tuple[float, float, float, float] | None = None
+    """fx, fy, cx, cy [pixels]; None: not known."""
+    distortion: tuple[float, ...] = ()
+    """k1, k2, p1, p2, k3 of OpenCV's model; needs ``matrix``."""
+    latency_s: float = 0.03
+    """From exposure to the frame's arrival."""
+    max_floor_error_m: float = 0.01
+    """Floor tags that fit each other worse are not used."""
+
+    def __post_init__(self) -> None:
+        ids = [tag.id for tag in self.floor] + [self.head.id]
+        if not self.floor or len(set(ids)) != len(ids):
+            raise ValueError(f"floor and head tags have ids {ids}; expected at least one on the floor, each id once")
+        for tag in (*self.floor, self.head):
+            if not (math.isfinite(tag.size_m) and tag.size_m > 0.0 and 0 <= tag.id <= 586):
+                raise ValueError(f"tag {tag.id} has size_m {tag.size_m:g}; expected > 0 and an id of 0 to 586")
+        if self.matrix is None and (self.distortion or self.head.height_m != 0.0):
+            raise ValueError("matrix is missing; expected fx, fy, cx, cy, which distortion and head.height_m need")
+        if self.matrix is not None and not (self.matrix[0] > 0.0 and self.matrix[1] > 0.0):
+            raise ValueError(f"matrix is {self.matrix}; expected fx, fy > 0")
+        if self.distortion and len(self.distortion) not in (4, 5, 8):
+            raise ValueError(f"distortion has {len(self.distortion)} numbers; expected 4, 5 or 8")
+
+
+class Sighting(NamedTuple):
+    """What one picture tells."""
+
+    xy_w: FloatArray
+    """(2,) [m] centre of the head link."""
+    angle: float
+    """[rad] of the head link."""
+    n_floor_tags: int
+    floor_error_m: float
+    """Root mean square error of the floor tags' corners."""
+
+
+class TagReader:
+    """Reads pictures; remembers the floor between them, because the camera does not move.
+
+    Args:
+        config: camera and tags.
+
+    Raises:
+        ConfigError: OpenCV is not installed.
+    """
+
+    def __init__(self, config: CameraConfig) -> None:
+        cv2 = _opencv()
+        parameters = cv2.aruco.DetectorParameters()
+        parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_NONE  # tag_edges does it better
+        dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
+        self._detector = cv2.aruco.ArucoDetector(dictionary, parameters)
+        self.config = config
+        self.trouble = ""
+        """Why the last picture gave no pose."""
+        self._floor: FloatArray | None = None
+        self._floor_tags, self._floor_error_m, self._floor_s = 0, math.inf, -math.inf
+
+    def read(self, image: Any, stamp_s: float) -> Sighting | None:
+        """The head's pose in a grey or BGR picture taken at ``stamp_s`` [s]; None: see ``trouble``."""
+        grey = image if image.ndim == 2 else _opencv().cvtColor(image, _opencv().COLOR_BGR2GRAY)
+        corners, ids, _ = self._detector.detectMarkers(grey)
+        found = [] if ids is None else zip(ids.ravel().tolist(), corners, strict=True)
+        seen = {tag_id: self._points(grey, corner) for tag_id, corner in found}
+        self._look_at_floor(seen, stamp_s)
+        head = self.config.head
+        if self._floor is None:
+            self.trouble = "no floor tag in sight"
+        elif head.id not in seen:
+            self.trouble = "the head's tag is not in sight"
+        else:
+            plane = self._floor if head.height_m == 0.0 else raise_plane(self._floor, head.height_m)
+            pose = fit_square(to_plane(plane, seen[head.id]), head.size_m)
+            if pose.misfit_m <= _MISFIT_SHARE * head.size_m:
+                self.trouble = ""
+                angle = math.remainder(pose.angle_rad - head.angle_rad, 2.0 * math.pi)
+                cos, sin = math.cos(angle), math.sin(angle)
+                offset = np.array([cos * head.forward_m - sin * head.left_m, sin * head.forward_m + cos * head.left_m])
+                return Sighting(pose.xy_m - offset, angle, self._floor_tags, self._floor_error_m)
+            self.trouble = f"the head's tag is off its shape by {1e3 * pose.misfit_m:.1f} mm"
+        return None
+
+    def _points(self, grey: Any, corners: Any) -> FloatArray:
+        """Corners (4, 2), in normalised coordinates where the camera's matrix is known."""
+        points = refine_corners(grey, np.asarray(corners, dtype=np.float64).reshape(4, 2))
+        if self.config.matrix is None:
+            return points
+        fx, fy, cx, cy = self.config.matrix
+        matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
+        return np.asarray(_opencv().undistortPoints(points[:, None], matrix, np.array(self.config.distortion)))[:, 0]
+
+    def _look_at_floor(self, seen: dict[int, FloatArray], stamp_s: float) -> None:
+        tags = [tag for tag in self.config.floor if tag.id in seen]
+        if not tags or (len(tags) < self._floor_tags and stamp_s - self._floor_s <= _FLOOR_MEMORY_S):
+            return
+        places = np.concatenate([tag_corners(t.size_m, np.array([t.x_m, t.y_m]), t.angle_rad) for t in tags])
+        images = np.concatenate([seen[tag.id] for tag in tags])
+        try:
+            floor = fit_homography(places, images)
+            off = to_plane(floor, images) - places
+        except (ValueError, np.linalg.LinAlgError):
+            return
+        error = math.sqrt(float((off**2).sum(axis=1).mean()))
+        if error <= self.config.max_floor_error_m and np.isfinite(to_image(floor, places)).all():
+            self._floor, self._floor_tags, self._floor_error_m, self._floor_s = floor, len(tags), error, stamp_s
+
+
+class Camera(Protocol):
+    """What pictures come from: ``cv2.VideoCapture``, or anything that acts like it."""
+
+    def read(self) -> tuple[bool, Any]:
+        """Wait for the next picture."""
+        ...
+
+    def release(self) -> None: ...
+
+
+class CameraPose:
+    """A ``PoseSource``: a thread reads the camera's pictures.
+
+    Args:
+        config: camera and tags.
+        stale_s: an older pose is not valid [s].
+        open_camera: opens the camera, again after it was lost; may raise whatever it likes.
+    """
+
+    def __init__(
+        self, config: CameraConfig, stale_s: float = 0.5, open_camera: Callable[[], Camera] | None = None
+    ) -> None:
+        self.n_frames = self.n_seen = self.n_failures = 0
+        """Pictures taken, those with a pose, and times that the camera failed."""
+        self.trouble = "no picture yet"
+        """Why there is no pose; empty: there is one."""
+        self._reader = TagReader(config)
+        self._latency_s, self._stale_s = config.latency_s, stale_s
+        self._open = open_camera or (lambda: _open_device(config))
+        self._lock = threading.Lock()
+        self._pose = NO_POSE
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="camera", daemon=True)
+        self._thread.start()
+
+    def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
+        """The camera sees the robot."""
+
+    def read(self, now_s: float) -> PoseSample:
+        with self._lock:
+            pose = self._pose
+        return pose._replace(xy_w=pose.xy_w.copy(), valid=now_s - pose.stamp_s <= self._stale_s)
+
+    def close(self) -> None:
+        self._ends.set()
+        self._thread.join(2.0)
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            camera: Camera | None = None
+            try:
+                camera = self._open()
+                while not self._ends.is_set() and self._take(camera):
+                    pass
+                self.trouble = "the camera gives no pictures"
+            except Exception as error:  # OpenCV and drivers raise what they like; the loop above must go on
+                self.trouble = f"camera: {error}"
+            finally:
+                if camera is not None:
+                    camera.release()
+            self.n_failures += 1
+            self._ends.wait(_REOPEN_S)
+
+    def _take(self, camera: Camera) -> bool:
+        """One picture; False: there is none."""
+        good, image = camera.read()
+        if not good:
+            return False
+        stamp_s = time.monotonic() - self._latency_s
+        self.n_frames += 1
+        sighting = self._reader.read(image, stamp_s)
+        self.trouble = self._reader.trouble
+        if sighting is not None:
+            self.n_seen += 1
+            with self._lock:
+                # Continuous over whole turns.
+                angle = self._pose.angle + math.remainder(sighting.angle - self._pose.angle, 2.0 * math.pi)
+                self._pose = PoseSample(sighting.xy_w, angle, stamp_s, True)
+        return True
+
+
+def load_camera(path: str | Path) -> CameraConfig:
+    """Camera and tags from a YAML file. Raises ConfigError."""
+    return build(CameraConfig, load_yaml(path), str(path))
+
+
+def open_camera(config_path: str | Path | None, stale_s: float = 0.5) -> CameraPose:
+    """The pose source that the YAML file describes. Raises ConfigError: no such file, no OpenCV, wrong settings."""
+    if config_path is None:
+        raise ConfigError("pose.camera is missing; expected a YAML file with camera and tags")
+    return CameraPose(load_camera(config_path), stale_s)
+
+
+def tag_image(tag_id: int, pixels: int) -> Any:
+    """The print of a tag: its black square ``pixels`` wide, without the white margin that it needs around it."""
+    cv2 = _opencv()
+    dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
+    return cv2.aruco.generateImageMarker(dictionary, tag_id, pixels)
+
+
+def _open_device(config: CameraConfig) -> Camera:
+    cv2 = _opencv()
+    camera = cv2.VideoCapture(config.camera)
+    if not camera.isOpened():
+        raise OSError(f"{config.camera!r} cannot be opened")
+    if isinstance(config.camera, int):
+        camera.set(cv2.CAP_PROP_FRAME_WIDTH, config.width)
+        camera.set(cv2.CAP_PROP_FRAME_HEIGHT, config.height)
+        camera.set(cv2.CAP_PROP_BUFFERSIZE, 1)
+    opened: Camera = camera
+    return opened
+
+
+def _opencv() -> Any:
+    try:
+        import cv2
+    except ModuleNotFoundError:
+        raise ConfigError("a camera needs OpenCV, which is missing: pip install 'snake_gym[camera]'") from None
+    return cv2

@@ -1,0 +1,187 @@
+"""Poses from rendered pictures: lens, height, tilt, blur, noise, things in the way, and a camera that fails."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, build
+
+cv2 = pytest.importorskip("cv2")
+
+from snake_gym.hardware.pose.april_tags import (  # noqa: E402
+    CameraConfig,
+    CameraPose,
+    FloorTag,
+    HeadTag,
+    TagReader,
+    load_camera,
+    open_camera,
+)
+from snake_gym.hardware.pose.source import PoseSample  # noqa: E402
+from tests.hardware.pose.rendered_floor import Lens, render, spoil  # noqa: E402
+
+FLOOR = tuple(
+    FloorTag(k + 1, x, y, angle, 0.12)
+    for k, (x, y, angle) in enumerate([(-0.2, -0.5, 0.0), (1.2, -0.5, 0.5), (1.2, 0.5, 3.0), (-0.2, 0.5, -1.0)])
+)
+HEAD = HeadTag(0, 0.08, height_m=0.09, forward_m=0.02, left_m=0.005, angle_rad=0.1)
+ABOVE = Lens(k1=-0.15, k2=0.03)
+ASLANT = replace(ABOVE, tilt_rad=math.radians(30.0), position=(0.5, -0.95, 1.7), turn_rad=0.1)
+PLACES = [((0.1, -0.3), -2.0), ((0.7, 0.25), 0.6)]
+MAX_M, MAX_RAD = 0.005, math.radians(1.0)
+
+
+def configured(lens: Lens, head: HeadTag = HEAD) -> CameraConfig:
+    return CameraConfig(FLOOR, head, matrix=lens.matrix, distortion=(lens.k1, lens.k2, 0.0, 0.0))
+
+
+def errors(config: CameraConfig, picture: np.ndarray, xy: tuple[float, float], angle: float) -> tuple[float, float]:
+    reader = TagReader(config)
+    found = reader.read(picture, 0.0)
+    assert found is not None, reader.trouble
+    return math.hypot(*(found.xy_w - np.array(xy))), abs(math.remainder(found.angle - angle, 2.0 * math.pi))
+
+
+@pytest.mark.parametrize("lens", [ABOVE, ASLANT], ids=["above", "aslant"])
+@pytest.mark.parametrize(
+    "spoilt", [{}, {"blur": 1.2, "noise": 8.0}, {"smear": 4, "noise": 5.0}], ids=["clean", "blurred", "moving"]
+)
+def test_the_pose_is_right_within_5_mm_and_1_degree(lens: Lens, spoilt: dict[str, Any]) -> None:
+    config = configured(lens)
+    for k, (xy, angle) in enumerate(PLACES):
+        away, turned = errors(config, spoil(render(config, lens, xy, angle), seed=k, **spoilt), xy, angle)
+        assert away < MAX_M
+        assert turned < MAX_RAD
+
+
+def test_half_of_the_floor_tags_may_be_covered() -> None:
+    config = configured(ASLANT)
+    picture = spoil(render(config, ASLANT, *PLACES[0], hidden=(1, 3)), blur=0.8, noise=5.0)
+    found = TagReader(config).read(picture, 0.0)
+    assert found is not None
+    assert found.n_floor_tags == 2
+    away, turned = errors(config, picture, *PLACES[0])
+    assert away < MAX_M
+    assert turned < MAX_RAD
+
+
+def test_what_is_known_of_the_lens_and_of_the_height_matters() -> None:
+    picture = render(configured(ASLANT), ASLANT, *PLACES[0])
+    flat = replace(HEAD, height_m=0.0)
+    away, _ = errors(configured(ASLANT, flat), picture, *PLACES[0])
+    assert away > 4.0 * MAX_M, "a tag 9 cm above the floor is taken for one on the floor"
+    pixels_only = CameraConfig(FLOOR, flat)
+    low = replace(ABOVE, k1=0.0, k2=0.0)
+    away, turned = errors(pixels_only, render(configured(low, flat), low, *PLACES[1]), *PLACES[1])
+    assert away < MAX_M
+    assert turned < MAX_RAD
+
+
+def test_without_the_head_or_the_floor_there_is_no_pose_and_a_reason() -> None:
+    config = configured(ABOVE)
+    reader = TagReader(config)
+    blank = np.full((ABOVE.height, ABOVE.width), 180, np.uint8)
+    assert reader.read(blank, 0.0) is None
+    assert reader.trouble == "no floor tag in sight"
+    picture = render(config, ABOVE, *PLACES[0], hidden=(0,))
+    assert reader.read(picture, 0.1) is None
+    assert reader.trouble == "the head's tag is not in sight"
+    # The camera does not move: the floor seen a moment ago is still there when something covers its tags.
+    seen = render(config, ABOVE, *PLACES[0])
+    only_head = render(replace(config, floor=(FloorTag(9, 90.0, 90.0),)), ABOVE, *PLACES[0])
+    assert reader.read(seen, 0.2) is not None
+    assert reader.read(only_head, 0.3) is not None
+
+
+class Screen:
+    """A camera that shows a picture until it is told to show another, or to fail."""
+
+    def __init__(self, shown: Any) -> None:
+        self.shown = shown
+        self.released = False
+
+    def read(self) -> tuple[bool, Any]:
+        time.sleep(0.01)
+        if isinstance(self.shown, Exception):
+            raise self.shown
+        return self.shown is not None, self.shown
+
+    def release(self) -> None:
+        self.released = True
+
+
+def wait_for(pose: CameraPose, valid: bool) -> PoseSample:
+    give_up = time.monotonic() + 10.0
+    while time.monotonic() < give_up:
+        sample = pose.read(time.monotonic())
+        if sample.valid == valid:
+            return sample
+        time.sleep(0.01)
+    raise AssertionError(f"not {valid} within 10 s: {pose.trouble}")
+
+
+def test_a_camera_that_loses_the_tag_and_fails_makes_the_pose_invalid_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("snake_gym.hardware.pose.april_tags._REOPEN_S", 0.05)
+    config = configured(ABOVE)
+    good, blank = render(config, ABOVE, *PLACES[0]), np.full((ABOVE.height, ABOVE.width), 180, np.uint8)
+    first = Screen(good)
+    after = [Screen(np.zeros((0, 0), np.uint8)), Screen(None), Screen(good)]
+    waiting = [first, *after]
+    pose = CameraPose(config, stale_s=0.5, open_camera=lambda: waiting.pop(0))
+    try:
+        seen = wait_for(pose, True)
+        np.testing.assert_allclose(seen.xy_w, PLACES[0][0], atol=MAX_M)
+        first.shown = blank
+        lost = wait_for(pose, False)
+        np.testing.assert_allclose(lost.xy_w, seen.xy_w, atol=1e-3)
+        first.shown = RuntimeError("cable")
+        wait_for(pose, True)
+        assert pose.n_failures == 3
+        assert [screen.released for screen in (first, *after)] == [True, True, True, False]
+    finally:
+        pose.close()
+    assert after[-1].released
+
+
+def test_a_video_is_read_like_a_camera(tmp_path: Path) -> None:
+    for k in range(3):
+        cv2.imwrite(str(tmp_path / f"{k:02d}.png"), render(configured(ABOVE), ABOVE, *PLACES[1]))
+    (tmp_path / "camera.yaml").write_text(
+        f"camera: {tmp_path}/%02d.png\nmatrix: {list(ABOVE.matrix)}\ndistortion: [-0.15, 0.03, 0, 0]\n"
+        f"head: {{id: 0, size_m: 0.08, height_m: 0.09, forward_m: 0.02, left_m: 0.005, angle_rad: 0.1}}\nfloor:\n"
+        + "".join(
+            f"- {{id: {t.id}, x_m: {t.x_m}, y_m: {t.y_m}, angle_rad: {t.angle_rad}, size_m: 0.12}}\n" for t in FLOOR
+        )
+    )
+    assert load_camera(tmp_path / "camera.yaml").floor == FLOOR
+    pose = open_camera(tmp_path / "camera.yaml", 5.0)
+    try:
+        np.testing.assert_allclose(wait_for(pose, True).xy_w, PLACES[1][0], atol=MAX_M)
+    finally:
+        pose.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"matrix": None}, "matrix is missing; expected fx, fy, cx, cy"),
+        ({"floor": ()}, "floor and head tags have ids"),
+        ({"head": {"id": 1}}, "each id once"),
+        ({"distortion": [0.1]}, "distortion has 1 numbers"),
+    ],
+)
+def test_wrong_settings_are_named(change: dict[str, Any], message: str) -> None:
+    settings = {"floor": [{"id": 1, "x_m": 0, "y_m": 0}], "head": {"height_m": 0.1}, "matrix": [800, 800, 480, 360]}
+    with pytest.raises(ConfigError, match=message):
+        build(CameraConfig, {**settings, **change}, "camera.yaml")
+    with pytest.raises(ConfigError, match=r"pose\.camera is missing"):
+        open_camera(None)
