@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import RobotSpec
 
 EMULATED = ("memory", "pty")
-PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json"]
+PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class PoseConfig:
     """serial_imu: -1 where its yaw grows clockwise seen from above."""
     stale_s: float = 0.5
     """An older pose is not valid."""
+    camera: str | None = None
+    """april_tags: YAML file with camera and tags."""
 
 
 @dataclass(frozen=True)
@@ -174,13 +176,17 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
 
 def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
     """The pose source that the settings name."""
-    kind = choose(config.kind, ("truth", "dead_reckoning", "serial_imu", "udp_json"), "pose.kind")
+    kind = choose(config.kind, get_args(PoseKind), "pose.kind")
     if kind == "truth":
         if emulated is None:
             raise ConfigError("pose.kind is 'truth', which only an emulated robot tells; expected a pose source")
         return EmulatedPose(lambda: _true_pose(emulated))
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)
+    if kind == "april_tags":
+        from snake_gym.hardware.pose.april_tags import open_camera
+
+        return open_camera(config.camera, config.stale_s)
     reckoning = DeadReckoning(spec, config.start_xy_m, config.start_angle_rad)
     if kind == "dead_reckoning":
         return reckoning

@@ -96,9 +96,9 @@ class CameraConfig:
         ids = [tag.id for tag in self.floor] + [self.head.id]
         if not self.floor or len(set(ids)) != len(ids):
             raise ValueError(f"floor and head tags have ids {ids}; expected at least one on the floor, each id once")
-        for tag in (*self.floor, self.head):
-            if not (math.isfinite(tag.size_m) and tag.size_m > 0.0 and 0 <= tag.id <= 586):
-                raise ValueError(f"tag {tag.id} has size_m {tag.size_m:g}; expected > 0 and an id of 0 to 586")
+        for tag_id, size in zip(ids, [*(tag.size_m for tag in self.floor), self.head.size_m], strict=True):
+            if not (math.isfinite(size) and size > 0.0 and 0 <= tag_id <= 586):
+                raise ValueError(f"tag {tag_id} has size_m {size:g}; expected > 0 and an id of 0 to 586")
         if self.matrix is None and (self.distortion or self.head.height_m != 0.0):
             raise ValueError("matrix is missing; expected fx, fy, cx, cy, which distortion and head.height_m need")
         if self.matrix is not None and not (self.matrix[0] > 0.0 and self.matrix[1] > 0.0):

@@ -55,10 +55,10 @@ def fit_homography(plane_xy: FloatArray, image_uv: FloatArray) -> FloatArray:
     _, sizes, directions = np.linalg.svd(np.array(rows, dtype=np.float64))
     if len(rows) < 8 or sizes[7] < 1e-9 * sizes[0]:
         raise ValueError(f"{len(plane_xy)} points give no homography; expected at least 4, no three in line")
-    h = directions[-1] / directions[-1][-1]
+    h: FloatArray = directions[-1] / directions[-1][-1]
     for _ in range(4):
         h = _refined(h, p, q)
-    homography = np.linalg.inv(image_scale) @ h.reshape(3, 3) @ plane_scale
+    homography = np.asarray(np.linalg.inv(image_scale) @ h.reshape(3, 3) @ plane_scale, dtype=np.float64)
     return np.asarray(homography / np.linalg.norm(homography))
 
 
@@ -82,14 +82,14 @@ def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
     columns /= scale if columns[2, 2] > 0.0 else -scale  # the floor lies before the camera
     # The nearest pair of columns of a rotation: noise leaves them neither equally long nor square to each other.
     u, _, v = np.linalg.svd(columns[:2].T, full_matrices=False)
-    first, second = (u @ v).T
+    first, second = np.asarray(u @ v, dtype=np.float64).T
     upwards = np.cross(first, second)
     return np.column_stack([columns[0], columns[1], columns[2] + height_m * upwards])
 
 
 def to_plane(homography: FloatArray, image_uv: FloatArray) -> FloatArray:
     """Points (K, 2) [m] of the plane whose images are ``image_uv`` (K, 2)."""
-    return _apply(np.linalg.inv(homography), image_uv)
+    return _apply(np.asarray(np.linalg.inv(homography), dtype=np.float64), image_uv)
 
 
 def to_image(homography: FloatArray, plane_xy: FloatArray) -> FloatArray:

@@ -44,7 +44,7 @@ class Lens:
         turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
         return turn @ tilt @ down
 
-    @functools.lru_cache(maxsize=4)  # noqa: B019: a few lenses in all
+    @functools.lru_cache(maxsize=4)  # noqa: B019
     def rays(self, fine: int) -> np.ndarray:
         """Directions (H, W, 3) of the pixels, ``fine`` times as many each way, world frame."""
         fx, fy, cx, cy = self.matrix

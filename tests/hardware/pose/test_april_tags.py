@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
-
-cv2 = pytest.importorskip("cv2")
-
-from snake_gym.hardware.pose.april_tags import (  # noqa: E402
+from snake_gym.hardware.pose.april_tags import (
     CameraConfig,
     CameraPose,
     FloorTag,
@@ -24,8 +22,8 @@ from snake_gym.hardware.pose.april_tags import (  # noqa: E402
     load_camera,
     open_camera,
 )
-from snake_gym.hardware.pose.source import PoseSample  # noqa: E402
-from tests.hardware.pose.rendered_floor import Lens, render, spoil  # noqa: E402
+from snake_gym.hardware.pose.source import PoseSample
+from tests.hardware.pose.rendered_floor import Lens, render, spoil
 
 FLOOR = tuple(
     FloorTag(k + 1, x, y, angle, 0.12)
