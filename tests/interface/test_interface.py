@@ -140,3 +140,12 @@ def test_policy_needs_joint_references() -> None:
     core = make_waypoints(1, {"action": {"kind": "residual"}}).core
     with pytest.raises(ValueError, match=r"action.kind is 'residual'"):
         ControllerPolicy(make_controller({"kind": "sjc"}, core.spec), core.layout, core.decoder)
+
+
+def test_a_watchful_controller_is_told_what_was_really_sent() -> None:
+    decoder = ActionDecoder(ActionConfig(kind="residual", controller={"kind": "fault_aware"}), RESILIENT_SERVO)
+    state = decoder.initial_state(1)
+    joints = np.zeros((1, 9))
+    measurement = Measurement(joints, joints, np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
+    sent = decoder.decode(np.ones((1, 9)), measurement, Goal(np.array([[5.0, 0.0]]), np.ones(1, bool)), state)
+    np.testing.assert_array_equal(state["fault_reference"], sent)
