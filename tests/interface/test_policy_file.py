@@ -56,7 +56,7 @@ def test_the_shipped_policy_loads_by_its_file_or_folder() -> None:
     assert by_file.digest == POLICY.digest
     assert (POLICY.name, POLICY.spec.name, POLICY.contract.control_dt_s) == (SHIPPED.name, "resilient_servo", 0.2)
     assert POLICY.contract.action.settings.kind == "residual"
-    assert POLICY.contract.action.settings.controller["kind"] == "cc"
+    assert POLICY.contract.action.settings.controller["kind"] == "fault_aware"
 
 
 def test_single_observations_and_batches_give_the_same_actions() -> None:
