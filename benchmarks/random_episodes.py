@@ -27,12 +27,13 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
     n = int(rng.integers(3, 31))
     half = rng.uniform(0.03, 0.1) * rng.uniform(0.7, 1.3, n)
     mass = rng.uniform(2.0, 10.0) * 2.0 * half * rng.uniform(0.7, 1.3, n)
-    dry = rng.random() < 0.5
+    ground = rng.choice(["viscous", "dry", "ice"], p=[0.4, 0.4, 0.2])
+    dry, wet = ground == "dry", ground != "ice"
     friction = FrictionSpec(
-        tangential_ns_m=float(mass.mean() * rng.uniform(0.0, 2.0)),
-        normal_ns_m=float(mass.mean() * rng.uniform(1.0, 10.0)),
-        tangential_coulomb=float(rng.uniform(0.0, 0.2)) if dry else 0.0,
-        normal_coulomb=float(rng.uniform(0.1, 0.6)) if dry else 0.0,
+        tangential_ns_m=float(mass.mean() * rng.uniform(0.0, 2.0)) * wet,
+        normal_ns_m=float(mass.mean() * rng.uniform(1.0, 10.0)) * wet,
+        tangential_coulomb=float(rng.uniform(0.0, 0.2)) * dry,
+        normal_coulomb=float(rng.uniform(0.1, 0.6)) * dry,
     )
     # From a motor that just lifts its link to one that lifts fifteen, as those of resilient_servo; speeds of servos.
     torque = float(15.0 ** rng.uniform(0.0, 1.0) * mass.mean() * 9.81 * half.mean())
@@ -74,23 +75,37 @@ def _point_to_segment(point: FloatArray, start: FloatArray, way: FloatArray) -> 
 
 
 def segment_distance(a: FloatArray, b: FloatArray, row: FloatArray) -> FloatArray:
-    """Distances (W, N, F) [m] of the segments ab (W, N, 2) and the axes of features (W, F, 6)."""
-    p, way = row[:, None, :, :2], row[:, None, :, 4:5] * row[:, None, :, 2:4]
-    start, span = a[:, :, None], (b - a)[:, :, None]
-    ends = [_point_to_segment(x, p, way) for x in (start, start + span)]
-    ends += [_point_to_segment(x, start, span) for x in (p, p + way)]
+    """Distances (...,) [m] of the segments ab (..., 2) and the axes of features (..., 6)."""
+    p, way = row[..., :2], row[..., 4:5] * row[..., 2:4]
+    span = b - a
+    ends = [_point_to_segment(x, p, way) for x in (a, b)]
+    ends += [_point_to_segment(x, a, span) for x in (p, p + way)]
 
     def cross(u: FloatArray, v: FloatArray) -> FloatArray:
         return np.asarray(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
 
-    sides = cross(way, start - p) * cross(way, start + span - p), cross(span, p - start) * cross(span, p + way - start)
+    sides = cross(way, a - p) * cross(way, b - p), cross(span, p - a) * cross(span, p + way - a)
     crossing = (sides[0] < 0.0) & (sides[1] < 0.0)
     return np.where(crossing, 0.0, np.minimum.reduce(ends))
 
 
+def near_pairs(tail: FloatArray, head: FloatArray, row: FloatArray, radius: FloatArray) -> tuple[NDArray[np.intp], ...]:
+    """Indices (world, link, feature) of the pairs that may touch: links (W, N, 2), features (W, F, 6), radii (N,)."""
+    middle, half = 0.5 * (tail + head), 0.5 * np.linalg.norm(head - tail, axis=-1)
+    reach = half + radius
+    low, high = (f(middle, axis=1) for f in (np.min, np.max))
+    first, last = row[..., :2], row[..., :2] + row[..., 4:5] * row[..., 2:4]
+    far = row[..., 5:6] + reach.max()
+    near = (np.maximum(first, last) + far > low[:, None]) & (np.minimum(first, last) - far < high[:, None])
+    w, f = np.nonzero(near.all(axis=-1))
+    gap = _point_to_segment(middle[w], first[w, f][:, None], (last - first)[w, f][:, None])
+    pair, i = np.nonzero(gap <= reach[w] + row[w, f, 5][:, None])
+    return w[pair], i, f[pair]
+
+
 def draw_yard(rng: np.random.Generator, spec: RobotSpec, tail: FloatArray, head: FloatArray) -> FloatArray:
     """Obstacles (F, 6) around the robot whose links have these ends (N, 2): four walls and what fits between them."""
-    reach = 0.35 * spec.length_m + 0.2
+    reach = 0.15 * spec.length_m + 0.15
     middle = 0.5 * (tail + head).mean(axis=0)
     room = np.abs(np.concatenate([tail, head]) - middle).max(axis=0) + reach
     (x0, y0), (x1, y1) = middle - room, middle + room
@@ -100,7 +115,7 @@ def draw_yard(rng: np.random.Generator, spec: RobotSpec, tail: FloatArray, head:
         Capsule(x1, y1, x0, y1, thick), Capsule(x0, y1, x0, y0, thick),
     ]  # fmt: skip
     size = 2.0 * spec.links("link_half_length_m").mean()
-    wanted = min(250, round(0.8 * 4.0 * room[0] * room[1] / (size * size)))
+    wanted = min(400, round(0.8 * 4.0 * room[0] * room[1] / (size * size)))
     for _ in range(10 * wanted):
         at, far = rng.uniform(middle - room, middle + room), size * rng.uniform(0.15, 0.6)
         kind, turn = rng.integers(4), rng.uniform(0.0, 2.0 * math.pi)
@@ -114,7 +129,7 @@ def draw_yard(rng: np.random.Generator, spec: RobotSpec, tail: FloatArray, head:
             corners = np.sort(rng.uniform(0.0, 2.0 * math.pi / 5, 5)) * 0.8 + 2.0 * math.pi / 5 * np.arange(5)
             shape = Polygon(tuple((at[0] + far * math.cos(c), at[1] + far * math.sin(c)) for c in corners))
         rows = features(shape)
-        clear = segment_distance(tail[None], head[None], rows[None])[0] - rows[:, 5]
+        clear = segment_distance(tail[:, None], head[:, None], rows) - rows[:, 5]
         inside = isinstance(shape, Polygon) and any(shape.contains(*x) for x in (*tail, *head))
         if not inside and (clear - spec.links("link_radius_m")[:, None]).min() > 0.002:
             shapes.append(shape)

@@ -26,14 +26,16 @@ from numba import njit
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
     AGE, AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, KD, KP, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PUSH, RECORD, REF, REL, RIGID, SIGMA, SLOWED,
-    STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    F_STRENGTH, KD, KP, LAW_K, LAW_T0, LET_GO, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PUSH, RECORD, REF, REL, RIGID, SIGMA,
+    SLOWED, STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 _NEARLY = 0.1
 """A chord that misses the torque limit by no more than this share is replaced by the limit."""
+_LET_GO = 2.0
+"""How often a joint caught by its stop may be let go within a step."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
@@ -194,6 +196,7 @@ def hold_stops(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         at = load(s, a + AT_STOP)
+        store(s, a + LET_GO, zero)
         if any_lane(absolute(at) > 0.0):
             side = select(at > 0.0, splat(1.0), select(at < 0.0, splat(-1.0), zero))
             held = (side > 0.0) | (side < 0.0)
@@ -205,7 +208,10 @@ def hold_stops(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_stops(s, n):  # type: ignore[no-untyped-def]
-    """Catch joints that would pass a stop, let go those that it would have to pull; first joint changed, or n + 1."""
+    """Catch joints that would pass a stop, let go those that it would have to pull; first joint changed, or n + 1.
+
+    A joint caught in this step may have been on a motion that nothing stopped yet; it is let go twice at most.
+    """
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
     for i in range(n - 1, 0, -1):
@@ -216,7 +222,8 @@ def revise_stops(s, n):  # type: ignore[no-untyped-def]
         ahead = angle + h * rel
         push = load(s, a + MU) - (load(s, a + T0) - load(s, a + K) * rel)
         caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop)
-        let_go = (absolute(at) == 1.0) & (at * push > 0.0)
+        times = load(s, a + LET_GO)
+        let_go = (at * push > 0.0) & ((absolute(at) == 1.0) | (times < _LET_GO))
         if any_lane(caught | let_go):
             first = i
             side = copy_sign(splat(1.0), ahead)
@@ -224,6 +231,7 @@ def revise_stops(s, n):  # type: ignore[no-untyped-def]
             store(s, a + RIGID, rigid)
             store(s, a + B, select(caught, (side * stop - angle) / h, load(s, a + B)))
             store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
+            store(s, a + LET_GO, select(let_go, times + 1.0, times))
     return first
 
 

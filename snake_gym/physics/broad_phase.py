@@ -1,7 +1,8 @@
 """Which features of the obstacles a link may touch soon: one look into the grid per link, into the link's slots.
 
 A link keeps the features that are within the grid's skin of it; the grid is looked at again before any of its points
-can have moved that far. Where more than SLOTS are so near, the nearest are kept.
+can have moved that far. Where more than SLOTS are so near, the nearest are kept, and the next look comes before a link
+can have reached one of the others.
 
 Kernels that are handed the obstacles' arrays count no references (``_nrt=False``): each call would count up and down
 every array of them, atomically and for all threads at the same address, which took more time than the looks themselves.
@@ -16,8 +17,8 @@ from numba import njit
 
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, NUMBER, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIN,
-    SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, NUMBER, POS_X, POS_Y, RADIUS, RECORD, ROUND,
+    SIN, SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES, any_lane, load
 
@@ -68,7 +69,7 @@ def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
 def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-def]
     """Write a feature into the lane that ``c`` points to."""
     s[c + START_X], s[c + START_Y], s[c + AXIS_X], s[c + AXIS_Y], s[c + LENGTH], s[c + ROUND] = shape
-    s[c + NUMBER], s[c + END], s[c + GAP] = number, end, gap
+    s[c + NUMBER], s[c + END], s[c + GAP], s[c + BEFORE] = number, end, gap, gap
     s[c + IMPULSE] = force
     s[c + USED] = 1.0
 
@@ -104,13 +105,17 @@ def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyped-def]
-    """Fill the slots of link i in lane k, of which the first ``n_old`` may be in use, from the grid of world w."""
+    """Fill the slots of link i in lane k, of which the first ``n_old`` may be in use, from the grid of world w.
+
+    Returns the gap [m] up to which no feature is left out.
+    """
     a = i * RECORD + k
+    nearest_left_out = obstacles.skin_m
     x, y = s[a + POS_X], s[a + POS_Y]
     empty_slots(s, n, i, k, n_old, old)
     cell = find_cell(obstacles, w, x, y)
     if cell < 0:
-        return
+        return nearest_left_out
     count = 0
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
@@ -121,21 +126,25 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
             distance = feature_distance(shape, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
             gap = distance - s[a + RADIUS] - shape[5]
             if gap < obstacles.skin_m:
-                slot = count if count < SLOTS else farthest_slot(s, n, i, k, gap)
+                slot, left_out = count, obstacles.skin_m
+                if count == SLOTS:
+                    slot, left_out = farthest_slot(s, n, i, k, gap)
                 if slot >= 0:
                     fill_slot(s, slot_of(n, i, slot) + k, shape, number, end, gap, last_force(old, n_old, number, end))
                     count = min(count + 1, SLOTS)
+                nearest_left_out = min(nearest_left_out, left_out)
+    return nearest_left_out
 
 
 @njit(error_model="numpy", _nrt=False)
 def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
-    """The used slot with the widest gap if that is wider than ``gap``, else -1."""
+    """The slot with the widest gap if that is wider than ``gap``, else -1; and the wider of the two gaps."""
     widest, at = gap, -1
     for j in range(SLOTS):
         c = slot_of(n, i, j) + k
         if s[c + GAP] > widest:
             widest, at = s[c + GAP], j
-    return at
+    return at, widest
 
 
 @njit(error_model="numpy", _nrt=False)
@@ -153,9 +162,10 @@ def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-un
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
     for k in range(LANES):
         if s[world + TRAVEL + k] + 1.5 * s[world + STRIDE + k] > obstacles.skin_m:
-            s[world + TRAVEL + k] = 0.0
+            reach = obstacles.skin_m
             for i in range(1, n + 1):
-                collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old)
+                reach = min(reach, collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old))
+            s[world + TRAVEL + k] = obstacles.skin_m - max(reach, 0.0)
     counts[0] = 0
     for i in range(1, n + 1):
         counts[i] = 0

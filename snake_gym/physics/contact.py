@@ -1,153 +1,73 @@
-r"""Contact between links (capsules) and the obstacles' features, as a unilateral spring and damper taken implicitly.
+r"""Contacts between links and obstacles in one implicit step: which of them press, and what they come to.
 
-A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
-side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
-one. A joint counts as the end of the link behind it. With the normal n from obstacle to link, the gap g, and v_n' the
-normal velocity at the end of a step of length h,
-
-    impulse j = h k (-g') - h d v_n',   g' = g + h v_n',   j >= 0,
-
-the gap g taken back, along the foreseen motion, from the foreseen end of the step to its start. A link that is not
-there yet (g > 0) is slowed just so that it arrives: the law is ``j = STIFF (v_t - v_n')`` with STIFF = h (h k + d), or
-more where that is not firm, and the target ``v_t = -g / h`` for g > 0, ``-g k / (h k + d)`` for g < 0. That is a
-rank-one addition to the link's matrix: it passes through all joints in the same elimination, so that an impact meets
-the chain's own effective mass (wang, eq. 12-15 treat the link as free). A contact that would pull is taken off, one
-that would penetrate is put on, and the chain is solved again. Restitution (Newton's) raises v_n' to ``-e`` times the
-approach.
-
-The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite STIFF with v_t = -g / h for any g:
-0 <= j, v_n' >= v_t, and j (v_n' - v_t) = 0, to 1e-9 m/s, reached by carrying impulses over (method of multipliers).
-
-Friction along the surface: viscous (wang, eq. 22, but at the point of contact instead of the link's centre) and Coulomb
-by its secant, with the normal force of the step before.
+Each has the law of ``contact_law``, whose unknown is whether it holds (ON) or not. A contact that would pull is taken
+off, one that would penetrate is put on, and the chain is solved again, the worst of a world first. Where that goes in
+circles, one goes at a time (Murty's rule, which ends as long as the laws themselves do not depend on who is on; so
+friction that a contact has brought with it and that makes it pull is dropped for the step). Rigid contacts then carry
+impulses over until v_n' is as the law wants it to 1e-9 m/s (method of multipliers). Where contacts that bounce, and
+others that hold, together would do work on the robot, none bounces.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
+from snake_gym.physics.contact_law import SLOWEST_SLIP, normal_velocity, press_link, set_law, set_laws
 from snake_gym.physics.lanes import (
-    CLOSING, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FIRM, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, MASS,
-    NX, NY, N_ARM, ON, PER_H, PRESS, RECORD, RESULT, SOL_W, STIFF, TARGET, TOTAL, TOUCHES, T_ARM, UX, UY, VN, VT,
-    WEIGHT, H, slot_of,
+    BEFORE, BOUNCE, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, MASS, NX, NY, ON, PER_H, PRESS, RECORD,
+    RESULT, SOL_W, STIFF, TARGET, TOUCHES, TRIES, T_ARM, UX, UY, VN, VT, WEIGHT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.proximity import FAR, measure_slot
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
 
-_SLOWEST_SLIP = 1e-4
-"""[m/s] below this speed Coulomb friction at a contact is viscous."""
-_SLOWEST_IMPACT = 0.02
-"""[m/s] slower approaches do not bounce."""
 _FORESIGHT = 2.0
 """Steps: an impact that near ends the smooth past."""
-_FIRMNESS = 1e3
-"""Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
 _SLACK = 1e-3
 """Penetration, in half lengths of the link, that does not put a contact on within the step."""
-_RIGIDITY = 1e4
-"""STIFF of rigid contact in masses of the robot; what it leaves of v_n' - v_t is then taken away by correction."""
 _EXACT = 1e-9
 """[m/s] rigid contact: the velocity into or out of a contact that is left."""
+_PARTED = 0.01
+"""Foreseen gap, in half lengths of the link, from which on a contact is taken to have ended."""
+_FREE = 0.01
+"""Work that contacts may do, as a share of what they do while they compress."""
 _STICK = 2e-3
 """[m/s] a pull so small, as velocity of the link, is left for the next step to end."""
+_GREEDY = 4.0
+"""Corrections of a world's contacts in which several may change."""
 _WORST = 0.3
 """Contacts at least so bad as this share of the worst are changed in one correction."""
-
-
-@njit(error_model="numpy")
-def set_laws(s, n, law):  # type: ignore[no-untyped-def]
-    """What the laws of all contacts of a world share in a step of length H: 1/h, STIFF and how fast gaps < 0 close."""
-    world = (n + 1) * RECORD
-    h, total = load(s, world + H), load(s, world + TOTAL)
-    store(s, world + PER_H, 1.0 / h)
-    if law.rigid:
-        store(s, world + FIRM, _RIGIDITY * total)
-        store(s, world + CLOSING, 1.0 / h)
-    else:
-        yielding = h * law.stiffness + law.damping
-        store(s, world + FIRM, larger(h * yielding, _FIRMNESS * total))
-        store(s, world + CLOSING, law.stiffness / yielding)
-
-
-@njit(error_model="numpy")
-def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
-    """Coefficients of the slot's impulse and surface friction for this step."""
-    world = (n + 1) * RECORD
-    h, stiff = load(s, world + H), load(s, world + FIRM)
-    vn = load(s, c + VN)
-    gap = load(s, c + GAP) - h * vn
-    target = -gap * select(gap > 0.0, load(s, world + PER_H), load(s, world + CLOSING))
-    impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
-    target = larger(target, select(impact, -law.restitution * vn, target))
-    store(s, c + STIFF, stiff)
-    store(s, c + TARGET, target)
-    store(s, c + PRESS, stiff * target)
-    grip = splat(law.viscous)
-    if law.coulomb > 0.0:
-        grip = grip + law.coulomb * load(s, c + IMPULSE) / larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
-    store(s, c + GRIP, h * grip)
-
-
-@njit(error_model="numpy")
-def press_link(s, n, i, count):  # type: ignore[no-untyped-def]
-    """Sum of what the link's touching slots add to its matrix and right-hand side, at its head-side end."""
-    a = i * RECORD
-    zero = splat(0.0)
-    xx, xy, yy, xw, yw, ww = zero, zero, zero, zero, zero, zero
-    px, py, pw = zero, zero, zero
-    for j in range(count):
-        c = slot_of(n, i, j)
-        on = load(s, c + ON)
-        stiff = on * load(s, c + STIFF)
-        press = on * load(s, c + PRESS)
-        grip = on * load(s, c + GRIP)
-        nx, ny = load(s, c + NX), load(s, c + NY)
-        arm, side = load(s, c + N_ARM), load(s, c + T_ARM)
-        xx = xx + stiff * nx * nx + grip * ny * ny
-        xy = xy + (stiff - grip) * nx * ny
-        yy = yy + stiff * ny * ny + grip * nx * nx
-        xw = xw + stiff * nx * arm - grip * ny * side
-        yw = yw + stiff * ny * arm + grip * nx * side
-        ww = ww + stiff * arm * arm + grip * side * side
-        px = px + press * nx
-        py = py + press * ny
-        pw = pw + press * arm
-    store(s, a + CXX, xx)
-    store(s, a + CXY, xy)
-    store(s, a + CYY, yy)
-    store(s, a + CXW, xw)
-    store(s, a + CYW, yw)
-    store(s, a + CWW, ww)
-    store(s, a + CPX, px)
-    store(s, a + CPY, py)
-    store(s, a + CPW, pw)
 
 
 @njit(error_model="numpy")
 def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
+    store(s, (n + 1) * RECORD + TRIES, splat(0.0))
     for i in range(1, n + 1):
+        near = _PARTED * load(s, i * RECORD + HALF)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             measure_slot(s, n, i * RECORD, c)
             set_law(s, n, c, law)
-            # What pressed in the last step most likely presses still.
-            likely = (load(s, c + GAP) < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (load(s, c + GAP) < FAR))
+            # What pressed in the last step most likely presses still, unless it is seen to part.
+            gap = load(s, c + GAP)
+            likely = (gap < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (gap < near))
             store(s, c + ON, select(likely, splat(1.0), splat(0.0)))
         press_link(s, n, i, counts[i])
 
 
 @njit(error_model="numpy")
 def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
-    """Into RESULT of each slot the impulse if it is on, else how far it falls short of one; the least per world.
+    """Into RESULT of each slot the impulse if it is on, else how far it falls short of one; the worst per world.
 
-    What is off falls short by the length [m] that it keeps from the target of its law.
+    What is off falls short by the length [m] that it keeps from the target of its law. 0: nothing is wrong. The third
+    value is positive where the contacts as they are would do work on the robot.
     """
     h = load(s, (n + 1) * RECORD + H)
-    pull, depth = splat(0.0), splat(0.0)
+    pull, depth, work = splat(0.0), splat(0.0), splat(0.0)
     for i in range(1, n + 1):
         slack = (0.0 if law.rigid else _SLACK) * load(s, i * RECORD + HALF)
+        stick = -(0.0 if law.rigid else _STICK) * load(s, i * RECORD + MASS)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             vn = normal_velocity(s, i * RECORD, c)
@@ -155,45 +75,88 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             impulse = load(s, c + PRESS) - load(s, c + STIFF) * vn
             gap = slack + h * (vn - load(s, c + TARGET))
             store(s, c + RESULT, select(on, impulse, gap))
-            pull = select(on, smaller(pull, impulse), pull)
+            pull = select(on & (impulse < stick), smaller(pull, impulse), pull)
             depth = select(on, depth, smaller(depth, gap))
-    return pull, depth
+            if law.restitution > 0.0:
+                was = load(s, c + VN)
+                work = work + select(on, impulse * (vn + was - _FREE * absolute(was)), splat(0.0))
+    return pull, depth, work
 
 
 @njit(error_model="numpy")
 def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-def]
     """Take contacts off that pull, put those on that penetrate; returns the first link that changed, or n + 1.
 
-    Only the worst of a world go at a time: taking off two that share a load at once may go in circles.
+    Only the worst of a world go at a time: taking off two that share a load at once may go in circles. Where even that
+    does, one goes at a time, always the one nearest to the head (Murty's rule, which ends).
     """
-    pull, depth = judge_contacts(s, n, counts, law)
-    h = load(s, (n + 1) * RECORD + H)
-    if not may_engage:
-        depth = splat(-FAR)
+    pull, depth, work = judge_contacts(s, n, counts, law)
+    tries = load(s, (n + 1) * RECORD + TRIES)
+    settled = (pull == 0.0) & (depth == 0.0)
+    store(s, (n + 1) * RECORD + TRIES, select(settled, tries, tries + 1.0))
+    share = select(tries < _GREEDY, splat(_WORST), splat(0.0))
+    pull = share * pull
+    depth = share * depth if may_engage else splat(-FAR)
+    free = splat(1.0)
     first = n + 1
+    if law.restitution > 0.0:
+        first = tame_bounces(s, n, counts, settled & (work > 0.0))
     for i in range(n, 0, -1):
         changed = False
         stick = -(0.0 if law.rigid else _STICK) * load(s, i * RECORD + MASS)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on, result, known = load(s, c + ON), load(s, c + RESULT), load(s, c + IMPULSE)
-            pulls = (on > 0.0) & (result < stick) & (result <= _WORST * pull)
-            enters = (on == 0.0) & (result < 0.0) & (result <= _WORST * depth)
+            pulls = (on > 0.0) & (result < stick) & (result <= pull) & (free > 0.0)
+            enters = (on == 0.0) & (result < 0.0) & (result <= depth) & (free > 0.0)
             # The first impulse of a contact is the first that its friction knows of.
-            begins = (on > 0.0) & (result > 0.0) & (known == 0.0) & (splat(law.coulomb) > 0.0)
+            begins = (on > 0.0) & (result > 0.0) & (known == 0.0) & (splat(law.coulomb) > 0.0) & settled
+            free = select((pulls | enters) & (share == 0.0), splat(0.0), free)
             if any_lane(pulls | enters | begins):
                 changed = True
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
-                force = result * load(s, (n + 1) * RECORD + PER_H)
-                grip = law.viscous + law.coulomb * force / larger(absolute(load(s, c + VT)), splat(_SLOWEST_SLIP))
-                store(s, c + GRIP, select(begins, h * grip, load(s, c + GRIP)))
-                store(s, c + IMPULSE, select(begins, force, known))
+                # Friction may be all that makes a contact pull; should it come back, it comes back without, and stays.
+                store(s, c + GRIP, select(pulls, splat(0.0), load(s, c + GRIP)))
+                begin_friction(s, n, c, begins, law)
         if changed:
             press_link(s, n, i, counts[i])
-            first = i
+            first = min(first, i)
     if law.rigid and first > n:
         return harden_contacts(s, n, counts)
     return first
+
+
+@njit(error_model="numpy")
+def tame_bounces(s, n, counts, lively):  # type: ignore[no-untyped-def]
+    """Take restitution from the contacts of the worlds ``lively``; returns the first link that changed, or n + 1.
+
+    Newton's law gives each contact its own bounce; where others hold at the same time, that may create energy.
+    """
+    first = n + 1
+    for i in range(n, 0, -1):
+        changed = False
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            bounce = select(lively, load(s, c + BOUNCE), splat(0.0))
+            if any_lane(bounce > 0.0):
+                changed = True
+                store(s, c + TARGET, load(s, c + TARGET) - bounce)
+                store(s, c + PRESS, load(s, c + PRESS) - load(s, c + STIFF) * bounce)
+                store(s, c + BOUNCE, load(s, c + BOUNCE) - bounce)
+        if changed:
+            press_link(s, n, i, counts[i])
+            first = i
+    return first
+
+
+@njit(error_model="numpy")
+def begin_friction(s, n, c, begins, law):  # type: ignore[no-untyped-def]
+    """Give the slot the friction that goes with its present impulse, in the lanes that ``begins`` names."""
+    world = (n + 1) * RECORD
+    force = load(s, c + RESULT) * load(s, world + PER_H)
+    grip = law.viscous + law.coulomb * force / larger(absolute(load(s, c + VT)), splat(SLOWEST_SLIP))
+    store(s, c + GRIP, select(begins, load(s, world + H) * grip, load(s, c + GRIP)))
+    store(s, c + IMPULSE, select(begins, force, load(s, c + IMPULSE)))
 
 
 @njit(error_model="numpy")
@@ -218,15 +181,6 @@ def harden_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             press_link(s, n, i, counts[i])
             first = i
     return first
-
-
-@njit(error_model="numpy")
-def normal_velocity(s, a, c):  # type: ignore[no-untyped-def]
-    """v_n' of the slot at ``c`` of the link at ``a`` after a solution."""
-    b = a + RECORD
-    return (
-        load(s, c + NX) * load(s, b + UX) + load(s, c + NY) * load(s, b + UY) + load(s, c + N_ARM) * load(s, a + SOL_W)
-    )
 
 
 @njit(error_model="numpy")
@@ -265,7 +219,9 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             store(s, c + IMPULSE, force)
             fx = fx + weight * (force * nx - slide * ny)
             fy = fy + weight * (force * ny + slide * nx)
-            depth = larger(depth, -(load(s, c + GAP) + h * (vn - load(s, c + VN))))
+            gap = load(s, c + GAP) + h * (vn - load(s, c + VN))
+            store(s, c + BEFORE, select(load(s, c + GAP) < FAR, gap, splat(FAR)))
+            depth = larger(depth, -gap)
             touches = touches + select(force > 0.0, splat(1.0), zero)
         store(s, a + FORCE_X, fx)
         store(s, a + FORCE_Y, fy)

@@ -34,7 +34,7 @@ _FIELDS = (
     *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the law without torque limit; is it at a limit, a stop
     *("RIGID", "BACK", "LIMIT", "PUSH", "AIM", "FASTEST", "K", "T0", "B", "LOAD", "WORK"),
-    *("LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP"),
+    *("LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP", "LET_GO"),
     # what the elimination keeps for the way back
     *("UWX", "UWY", "WW", "G", "E", "PW"),
     # impedance of everything behind the joint, as the next link feels it
@@ -62,7 +62,7 @@ RECORD = N_FIELDS * LANES
     A_T, A_N, A_R, RX, RY, RW,
     SLIP_T, SLIP_N, SLIP_R, SLID_T, SLID_N, SLID_R, SECANT, SECANT_R,
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
-    RIGID, BACK, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP,
+    RIGID, BACK, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP, LET_GO,
     UWX, UWY, WW, G, E, PW,
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
@@ -77,29 +77,30 @@ _WORLD_FIELDS = (
     *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P", "VOLT"),
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
     *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
-    # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
-    *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING"),
+    # of contact: way since the last look at the grid and in the last step, contacts, depth; shared laws; corrections
+    *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING", "TRIES"),
     *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
 )
 (
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL,
-    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, TRIES, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
 ) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
 
 # Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.
-SLOTS = 6
+SLOTS = 8
 _SLOT_FIELDS = (
     # the feature (see state.Obstacles), which end of the link meets it if it is a segment, and whether it is there
     *("START_X", "START_Y", "AXIS_X", "AXIS_Y", "LENGTH", "ROUND", "END", "NUMBER", "USED"),
-    # geometry at the foreseen end of the step: gap, normal, moments of normal and tangent, foreseen velocities
-    *("GAP", "NX", "NY", "N_ARM", "T_ARM", "VN", "VT"),
-    # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET; along the surface -GRIP v_t'
-    *("ON", "TARGET", "PRESS", "STIFF", "GRIP", "IMPULSE", "RESULT"),
+    # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
+    *("BEFORE", "GAP", "NX", "NY", "N_ARM", "T_ARM", "VN", "VT"),
+    # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET (BOUNCE of it by restitution); along the
+    # surface -GRIP v_t'
+    *("ON", "TARGET", "BOUNCE", "PRESS", "STIFF", "GRIP", "IMPULSE", "RESULT"),
 )
 SLOT = len(_SLOT_FIELDS) * LANES
 (
-    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON, TARGET,
-    PRESS, STIFF, GRIP, IMPULSE, RESULT,
+    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON,
+    TARGET, BOUNCE, PRESS, STIFF, GRIP, IMPULSE, RESULT,
 ) = (i * LANES for i in range(len(_SLOT_FIELDS)))  # fmt: skip
 
 _TWO_OVER_PI = 2.0 / math.pi

@@ -1,0 +1,126 @@
+r"""The law of one contact, between a link (a capsule) and a feature of the obstacles, and how the link feels it.
+
+A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
+side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
+one. A joint counts as the end of the link behind it. With the normal n from obstacle to link, the gap g_0 as the step
+of length h begins and g' at its end, and v_n' the normal velocity there,
+
+    impulse j = STIFF (v_t - v_n'),   j >= 0,   v_t such that g' = min(g_0, 0) (1 - h r),  r = k / (h k + d):
+
+a link that is not there yet is slowed just so that it arrives, and an overlap goes down at the rate r of the spring
+against its damper. STIFF = h (h k + d) is that of a spring and damper, or more where that is not firm. g' is linear in
+v_n' about the foreseen end of the step, ``g' = g* + h (v_n' - v_n*)``. That is a rank-one addition to the link's
+matrix: it passes through all joints in the same elimination, so that an impact meets the chain's own effective mass
+(wang, eq. 12-15 treat the link as free). Restitution (Newton's) raises v_n' to ``-e`` times the approach.
+
+The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite STIFF with g' = 0: 0 <= j,
+v_n' >= v_t, and j (v_n' - v_t) = 0.
+
+Friction along the surface: viscous (wang, eq. 22, but at the point of contact instead of the link's centre) and Coulomb
+by its secant, with the normal force of the step before.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from snake_gym.physics.lanes import (
+    BEFORE, BOUNCE, CLOSING, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, FIRM, GAP, GRIP, IMPULSE, NX, NY, N_ARM,
+    ON, PER_H, PRESS, RECORD, SOL_W, STIFF, TARGET, TOTAL, T_ARM, UX, UY, VN, VT, H, slot_of,
+)  # fmt: skip
+from snake_gym.physics.proximity import FAR
+from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, store
+
+SLOWEST_SLIP = 1e-4
+"""[m/s] below this speed Coulomb friction at a contact is viscous."""
+_SLOWEST_IMPACT = 0.02
+"""[m/s] slower approaches do not bounce."""
+_FIRMNESS = 1e3
+"""Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
+_RIGIDITY = 1e4
+"""STIFF of rigid contact in masses of the robot; what it leaves of v_n' - v_t is then taken away by correction."""
+
+
+@njit(error_model="numpy")
+def set_laws(s, n, law):  # type: ignore[no-untyped-def]
+    """What the laws of all contacts of a world share in a step of length H: 1/h, STIFF and how fast gaps < 0 close."""
+    world = (n + 1) * RECORD
+    h, total = load(s, world + H), load(s, world + TOTAL)
+    store(s, world + PER_H, 1.0 / h)
+    if law.rigid:
+        store(s, world + FIRM, _RIGIDITY * total)
+        store(s, world + CLOSING, 1.0 / h)
+    else:
+        yielding = h * law.stiffness + law.damping
+        store(s, world + FIRM, larger(h * yielding, _FIRMNESS * total))
+        store(s, world + CLOSING, law.stiffness / yielding)
+
+
+@njit(error_model="numpy")
+def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
+    """Coefficients of the slot's impulse and surface friction for this step."""
+    world = (n + 1) * RECORD
+    h, stiff = load(s, world + H), load(s, world + FIRM)
+    vn = load(s, c + VN)
+    gap = load(s, c + GAP) - h * vn
+    before = load(s, c + BEFORE)
+    before = select(before < FAR, before, gap)
+    # What is left of an overlap at the step's end.
+    left = smaller(before, splat(0.0)) * (1.0 - h * load(s, world + CLOSING))
+    target = (left - gap) * load(s, world + PER_H)
+    if law.restitution > 0.0:
+        impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
+        bounce = select(impact, larger(-law.restitution * vn - target, splat(0.0)), splat(0.0))
+        store(s, c + BOUNCE, bounce)
+        target = target + bounce
+    store(s, c + STIFF, stiff)
+    store(s, c + TARGET, target)
+    store(s, c + PRESS, stiff * target)
+    grip = splat(law.viscous)
+    if law.coulomb > 0.0:
+        grip = grip + law.coulomb * load(s, c + IMPULSE) / larger(absolute(load(s, c + VT)), splat(SLOWEST_SLIP))
+    store(s, c + GRIP, h * grip)
+
+
+@njit(error_model="numpy")
+def press_link(s, n, i, count):  # type: ignore[no-untyped-def]
+    """Sum of what the link's touching slots add to its matrix and right-hand side, at its head-side end."""
+    a = i * RECORD
+    zero = splat(0.0)
+    xx, xy, yy, xw, yw, ww = zero, zero, zero, zero, zero, zero
+    px, py, pw = zero, zero, zero
+    for j in range(count):
+        c = slot_of(n, i, j)
+        on = load(s, c + ON)
+        stiff = on * load(s, c + STIFF)
+        press = on * load(s, c + PRESS)
+        grip = on * load(s, c + GRIP)
+        nx, ny = load(s, c + NX), load(s, c + NY)
+        arm, side = load(s, c + N_ARM), load(s, c + T_ARM)
+        xx = xx + stiff * nx * nx + grip * ny * ny
+        xy = xy + (stiff - grip) * nx * ny
+        yy = yy + stiff * ny * ny + grip * nx * nx
+        xw = xw + stiff * nx * arm - grip * ny * side
+        yw = yw + stiff * ny * arm + grip * nx * side
+        ww = ww + stiff * arm * arm + grip * side * side
+        px = px + press * nx
+        py = py + press * ny
+        pw = pw + press * arm
+    store(s, a + CXX, xx)
+    store(s, a + CXY, xy)
+    store(s, a + CYY, yy)
+    store(s, a + CXW, xw)
+    store(s, a + CYW, yw)
+    store(s, a + CWW, ww)
+    store(s, a + CPX, px)
+    store(s, a + CPY, py)
+    store(s, a + CPW, pw)
+
+
+@njit(error_model="numpy")
+def normal_velocity(s, a, c):  # type: ignore[no-untyped-def]
+    """v_n' of the slot at ``c`` of the link at ``a`` after a solution."""
+    b = a + RECORD
+    return (
+        load(s, c + NX) * load(s, b + UX) + load(s, c + NY) * load(s, b + UY) + load(s, c + N_ARM) * load(s, a + SOL_W)
+    )
