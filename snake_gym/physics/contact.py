@@ -121,8 +121,8 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
         if changed:
             press_link(s, n, i, counts[i])
             first = min(first, i)
-    if law.rigid and first > n:
-        return harden_contacts(s, n, counts)
+    if law.rigid:
+        first = min(first, harden_contacts(s, n, counts, settled))
     return first
 
 
@@ -160,8 +160,10 @@ def begin_friction(s, n, c, begins, law):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def harden_contacts(s, n, counts):  # type: ignore[no-untyped-def]
-    """Rigid contact: carry over the impulse so that v_n' comes to the target; first link changed, or n + 1.
+def harden_contacts(s, n, counts, settled):  # type: ignore[no-untyped-def]
+    """Rigid contact: carry over the impulse so that v_n' comes to the target, in the worlds ``settled``.
+
+    Returns the first link that changed, or n + 1.
 
     The method of multipliers: each correction leaves about (mass felt) / STIFF of the velocity before.
     """
@@ -172,7 +174,7 @@ def harden_contacts(s, n, counts):  # type: ignore[no-untyped-def]
             c = slot_of(n, i, j)
             on, stiff, target = load(s, c + ON), load(s, c + STIFF), load(s, c + TARGET)
             miss = absolute(normal_velocity(s, i * RECORD, c) - target)
-            moves = (on > 0.0) & (miss > _EXACT)
+            moves = (on > 0.0) & (miss > _EXACT) & settled
             if any_lane(moves):
                 changed = True
                 press = load(s, c + RESULT) + stiff * target

