@@ -217,7 +217,8 @@ def print_rows(rows: list[Row]) -> None:
     where = f"{1e3 * chosen['dt_s']:g} ms" if chosen else "none of these steps"
     print(f"  within {MEAN_BAR:.0%} on average and {WORST_BAR:.0%} at worst: {where}; converged run at "
           f"{1e3 * first['reference_dt_s']:.3g} ms, off by at most {100 * first['reference_error']:.2g} %; "
-          f"{first['guarded']} of {first['scenarios']} go round in circles, {first['unresolved']} are unresolved", file=sys.stderr)  # fmt: skip
+          f"of {first['scenarios']}, {first['guarded']} go round in circles, {first['unresolved']} are unresolved",
+          file=sys.stderr)  # fmt: skip
 
 
 def main() -> int:
