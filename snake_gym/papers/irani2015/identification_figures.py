@@ -20,7 +20,7 @@ _NAMES = {"avs": "alternating search", "least_squares": "least squares"}
 
 
 def coefficient_errors(fits: Sequence[Fit]) -> Figure:
-    """Relative error of each coefficient for every fit, on a scale that shows small and large ones."""
+    """Relative error of each coefficient for every fit."""
     groups = list(dict.fromkeys((fit.method, fit.start) for fit in fits))
     colours = dict(zip(groups, (BLUE, GREEN, ORANGE, RED), strict=False))
 
@@ -34,9 +34,10 @@ def coefficient_errors(fits: Sequence[Fit]) -> Figure:
                 label = f"{_NAMES[group[0]]}, {group[1]} start" if number == 0 else None
                 ax.plot(np.arange(len(errors)) + offset, errors, "o", color=colours[group], ms=5.0, label=label)
         ax.axhspan(-10.0, 10.0, color=GREY, alpha=0.15, lw=0.0, label="within 10 %")
-        ax.set_yscale("symlog", linthresh=10.0)
+        worst = max(100.0 * fit.worst() for fit in fits)
+        ax.set_ylim(-max(12.0, 1.1 * worst), max(12.0, 1.1 * worst))
         ax.set_xticks(range(len(TABLE_1)), list(TABLE_1))
-        ax.set_ylabel("error [%] (linear up to 10)")
+        ax.set_ylabel("error [%]")
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
     return Figure("coefficients", "Coefficients found again, one mark for each noise seed.", draw, (9.5, 4.5))

@@ -27,7 +27,8 @@ from snake_gym.simulation.streams import RandomStreams
 KIND = "adaptive_bias"
 N_PERIODS = 36
 """93 s of Robo-Conda's gait."""
-LOCKED_PERIODS = 60
+LOCKED_PERIODS = 120
+SETTLED_RAD = math.radians(0.3)
 
 
 class Learning(NamedTuple):
@@ -69,23 +70,28 @@ class LockedJoints(NamedTuple):
 
     angle_rad: float
     turned_before_rad: FloatArray
-    """Change of heading from a third of the run to its end, without bias; headings are means over a gait period."""
+    """Change of heading over the second half of the run, without bias; headings are means over a gait period."""
     turned_after_rad: FloatArray
     bias_rad: FloatArray
     """At the end."""
+    settled: FloatArray
+    """Gait periods after which the bias stays within ``SETTLED_RAD`` of that."""
     speed_before_m_s: FloatArray
-    """From period to period, over the last two thirds."""
+    """From period to period, over the second half."""
     speed_after_m_s: FloatArray
 
 
 def learn_with_locked_joints(angle_rad: float, n_periods: int = LOCKED_PERIODS) -> LockedJoints:
     """Each of the nine joints locked at ``angle_rad``, gait of 30 deg, 1.5 rad/s and 40 deg."""
     plain, learned = (_crawl_locked(kind, angle_rad, n_periods) for kind in ("serpenoid", KIND))
-    return LockedJoints(angle_rad, plain[0], learned[0], learned[1], plain[2], learned[2])
+    bias = learned[1]
+    away = np.abs(bias - bias[-1]) > SETTLED_RAD
+    settled = np.where(away.any(axis=0), n_periods - np.argmax(away[::-1], axis=0), 0).astype(np.float64)
+    return LockedJoints(angle_rad, plain[0], learned[0], bias[-1], settled, plain[2], learned[2])
 
 
 def _crawl_locked(kind: str, angle_rad: float, n_periods: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Angle turned, bias at the end, speed."""
+    """Angle turned, bias at the end of each period (n_periods, J), speed."""
     spec = RESILIENT_SERVO
     gait = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
     n = spec.n_joints
@@ -99,14 +105,16 @@ def _crawl_locked(kind: str, angle_rad: float, n_periods: int) -> tuple[FloatArr
     streams, aimless = RandomStreams("locked", n), Goal(np.zeros((n, 2)), np.zeros(n, dtype=bool))
     per_period = round(2.0 * math.pi / gait["frequency_rad_s"] / spec.control_dt_s)
     heading, centre = np.empty((n_periods * per_period, n)), np.empty((n_periods * per_period, n, 2))
+    bias = np.zeros((n_periods * per_period, n))
     for k in range(n_periods * per_period):
         sample = measure(robot, SensorConfig(), streams)
         heading[k], centre[k] = mean_angle(sample), robot.state.centre_xy
         robot.step(controller.command(sample, aimless, state, spec.control_dt_s))
+        bias[k] = state.get("bias_rad", 0.0)
     mean = heading.reshape(n_periods, per_period, n).mean(axis=1)
     steps = np.hypot(*np.diff(centre[::per_period], axis=0).transpose(2, 0, 1))
-    speed = steps[n_periods // 3 :].mean(axis=0) / (per_period * spec.control_dt_s)
-    return mean[-1] - mean[n_periods // 3], state.get("bias_rad", np.zeros(n)).copy(), speed
+    speed = steps[n_periods // 2 :].mean(axis=0) / (per_period * spec.control_dt_s)
+    return mean[-1] - mean[n_periods // 2], bias[per_period - 1 :: per_period], speed
 
 
 def bias_history(paths: Paths) -> tuple[FloatArray, FloatArray]:

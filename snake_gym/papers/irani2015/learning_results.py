@@ -43,6 +43,7 @@ def locked_rows(runs: Sequence[LockedJoints]) -> tuple[list[str], Rows]:
     """Columns and rows, one for each joint and angle."""
     columns = [
         "locked joint (1 is the tail's)", "at [deg]", "turned before [deg]", "turned after [deg]", "bias [deg]",
+        "settled after [periods]",
         "speed before [m/s]", "after [m/s]",
     ]  # fmt: skip
     rows: Rows = []
@@ -50,7 +51,7 @@ def locked_rows(runs: Sequence[LockedJoints]) -> tuple[list[str], Rows]:
         for k in range(run.bias_rad.size):
             angles = [_degrees(x) for x in (run.turned_before_rad[k], run.turned_after_rad[k], run.bias_rad[k])]
             speeds = [float(run.speed_before_m_s[k]), float(run.speed_after_m_s[k])]
-            rows.append([float(k + 1), _degrees(run.angle_rad), *angles, *speeds])
+            rows.append([float(k + 1), _degrees(run.angle_rad), *angles, float(run.settled[k]), *speeds])
     return columns, rows
 
 
@@ -71,7 +72,7 @@ def claims_about_learning(rear: Learning, locked: Sequence[LockedJoints]) -> lis
     left = np.abs(np.concatenate([run.turned_after_rad for run in locked]))
     verdict = "reproduced" if (left <= STRAIGHT_RAD).all() else "partly" if left.max() < 0.1 * turned.max() else "not"
     note = (
-        f"Turned over the last two thirds of the run without bias {_degrees(turned.min()):.0f} to "
+        f"Turned over the second half of the run without bias {_degrees(turned.min()):.0f} to "
         f"{_degrees(turned.max()):.0f} deg, with it at most {_degrees(left.max()):.1f} deg."
     )
     text = "The same controller straightens another robot with any one joint locked aside (not in the paper)"
