@@ -152,12 +152,15 @@ class EmulatedServo:
 
     def write(self, address: int, data: bytes) -> None:
         """What a write, an action or a sync write does."""
-        touched = self.memory.write(address, data)
         memory = self.memory
+        was_on = memory.get("torque_enable") == 1
+        touched = memory.write(address, data)
         if "torque_enable" in touched:
             self._overload_s, self._overload_sign = 0.0, 0.0
             if memory.get("torque_enable") == CALIBRATE_MIDDLE:
                 self._calibrate_middle()
+            elif memory.get("torque_enable") == 1 and not was_on and "goal_position" not in touched:
+                memory.set("goal_position", self.present())  # it holds where it is
         if "goal_position" in touched:
             memory.set("torque_enable", 1)  # on the real servos a goal switches torque on
             if (self._goal() - self.present()) * self._overload_sign < 0.0:

@@ -43,7 +43,7 @@ NO_ANSWER = "no answer"
 PORT_GONE = "port gone"
 NO_TIME = "no time left"
 AMBIGUOUS = "two answers"
-EXTRA_BYTES = 4
+EXTRA_BYTES = 12
 """Lengths that tell a request from those before it: the wanted one and so many more."""
 _LONGEST_ANSWER = 32
 """Late answers up to so many parameters are recognised as a whole."""
@@ -93,7 +93,7 @@ class Exchange:
         clock: what deadlines are measured on.
         baud: of the port; answers are waited for as long as their bytes take.
         latency_s: what adapter and operating system may add [s].
-        return_delay_s: longest return delay that is set in a servo [s].
+        return_delay_s: longest return delay of the servos asked [s]; may be changed between exchanges.
         echo: whether the adapter returns what is sent; None: find out at the first exchange.
         ghost_life_s: longest time that an answer may be late and still be told apart [s].
         counters: where to count; None: new ones.
@@ -116,7 +116,7 @@ class Exchange:
         self._clock = clock
         self._baud = baud
         self._latency_s = latency_s
-        self._return_delay_s = return_delay_s
+        self.return_delay_s = return_delay_s
         self._ghost_life_s = ghost_life_s
         self._ghosts: dict[tuple[int, int], _Ghost] = {}
         self._echoes: deque[Packet] = deque()
@@ -125,7 +125,7 @@ class Exchange:
 
     def answer_time_s(self, n_answers: int, n_params: int) -> float:
         """How long answers keep the line busy, return delays included [s]."""
-        return n_answers * (self._return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
+        return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
 
     def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
         """Longest duration of an exchange in which everybody answers [s]."""
@@ -168,15 +168,23 @@ class Exchange:
         self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
         answers = Answers(self._clock.now())
         self._put(request)
-        answer_s = sum(self.answer_time_s(1, n_params) for n_params in expected.values())
-        end_s = min(deadline_s, self._line_free_s + answer_s + self._latency_s)
+        one_s = self.answer_time_s(1, max(expected.values()))
+        pause_s = 2.0 * one_s + self._latency_s  # longer than any that missing servos leave, unless many in a row
+        last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + self._latency_s)
+        end_s = min(last_s, self._line_free_s + pause_s)
         order = {servo_id: k for k, servo_id in enumerate(expected)}
+        last_id = list(expected)[-1]
         try:
             while len(answers.packets) < len(expected):
                 left_s = end_s - self._clock.now()
                 data = self._transport.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
-                self._take(self._parser.feed(data) if data else self._parser.flush(), answers, expected, order)
+                self._take(self._parser.feed(data), answers, expected, order)
+                if data:
+                    # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
+                    wait_s = pause_s - (0.5 * self._latency_s if last_id in answers.packets else 0.0)
+                    end_s = min(last_s, self._clock.now() + wait_s)
                 if left_s <= 0.0 and not data:
+                    self._take(self._parser.flush(), answers, expected, order)
                     break
         finally:  # an interrupted wait leaves ghosts as well
             self._note_missing(request, answers, expected)
@@ -237,9 +245,9 @@ class Exchange:
             self._ghosts = {key: ghost for key, ghost in self._ghosts.items() if ghost.until_s > now}
 
     def _drop_input(self) -> None:
+        """Drop what is there, but not the begin of a packet that is coming in: its rest would be noise."""
         while data := self._transport.read(_READ_CHUNK, 0.0):
             self._reject(self._parser.feed(data))
-        self._reject(self._parser.flush())
         self._echoes.clear()
 
     def _take(

@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 class LineTiming(NamedTuple):
     """How long to wait for what."""
 
-    latency_s: float = 0.006
+    latency_s: float = 0.004
     """What adapter and operating system may add to an answer: 1 ms of USB, the rest for the scheduler."""
     return_delay_s: float = 0.0005
-    """Longest return delay that is set in a servo."""
+    """Longest return delay of servos that have not told theirs."""
     ghost_life_s: float = 0.1
     """Longest time by which an answer may be late and still be told from the present one."""
     reopen_interval_s: float = 0.5
@@ -63,6 +63,10 @@ class Line:
     @property
     def echoes(self) -> bool | None:
         return self._exchange.echo
+
+    def expect_return_delay(self, delay_s: float) -> None:
+        """Longest return delay [s] of the servos that will be asked next."""
+        self._exchange.return_delay_s = delay_s
 
     def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
         """See ``Exchange.span_s``."""

@@ -7,6 +7,7 @@ settings. Sources: Feetech's memory tables of the STS and SMS series and its SDK
 Things that cost others a robot or an afternoon:
 
 - Writing ``goal_position`` switches the torque on by itself. A goal sent late undoes a torque-off.
+- Switching the torque on by ``torque_enable`` lets the servo hold where it is; its goal becomes the present position.
 - ``torque_enable`` = 128 stores a new offset: the present position becomes 2048.
 - ``goal_speed`` = 0 is the greatest speed (phase bit 3), not standstill; ``acceleration`` = 0 is no ramp.
 - Both angle limits 0: positions are not limited, and count over several turns.
@@ -18,7 +19,7 @@ Things that cost others a robot or an afternoon:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from snake_gym.config import ConfigError, nearest
@@ -234,6 +235,14 @@ def encode_register(target: Register, value: int) -> bytes:
             "drivers disagree about the higher codes, and a servo set to one may not be found again"
         )
     return target.encoding.encode(value)
+
+
+def encode_each(target: Register, values: int | Sequence[int], n_servos: int) -> list[bytes]:
+    """``encode_register`` for each of ``n_servos``; one value is for all of them."""
+    listed = [values] * n_servos if isinstance(values, int) else [int(value) for value in values]
+    if len(listed) != n_servos:
+        raise ValueError(f"{len(listed)} values of {target.name} for {n_servos} servos")
+    return [encode_register(target, value) for value in listed]
 
 
 def unpack(registers: tuple[Register, ...], data: bytes) -> dict[str, int]:

@@ -23,16 +23,8 @@ from snake_gym.hardware.clock import Clock, MonotonicClock
 from snake_gym.hardware.exchange import NO_ANSWER, NO_TIME, PORT_GONE, Answers, LineCounters
 from snake_gym.hardware.line import Line, LineTiming
 from snake_gym.hardware.protocol import BROADCAST_ID, MAX_ID, MAX_PARAMS, ping, read, sync_read, sync_write, write
-from snake_gym.hardware.registers import (
-    BY_NAME,
-    TABLE_END,
-    Register,
-    block,
-    block_span,
-    encode_register,
-    register,
-    unpack,
-)  # fmt: skip
+from snake_gym.hardware.registers import BY_NAME, TABLE_END, block, block_span, encode_each, encode_register, register
+from snake_gym.hardware.registers import unpack as unpack_block
 from snake_gym.hardware.transport import Transport
 
 SILENT = "silent"
@@ -137,6 +129,7 @@ class FeetechBus:
         self.retries = retries
         self._line = Line(transport, baud, self.clock, timing or LineTiming(), echo, reopen)
         self._silent_after, self._probe_interval_s = silent_after, probe_interval_s
+        self._return_delay_s: dict[int, float] = {}
         self._misses: dict[int, int] = {}
         self._next_probe_s: dict[int, float] = {}
 
@@ -157,6 +150,7 @@ class FeetechBus:
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         _check_ids([servo_id])
+        self._expect([servo_id])
         for _ in range(1 + self.retries):
             answers = self._line.ask(ping(servo_id), {servo_id: 0}, self._default_deadline(1, 0))
             if answers.packets:
@@ -164,10 +158,11 @@ class FeetechBus:
         else:
             return None
         self._misses.pop(servo_id, None)
-        found = self.read_block([servo_id], "firmware_major", "model")
+        found = self.read_block([servo_id], "firmware_major", "return_delay")
         values = found.values[servo_id]
         if values is None:
             return None
+        self._return_delay_s[servo_id] = values["return_delay"] * BY_NAME["return_delay"].encoding.scale
         firmware = (values["firmware_major"], values["firmware_minor"])
         return ServoInfo(servo_id, values["model"], firmware, found.errors[servo_id])
 
@@ -178,6 +173,7 @@ class FeetechBus:
         registers = block(first_register, last_register)
         span = block_span(registers)
         stamp_s = self.clock.now()
+        self._expect(ids)
         deadline_s = self._default_deadline(len(ids), span[1]) if deadline_s is None else deadline_s
         failures: dict[int, str] = dict.fromkeys(ids, SILENT)
         values: dict[int, dict[str, int] | None] = dict.fromkeys(ids)
@@ -191,11 +187,10 @@ class FeetechBus:
             is_retry = 0 < k <= self.retries
             if is_retry:  # the first of them may be dead and keep the others from answering: now it comes last
                 asked = asked[1:] + asked[:1]
-                self.counters.retries += 1
             answers = self._read_once(asked, span, deadline_s, is_retry)
             failures.update({i: why for i, why in answers.failures.items() if why != NO_TIME or failures[i] == SILENT})
             for servo_id, packet in answers.packets.items():
-                values[servo_id] = unpack(registers, packet.params)
+                values[servo_id] = unpack_block(registers, packet.params)
                 errors[servo_id] = packet.error_or_instruction
                 failures.pop(servo_id, None)
                 self._misses.pop(servo_id, None)
@@ -215,7 +210,7 @@ class FeetechBus:
     ) -> bool:
         _check_ids(ids)
         goals = {"goal_position": position_steps, "goal_speed": speed, "acceleration": acceleration}
-        position, rate, ramp = (_counts(values, len(ids), BY_NAME[name]) for name, values in goals.items())
+        position, rate, ramp = (encode_each(BY_NAME[name], values, len(ids)) for name, values in goals.items())
         no_time = BY_NAME["goal_time"].encoding.encode(0)
         data = [a + p + no_time + s for a, p, s in zip(ramp, position, rate, strict=True)]
         return self._send_all(BY_NAME["acceleration"].address, list(zip(ids, data, strict=True)))
@@ -229,7 +224,10 @@ class FeetechBus:
         request = write(servo_id, target.address, data)
         for attempt in range(1 + self.retries):
             self.counters.retries += int(attempt > 0)
+            self._expect([servo_id])
             answers = self._line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
+            if name == "return_delay":
+                self._return_delay_s.pop(servo_id, None)
             if servo_id in answers.packets:
                 return True
             if PORT_GONE in answers.failures.values():
@@ -245,7 +243,7 @@ class FeetechBus:
         name, value = "torque_enable", int(on)
         data = BY_NAME[name].encoding.encode(value)
         known: dict[int, bool] = dict.fromkeys(ids, False)
-        for _ in range(1 + self.retries):
+        for _ in range(2 * (1 + self.retries)):
             rest = [servo_id for servo_id in ids if not known[servo_id]]
             if not rest or not self._send_all(BY_NAME[name].address, [(servo_id, data) for servo_id in rest]):
                 return known
@@ -266,7 +264,7 @@ class FeetechBus:
         address, n_bytes = span
         now = self.clock.now()
         length, askable = self._line.choose_length(asked, n_bytes, TABLE_END - address)
-        spare_s = deadline_s - now + (0.0 if is_retry else self._line.timing.latency_s)
+        spare_s = deadline_s - now + (0.5 if is_retry else 1.0) * self._line.timing.latency_s
         n_asked = len(askable)
         while n_asked and self._line.span_s(8 + n_asked, n_asked, length) > spare_s:
             n_asked -= 1
@@ -275,6 +273,7 @@ class FeetechBus:
         if not in_time:
             return Answers(now, failures=left_out)
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
+        self.counters.retries += is_retry
         answers = self._line.ask(request, dict.fromkeys(in_time, length), deadline_s)
         answers.failures.update(left_out)
         return answers
@@ -286,6 +285,10 @@ class FeetechBus:
         per_packet = (MAX_PARAMS - 2) // (1 + len(blocks[0][1]))
         parts = range(0, len(blocks), per_packet)
         return all(self._line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
+
+    def _expect(self, ids: Sequence[int]) -> None:
+        unknown_s = self._line.timing.return_delay_s
+        self._line.expect_return_delay(max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s))
 
     def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
         span_s = self._line.span_s(8 + n_servos, n_servos, n_bytes)
@@ -308,10 +311,3 @@ def _check_ids(ids: Sequence[int]) -> None:
     wrong = [servo_id for servo_id in ids if not 0 <= servo_id <= MAX_ID]
     if wrong:
         raise ValueError(f"servo id is {wrong[0]}; expected 0 to {MAX_ID} ({BROADCAST_ID} is for all servos)")
-
-
-def _counts(values: int | Sequence[int], n: int, target: Register) -> list[bytes]:
-    listed = [values] * n if isinstance(values, int) else [int(value) for value in values]
-    if len(listed) != n:
-        raise ValueError(f"{len(listed)} values of {target.name} for {n} servos")
-    return [encode_register(target, value) for value in listed]

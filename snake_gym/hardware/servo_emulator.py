@@ -42,6 +42,49 @@ from snake_gym.hardware.wire_faults import WireFaults
 __all__ = ["EmulatedBus", "EmulatedServo", "FirstOrderPlant", "HostEnd", "ServoPlant", "WireFaults"]
 
 _SLACK_S = 1e-9
+_IDLE_LINE_S = 0.002
+"""Servos give a packet up that has not been completed for so long."""
+
+
+class Outbox:
+    """Packets on their way to the host, one after the other: a late one follows what is being handed over."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, bytes]] = []
+        self._sending: tuple[float, bytes] | None = None
+
+    def add(self, start_s: float, data: bytes) -> None:
+        """``data`` begins to reach the host at ``start_s``, or when the line to it is free."""
+        self._waiting.append((start_s, data))
+        self._waiting.sort(key=lambda item: item[0])
+
+    def spoil(self) -> None:
+        """Change every byte that has not arrived."""
+        self._waiting = [(start_s, bytes(b ^ 0x5A for b in data)) for start_s, data in self._waiting]
+        if self._sending is not None:
+            self._sending = (self._sending[0], bytes(b ^ 0x5A for b in self._sending[1]))
+
+    def next_end_s(self, byte_s: float) -> float | None:
+        """When the next packet will have arrived as a whole [s]."""
+        first = self._sending or (self._waiting[0] if self._waiting else None)
+        return None if first is None else first[0] + len(first[1]) * byte_s
+
+    def take(self, now_s: float, byte_s: float) -> bytes:
+        """The bytes that have arrived."""
+        out = bytearray()
+        free_s = -1.0
+        while self._sending is not None or self._waiting:
+            start_s, data = self._sending or self._waiting[0]
+            start_s = max(start_s, free_s)
+            n = min(len(data), max(0, int((now_s - start_s + _SLACK_S) / byte_s)))
+            if n == 0:
+                break
+            if self._sending is None:
+                del self._waiting[0]
+            out += data[:n]
+            free_s = start_s + n * byte_s
+            self._sending = (free_s, data[n:]) if n < len(data) else None
+        return bytes(out)
 
 
 class EmulatedBus:
@@ -81,7 +124,7 @@ class EmulatedBus:
         self.n_collisions = 0
         self._parser = PacketParser()
         self._requests: deque[tuple[float, Packet]] = deque()
-        self._outbox: list[tuple[float, bytes]] = []
+        self._outbox = Outbox()
         self._held: list[bytes] = []
         self._line_free_s = self._answers_end_s = -1.0
         self._plant_s = self.clock.now()
@@ -101,13 +144,15 @@ class EmulatedBus:
         """The host starts to send ``data`` now, or when what it has sent before is out."""
         with self.lock:
             start_s = max(self.clock.now(), self._line_free_s)
+            if start_s > self._line_free_s + _IDLE_LINE_S:
+                self._parser.reset()
             if start_s < self._answers_end_s - _SLACK_S:  # both talk
                 self.n_collisions += 1
-                self._outbox = [(s, bytes(b ^ 0x5A for b in part)) for s, part in self._outbox]
+                self._outbox.spoil()
                 data = bytes(b ^ 0x5A for b in data)
             per_byte_s = BITS_PER_BYTE / self.baud
             if self.echo:
-                self._outbox.append((start_s, data))
+                self._outbox.add(start_s, data)
             heard = self.faults.damage_request(data)
             for k, byte in enumerate(heard):
                 for packet in self._parser.feed(bytes((byte,))):
@@ -123,14 +168,14 @@ class EmulatedBus:
                 self.advance_to(at_s)
                 self._execute(packet, at_s)
             self.advance_to(now)
-            return self._arrived(now)
+            return self._outbox.take(now, BITS_PER_BYTE / self.baud)
 
     def next_event_s(self) -> float | None:
         """When ``poll`` will have something new, as far as it is known [s]; None: when the host has sent something."""
         with self.lock:
-            times = [at_s for at_s, _ in list(self._requests)[:1]]
-            times += [start_s + wire_time_s(len(data), self.baud) for start_s, data in self._outbox]
-            return min(times, default=None)
+            request_s = self._requests[0][0] if self._requests else None
+            answer_s = self._outbox.next_end_s(BITS_PER_BYTE / self.baud)
+            return min((time_s for time_s in (request_s, answer_s) if time_s is not None), default=None)
 
     def advance_to(self, time_s: float) -> None:
         """Let the servos and the robot live up to ``time_s`` [s, of the clock], in whole steps."""
@@ -171,7 +216,7 @@ class EmulatedBus:
             for servo in sorted(called, key=lambda servo: servo.id):
                 servo_id = servo.id
                 at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
-        self._hand_over_held(at_s)
+        self._hand_over_held()
 
     def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
         if len(params) < 3:
@@ -208,26 +253,14 @@ class EmulatedBus:
         elif data:
             data = b"".join(self._held) + data
             self._held.clear()
-            self._outbox.append((end_s - wire_time_s(len(data), self.baud) + delay_s, data))
+            self._outbox.add(end_s - wire_time_s(len(data), self.baud) + delay_s, data)
         self._answers_end_s = max(self._answers_end_s, end_s)
         return end_s
 
-    def _hand_over_held(self, at_s: float) -> None:
+    def _hand_over_held(self) -> None:
         if self._held:
-            self._outbox.append((at_s, b"".join(self._held)))
+            self._outbox.add(self._answers_end_s, b"".join(self._held))
             self._held.clear()
-
-    def _arrived(self, now: float) -> bytes:
-        out = bytearray()
-        rest: list[tuple[float, bytes]] = []
-        per_byte_s = BITS_PER_BYTE / self.baud
-        for start_s, data in sorted(self._outbox, key=lambda item: item[0]):
-            n = min(len(data), max(0, int((now - start_s + _SLACK_S) / per_byte_s)))
-            out += data[:n]
-            if n < len(data):
-                rest.append((start_s + n * per_byte_s, data[n:]))
-        self._outbox = rest
-        return bytes(out)
 
 
 class HostEnd:
@@ -241,16 +274,13 @@ class HostEnd:
         self._closed = False
 
     def write(self, data: bytes) -> None:
-        self._check()
-        self._input += self._bus.poll()
+        self.waiting()
         self._bus.receive(data)
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         end_s = self._clock.now() + max(0.0, timeout_s)
         while True:
-            self._check()
-            self._input += self._bus.poll()
-            if self._input or self._clock.now() >= end_s:
+            if self.waiting() or self._clock.now() >= end_s:
                 break
             event_s = self._bus.next_event_s()
             self._clock.advance_to(end_s if event_s is None else min(end_s, event_s))
@@ -259,9 +289,14 @@ class HostEnd:
         return data
 
     def discard_input(self) -> None:
-        self._check()
-        self._bus.poll()
+        self.waiting()
         self._input.clear()
+
+    def waiting(self) -> int:
+        """Number of bytes that have arrived and were not read."""
+        self._check()
+        self._input += self._bus.poll()
+        return len(self._input)
 
     def close(self) -> None:
         self._closed = True

@@ -1,8 +1,15 @@
-"""The simulated robot behind emulated servos: goals, torque switches and limits in, joint angles out.
+"""The simulated robot as the joints behind emulated servos: the project's physics, commanded by registers.
 
-The robot's own actuator law (``robot.spec``) stands for the servos' position loop; a servo's torque limit scales its
-torque limit, its speed limit is a further bound on its speed, and a servo without torque is a free joint. The emulated
-servos look at their joints more often than a simulated robot takes steps, so the physics runs at a step of theirs.
+``RobotPlant`` offers what a servo emulator asks of a plant (joint angles, rates and loads; time that passes under
+targets, torque switches and limits) and passes it on to one ``SimulatedRobot`` with position actuators. Joint i of the
+robot is servo i of the bus, angles in the robot's own sense.
+
+- A servo without torque is a FREE joint of the physics: viscous friction and stops only. Faults that the robot has
+  besides stay as they are.
+- Torque limits are shares of the stall torque, the actuator's torque limit; where the robot has none, ``stall_torque``.
+- Speed limits are the smaller of the servo's and the actuator's.
+- Time is handed to the physics in its own steps; what is left is kept for the next call. So an emulated robot and a
+  simulated one that get the same targets at the same times do the same, step by step.
 """
 
 from __future__ import annotations
@@ -13,16 +20,99 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.physics.faults import FREE, HEALTHY
+from snake_gym.physics.faults import FREE
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
+_SLACK = 1e-6
 
-class PhysicsPlant:
-    """A ``ServoPlant`` on the project's physics.
+
+class RobotPlant:
+    """One simulated robot behind J servos.
 
     Args:
-        spec: the robot; its actuator must follow joint angles ("position").
+        robot: one world, joints driven by position actuators; its state, faults and obstacles are used as they are.
+        stall_torque_nm: (J,) or scalar torque that a load of 1 means, where the actuator has no torque limit [N m].
+
+    Raises:
+        ValueError: the robot has more than one world or another kind of actuator.
+    """
+
+    def __init__(self, robot: SimulatedRobot, stall_torque_nm: FloatArray | float | None = None) -> None:
+        spec = robot.spec
+        if robot.n_worlds != 1:
+            raise ValueError(f"the robot has {robot.n_worlds} worlds; expected 1")
+        if spec.actuator.kind != "position":
+            raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position'")
+        self.robot = robot
+        self._torque_nm, self._limited = _stall_torque(spec, stall_torque_nm)
+        self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s").copy()
+        self._own_faults = tuple(field.copy() for field in robot.faults)
+        self._free = np.zeros(spec.n_joints, dtype=bool)
+        self._left_s = 0.0
+
+    def advance(
+        self,
+        dt_s: float,
+        target_rad: FloatArray,
+        enabled: NDArray[np.bool_],
+        torque_limit: FloatArray,
+        speed_limit_rad_s: FloatArray,
+    ) -> None:
+        """Let ``dt_s`` [s] pass under constant commands.
+
+        Args:
+            target_rad: (J,) joint angles that the servos aim at.
+            enabled: (J,) False: no torque.
+            torque_limit: (J,) share of the stall torque.
+            speed_limit_rad_s: (J,).
+        """
+        step_s = self.robot.spec.sim_dt_s
+        n_steps = int((self._left_s + dt_s) / step_s + _SLACK)
+        self._left_s += dt_s - n_steps * step_s
+        if n_steps == 0:
+            return
+        self._set_free(~enabled)
+        params = self.robot.params
+        if self._limited:
+            params.torque_limit[0] = np.maximum(torque_limit, 1e-3) * self._torque_nm
+        if np.isfinite(self._speed_rad_s).all():
+            params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
+        self.robot.step(np.ascontiguousarray(target_rad[None, :], dtype=np.float64), n_substeps=n_steps)
+
+    def joint_angle(self) -> FloatArray:
+        """(J,) [rad]."""
+        return self.robot.joint_angle()[0]
+
+    def joint_rate(self) -> FloatArray:
+        """(J,) [rad/s]."""
+        return self.robot.joint_rate()[0]
+
+    def load(self) -> FloatArray:
+        """(J,) actuator torque as a share of the stall torque, in the sense of the joint angle; 0 without torque."""
+        return np.where(self._free, 0.0, self.robot.state.joint_torque[0] / self._torque_nm)
+
+    def _set_free(self, free: NDArray[np.bool_]) -> None:
+        """Joints without torque are FREE from now on; the others have their own faults back."""
+        if (free == self._free).all():
+            return
+        faults = self.robot.faults
+        for field, own in zip(faults, self._own_faults, strict=True):
+            changed = free != self._free
+            own[0, changed & free] = field[0, changed & free]
+            field[0, changed & ~free] = own[0, changed & ~free]
+        faults.kind[0, free] = FREE
+        faults.onset_s[0, free] = 0.0
+        faults.end_s[0, free] = np.inf
+        faults.period_s[0, free] = np.inf
+        self._free = free.copy()
+
+
+class PhysicsPlant(RobotPlant):
+    """A ``RobotPlant`` made from a specification, whose physics runs at a step of the servos' looks at their joints.
+
+    Args:
+        spec: the robot; its actuator must follow joint angles ("position"). Without a torque limit, loads read 0.
         joint_angle: (J,) [rad] shape at the start, at rest; None: straight.
         head_angle: [rad] of the head link, world frame.
         point_xy: [m] where ``point`` ("head" or "centre") is at the start, world frame.
@@ -38,43 +128,19 @@ class PhysicsPlant:
         point: str = "head",
         step_s: float = 0.002,
     ) -> None:
-        if spec.actuator.kind != "position":
-            raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position' behind servos")
-        sim_dt = min(spec.sim_dt_s, step_s)
-        n = max(1, math.ceil(step_s / sim_dt - 1e-9))
+        n = max(1, math.ceil(step_s / spec.sim_dt_s - 1e-9))
         self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s, integrator="implicit")
-        self.robot = SimulatedRobot(self.spec, 1, 1)
+        robot = SimulatedRobot(self.spec, 1, 1)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
-        self.robot.set_shape(shape[None], np.array([head_angle]), np.array([point_xy]), point)
-        self._torque = spec.joints("actuator.torque_limit_nm")
-        self._speed = spec.joints("actuator.speed_limit_rad_s")
-        self.jammed = np.zeros(spec.n_joints, dtype=np.int64)
-        """(J,) kinds of joint fault, as in ``physics.faults``, that the robot has anyway."""
+        robot.set_shape(shape[None], np.array([head_angle]), np.array([point_xy]), point)
+        super().__init__(robot, stall_torque_nm=math.inf)
 
-    def advance(
-        self,
-        dt_s: float,
-        target_rad: FloatArray,
-        enabled: NDArray[np.bool_],
-        torque_limit: FloatArray,
-        speed_limit_rad_s: FloatArray,
-    ) -> None:
-        """Let ``dt_s`` [s] pass, a multiple of ``step_s``. See ``ServoPlant``."""
-        robot = self.robot
-        robot.params.torque_limit[0] = self._torque * torque_limit
-        robot.params.speed_limit[0] = np.minimum(self._speed, speed_limit_rad_s)
-        robot.faults.kind[0] = np.where(self.jammed != HEALTHY, self.jammed, np.where(enabled, HEALTHY, FREE))
-        robot.step(np.asarray(target_rad)[None], n_substeps=round(dt_s / self.spec.sim_dt_s))
 
-    def joint_angle(self) -> FloatArray:
-        """(J,) [rad]."""
-        return np.asarray(self.robot.joint_angle()[0])
-
-    def joint_rate(self) -> FloatArray:
-        """(J,) [rad/s]."""
-        return np.asarray(self.robot.joint_rate()[0])
-
-    def load(self) -> FloatArray:
-        """(J,) motor torque as a share of the torque limit, signed; without a limit 0."""
-        share = self.robot.state.joint_torque[0] / self._torque
-        return np.clip(share, -1.0, 1.0)
+def _stall_torque(spec: RobotSpec, given: FloatArray | float | None) -> tuple[FloatArray, bool]:
+    """Torque [N m] that a load of 1 means (J,), and whether the robot's actuators are limited at all."""
+    limit = spec.joints("actuator.torque_limit_nm").copy()
+    if np.isfinite(limit).all():
+        return limit, True
+    if given is None:
+        raise ValueError(f"robot.actuator.torque_limit_nm is {limit.max():g}; expected finite, or a stall_torque_nm")
+    return np.broadcast_to(np.asarray(given, dtype=np.float64), limit.shape).copy(), False

@@ -1,0 +1,125 @@
+"""The physics behind the servos is the physics of the simulated robot, to the bit; a whole loop over bytes agrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from snake_gym.hardware.clock import VirtualClock
+from snake_gym.hardware.encoding import rad_to_steps
+from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+from snake_gym.physics.faults import FREE, LOCKED
+from snake_gym.robot.presets import PRESETS
+from snake_gym.simulation.servo_plant import RobotPlant
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+SPEC = PRESETS["resilient_servo"]
+J = SPEC.n_joints
+ALL_ON, FULL, FAST = np.ones(J, dtype=bool), np.ones(J), np.full(J, 100.0)
+
+
+def make_robot() -> SimulatedRobot:
+    robot = SimulatedRobot(SPEC, 1, 1)
+    shape = 0.3 * np.sin(0.7 * np.arange(J))
+    robot.set_shape(shape[None], np.array([0.2]), np.zeros((1, 2)))
+    return robot
+
+
+def gait(k: int) -> np.ndarray:
+    return 0.5 * np.sin(0.35 * k + 0.6 * np.arange(J))
+
+
+def test_the_same_targets_make_the_same_motion_bit_for_bit() -> None:
+    direct, behind = make_robot(), make_robot()
+    plant = RobotPlant(behind)
+    for k in range(20):
+        direct.step(gait(k)[None])
+        pieces = [0.003, 0.017, 0.01, 0.05, 0.12] if k % 2 else [0.2]  # 20 steps of 0.01 s, however they are cut
+        for dt_s in pieces:
+            plant.advance(dt_s, gait(k), ALL_ON, FULL, FAST)
+    assert np.array_equal(direct.state.link_angle, behind.state.link_angle)
+    assert np.array_equal(direct.state.head_xy, behind.state.head_xy)
+    assert behind.state.time_s[0] == direct.state.time_s[0]
+    assert np.array_equal(plant.joint_angle(), direct.joint_angle()[0])
+    assert np.array_equal(plant.joint_rate(), direct.joint_rate()[0])
+
+
+def test_without_torque_a_joint_is_free() -> None:
+    direct, behind = make_robot(), make_robot()
+    plant = RobotPlant(behind)
+    off = np.isin(np.arange(J), [2, 5])
+    direct.faults.kind[0, off] = FREE
+    direct.faults.end_s[0, off] = np.inf
+    for k in range(10):
+        direct.step(gait(k)[None])
+        plant.advance(SPEC.control_dt_s, gait(k), ~off, FULL, FAST)
+    assert np.array_equal(direct.state.link_angle, behind.state.link_angle)
+    assert (plant.load()[off] == 0.0).all()
+    assert (plant.load()[~off] != 0.0).all()
+    direct.faults.kind[0, off] = 0
+    for k in range(10):
+        direct.step(gait(k)[None])
+        plant.advance(SPEC.control_dt_s, gait(k), ALL_ON, FULL, FAST)
+    assert np.array_equal(direct.state.link_angle, behind.state.link_angle)
+
+
+def test_faults_of_the_robot_come_back_with_the_torque() -> None:
+    robot = make_robot()
+    robot.faults.kind[0, 3] = LOCKED
+    robot.faults.onset_s[0, 3] = 1.5
+    plant = RobotPlant(robot)
+    plant.advance(0.2, gait(0), np.zeros(J, dtype=bool), FULL, FAST)
+    assert (robot.faults.kind == FREE).all()
+    plant.advance(0.2, gait(0), ALL_ON, FULL, FAST)
+    assert robot.faults.kind[0].tolist() == [0, 0, 0, LOCKED, 0, 0, 0, 0, 0]
+    assert robot.faults.onset_s[0, 3] == 1.5
+
+
+def test_limits_of_the_servos_are_limits_of_the_joints() -> None:
+    robot = make_robot()
+    plant = RobotPlant(robot)
+    start = plant.joint_angle().copy()
+    plant.advance(0.5, start + 1.0, ALL_ON, FULL, np.full(J, 0.2))
+    assert np.abs(plant.joint_angle() - start).max() <= 0.2 * 0.5 * 1.05
+    assert np.abs(plant.joint_angle() - start).max() > 0.2 * 0.5 * 0.8
+    plant.advance(0.5, start - 1.0, ALL_ON, np.full(J, 0.05), FAST)
+    assert np.abs(plant.load()).max() <= 0.05 + 1e-9
+
+
+def test_other_robots_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 worlds"):
+        RobotPlant(SimulatedRobot(SPEC, 2, 1))
+    with pytest.raises(ValueError, match="'acceleration'"):
+        RobotPlant(SimulatedRobot(PRESETS["resilient"], 1, 1))
+    unlimited = replace(SPEC, actuator=replace(SPEC.actuator, torque_limit_nm=float("inf")))
+    with pytest.raises(ValueError, match="stall_torque_nm"):
+        RobotPlant(SimulatedRobot(unlimited, 1, 1))
+    RobotPlant(SimulatedRobot(unlimited, 1, 1), stall_torque_nm=8.0)
+
+
+def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
+    """The same references at the same times, once straight to the physics, once through driver, bytes and servos."""
+    direct, behind = make_robot(), make_robot()
+    clock = VirtualClock()
+    bus = EmulatedBus([EmulatedServo(i + 1) for i in range(J)], plant=RobotPlant(behind), clock=clock, step_s=0.01)
+    driver = FeetechBus(bus.host_transport(), clock=clock)
+    ids = list(range(1, J + 1))
+    driver.torque(ids, True)
+    behind.set_shape(direct.joint_angle(), np.array([0.2]), np.zeros((1, 2)))
+    next_s = clock.now()
+    for k in range(150):
+        reference = 0.5 * np.sin(0.5 * k * SPEC.control_dt_s * 2.0 - 0.6 * np.arange(J))
+        direct.step(reference[None])
+        driver.write_targets(ids, [2048 + rad_to_steps(angle) for angle in reference])
+        found = driver.read_block(ids, "present_position", "present_current")
+        assert found.is_complete
+        next_s += SPEC.control_dt_s
+        clock.advance_to(next_s)
+        bus.poll()
+    way = np.linalg.norm(direct.state.centre_xy[0])
+    error = np.linalg.norm(direct.state.centre_xy[0] - behind.state.centre_xy[0])
+    assert way > 0.5
+    assert error < 0.03 * way
