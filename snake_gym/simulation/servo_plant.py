@@ -9,7 +9,8 @@ robot is servo i of the bus, angles in the robot's own sense.
 - Torque limits are shares of the stall torque, the actuator's torque limit; where the robot has none, ``stall_torque``.
 - Speed limits are the smaller of the servo's and the actuator's.
 - Time is handed to the physics in its own steps; what is left is kept for the next call. So an emulated robot and a
-  simulated one that get the same targets at the same times do the same, step by step.
+  simulated one that get the same targets at the same times do the same, but for the second order of the integrator,
+  which begins anew with every call.
 """
 
 from __future__ import annotations

@@ -32,19 +32,21 @@ def gait(k: int) -> np.ndarray:
     return 0.5 * np.sin(0.35 * k + 0.6 * np.arange(J))
 
 
-def test_the_same_targets_make_the_same_motion_bit_for_bit() -> None:
-    direct, behind = make_robot(), make_robot()
-    plant = RobotPlant(behind)
+def test_the_same_targets_make_the_same_motion() -> None:
+    """To the bit over whole control steps; the integrator begins anew with every call, so cutting shows a little."""
+    direct, whole, cut = make_robot(), make_robot(), make_robot()
+    plant, pieces_of = RobotPlant(whole), RobotPlant(cut)
     for k in range(20):
         direct.step(gait(k)[None])
-        pieces = [0.003, 0.017, 0.01, 0.05, 0.12] if k % 2 else [0.2]  # 20 steps of 0.01 s, however they are cut
-        for dt_s in pieces:
-            plant.advance(dt_s, gait(k), ALL_ON, FULL, FAST)
-    assert np.array_equal(direct.state.link_angle, behind.state.link_angle)
-    assert np.array_equal(direct.state.head_xy, behind.state.head_xy)
-    assert behind.state.time_s[0] == direct.state.time_s[0]
+        plant.advance(SPEC.control_dt_s, gait(k), ALL_ON, FULL, FAST)
+        for dt_s in (0.003, 0.017, 0.01, 0.05, 0.12):  # 20 steps of 0.01 s, however they are cut
+            pieces_of.advance(dt_s, gait(k), ALL_ON, FULL, FAST)
+    assert np.array_equal(direct.state.link_angle, whole.state.link_angle)
+    assert np.array_equal(direct.state.head_xy, whole.state.head_xy)
     assert np.array_equal(plant.joint_angle(), direct.joint_angle()[0])
     assert np.array_equal(plant.joint_rate(), direct.joint_rate()[0])
+    assert cut.state.time_s[0] == pytest.approx(direct.state.time_s[0])
+    assert np.abs(direct.state.link_angle - cut.state.link_angle).max() < 5e-4
 
 
 def test_without_torque_a_joint_is_free() -> None:
@@ -121,5 +123,5 @@ def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
         bus.poll()
     way = np.linalg.norm(direct.state.centre_xy[0])
     error = np.linalg.norm(direct.state.centre_xy[0] - behind.state.centre_xy[0])
-    assert way > 0.5
-    assert error < 0.03 * way
+    assert way > 2.0
+    assert error < 0.002 * way
