@@ -47,6 +47,8 @@ EXTRA_BYTES = 12
 """Lengths that tell a request from those before it: the wanted one and so many more."""
 _LONGEST_ANSWER = 32
 """Late answers up to so many parameters are recognised as a whole."""
+_MOST_PATIENCE_S, _PATIENCE_KEPT = 0.006, 0.98
+"""An answer that is late by less than the first prolongs later waiting by as much; each exchange keeps the second."""
 _READ_CHUNK = 4096
 
 
@@ -81,6 +83,8 @@ class Answers:
 class _Ghost(NamedTuple):
     """An answer that has not come, and may yet."""
 
+    missed_s: float
+    """When it was given up."""
     until_s: float
     request: bytes
 
@@ -122,14 +126,21 @@ class Exchange:
         self._echoes: deque[Packet] = deque()
         self._parser = PacketParser()
         self._line_free_s = -1.0
+        self._patience_s = 0.0
 
     def answer_time_s(self, n_answers: int, n_params: int) -> float:
         """How long answers keep the line busy, return delays included [s]."""
         return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
 
+    @property
+    def latency_s(self) -> float:
+        """What is granted to adapter and operating system now [s]: more for a while after answers came late."""
+        return self._latency_s + self._patience_s
+
     def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
         """Longest duration of an exchange in which everybody answers [s]."""
-        return wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params) + self._latency_s
+        wire_s = wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params)
+        return wire_s + self.latency_s
 
     def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
         """How many bytes to ask for, and the servos that can be asked so without mistaking a ghost for the answer.
@@ -150,12 +161,13 @@ class Exchange:
         self._find_out_echo()
         self._put(request)
 
-    def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float) -> Answers:
+    def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
         """Send a packet and collect its answers.
 
         Args:
             expected: number of parameters of each servo's answer by ID, in the order in which they answer.
             deadline_s: waiting ends here [s, of the clock].
+            to_the_end: wait for missing answers until then; False: no longer than answers usually take.
 
         Returns:
             the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
@@ -169,9 +181,9 @@ class Exchange:
         answers = Answers(self._clock.now())
         self._put(request)
         one_s = self.answer_time_s(1, max(expected.values()))
-        pause_s = 2.0 * one_s + self._latency_s  # longer than any that missing servos leave, unless many in a row
-        last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + self._latency_s)
-        end_s = min(last_s, self._line_free_s + pause_s)
+        pause_s = 2.0 * one_s + self.latency_s  # longer than any that missing servos leave, unless many in a row
+        last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + self.latency_s)
+        end_s = deadline_s if to_the_end else min(last_s, self._line_free_s + pause_s)
         order = {servo_id: k for k, servo_id in enumerate(expected)}
         last_id = list(expected)[-1]
         try:
@@ -179,7 +191,7 @@ class Exchange:
                 left_s = end_s - self._clock.now()
                 data = self._transport.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
                 self._take(self._parser.feed(data), answers, expected, order)
-                if data:
+                if data and not to_the_end:
                     # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
                     wait_s = pause_s - (0.5 * self._latency_s if last_id in answers.packets else 0.0)
                     end_s = min(last_s, self._clock.now() + wait_s)
@@ -188,6 +200,7 @@ class Exchange:
                     break
         finally:  # an interrupted wait leaves ghosts as well
             self._note_missing(request, answers, expected)
+            self._patience_s *= _PATIENCE_KEPT
         return answers
 
     def listen_until_quiet(self, quiet_s: float, limit_s: float) -> None:
@@ -278,7 +291,7 @@ class Exchange:
                 continue
             if answers.failures.setdefault(servo_id, NO_ANSWER) == NO_ANSWER:
                 self.counters.missing += 1
-                self._ghosts[servo_id, n_params] = _Ghost(now + self._ghost_life_s, request)
+                self._ghosts[servo_id, n_params] = _Ghost(now, now + self._ghost_life_s, request)
         self.counters.answers += len(answers.packets)
         self.counters.bad_checksums += self._parser.n_bad_checksums
         self.counters.noise_bytes += self._parser.n_noise_bytes
@@ -290,7 +303,10 @@ class Exchange:
                 self.echo = True
             elif self._echoes and packet == self._echoes[0]:
                 self._echoes.popleft()
-            elif self._ghosts.pop((packet.id, len(packet.params)), None) is not None:
+            elif (ghost := self._ghosts.pop((packet.id, len(packet.params)), None)) is not None:
                 self.counters.late += 1
+                lateness_s = self._clock.now() - ghost.missed_s
+                if lateness_s < _MOST_PATIENCE_S:  # later ones are not worth waiting for
+                    self._patience_s = max(self._patience_s, lateness_s)
             else:
                 self.counters.foreign += 1

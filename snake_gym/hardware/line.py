@@ -85,10 +85,10 @@ class Line:
 
         return self._try(put, False)
 
-    def ask(self, request: bytes, expected: dict[int, int], deadline_s: float) -> Answers:
+    def ask(self, request: bytes, expected: dict[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
         """See ``Exchange.ask``."""
         gone = Answers(self._clock.now(), failures=dict.fromkeys(expected, PORT_GONE))
-        return self._try(lambda: self._exchange.ask(request, expected, deadline_s), gone)
+        return self._try(lambda: self._exchange.ask(request, expected, deadline_s, to_the_end), gone)
 
     def close(self) -> None:
         """Give the port back for good."""

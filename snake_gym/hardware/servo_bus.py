@@ -274,7 +274,10 @@ class FeetechBus:
             return Answers(now, failures=left_out)
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
         self.counters.retries += is_retry
-        answers = self._line.ask(request, dict.fromkeys(in_time, length), deadline_s)
+        # No time for another attempt after this one: then all of it is for waiting.
+        after_s = deadline_s - now - self._line.span_s(len(request), n_asked, length)
+        last = after_s < self._line.span_s(8, 1, length) - 0.5 * self._line.timing.latency_s
+        answers = self._line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)
         answers.failures.update(left_out)
         return answers
 
