@@ -158,6 +158,33 @@ def test_a_dying_servo_and_an_overloaded_one() -> None:
         driver.close()
 
 
+def test_heat_brown_out_wrong_id_and_encoder_wrap() -> None:
+    bus = make_bus()
+    bus.servo(4).zero_steps = 4090
+    plant = bus.plant
+    assert isinstance(plant, FirstOrderPlant)
+    with EmulatedPort(bus) as port:
+        driver = open_driver(port)
+        bus.servo(1).temperature_c = 95.0
+        bus.servo(2).supply_v = 3.0
+        bus.servo(3).supply_v = 0.5
+        plant._angle[3] = 0.05  # turned by hand: 33 steps, across the zero
+        bus.faults.order("wrong_id", 8)
+        time.sleep(0.05)
+        found = driver.read_block(IDS, *BLOCK)
+        assert set(found.failures) == {3}
+        assert (found.errors[1], found.errors[2]) == (0x04, 0x01)
+        assert bus.faults.counts["wrong_id"] == 1
+        values = found.values[4]
+        assert values is not None
+        assert values["present_position"] == 4090 + 33 - 4096
+        bus.servo(3).supply_v = 12.0
+        time.sleep(0.5)
+        assert driver.ping(3) is not None
+        assert driver.read_block(IDS, *BLOCK).is_complete
+        driver.close()
+
+
 def test_a_host_that_does_not_read() -> None:
     """The terminal's buffer runs full; the bus goes on, and the host finds its way back."""
     bus = make_bus()

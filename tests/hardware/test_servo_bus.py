@@ -209,27 +209,27 @@ def test_a_clean_line_loses_nothing() -> None:
 
 def test_one_percent_lost_and_corrupted() -> None:
     rig = make_rig(faults=WireFaults(lost=0.01, corrupted=0.01, seed=3))
-    answers, missing, wrong = drive(rig, 600)
+    answers, missing, wrong = drive(rig, 400)
     assert wrong <= 1  # a damaged packet with a right checksum: 1 in 256 of 1 %
     assert missing / (answers + missing) < 1e-3  # asked again within the period
-    assert rig.driver.counters.retries > 100
-    assert rig.bus.faults.counts["lost"] > 60
+    assert rig.driver.counters.retries > 60
+    assert rig.bus.faults.counts["lost"] > 40
 
 
 @pytest.mark.parametrize("missing", ["skip", "stop"])
 def test_ten_percent_of_everything_never_raises(missing: str) -> None:
     faults = WireFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5)
-    answers, _, wrong = drive(make_rig(faults=faults, missing=missing), 200)
-    assert answers > 0.3 * 200 * 13
+    answers, _, wrong = drive(make_rig(faults=faults, missing=missing), 100)
+    assert answers > 0.3 * 100 * 13
     assert wrong <= 0.005 * answers
 
 
 def test_late_answers_are_not_taken_for_the_next_ones() -> None:
     rig = make_rig(faults=WireFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7))
-    answers, _, wrong = drive(rig, 400)
+    answers, _, wrong = drive(rig, 250)
     assert wrong == 0
-    assert rig.driver.counters.late > 200
-    assert answers > 0.99 * 400 * 13
+    assert rig.driver.counters.late > 120
+    assert answers > 0.98 * 250 * 13
 
 
 def test_one_late_answer_in_detail() -> None:
@@ -355,6 +355,36 @@ def test_a_stalled_host_gets_its_answer_with_its_true_age() -> None:
     assert values is not None
     assert abs(values["present_position"] - before) <= 5
     assert rig.driver.read_block(ALL, *BLOCK).is_complete
+
+
+def test_an_interrupted_reading_leaves_nothing_behind() -> None:
+    """Ctrl-C in the middle of an answer: what was on its way is not taken for the next answer."""
+    rig = make_rig([1, 2])
+    rig.driver.torque([1, 2], True)
+    rig.driver.write_targets([1, 2], [3000, 3000], speed=1000)
+    read = rig.spy.end.read
+    calls = 0
+
+    def interrupted(max_bytes: int, timeout_s: float) -> bytes:
+        nonlocal calls
+        calls += timeout_s > 0.0
+        if calls == 2:
+            rig.spy.end.read = read  # type: ignore[method-assign]
+            raise KeyboardInterrupt
+        return read(max_bytes, timeout_s)
+
+    rig.spy.end.read = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        rig.driver.read_block([1, 2], *BLOCK)
+    rig.spy.written.clear()
+    rig.bus.clock.sleep(50e-6)  # servo 2 is still talking: a new request runs into it
+    found = rig.driver.read_block([1, 2], *BLOCK)
+    assert found.is_complete
+    assert all(request[6] != 15 for request in rig.spy.written if request[4] == Instruction.SYNC_READ)
+    for i in (1, 2):
+        values = found.values[i]
+        assert values is not None
+        assert values["present_position"] == pytest.approx(rig.bus.servo(i).present(), abs=10)
 
 
 # --- the port vanishes -----------------------------------------------------------------------------------------------
