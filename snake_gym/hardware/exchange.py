@@ -7,8 +7,8 @@ of the next request. Three things keep it out:
 - what has arrived before a request is sent is never an answer to it;
 - an answer that was waited for in vain is remembered as a *ghost* (ID and length) for ``ghost_life_s``; the next
   reading of that servo asks for a block that is a byte or more longer, so that the ghost does not fit;
-- where length cannot tell them apart (an acknowledgement has none), the line is listened to until the ghost has
-  come or would have expired.
+- where length cannot tell them apart (an acknowledgement has none), ``is_haunted`` says so, and what was written is
+  read back instead.
 
 Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
 a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So the driver does
@@ -156,6 +156,12 @@ class Exchange:
         best = max(lengths, key=lambda length: (len(free[length]), -length))
         return best, free[best]
 
+    def is_haunted(self, servo_id: int, request: bytes) -> bool:
+        """Whether an acknowledgement of another request may still come and pass for that of ``request``."""
+        self._forget_old_ghosts()
+        ghost = self._ghosts.get((servo_id, 0))
+        return ghost is not None and ghost.request != request
+
     def send(self, request: bytes) -> None:
         """Send a packet that nobody answers."""
         self._find_out_echo()
@@ -173,7 +179,6 @@ class Exchange:
             the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
         """
         self._find_out_echo()
-        self._wait_for_ghosts(request, expected, deadline_s)
         self._drop_input()
         if self._clock.now() >= deadline_s:
             return Answers(self._clock.now(), failures=dict.fromkeys(expected, NO_TIME))
@@ -237,20 +242,6 @@ class Exchange:
             if self.echo:
                 break
         self.listen_until_quiet(self.answer_time_s(1, 1), self._latency_s)
-
-    def _wait_for_ghosts(self, request: bytes, expected: Mapping[int, int], deadline_s: float) -> None:
-        """Let answers pass by that could be taken for the ones to come.
-
-        An acknowledgement of the same request is as good as the one to come: it is not waited for.
-        """
-        while True:
-            self._forget_old_ghosts()
-            ghosts = [self._ghosts[key] for key in expected.items() if key in self._ghosts]
-            ends = [ghost.until_s for ghost in ghosts if ghost.request != request]
-            left_s = min(max(ends, default=0.0), deadline_s) - self._clock.now()
-            if left_s <= 0.0:
-                return
-            self._reject(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)))
 
     def _forget_old_ghosts(self) -> None:
         if self._ghosts:

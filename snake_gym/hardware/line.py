@@ -76,6 +76,10 @@ class Line:
         """See ``Exchange.choose_length``."""
         return self._exchange.choose_length(ids, n_bytes, longest)
 
+    def is_haunted(self, servo_id: int, request: bytes) -> bool:
+        """See ``Exchange.is_haunted``."""
+        return self._exchange.is_haunted(servo_id, request)
+
     def send(self, request: bytes) -> bool:
         """Send a packet that nobody answers; False: the port is gone."""
 

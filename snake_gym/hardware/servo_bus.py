@@ -225,10 +225,11 @@ class FeetechBus:
         for attempt in range(1 + self.retries):
             self.counters.retries += int(attempt > 0)
             self._expect([servo_id])
+            doubtful = self._line.is_haunted(servo_id, request)
             answers = self._line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
             if name == "return_delay":
                 self._return_delay_s.pop(servo_id, None)
-            if servo_id in answers.packets:
+            if servo_id in answers.packets and not doubtful:
                 return True
             if PORT_GONE in answers.failures.values():
                 return False
