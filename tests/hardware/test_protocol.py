@@ -48,7 +48,7 @@ def test_errors_in_words() -> None:
 
 
 def test_wire_time() -> None:
-    """13 servos at 1 Mbaud: request 21 bytes, answers 13 x 21 bytes; FACTS of the bus: 2.9 ms."""
+    """13 servos at 1 Mbaud: request 21 bytes, answers 13 x 21 bytes: 2.9 ms."""
     request = len(protocol.sync_read(range(1, 14), 56, 15))
     assert protocol.wire_time_s(request + 13 * len(status(1, 0, bytes(15))), 1_000_000) == pytest.approx(2.94e-3)
 
