@@ -1,8 +1,8 @@
 """Drivers that others wrote talk to the emulator through the pseudo terminal as they would to servos.
 
 None of them is needed to run this project; each test is skipped where its driver is not installed
-(``pip install feetech-servo-sdk``, or ``ftservo-python-sdk``, ``rustypot``, ``feetech-cli``). They wait 20-100 ms for an
-answer and do not ask again: on a machine that is busy with other work a test may fail for that alone.
+(``pip install feetech-servo-sdk``, or ``ftservo-python-sdk``, ``rustypot``, ``feetech-cli``). They wait 20-100 ms for
+an answer and do not ask again: on a machine that is busy with other work a test may fail for that alone.
 """
 
 from __future__ import annotations
