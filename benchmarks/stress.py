@@ -14,8 +14,8 @@ its own for geometry and energy (plain numpy from link angles and centres of mas
 * ``energy``: kinetic energy + potential on the slope, minus its value a control step before, minus the positive work
   of the actuators in between (none while they are off); the largest of these, per the largest kinetic energy of the
   episode or 1 mJ if that is more; ``coasting`` the same of the steps without power alone, which is what the bar is for:
-  with power, the sum of the work has an error of its own where a servo's rate jumps within one step. What contacts give
-  back of the energy that they have stored counts as created;
+  with power, the sum of the work has an error of its own where a servo's rate jumps within one step. What the springs
+  of stiff contacts held a control step before (those of the deepest overlap of each link) may come back;
 * ``gap``: joints apart, per link length: head as the physics tracks it against head from the centre of mass.
 
 ``--out`` keeps every finished group as a line of JSON, and a run goes on where it stopped. Exit status 1: a bar missed.
@@ -89,7 +89,7 @@ class Watch:
         self.contacts = np.zeros(w)
         self._samples = 0
         self._work = robot.state.work_j.copy()
-        self._energy = self.energy()
+        self._energy, self._stored = self.energy(), np.zeros(w)
 
     def overlap(self) -> FloatArray:
         """Deepest overlap of each link with a feature (W, N) [m]."""
@@ -128,12 +128,15 @@ class Watch:
         for number in numbers:
             self.finite &= np.isfinite(number).all(axis=1)
         energy = self.energy()
-        excess = energy - self._energy - (state.work_j - self._work)
+        excess = energy - self._energy - self._stored - (state.work_j - self._work)
         self.excess = np.fmax(self.excess, excess)
         if not powered:
             self.coasting = np.fmax(self.coasting, excess)
         self._energy, self._work = energy, state.work_j.copy()
-        seen = (self.overlap() / self.length).max(axis=1)
+        overlap = self.overlap()
+        if spec.contact.model == "stiff":
+            self._stored = 0.5 * spec.contact.stiffness_n_m * (overlap**2).sum(axis=1)
+        seen = (overlap / self.length).max(axis=1)
         self.penetration = np.fmax(self.penetration, np.fmax(seen, state.penetration_m / self.length.min()))
         tail, head = link_ends(spec, state.link_angle, state.centre_xy)
         apart = np.linalg.norm(0.5 * (tail[:, -1] + head[:, -1]) - state.head_xy, axis=1)

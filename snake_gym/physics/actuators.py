@@ -25,15 +25,17 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AGE, AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
+    AGE, AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, BUSY, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
     F_STRENGTH, KD, KP, LAW_K, LAW_T0, LET_GO, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PUSH, RECORD, REF, REL, RIGID, SIGMA,
-    SLOWED, STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    SLOWED, STOP, S_MAX, T0, THETA, T_MAX, TRIES, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 _NEARLY = 0.1
 """A chord that misses the torque limit by no more than this share is replaced by the limit."""
+PATIENCE = 4.0
+"""Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
 _LET_GO = 2.0
 """How often a joint caught by its stop may be let go within a step."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
@@ -147,6 +149,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
     zero, half, one = splat(0.0), splat(0.5), splat(1.0)
+    busy = zero
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
@@ -162,12 +165,14 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         changes = (over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))
         if any_lane(changes):
             first = i
+            busy = select(changes, one, busy)
             chord = limit / absolute(torque)
             t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(limit, torque), law_t0 * chord))
             k = select(at == 0.0, law_k, select(at == 1.0, zero, law_k * chord))
             store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), was))
             store(s, a + T0, select(changes, t0, load(s, a + T0)))
             store(s, a + K, select(changes, k, load(s, a + K)))
+    store(s, (n + 1) * RECORD + BUSY, busy)
     return first
 
 
@@ -212,7 +217,10 @@ def revise_stops(s, n):  # type: ignore[no-untyped-def]
 
     A joint caught in this step may have been on a motion that nothing stopped yet; it is let go twice at most.
     """
-    h = load(s, (n + 1) * RECORD + H)
+    world = (n + 1) * RECORD
+    h = load(s, world + H)
+    waits = (load(s, world + TRIES) >= PATIENCE) & (load(s, world + BUSY) > 0.0)
+    ready = select(waits, splat(0.0), splat(1.0)) > 0.0
     first = n + 1
     for i in range(n - 1, 0, -1):
         a = i * RECORD
@@ -221,9 +229,9 @@ def revise_stops(s, n):  # type: ignore[no-untyped-def]
         rel = load(s, a + REL)
         ahead = angle + h * rel
         push = load(s, a + MU) - (load(s, a + T0) - load(s, a + K) * rel)
-        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop)
+        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop) & ready
         times = load(s, a + LET_GO)
-        let_go = (at * push > 0.0) & ((absolute(at) == 1.0) | (times < _LET_GO))
+        let_go = (at * push > 0.0) & ((absolute(at) == 1.0) | (times < _LET_GO)) & ready
         if any_lane(caught | let_go):
             first = i
             side = copy_sign(splat(1.0), ahead)

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from numba import njit
 
+from snake_gym.physics.actuators import PATIENCE
 from snake_gym.physics.contact_law import SLOWEST_SLIP, normal_velocity, press_link, set_law, set_laws
 from snake_gym.physics.lanes import (
-    BEFORE, BOUNCE, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, MASS, NX, NY, ON, PER_H, PRESS, RECORD,
-    RESULT, SOL_W, STIFF, TARGET, TOUCHES, TRIES, T_ARM, UX, UY, VN, VT, WEIGHT, H, slot_of,
+    AGE, AT_STOP, BEFORE, BOUNCE, BUSY, CARRIED, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y,
+    GAP, GRIP, HALF, IMPULSE, MASS, NX, NY, ON, PER_H, PRESS, RECORD, RESULT, RIGID, SLOTS, SOL_W, STIFF, TARGET,
+    TOTAL, TOUCHES, TRIES, T0, T_ARM, UX, UY, VN, VT, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.proximity import FAR, measure_slot
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
@@ -24,16 +26,22 @@ _FORESIGHT = 2.0
 """Steps: an impact that near ends the smooth past."""
 _SLACK = 1e-3
 """Penetration, in half lengths of the link, that does not put a contact on within the step."""
+_ROUNDING = 1e-11
+"""The same for rigid contact: rounding only."""
 _EXACT = 1e-9
-"""[m/s] rigid contact: the velocity into or out of a contact that is left."""
+"""[m/s] rigid contact: the velocity into or out of a contact, and of a link by its pull, that is left."""
+_HOLD = 1e9
+"""Inertia of links that are held, in masses of the robot."""
+_JAMMED = 2e-3
+"""[m/s] rigid contact: more than this is left only where contacts contradict each other."""
+_CARRY = 6.0
+"""Times that a world's rigid contacts carry impulses over in a step."""
 _PARTED = 0.01
 """Foreseen gap, in half lengths of the link, from which on a contact is taken to have ended."""
 _FREE = 0.01
 """Work that contacts may do, as a share of what they do while they compress."""
 _STICK = 2e-3
 """[m/s] a pull so small, as velocity of the link, is left for the next step to end."""
-_GREEDY = 4.0
-"""Corrections of a world's contacts in which several may change."""
 _WORST = 0.3
 """Contacts at least so bad as this share of the worst are changed in one correction."""
 
@@ -43,6 +51,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
+    store(s, (n + 1) * RECORD + CARRIED, splat(0.0))
     for i in range(1, n + 1):
         near = _PARTED * load(s, i * RECORD + HALF)
         for j in range(counts[i]):
@@ -66,8 +75,8 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     h = load(s, (n + 1) * RECORD + H)
     pull, depth, work = splat(0.0), splat(0.0), splat(0.0)
     for i in range(1, n + 1):
-        slack = (0.0 if law.rigid else _SLACK) * load(s, i * RECORD + HALF)
-        stick = -(0.0 if law.rigid else _STICK) * load(s, i * RECORD + MASS)
+        slack = (_ROUNDING if law.rigid else _SLACK) * load(s, i * RECORD + HALF)
+        stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             vn = normal_velocity(s, i * RECORD, c)
@@ -84,26 +93,30 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-def]
+def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-def]
     """Take contacts off that pull, put those on that penetrate; returns the first link that changed, or n + 1.
 
     Only the worst of a world go at a time: taking off two that share a load at once may go in circles. Where even that
-    does, one goes at a time, always the one nearest to the head (Murty's rule, which ends).
+    does, one goes at a time, always the one nearest to the head (Murty's rule, which ends), and waits for joint laws to
+    settle in between. A world that has not found its contacts by the last correction stands still for the step.
     """
     pull, depth, work = judge_contacts(s, n, counts, law)
-    tries = load(s, (n + 1) * RECORD + TRIES)
     settled = (pull == 0.0) & (depth == 0.0)
-    store(s, (n + 1) * RECORD + TRIES, select(settled, tries, tries + 1.0))
-    share = select(tries < _GREEDY, splat(_WORST), splat(0.0))
-    pull = share * pull
-    depth = share * depth if may_engage else splat(-FAR)
-    free = splat(1.0)
+    if not may_go_on:
+        return stop_links(s, n, settled)
+    tries, busy = load(s, (n + 1) * RECORD + TRIES), load(s, (n + 1) * RECORD + BUSY)
+    greedy = tries < PATIENCE
+    free = select(greedy | (busy == 0.0), splat(1.0), splat(0.0))
+    settled = settled & (free > 0.0)
+    store(s, (n + 1) * RECORD + TRIES, select(settled | (free == 0.0), tries, tries + 1.0))
+    share = select(greedy, splat(_WORST), splat(0.0))
+    pull, depth = share * pull, share * depth
     first = n + 1
     if law.restitution > 0.0:
         first = tame_bounces(s, n, counts, settled & (work > 0.0))
     for i in range(n, 0, -1):
         changed = False
-        stick = -(0.0 if law.rigid else _STICK) * load(s, i * RECORD + MASS)
+        stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on, result, known = load(s, c + ON), load(s, c + RESULT), load(s, c + IMPULSE)
@@ -117,6 +130,8 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
                 # Friction may be all that makes a contact pull; should it come back, it comes back without, and stays.
                 store(s, c + GRIP, select(pulls, splat(0.0), load(s, c + GRIP)))
+                plain = load(s, c + STIFF) * load(s, c + TARGET)
+                store(s, c + PRESS, select(pulls, plain, load(s, c + PRESS)))
                 begin_friction(s, n, c, begins, law)
         if changed:
             press_link(s, n, i, counts[i])
@@ -124,6 +139,35 @@ def revise_contacts(s, n, counts, law, may_engage):  # type: ignore[no-untyped-d
     if law.rigid:
         first = min(first, harden_contacts(s, n, counts, settled))
     return first
+
+
+@njit(error_model="numpy")
+def stop_links(s, n, settled):  # type: ignore[no-untyped-def]
+    """Hold the links of all worlds but those ``settled`` where they are; returns 1 if there are any, else n + 1.
+
+    Jams of many contacts, stops and saturated joints; some millions of steps of thrashing robots show a few.
+    """
+    jammed = select(settled, splat(0.0), splat(1.0)) > 0.0
+    if not any_lane(jammed):
+        return n + 1
+    world = (n + 1) * RECORD
+    hold = _HOLD * load(s, world + TOTAL)
+    zero = splat(0.0)
+    # The velocity jumps, and in the next step again.
+    store(s, world + AGE, select(jammed, splat(-2.0), load(s, world + AGE)))
+    for i in range(1, n + 1):
+        a = i * RECORD
+        for field in (CXX, CYY, CWW):
+            store(s, a + field, select(jammed, hold, load(s, a + field)))
+        for field in (CXY, CXW, CYW, CPX, CPY, CPW):
+            store(s, a + field, select(jammed, zero, load(s, a + field)))
+        caught = jammed & (absolute(load(s, a + AT_STOP)) > 0.0)
+        for field in (RIGID, T0, K, AT_STOP):
+            store(s, a + field, select(caught, zero, load(s, a + field)))
+        for j in range(SLOTS):
+            c = slot_of(n, i, j)
+            store(s, c + ON, select(jammed, zero, load(s, c + ON)))
+    return 1
 
 
 @njit(error_model="numpy")
@@ -165,23 +209,29 @@ def harden_contacts(s, n, counts, settled):  # type: ignore[no-untyped-def]
 
     Returns the first link that changed, or n + 1.
 
-    The method of multipliers: each correction leaves about (mass felt) / STIFF of the velocity before.
+    The method of multipliers: each correction leaves about (mass felt) / STIFF of the velocity before. Where contacts
+    contradict each other, as in a jam, it would not end: they keep what their stiffness leaves.
     """
     first = n + 1
+    world = (n + 1) * RECORD
+    times, moved = load(s, world + CARRIED), splat(0.0)
+    may = settled & (times < _CARRY)
     for i in range(n, 0, -1):
         changed = False
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on, stiff, target = load(s, c + ON), load(s, c + STIFF), load(s, c + TARGET)
             miss = absolute(normal_velocity(s, i * RECORD, c) - target)
-            moves = (on > 0.0) & (miss > _EXACT) & settled
+            moves = (on > 0.0) & (miss > _EXACT) & (miss < _JAMMED) & may
             if any_lane(moves):
                 changed = True
                 press = load(s, c + RESULT) + stiff * target
                 store(s, c + PRESS, select(moves, press, load(s, c + PRESS)))
+                moved = select(moves, splat(1.0), moved)
         if changed:
             press_link(s, n, i, counts[i])
             first = i
+    store(s, world + CARRIED, times + moved)
     return first
 
 

@@ -77,13 +77,15 @@ _WORLD_FIELDS = (
     *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P", "VOLT"),
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
     *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
-    # of contact: way since the last look at the grid and in the last step, contacts, depth; shared laws; corrections
-    *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING", "TRIES"),
+    # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
+    *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING"),
+    # corrections of contacts within the step, impulses carried over, do joint laws still change
+    *("TRIES", "CARRIED", "BUSY"),
     *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
 )
 (
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL,
-    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, TRIES, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, TRIES, CARRIED, BUSY, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
 ) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
 
 # Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.

@@ -17,6 +17,7 @@ from scipy.integrate import quad
 from scipy.optimize import linprog
 
 from snake_gym.physics.faults import LOCKED
+from snake_gym.physics.friction import REST
 from snake_gym.robot.spec import (
     GRAVITY_M_S2,
     ActuatorSpec,
@@ -245,6 +246,30 @@ def largest_load(robot: SimulatedRobot, torque: FloatArray) -> float:
     cost = np.zeros(3 * n + 1)
     cost[-1] = -1.0
     return float(linprog(cost, A_eq=balance, b_eq=np.zeros(n + 2), bounds=bounds).x[-1])
+
+
+@pytest.mark.parametrize("axes", ["independent", "coupled"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("dt_s", "rotational_nm"), [(0.002, 0.0), (0.01, 0.0), (0.01, 0.05)])
+def test_robot_at_rest_stays_at_rest_under_small_torque(
+    dt_s: float, rotational_nm: float, seed: int, axes: CoulombAxes
+) -> None:
+    """Nine tenths of what friction can hold, for 10 s: the robot creeps at a few REST."""
+    robot = resting_robot(dt_s, seed, rotational_nm)
+    torque = np.random.default_rng(seed + 100).normal(size=5)
+    # Coupled axes: an ellipse of forces, which holds the rectangle of independent ones shrunk by sqrt(2).
+    share = 0.9 if axes == "independent" else 0.9 / math.sqrt(2.0)
+    load = share * largest_load(robot, torque) * torque
+    spec = replace(robot.spec, friction=replace(robot.spec.friction, coulomb_axes=axes))
+    resting = SimulatedRobot(spec, 1, 1)
+    resting.state.link_angle[:], resting.state.centre_xy[:] = robot.state.link_angle, robot.state.centre_xy
+    angle, centre = resting.state.link_angle.copy(), resting.state.centre_xy.copy()
+    for _ in range(100):
+        resting.step(np.zeros((1, 5)), load[None])
+    assert np.abs(load).max() > 0.01
+    creep = 5.0 * REST * 10.0
+    np.testing.assert_allclose(resting.state.link_angle, angle, rtol=0, atol=creep / HALF_M)
+    np.testing.assert_allclose(resting.state.centre_xy, centre, rtol=0, atol=creep)
 
 
 @pytest.mark.parametrize("seed", range(4))
