@@ -45,12 +45,12 @@ FOR_EVERYONE = {"config", "__version__"}
 TOP_LEVEL = {"", "registry", "config"}
 """Modules directly in snake_gym: they import nothing of ours but each other (the lazy names are text, not imports)."""
 
-PROGRAMS = {"snake_gym.controllers.tune", "snake_gym.papers.__main__"}
+PROGRAMS = {"snake_gym.controllers.tune", "snake_gym.papers.__main__", "snake_gym.hardware.__main__"}
 """Command line entry modules, imported by nobody: they may reach up."""
 
-LAZY = {("envs", "render"), ("hardware", "simulation")}
-"""Allowed inside a function only: an env draws when asked to, and the robot behind emulated servos is simulated when
-somebody wants one; nothing is loaded before."""
+LAZY = {("envs", "render"), ("hardware", "simulation"), ("hardware", "render")}
+"""Allowed inside a function only: an env draws when asked to, and so does who replays a robot's log; the robot behind
+emulated servos is simulated when somebody wants one; nothing is loaded before."""
 
 HOME_OF: dict[str, tuple[str, ...]] = {
     "torch": ("agents",),

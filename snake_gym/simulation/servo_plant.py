@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.physics.faults import FREE
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -80,6 +80,17 @@ class RobotPlant:
         if np.isfinite(self._speed_rad_s).all():
             params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
         self.robot.step(np.ascontiguousarray(target_rad[None, :], dtype=np.float64), n_substeps=n_steps)
+
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        """Block joint ``joint`` (from 0 at the tail) where it is, or let it move again; a limp one from when it is on."""
+        faults = self._own_faults[0] if self._free[joint] else self.robot.faults.kind
+        faults[0, joint] = LOCKED if is_jammed else HEALTHY
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        """Put the robot into another shape (J,) [rad], at rest, as a hand does; the head stays where it is."""
+        state = self.robot.state
+        head, angle = state.head_xy.copy(), state.link_angle[:, -1].copy()
+        self.robot.set_shape(np.asarray(joint_angle, dtype=np.float64)[None], angle, head, "head")
 
     def joint_angle(self) -> FloatArray:
         """(J,) [rad]."""

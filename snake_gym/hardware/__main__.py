@@ -1,0 +1,59 @@
+"""``python -m snake_gym.hardware``: everything that one does with the robot from a terminal.
+
+    python -m snake_gym.hardware emulate                 # a robot of bytes and physics, on a serial port
+    python -m snake_gym.hardware scan --port /dev/ttyUSB0
+    python -m snake_gym.hardware calibrate --port /dev/ttyUSB0 --ids 1-9 --out snake.json
+    python -m snake_gym.hardware run cc --config configs/hardware/sts3215.yaml --targets 1,0
+    python -m snake_gym.hardware estop
+
+docs/hardware.md leads through them. Only what a command needs is loaded: ``run`` needs numpy and pyserial.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+
+from snake_gym.config import ConfigError, choose, run_cli
+from snake_gym.hardware.commands.options import PROGRAM, OptionParser
+
+COMMANDS = {
+    "scan": "list the servos on the bus; give one a new id",
+    "calibrate": "make the calibration file: zero, direction and limits of every joint",
+    "wiggle": "move servos a few degrees and back, to see that they are alive",
+    "run": "run a policy file or a classical controller on the robot",
+    "estop": "stop the robot: torque off, and nothing moves until the stop is cleared",
+    "log": "record the robot, limp or under a controller",
+    "replay": "set a log beside the simulation, and identify the robot from it",
+    "emulate": "an emulated robot on a serial port",
+    "camera": "look through the camera of the pose source",
+}
+"""Name of each command, and what it does."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Raises ConfigError for what the user has to correct."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    top = OptionParser(
+        prog=PROGRAM, description="The physical robot, and an emulated one.",
+        formatter_class=argparse.RawTextHelpFormatter,
+        epilog="commands:\n" + "\n".join(f"  {name:10s} {what}" for name, what in COMMANDS.items()),
+    )  # fmt: skip
+    top.add_argument("command", help="one of those below; COMMAND --help lists its options")
+    if not words or words[0].startswith("-"):
+        top.parse_args([word for word in words if word in ("-h", "--help")])
+        raise AssertionError("the parser ends the program")  # pragma: no cover
+    name = choose(words[0], COMMANDS, "command")
+    module = import_module(f"snake_gym.hardware.commands.{name}")
+    parser = OptionParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name])
+    module.add_options(parser)
+    options = parser.parse_args(words[1:])
+    try:
+        return int(module.run(options))
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(str(error)) from None
+
+
+if __name__ == "__main__":
+    run_cli(main)

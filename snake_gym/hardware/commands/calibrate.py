@@ -1,0 +1,221 @@
+"""``calibrate``: a guided tour over all joints that ends in a calibration file.
+
+Straight robot (zero), a wiggle of each joint (direction), joints moved by hand (limits). Who answers is a ``Guide``: a
+person at the terminal, or whoever knows the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import select
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.calibration import Calibration, JointCalibration
+from snake_gym.hardware.calibration_procedures import (
+    ProcedureError,
+    Side,
+    assemble,
+    find_direction,
+    joint_range,
+    limp,
+    passes_encoder_zero,
+    read_positions,
+    recentre,
+    watch_range,
+)
+from snake_gym.hardware.clock import Clock, MonotonicClock
+from snake_gym.hardware.commands.options import add_bus, id_list, open_bus
+from snake_gym.hardware.commands.wiggle import check_motion
+from snake_gym.hardware.encoding import steps_to_rad
+from snake_gym.hardware.registers import MODELS, model
+from snake_gym.hardware.servo_bus import ServoBus
+
+Recentring = Literal["auto", "always", "never"]
+
+
+class Guide(Protocol):
+    """Who looks at the robot and lays hands on it."""
+
+    def say(self, line: str) -> None: ...
+
+    def straighten(self) -> None:
+        """Returns when the limp robot lies straight."""
+        ...
+
+    def look(self, joint: int, servo_id: int) -> Side:
+        """To which side joint ``joint`` (from 1 at the tail) has bent just now."""
+        ...
+
+    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+        """Whether all joints have been moved to both stops; asked again and again."""
+        ...
+
+
+class Person:
+    """A guide at the terminal."""
+
+    def say(self, line: str) -> None:
+        print(line, flush=True)
+
+    def straighten(self) -> None:
+        self._ask("Lay the robot straight; the servos are limp. Then press Enter: ")
+
+    def look(self, joint: int, servo_id: int) -> Side:
+        question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
+        question += "  right (r), to the left (l), or was there nothing to see (n)? "
+        while True:
+            answer = self._ask(question).strip().lower()
+            sides: dict[str, Side] = {"r": "right", "l": "left", "n": "unseen"}
+            if answer[:1] in sides:
+                return sides[answer[:1]]
+
+    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+        widths = " ".join(f"{math.degrees(steps_to_rad(high - low)):.0f}" for low, high in ranges.values())
+        if sys.stdout.isatty():
+            print(f"\rranges so far [deg]: {widths}   (Enter: done) ", end="", flush=True)
+        readable, _, _ = select.select([sys.stdin], [], [], 0.0)
+        return bool(readable) and sys.stdin.readline() is not None
+
+    @staticmethod
+    def _ask(question: str) -> str:
+        try:
+            return input(question)
+        except EOFError:
+            raise ConfigError("calibrate asks questions, and standard input has ended; run it on a terminal") from None
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_bus(parser)
+    parser.add_argument("--ids", type=id_list, required=True, help="servos from the tail to the head, as in 1-9")
+    parser.add_argument("--out", metavar="FILE", default="calibration.json", help="where to (%(default)s)")
+    parser.add_argument("--model", help=f"type of the servos: {', '.join(MODELS)} (default: what they say)")
+    parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle (%(default)s)")
+    parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
+    parser.add_argument("--limit", type=float, metavar="DEG", help="same range for all joints; default: by hand")
+    parser.add_argument("--margin", type=float, default=3.0, metavar="DEG", help="inside the stops (%(default)s)")
+    parser.add_argument(
+        "--recentre", choices=["auto", "always", "never"], default="auto",
+        help="store the straight position as the middle of the servo's range: where the range would pass the "
+        "encoder's zero (auto), in all servos, or in none",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    check_motion(options.degrees, options.torque)
+    if options.limit is not None and not 5.0 <= options.limit <= 180.0:
+        raise ConfigError(f"--limit is {options.limit:g}; expected 5 to 180 degrees")
+    if not 0.0 <= options.margin <= 20.0:
+        raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
+    if not Path(options.out).parent.is_dir():
+        raise ConfigError(f"--out is {options.out!r}: there is no folder {Path(options.out).parent}")
+    bus = open_bus(options.port, options.baud)
+    try:
+        calibration = calibrate(
+            bus, options.ids, Person(), options.model, math.radians(options.degrees), options.torque,
+            None if options.limit is None else math.radians(options.limit), math.radians(options.margin),
+            options.recentre,
+        )  # fmt: skip
+    except ProcedureError as error:
+        raise ConfigError(str(error)) from None
+    finally:
+        bus.torque(options.ids, False)
+        bus.close()
+    calibration.save(options.out)
+    print(table(calibration))
+    print(f"wrote {options.out}")
+    return 0
+
+
+def calibrate(
+    bus: ServoBus,
+    ids: Sequence[int],
+    guide: Guide,
+    kind: str | None = None,
+    amplitude_rad: float = math.radians(6.0),
+    torque: float = 0.25,
+    limit_rad: float | None = None,
+    margin_rad: float = math.radians(3.0),
+    recentring: Recentring = "auto",
+    clock: Clock | None = None,
+) -> Calibration:
+    """The tour. Servos keep nothing of it but, where they were recentred, their offset.
+
+    Args:
+        ids: servos from the tail to the head.
+        kind: type of the servos; None: what they say.
+        limit_rad: the same range for all joints, to both sides; None: joints are moved by hand.
+
+    Raises:
+        ProcedureError: what is wrong with which servo.
+    """
+    clock = MonotonicClock() if clock is None else clock
+    name = _model_of(bus, ids, kind)
+    with limp(bus, ids):
+        guide.straighten()
+        zeros = read_positions(bus, ids)
+        span = math.radians(100.0) if limit_rad is None else limit_rad
+        for servo_id in ids:
+            passes = passes_encoder_zero(zeros[servo_id], -span, span, 1)
+            if recentring == "always" or (recentring == "auto" and passes):
+                zeros[servo_id] = recentre(bus, servo_id, clock)
+                guide.say(f"servo {servo_id}: the straight position is the middle of its range now")
+    directions = {}
+    for joint, servo_id in enumerate(ids, start=1):
+        directions[servo_id] = find_direction(
+            bus, servo_id, lambda one, joint=joint: guide.look(joint, one), amplitude_rad, torque, clock  # type: ignore[misc]
+        )  # fmt: skip
+    ranges: dict[int, tuple[float, float]] = {}
+    if limit_rad is not None:
+        ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
+    else:
+        guide.say("Move every joint by hand to its stop on both sides, several at a time if you like.")
+        with limp(bus, ids):
+            moved = watch_range(bus, ids, guide.moved_to_stops, clock)
+        for servo_id in ids:
+            try:
+                ranges[servo_id] = joint_range(zeros[servo_id], directions[servo_id], moved[servo_id], margin_rad)
+            except ProcedureError as error:
+                raise ProcedureError(f"servo {servo_id}: {error}") from None
+    for servo_id in ids:
+        if passes_encoder_zero(zeros[servo_id], *ranges[servo_id], directions[servo_id]):
+            guide.say(f"servo {servo_id}: its range passes the encoder's zero, where it cannot be driven; recentre it")
+    joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one]) for one in ids]
+    return assemble(joints, name)
+
+
+def _model_of(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
+    """Name of the servos' type; all must be of one."""
+    by_number = {one.number: one.name for one in MODELS.values() if one.number is not None}
+    expected = None if kind is None else model(kind)
+    names = set()
+    for servo_id in ids:
+        info = bus.ping(servo_id)
+        if info is None:
+            raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
+        if expected is not None and expected.number not in (None, info.model):
+            raise ProcedureError(
+                f"servo {servo_id} says it is type {info.model}; expected {expected.number} ({expected.name})"
+            )
+        names.add(by_number.get(info.model, f"type {info.model}") if expected is None else expected.name)
+    if len(names) > 1:
+        raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
+    name = names.pop()
+    if name not in MODELS:
+        raise ProcedureError(f"the servos say they are {name}, which is not known; say --model {'|'.join(MODELS)}")
+    return name
+
+
+def table(calibration: Calibration) -> str:
+    """One line a joint."""
+    lines = ["joint  servo  direction   zero  range [deg]"]
+    for joint, one in enumerate(calibration.joints, start=1):
+        low, high = math.degrees(one.low_rad), math.degrees(one.high_rad)
+        lines.append(
+            f"{joint:5d}  {one.servo_id:5d}  {one.direction:+9d}  {one.zero_steps:5d}  {low:+.1f} to {high:+.1f}"
+        )
+    return "\n".join(lines)

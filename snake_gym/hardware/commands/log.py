@@ -1,0 +1,133 @@
+"""``log``: record the robot, limp and moved by hand, or driven by a controller, for ``replay`` and identification.
+
+Without a controller the servos have no torque: they are read and never written a goal, which would switch it on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+
+import numpy as np
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.body import BodySample
+from snake_gym.hardware.calibration import Calibration, load_calibration
+from snake_gym.hardware.calibration_procedures import ProcedureError, limp
+from snake_gym.hardware.commands.options import PROGRAM, add_settings, open_bus, read_settings
+from snake_gym.hardware.commands.run import add_output, drive
+from snake_gym.hardware.connection import make_pose
+from snake_gym.hardware.pose.source import PoseSource
+from snake_gym.hardware.registers import BY_NAME
+from snake_gym.hardware.robot_loop import StepRecord
+from snake_gym.hardware.run_config import RunConfig, plan_run, robot_of
+from snake_gym.hardware.run_record import RecordWriter
+from snake_gym.hardware.safety import ServoHealth
+from snake_gym.hardware.servo_bus import BlockRead, ServoBus
+
+_FAR = ((1000.0, 0.0),)
+"""[m] a target that is never reached: the run lasts as long as was asked for."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_settings(parser)
+    parser.add_argument("--controller", metavar="NAME", help="drive the robot with it; default: limp")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long (%(default)s)")
+    add_output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    if not (math.isfinite(options.seconds) and options.seconds > 0.0):
+        raise ConfigError(f"--seconds is {options.seconds:g}; expected > 0")
+    defaults = {"course": {"targets": _FAR}, "time_limit_s": options.seconds, "policy": options.controller}
+    options.set.append(f"time_limit_s={options.seconds}")
+    config = read_settings(options, defaults)
+    if options.controller is not None:
+        return drive(config, plan_run(config), options.log, options.plain)
+    return log_limp(config, options.log or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl", options.seconds)
+
+
+def log_limp(config: RunConfig, path: str, seconds: float) -> int:
+    """Read limp servos and the pose for so long."""
+    connection, spec = config.connection, robot_of(config)
+    if connection.calibration is None:
+        raise ConfigError(f"connection.calibration is missing; expected a file: {PROGRAM} calibrate")
+    calibration = load_calibration(connection.calibration)
+    if len(calibration.joints) != spec.n_joints:
+        raise ConfigError(
+            f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
+        )
+    if connection.pose.kind == "truth":
+        pose = None
+    else:
+        pose = make_pose(connection.pose, spec, None)
+    bus = open_bus(connection.port, connection.baud)
+    writer = RecordWriter(path, spec, calibration, {"policy": "", "limp": True})
+    reason = "interrupted"
+    try:
+        with limp(bus, calibration.ids):
+            print(f"the servos are limp; reading them for {seconds:g} s (Ctrl-C ends)", flush=True)
+            _read(bus, calibration, pose, writer, connection.period_s, seconds)
+        reason = "the time is over"
+    except ProcedureError as error:
+        raise ConfigError(str(error)) from None
+    except KeyboardInterrupt:
+        pass
+    finally:
+        writer.close(reason)
+        bus.close()
+        if pose is not None:
+            pose.close()
+    print(writer.fault or f"wrote {writer.path}")
+    return 0
+
+
+def _read(
+    bus: ServoBus,
+    calibration: Calibration,
+    pose: PoseSource | None,
+    writer: RecordWriter,
+    period_s: float,
+    seconds: float,
+) -> None:
+    begun = next_s = time.monotonic()
+    last: BodySample | None = None
+    n_joints = len(calibration.joints)
+    while next_s < begun + seconds:
+        time.sleep(max(0.0, next_s - time.monotonic()))
+        read = bus.read_block(calibration.ids, "present_position", "present_current", next_s + period_s)
+        last = limp_sample(read, calibration, last)
+        writer.cycle(last)
+        if pose is not None:
+            pose.follow(last.joint_angle, last.joint_rate, last.stamp_s)
+            now = time.monotonic()
+            seen = pose.read(now)
+            nothing = np.full(n_joints, math.nan)
+            writer.step(
+                StepRecord(
+                    np.zeros(0, np.float32), 0.0, False, False, None, nothing, last, seen, now - last.stamp_s,
+                    now - seen.stamp_s, 0.0, False, (),
+                ), now, np.full(2, math.nan), 0.0,
+            )  # fmt: skip
+        writer.flush()
+        next_s = max(next_s + period_s, time.monotonic())
+
+
+def limp_sample(read: BlockRead, calibration: Calibration, last: BodySample | None) -> BodySample:
+    """What limp servos say; a joint that does not answer keeps its last angle and counts as silent."""
+    values = [read.values[one] for one in calibration.ids]
+
+    def column(name: str, scaled: bool) -> np.ndarray:
+        scale = BY_NAME[name].encoding.scale if scaled else 1.0
+        return np.array([math.nan if one is None else one[name] * scale for one in values])
+
+    answered = np.array([one is not None for one in values])
+    angle = calibration.angles(column("present_position", False))
+    before = np.zeros(answered.size) if last is None else last.joint_angle
+    angle = np.where(answered, angle, before)
+    rate = np.where(answered, calibration.rates(column("present_speed", False)), 0.0)
+    measured = (column(f"present_{name}", True) for name in ("load", "temperature", "voltage", "current"))
+    health = ServoHealth(answered, (), rate, *measured)
+    none = np.zeros(answered.size, bool)
+    return BodySample(angle, rate, read.stamp_s, np.full(answered.size, math.nan), none, none.copy(), health)

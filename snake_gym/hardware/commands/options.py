@@ -1,0 +1,108 @@
+"""Options that several commands share, and the settings that they make."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge
+from snake_gym.hardware.connection import EMULATED
+from snake_gym.hardware.line import LineTiming
+from snake_gym.hardware.registers import BAUD_RATES
+from snake_gym.hardware.run_config import RunConfig
+from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.transport import PortGone, SerialTransport
+
+PROGRAM = "python -m snake_gym.hardware"
+_PATIENT = LineTiming(latency_s=0.02)
+"""Nobody waits for a scan or a wiggle as a control loop does: a busy machine may take its time."""
+
+
+class OptionParser(argparse.ArgumentParser):
+    """Wrong options are a ConfigError: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+
+def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
+    """--config, --set and the settings that are asked for most."""
+    parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
+    parser.add_argument("--port", help="serial device, or memory or pty for an emulated robot")
+    parser.add_argument("--baud", type=int, help=f"baud rate of the bus ({BAUD_RATES[0]})")
+    parser.add_argument("--calibration", metavar="FILE", help="file that calibrate wrote")
+    parser.add_argument("--robot", help="preset or YAML file of the robot (default: the policy's, or resilient_servo)")
+    parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop")
+    if pose:
+        parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, serial_imu, udp_json or april_tags")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+
+
+def read_settings(options: argparse.Namespace, defaults: dict[str, Any] | None = None) -> RunConfig:
+    """The settings of --config, the options and --set, each laid over the one before. Raises ConfigError."""
+    settings: dict[str, Any] = dict(defaults or {})
+    where = "settings"
+    if options.config is not None:
+        settings = merge(settings, load_yaml(options.config))
+        where = options.config
+    connection: dict[str, Any] = {}
+    for name in ("port", "baud", "calibration", "latch"):
+        if getattr(options, name, None) is not None:
+            connection[name] = getattr(options, name)
+    if getattr(options, "pose", None) is not None:
+        connection["pose"] = {"kind": options.pose}
+    if connection:
+        settings = merge(settings, {"connection": connection})
+    if options.robot is not None:
+        settings["robot"] = options.robot
+    if options.set:
+        settings = apply_overrides(settings, options.set)
+    return build(RunConfig, settings, where)
+
+
+def is_emulated(config: RunConfig) -> bool:
+    """Whether the robot would be emulated in this process."""
+    return config.connection.port in EMULATED
+
+
+def open_bus(port: str, baud: int, retries: int = 2) -> FeetechBus:
+    """The bus behind a serial device. Raises ConfigError."""
+    if port in EMULATED:
+        raise ConfigError(f"--port is {port!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)")
+    try:
+        return FeetechBus(SerialTransport(port, baud), baud, timing=_PATIENT, retries=retries)
+    except PortGone as error:
+        raise ConfigError(f"--port: {error}") from None
+
+
+def add_bus(parser: argparse.ArgumentParser) -> None:
+    """--port and --baud of commands that talk to the servos themselves."""
+    parser.add_argument("--port", required=True, help="serial device")
+    parser.add_argument("--baud", type=baud_rate, default=BAUD_RATES[0], help="baud rate of the bus (%(default)s)")
+
+
+def baud_rate(text: str) -> int:
+    """One of the servos' baud rates."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value not in BAUD_RATES:
+        raise argparse.ArgumentTypeError(f"baud rate is {text}; expected one of {', '.join(map(str, BAUD_RATES))}")
+    return value
+
+
+def id_list(text: str) -> tuple[int, ...]:
+    """IDs written as ``1-9``, ``1,2,5`` or both; in the order given."""
+    ids: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            low, high = int(first), int(last if dash else first)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"ids are {text!r}; expected numbers as in 1-9 or 1,2,5") from None
+        ids += range(low, high + 1) if low <= high else range(low, high - 1, -1)
+    wrong = [one for one in ids if not 0 <= one <= 253]
+    if wrong or len(set(ids)) != len(ids):
+        raise argparse.ArgumentTypeError(f"ids are {text!r}; expected each once, 0 to 253")
+    return tuple(ids)

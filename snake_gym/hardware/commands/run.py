@@ -1,0 +1,184 @@
+"""``run``: a trained policy or a classical controller on the robot, watched, logged, and stopped by a key."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from snake_gym.config import ConfigError, to_dict
+from snake_gym.hardware.body import Body, BodySample, BringUpError
+from snake_gym.hardware.calibration import load_calibration
+from snake_gym.hardware.commands.options import add_settings, is_emulated, read_settings
+from snake_gym.hardware.key_watch import KeyWatch
+from snake_gym.hardware.live_view import Moment, Timing, View, make_view
+from snake_gym.hardware.recorded_body import RecordedBody
+from snake_gym.hardware.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
+from snake_gym.hardware.run_record import RecordWriter
+from snake_gym.hardware.safety import EmergencyStop
+
+DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "policy", help="policy file or its folder, a controller (cc, sjc, cpg, ...), or a tuned YAML file"
+    )
+    add_settings(parser)
+    parser.add_argument("--targets", nargs="+", metavar="X,Y", help="where to go [m], in order")
+    parser.add_argument("--time", type=float, metavar="S", help="at most so long (60)")
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Options of everything that drives and logs."""
+    parser.add_argument("--log", metavar="FILE", help="log of the run (runs/hardware/DATE.jsonl); none for none")
+    parser.add_argument("--plain", action="store_true", help="lines instead of the live table")
+
+
+def run(options: argparse.Namespace) -> int:
+    changes: dict[str, Any] = {"policy": options.policy}
+    config = read_settings(options, changes)
+    if options.targets is not None:
+        options.set.append(f"course.targets={[list(read_target(text)) for text in options.targets]}")
+    if options.time is not None:
+        options.set.append(f"time_limit_s={options.time}")
+    config = read_settings(options, changes)
+    return drive(config, plan_run(config), options.log, options.plain)
+
+
+def read_target(text: str) -> tuple[float, float]:
+    """A place written as ``1.5,-0.2``."""
+    try:
+        x, y = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"--targets is {text!r}; expected X,Y in metres, as in 1.5,0") from None
+    return x, y
+
+
+def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Mapping[str, Any] | None = None) -> int:
+    """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted."""
+    latch = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
+    timing = Timing(config.connection.period_s)
+    writer = _writer(config, plan, log, told or {})
+
+    def tell(sample: BodySample) -> None:
+        timing.cycle(sample.stamp_s)
+        if writer is not None:
+            writer.cycle(sample)
+
+    def record(body: Body) -> Body:
+        return RecordedBody(body, config.connection.period_s, tell)
+
+    with _ending_by_signal(), KeyWatch(latch):
+        opened = open_run(config, plan, record)
+        spec, where = opened.loop.spec, config.connection.port
+        view = make_view(
+            f"{plan.name} on {spec.name}, {where}" + (" (emulated)" if is_emulated(config) else ""), plain=plain
+        )
+        reason, code, used_s = INTERRUPTED, 130, time.process_time()
+        begun_s = opened.loop.body.clock.now()
+        try:
+            reason, code = _steps(config, opened, timing, writer, view)
+        except BringUpError as error:
+            reason, code = str(error), 1
+        except KeyboardInterrupt:
+            pass
+        finally:
+            opened.connected.close()
+            passed_s = max(opened.loop.body.clock.now() - begun_s, 1e-9)
+            view.close()
+            left = [line for line in opened.loop.body.news() if line != "stopped: closed"]
+            for line in left:
+                print(line)
+            summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}
+            summary |= {"progress_m": opened.loop.course.progress_m, "targets_reached": opened.loop.course.index}
+            if writer is not None:
+                for line in left:
+                    writer.note(line)
+                writer.close(reason, summary)
+    _conclude(opened, reason, timing, writer)
+    return code
+
+
+def _steps(
+    config: RunConfig, opened: OpenRun, timing: Timing, writer: RecordWriter | None, view: View
+) -> tuple[str, int]:
+    """Until the run ends; why, and the exit code."""
+    loop, course = opened.loop, opened.loop.course
+    observation = loop.reset()
+    clock = loop.body.clock
+    begun_s = clock.now()
+    while True:
+        record = loop.step(opened.policy.predict(observation))
+        observation, now = record.observation, clock.now()
+        timing.step(record.late_s)
+        target = course.goal().target_xy_w[0]
+        if writer is not None:
+            writer.step(record, now, target, course.progress_m)
+        for line in record.news:
+            view.say(line)
+        n_targets = len(course.targets_xy)
+        view.show(
+            Moment(
+                now - begun_s, record.body, record.pose, target, course.index, n_targets, course.progress_m, record.held
+            ), timing,
+        )  # fmt: skip
+        if record.stop_reason is not None:
+            return record.stop_reason, 1
+        if record.complete:
+            return DONE, 0
+        if now - begun_s >= config.time_limit_s - 1e-6:
+            return OUT_OF_TIME, 0
+
+
+def _conclude(opened: OpenRun, reason: str, timing: Timing, writer: RecordWriter | None) -> None:
+    course = opened.loop.course
+    print(f"{reason}; progress {course.progress_m:.2f} m, {course.index} of {len(course.targets_xy)} targets")
+    if timing.n_cycles:
+        off = [f"{1e3 * value:.2f} ms" for value in (timing.percentile(50), timing.percentile(99.9), timing.worst_s)]
+        print(
+            f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, "
+            f"period off by {off[0]} (median), {off[1]} (99.9 %), {off[2]} (worst)"
+        )
+    if writer is not None:
+        print(writer.fault or f"wrote {writer.path}")
+
+
+def _writer(config: RunConfig, plan: Plan, log: str | None, told: Mapping[str, Any]) -> RecordWriter | None:
+    if log == "none":
+        return None
+    path = log or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    calibration = config.connection.calibration
+    start = {
+        "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
+        "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]), **told,
+    }  # fmt: skip
+    return RecordWriter(path, plan.decoder.spec, None if calibration is None else load_calibration(calibration), start)
+
+
+@contextlib.contextmanager
+def _ending_by_signal() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the run as Ctrl-C does: torque off, log whole."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before: dict[int, Any] = {}
+    try:
+        for number in (int(signal.SIGTERM), int(signal.SIGHUP)):
+            before[number] = signal.signal(number, end)
+    except ValueError:  # not the main thread
+        pass
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,73 @@
+"""``scan``: who is on the bus, at which baud rate; and new IDs for servos."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.calibration_procedures import FoundServo, ProcedureError, change_id, scan
+from snake_gym.hardware.commands.options import add_bus, baud_rate, id_list, open_bus
+from snake_gym.hardware.protocol import describe_error
+from snake_gym.hardware.registers import MODELS, WRITABLE_BAUD
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_bus(parser)
+    parser.add_argument("--ids", type=id_list, default=id_list("0-30"), help="ids to look for (0-30)")
+    rates = parser.add_mutually_exclusive_group()
+    rates.add_argument("--all-bauds", action="store_true", help="look at every baud rate that servos are set to")
+    rates.add_argument("--bauds", type=baud_rate, nargs="+", metavar="RATE", help="look at these baud rates")
+    parser.add_argument(
+        "--change-id", nargs=2, type=int, metavar=("OLD", "NEW"), help="give the servo OLD the id NEW, for good"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.change_id is not None:
+        return _change(options)
+    bauds = WRITABLE_BAUD if options.all_bauds else options.bauds or [options.baud]
+    tells = sys.stderr.isatty()
+
+    def progress(baud: int, servo_id: int) -> None:
+        if tells and servo_id % 10 == 0:
+            print(f"\r{baud} baud, id {servo_id} ... ", end="", file=sys.stderr, flush=True)
+
+    found = scan(lambda baud: open_bus(options.port, baud, retries=1), bauds, options.ids, progress)
+    if tells:
+        print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
+    print(table(found) if found else f"nobody answers on {options.port}; look at power, cable, ids and baud rate")
+    return 0 if found else 1
+
+
+def _change(options: argparse.Namespace) -> int:
+    old, new = options.change_id
+    bus = open_bus(options.port, options.baud)
+    try:
+        change_id(bus, old, new)
+    except ProcedureError as error:
+        raise ConfigError(str(error)) from None
+    finally:
+        bus.close()
+    print(f"servo {old} is servo {new} now")
+    return 0
+
+
+def table(found: list[FoundServo]) -> str:
+    """One line a servo."""
+    names = {kind.number: kind.name for kind in MODELS.values() if kind.number is not None}
+    lines = ["  id     baud  model     firmware  position  voltage  temperature  errors"]
+    for servo in found:
+        info = servo.info
+        name = names.get(info.model, f"type {info.model}")
+        position = "-" if servo.position is None else str(servo.position)
+        volts = "-" if math.isnan(servo.voltage_v) else f"{servo.voltage_v:.1f} V"
+        degrees = "-" if math.isnan(servo.temperature_c) else f"{servo.temperature_c:.0f} C"
+        firmware = ".".join(map(str, info.firmware))
+        errors = describe_error(info.error) or "none"
+        lines.append(
+            f"{info.id:4d}  {servo.baud:7d}  {name:9s} {firmware:>8s}  {position:>8s}  {volts:>7s}  {degrees:>11s}"
+            f"  {errors}"
+        )
+    return "\n".join(lines)

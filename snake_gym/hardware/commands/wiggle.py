@@ -1,0 +1,57 @@
+"""``wiggle``: move joints a few degrees and back, slowly and with little torque, one after the other."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from snake_gym.hardware.calibration_procedures import ProcedureError, Wiggle, wiggle
+from snake_gym.hardware.commands.options import add_bus, id_list, open_bus
+from snake_gym.hardware.encoding import steps_to_rad
+from snake_gym.hardware.safety import EmergencyStop
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_bus(parser)
+    parser.add_argument("--ids", type=id_list, required=True, help="servos, one after the other, as in 1-9 or 3,5")
+    parser.add_argument("--degrees", type=float, default=6.0, help="how far, up to 30 (%(default)s)")
+    parser.add_argument("--torque", type=float, default=0.25, help="share of the stall torque (%(default)s)")
+
+
+def check_motion(degrees: float, torque: float) -> None:
+    """Raise ArgumentTypeError for a motion that is no wiggle."""
+    if not 1.0 <= abs(degrees) <= 30.0:
+        raise argparse.ArgumentTypeError(f"--degrees is {degrees:g}; expected 1 to 30, or -30 to -1")
+    if not 0.0 < torque <= 1.0:
+        raise argparse.ArgumentTypeError(f"--torque is {torque:g}; expected in (0, 1]")
+
+
+def run(options: argparse.Namespace) -> int:
+    check_motion(options.degrees, options.torque)
+    stop = EmergencyStop()
+    bus = open_bus(options.port, options.baud)
+    bad = 0
+    try:
+        for servo_id in options.ids:
+            if stop.tripped:
+                print(f"the emergency stop is tripped: {stop.reason}; clear it with estop --clear")
+                return 1
+            try:
+                done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque)
+            except ProcedureError as error:
+                print(f"servo {servo_id:3d}: {error}")
+                bad += 1
+                continue
+            print(f"servo {servo_id:3d}: {describe(done)}")
+            bad += not done.moved
+    finally:
+        bus.torque(options.ids, False)
+        bus.close()
+    return int(bad > 0)
+
+
+def describe(done: Wiggle) -> str:
+    """What became of it, for people."""
+    moved, back = math.degrees(steps_to_rad(done.moved_steps)), math.degrees(steps_to_rad(done.returned_steps))
+    what = f"moved {moved:+.1f} degrees" if done.moved else f"DID NOT MOVE ({moved:+.1f} degrees)"
+    return f"{what}, came back to {back:+.1f}, largest load {100 * done.largest_load:.0f} %"

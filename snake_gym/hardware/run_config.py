@@ -1,0 +1,151 @@
+"""Settings of a run on the robot, and what they make: a control loop with a policy on it.
+
+The same groups as in ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board with numpy and pyserial. A
+classical controller plays as a residual policy that adds nothing, so it sees the measurements themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, nearest
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.hardware.body import Body
+from snake_gym.hardware.connection import Connected, ConnectionConfig, connect
+from snake_gym.hardware.course import CourseConfig, MeasuredCourse
+from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
+from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.policy_file import find_policy_file, load_policy
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spec import RobotSpec
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that can be set for a run."""
+
+    policy: str | None = None
+    """A policy file, the name of a classical controller, or the YAML file of a tuned one."""
+    controller: dict[str, Any] = field(default_factory=dict)
+    """Further settings of the classical controller."""
+    robot: str | dict[str, Any] | None = None
+    """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
+    course: CourseConfig = field(default_factory=CourseConfig)
+    connection: ConnectionConfig = field(default_factory=ConnectionConfig)
+    safety: SafetyLimits = field(default_factory=SafetyLimits)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    time_limit_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
+            raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+
+
+class Policy(Protocol):
+    """What chooses the actions."""
+
+    def predict(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The action (A,) for an observation (D,)."""
+        ...
+
+
+class NothingAdded:
+    """The policy of a classical controller under a residual action."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def predict(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.zeros(self._size, np.float32)
+
+
+class FromFile:
+    """A trained policy."""
+
+    def __init__(self, path: str, robot: RobotSpec | None) -> None:
+        self.file = load_policy(path, robot)
+        self._state: Any = None
+
+    def predict(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
+        action, self._state = self.file.predict(observation, self._state)
+        return action
+
+
+class Plan(NamedTuple):
+    """A policy and the loop's parts that belong to it, before any port is opened."""
+
+    policy: Policy
+    decoder: ActionDecoder
+    layout: ObservationLayout
+    name: str
+    """For people."""
+
+
+class OpenRun(NamedTuple):
+    """A robot with a policy, ready to go."""
+
+    loop: RobotLoop
+    policy: Policy
+    connected: Connected
+
+
+def robot_of(config: RunConfig) -> RobotSpec:
+    """The nominal robot. Raises ConfigError."""
+    if config.robot is None and config.policy is not None and find_policy_file(config.policy) is not None:
+        return load_policy(config.policy).spec
+    return load_robot("resilient_servo" if config.robot is None else config.robot)
+
+
+def plan_run(config: RunConfig) -> Plan:
+    """Load what the settings name as policy. Raises ConfigError."""
+    if config.policy is None:
+        raise ConfigError(f"policy is missing; expected a policy file, a tuned YAML file, or one of {_controllers()}")
+    if find_policy_file(config.policy) is not None:
+        policy = FromFile(config.policy, None if config.robot is None else load_robot(config.robot))
+        layout = policy.file.make_layout()
+        if layout.point != config.course.tracked_point:
+            raise ConfigError(
+                f"course.tracked_point is {config.course.tracked_point!r}; expected {layout.point!r}, "
+                "as the policy was trained"
+            )
+        return Plan(policy, policy.file.make_decoder(), layout, policy.file.name)
+    if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
+        guess = nearest(config.policy, CONTROLLERS)
+        raise ConfigError(
+            f"policy is {config.policy!r}; expected a policy file, a tuned YAML file, or one of {_controllers()}"
+            + (f"; did you mean {guess!r}?" if guess else "")
+        )
+    spec = robot_of(config)
+    named = {"kind": config.policy} if config.policy in CONTROLLERS else {"file": config.policy}
+    decoder = ActionDecoder(ActionConfig("residual", {**named, **config.controller}), spec)
+    layout = ObservationLayout(spec, decoder.size, decoder.has_phase, config.course.tracked_point)
+    return Plan(NothingAdded(decoder.size), decoder, layout, config.policy)
+
+
+def open_run(config: RunConfig, plan: Plan, wrap: Callable[[Body], Body] = lambda body: body) -> OpenRun:
+    """Open port and pose source. Raises ConfigError.
+
+    Args:
+        wrap: puts something between the loop and the servos, such as a recorder.
+    """
+    spec = plan.decoder.spec
+    connected = connect(config.connection, config.safety, spec)
+    try:
+        course = MeasuredCourse(config.course, spec)
+        loop = RobotLoop(plan.decoder, plan.layout, wrap(connected.body), connected.pose, course, config.loop)
+    except ValueError as error:
+        connected.close()
+        raise ConfigError(str(error)) from None
+    return OpenRun(loop, plan.policy, connected)
+
+
+def _controllers() -> str:
+    return ", ".join(CONTROLLERS)
