@@ -5,6 +5,7 @@ Joint angles are phi_i = theta_i - theta_{i+1} [rad], joint 1 at the tail; what 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from snake_gym.hardware.clock import Clock
@@ -38,6 +39,8 @@ class Body(Protocol):
     """A servo chain, in this process or guarded by another one."""
 
     clock: Clock
+    watch: Callable[[BodySample], None] | None
+    """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
 
     @property
     def n_joints(self) -> int: ...

@@ -29,8 +29,7 @@ Side = Literal["right", "left", "unseen"]
 """Where a joint bent, seen towards the head; unseen: it did not move, or it was not seen."""
 
 _MIDDLE = STEPS_PER_TURN // 2
-_MARGIN_STEPS = 16
-"""A range that comes so near to the encoder's zero counts as passing it."""
+_MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
 _SETTLE_S, _QUIET_S = 0.02, 0.15
 _FULL_TORQUE = 1000
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -54,6 +55,7 @@ class GuardedBody:
         latch: Path | None = None,
     ) -> None:
         self.clock: Clock = MonotonicClock()
+        self.watch: Callable[[BodySample], None] | None = None
         self._port, self._baud, self._calibration, self._period_s = port, baud, calibration, period_s
         self._settings = json.dumps({
             "port": port, "baud": baud, "calibration": asdict(calibration), "limits": asdict(limits),
@@ -163,6 +165,8 @@ class GuardedBody:
             told = unpack_sample(data, self.n_joints)
             if told is not None:
                 self._sample = told[0]
+                if self.watch is not None:
+                    self.watch(told[0])
         elif kind == b"X":
             self._stop_reason = self._stop_reason or data[1:].decode(errors="replace")
         elif kind == b"N":

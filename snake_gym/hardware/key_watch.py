@@ -32,9 +32,7 @@ class KeyWatch:
 
     def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
         self._stop = stop
-        self._source = (
-            -1 if source is None and sys.stdin is None else (sys.stdin.fileno() if source is None else source)
-        )
+        self._source = _standard_input() if source is None else source
         self._before: list[Any] | None = None
         self._wake, self._woken = os.pipe()
         self._thread = threading.Thread(target=self._run, name="keys", daemon=True)
@@ -67,3 +65,11 @@ class KeyWatch:
             if any(key in STOP_KEYS for key in keys):
                 with contextlib.suppress(OSError):
                     self._stop.trip("a key was pressed")
+
+
+def _standard_input() -> int:
+    """Its file descriptor; -1 where there is none."""
+    try:
+        return -1 if sys.stdin is None else sys.stdin.fileno()
+    except (OSError, ValueError):  # something else stands in for it
+        return -1

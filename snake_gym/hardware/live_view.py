@@ -38,6 +38,13 @@ class Timing:
     _off: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
     _last_s: float | None = None
 
+    def begin(self) -> None:
+        """Count from now on: coming up takes its time."""
+        self.n_cycles = self.n_missed = 0
+        self.worst_s = self.latest_s = 0.0
+        self._off.clear()
+        self._last_s = None
+
     def cycle(self, stamp_s: float) -> None:
         """A cycle whose reading began at ``stamp_s``."""
         if self._last_s is not None:

@@ -110,7 +110,7 @@ class RobotLoop:
         """
         self.state = self.decoder.initial_state(1)
         sample = self.body.start()
-        self._wait_for_pose()
+        sample = self._wait_for_pose(sample)
         self.measurement = self._measure(sample)
         self.action = np.zeros((1, self.decoder.size))
         self.reference = sample.joint_angle[None].copy()
@@ -156,16 +156,20 @@ class RobotLoop:
         self._tick_s += period
         return late
 
-    def _wait_for_pose(self) -> None:
+    def _wait_for_pose(self, sample: BodySample) -> BodySample:
+        """Hold the shape until there is a pose; the newest sample."""
         clock = self.body.clock
         give_up = clock.now() + self.config.first_pose_timeout_s
-        self._pose = self.pose.read(clock.now())
-        while not self._pose.valid:
+        while True:
+            self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+            self._pose = self.pose.read(clock.now())
+            if self._pose.valid:
+                return sample
             if self.body.stop_reason is not None or clock.now() > give_up:
                 why = self.body.stop_reason or f"no pose within {self.config.first_pose_timeout_s:g} s"
                 raise BringUpError(f"the episode cannot begin: {why}")
-            self.body.command(self.body.run_until(clock.now() + self.spec.control_dt_s).reference)
-            self._pose = self.pose.read(clock.now())
+            sample = self.body.run_until(clock.now() + self.spec.control_dt_s)
+            self.body.command(sample.reference)
 
     def _measure(self, sample: BodySample) -> Measurement:
         self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)

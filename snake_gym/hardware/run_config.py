@@ -7,7 +7,6 @@ classical controller plays as a residual policy that adds nothing, so it sees th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, nearest
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.hardware.body import Body
 from snake_gym.hardware.connection import Connected, ConnectionConfig, connect
 from snake_gym.hardware.course import CourseConfig, MeasuredCourse
 from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
@@ -130,17 +128,13 @@ def plan_run(config: RunConfig) -> Plan:
     return Plan(NothingAdded(decoder.size), decoder, layout, config.policy)
 
 
-def open_run(config: RunConfig, plan: Plan, wrap: Callable[[Body], Body] = lambda body: body) -> OpenRun:
-    """Open port and pose source. Raises ConfigError.
-
-    Args:
-        wrap: puts something between the loop and the servos, such as a recorder.
-    """
+def open_run(config: RunConfig, plan: Plan) -> OpenRun:
+    """Open port and pose source. Raises ConfigError."""
     spec = plan.decoder.spec
     connected = connect(config.connection, config.safety, spec)
     try:
         course = MeasuredCourse(config.course, spec)
-        loop = RobotLoop(plan.decoder, plan.layout, wrap(connected.body), connected.pose, course, config.loop)
+        loop = RobotLoop(plan.decoder, plan.layout, connected.body, connected.pose, course, config.loop)
     except ValueError as error:
         connected.close()
         raise ConfigError(str(error)) from None

@@ -10,6 +10,7 @@ Times are seconds since the start, on the machine's monotonic clock; angles are 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -25,6 +26,7 @@ from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.robot_loop import StepRecord
+from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 FORMAT = 1
@@ -86,6 +88,11 @@ class RecordWriter:
         self._write(row)
         self.flush()
 
+    def pose(self, measurement: Measurement, now_s: float) -> None:
+        """Where the robot is before the first step."""
+        row = {"kind": "pose", "xy": _rounded(measurement.head_xy_w[0], 6), "angle": _plain(measurement.head_angle[0])}
+        self._write({**row, "pose_t": self._time(now_s), "pose_valid": bool(measurement.pose_valid[0])})
+
     def note(self, line: str) -> None:
         """Something that happened outside of a step."""
         self._write({"kind": "note", "text": line})
@@ -128,12 +135,15 @@ class RecordWriter:
 
     def _give_up(self, error: OSError) -> None:
         self.fault = f"the log is not written any more: {error.strerror or error}"
-        self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """A log as arrays: K cycles, S steps, J joints."""
+    """A log as arrays: K cycles, S steps, P poses, J joints."""
 
     start: dict[str, Any]
     """The first line."""
@@ -150,13 +160,13 @@ class RunRecord:
     step_s: FloatArray
     """(S,) [s]."""
     pose_s: FloatArray
-    """(S,) [s] when the pose was true; NaN: there was none."""
+    """(P,) [s] when the pose was true; NaN: there was none."""
     xy_w: FloatArray
-    """(S, 2) [m] centre of the head link."""
+    """(P, 2) [m] centre of the head link."""
     angle: FloatArray
-    """(S,) [rad] of the head link."""
+    """(P,) [rad] of the head link."""
     pose_valid: NDArray[np.bool_]
-    """(S,)."""
+    """(P,)."""
     progress_m: FloatArray
     """(S,)."""
     news: tuple[str, ...]
@@ -206,6 +216,7 @@ def read_record(path: str | Path) -> RunRecord:
 
 def _arranged(rows: list[dict[str, Any]]) -> RunRecord:
     steps = [row for row in rows if row["kind"] == "step"]
+    poses = [row for row in rows if row["kind"] in ("step", "pose")]
     cycles: list[dict[str, Any]] = []
     for row in rows:
         if row["kind"] == "cycle" and row["t"] is not None and (not cycles or row["t"] > cycles[-1]["t"]):
@@ -221,11 +232,11 @@ def _arranged(rows: list[dict[str, Any]]) -> RunRecord:
         angle[k, np.array(row.get("silent", []), dtype=np.int64) - 1] = np.nan
     news = [line for row in rows for line in (row.get("news", []) if row["kind"] == "step" else [])]
     news += [row["text"] for row in rows if row["kind"] == "note"]
-    valid = np.array([row["pose_valid"] for row in steps], dtype=bool)
+    valid = np.array([row["pose_valid"] for row in poses], dtype=bool)
     return RunRecord(
         rows[0], series(cycles, "t", None), angle, series(cycles, "rate", n_joints), series(cycles, "sent", n_joints),
-        series(cycles, "load", n_joints), series(steps, "t", None), series(steps, "pose_t", None),
-        series(steps, "xy", 2), series(steps, "angle", None), valid,
+        series(cycles, "load", n_joints), series(steps, "t", None), series(poses, "pose_t", None),
+        series(poses, "xy", 2), series(poses, "angle", None), valid,
         series(steps, "progress", None), tuple(news), rows[-1] if rows[-1]["kind"] == "end" else None,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ goal is where it is; then the torque is raised over ``ramp_time_s``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class ServoBody:
         self.bus, self.calibration, self.limits, self.clock = bus, calibration, limits, clock
         self.period_s = period_s
         self.stop = EmergencyStop() if stop is None else stop
+        self.watch: Callable[[BodySample], None] | None = None
         n = len(calibration.joints)
         speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (n,)) / calibration.rad_per_step
         # 0 counts mean no limit of speed.
@@ -111,10 +113,9 @@ class ServoBody:
 
     def run_until(self, when_s: float) -> BodySample:
         """Cycle until ``when_s`` [s]. The last cycle's goal is owed until the next command or run."""
-        while True:
+        self.send_goal()
+        while self._next_s <= when_s + 0.25 * self.period_s:
             self.send_goal()
-            if self._next_s > when_s + 0.25 * self.period_s:
-                break
             self.clock.sleep(self._next_s - self.clock.now())
             self.cycle()
         self.clock.sleep(when_s - self.clock.now())
@@ -128,6 +129,8 @@ class ServoBody:
         self._read(now + 0.7 * self.period_s)
         self._look_after(now)
         self._owes_goal = self._stop_reason is None and not self.port_gone
+        if self.watch is not None:
+            self.watch(self.sample())
 
     def sample(self) -> BodySample:
         """The newest sample; fresh arrays."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from typing import Any
 
 import numpy as np
 
@@ -40,9 +41,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not (math.isfinite(options.seconds) and options.seconds > 0.0):
         raise ConfigError(f"--seconds is {options.seconds:g}; expected > 0")
-    defaults = {"course": {"targets": _FAR}, "time_limit_s": options.seconds, "policy": options.controller}
-    options.set.append(f"time_limit_s={options.seconds}")
-    config = read_settings(options, defaults)
+    asked: dict[str, Any] = {"time_limit_s": options.seconds}
+    if options.controller is not None:
+        asked["policy"] = options.controller
+    config = read_settings(options, {"course": {"targets": _FAR}}, asked)
     if options.controller is not None:
         return drive(config, plan_run(config), options.log, options.plain)
     return log_limp(config, options.log or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl", options.seconds)

@@ -38,8 +38,15 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
 
 
-def read_settings(options: argparse.Namespace, defaults: dict[str, Any] | None = None) -> RunConfig:
-    """The settings of --config, the options and --set, each laid over the one before. Raises ConfigError."""
+def read_settings(
+    options: argparse.Namespace, defaults: dict[str, Any] | None = None, asked: dict[str, Any] | None = None
+) -> RunConfig:
+    """The settings of --config, the options and --set, each laid over the one before. Raises ConfigError.
+
+    Args:
+        defaults: below --config.
+        asked: what options of the command itself ask for.
+    """
     settings: dict[str, Any] = dict(defaults or {})
     where = "settings"
     if options.config is not None:
@@ -51,6 +58,7 @@ def read_settings(options: argparse.Namespace, defaults: dict[str, Any] | None =
             connection[name] = getattr(options, name)
     if getattr(options, "pose", None) is not None:
         connection["pose"] = {"kind": options.pose}
+    settings = merge(settings, asked or {})
     if connection:
         settings = merge(settings, {"connection": connection})
     if options.robot is not None:

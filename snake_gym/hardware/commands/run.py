@@ -14,12 +14,11 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from snake_gym.config import ConfigError, to_dict
-from snake_gym.hardware.body import Body, BodySample, BringUpError
+from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, is_emulated, read_settings
 from snake_gym.hardware.key_watch import KeyWatch
 from snake_gym.hardware.live_view import Moment, Timing, View, make_view
-from snake_gym.hardware.recorded_body import RecordedBody
 from snake_gym.hardware.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
 from snake_gym.hardware.run_record import RecordWriter
 from snake_gym.hardware.safety import EmergencyStop
@@ -44,13 +43,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    changes: dict[str, Any] = {"policy": options.policy}
-    config = read_settings(options, changes)
+    asked: dict[str, Any] = {"policy": options.policy}
     if options.targets is not None:
-        options.set.append(f"course.targets={[list(read_target(text)) for text in options.targets]}")
+        asked["course"] = {"targets": [read_target(text) for text in options.targets]}
     if options.time is not None:
-        options.set.append(f"time_limit_s={options.time}")
-    config = read_settings(options, changes)
+        asked["time_limit_s"] = options.time
+    config = read_settings(options, asked=asked)
     return drive(config, plan_run(config), options.log, options.plain)
 
 
@@ -67,18 +65,20 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
     """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted."""
     latch = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
     timing = Timing(config.connection.period_s)
-    writer = _writer(config, plan, log, told or {})
-
-    def tell(sample: BodySample) -> None:
-        timing.cycle(sample.stamp_s)
-        if writer is not None:
-            writer.cycle(sample)
-
-    def record(body: Body) -> Body:
-        return RecordedBody(body, config.connection.period_s, tell)
-
     with _ending_by_signal(), KeyWatch(latch):
-        opened = open_run(config, plan, record)
+        opened = open_run(config, plan)
+        try:
+            writer = _writer(config, plan, log, told or {})
+        except ConfigError:
+            opened.connected.close()
+            raise
+
+        def tell(sample: BodySample) -> None:
+            timing.cycle(sample.stamp_s)
+            if writer is not None:
+                writer.cycle(sample)
+
+        opened.connected.body.watch = tell
         spec, where = opened.loop.spec, config.connection.port
         view = make_view(
             f"{plan.name} on {spec.name}, {where}" + (" (emulated)" if is_emulated(config) else ""), plain=plain
@@ -115,6 +115,9 @@ def _steps(
     loop, course = opened.loop, opened.loop.course
     observation = loop.reset()
     clock = loop.body.clock
+    if writer is not None and loop.measurement is not None:
+        writer.pose(loop.measurement, clock.now())
+    timing.begin()
     begun_s = clock.now()
     while True:
         record = loop.step(opened.policy.predict(observation))

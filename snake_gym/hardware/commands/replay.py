@@ -1,0 +1,104 @@
+"""``replay``: set logged runs beside the simulation, draw both, and identify the robot from them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+from snake_gym.config import ConfigError, write_atomic
+from snake_gym.hardware.run_record import RunRecord, read_record
+from snake_gym.hardware.run_replay import FoundRobot, ReplayedRun, identify_robot, replay, to_run_log
+from snake_gym.robot.catalogue import load_robot
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", nargs="+", help="logs that run or log wrote; several for identification")
+    parser.add_argument("--robot", help="replay with this robot (default: the log's nominal one)")
+    parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="let references act so much later")
+    parser.add_argument("--to", type=float, default=math.inf, metavar="S", help="leave out what comes later")
+    parser.add_argument("--plot", metavar="FILE", help="write the figure (PNG); default: beside the log")
+    parser.add_argument("--no-plot", action="store_true", help="no figure")
+    parser.add_argument("--json", metavar="FILE", help="write the numbers as JSON; - is stdout, without the rest")
+    parser.add_argument(
+        "--identify", metavar="FILE", help="identify friction, servo gains, backlash and delay; write the robot (YAML)"
+    )
+    parser.add_argument("--method", choices=["least_squares", "avs"], default="least_squares", help="%(default)s")
+    parser.add_argument("--no-backlash", action="store_true", help="leave the backlash as it is")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.identify is not None and not options.identify.endswith((".yaml", ".yml")):
+        raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
+    records = [read_record(path) for path in options.log]
+    spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
+    logs = [to_run_log(record, to_s=options.to) for record in records]
+    told: dict[str, object] = {}
+    lines: list[str] = []
+    delay = options.delay
+    if options.identify is not None:
+        before = [replay(log, spec, delay) for log in logs]
+        lines += [f"{path}, as given: {_sentence(one)}" for path, one in zip(options.log, before, strict=True)]
+        found = identify_robot(logs, spec, options.method, not options.no_backlash, ", ".join(options.log))
+        lines += _table(found)
+        _write_robot(found, options.identify)
+        lines.append(f"wrote {options.identify}")
+        told["identified"] = found.as_dict()
+        spec, delay = found.spec, found.delay_s
+    played = [replay(log, spec, delay) for log in logs]
+    lines += [f"{path}, {spec.name}: {_sentence(one)}" for path, one in zip(options.log, played, strict=True)]
+    told["runs"] = {path: one.errors() for path, one in zip(options.log, played, strict=True)}
+    if not options.no_plot:
+        lines += _plot(options, records, played, spec.name)
+    if options.json == "-":
+        print(json.dumps(told, indent=1))
+        return 0
+    if options.json is not None:
+        write_atomic(options.json, json.dumps(told, indent=1) + "\n")
+        lines.append(f"wrote {options.json}")
+    print("\n".join(lines))
+    return 0
+
+
+def _sentence(played: ReplayedRun) -> str:
+    from snake_gym.render.run_comparison import describe_errors
+
+    return describe_errors(played.errors())
+
+
+def _table(found: FoundRobot) -> list[str]:
+    lines = [f"identified in {found.seconds:.0f} s:"]
+    for name, value in found.values.items():
+        spread = "" if found.relative_std is None else f"  +- {100 * found.relative_std[name]:.1f} %"
+        lines.append(f"  {name:24s} {value:10.4g}{spread}")
+    if math.isfinite(found.delay_std_s):
+        lines.append(f"  {'delay [ms]':24s} {1e3 * found.delay_s:10.4g}  +- {1e3 * found.delay_std_s:.1f} ms")
+    return lines
+
+
+def _write_robot(found: FoundRobot, path: str) -> None:
+    from snake_gym.config.yaml_text import format_yaml
+
+    head = [f"# {line.strip()}" for line in _table(found)]
+    head.append("# The delay is no setting of a robot: it is here to be known.")
+    write_atomic(path, "\n".join(head) + "\n" + format_yaml(found.spec))
+
+
+def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[ReplayedRun], name: str) -> list[str]:
+    from snake_gym.render.run_comparison import draw_comparison
+
+    lines = []
+    for number, (log, record, one) in enumerate(zip(options.log, records, played, strict=True)):
+        if options.plot is None:
+            target = Path(log).with_suffix(".png")
+        else:
+            target = Path(options.plot)
+            target = target if len(played) == 1 else target.with_stem(f"{target.stem}-{number + 1}")
+        title = f"{record.start.get('policy') or 'run'} on the robot, and its references on {name} in simulation"
+        png = draw_comparison(
+            one.time_s, one.measured_joint, one.simulated_joint, one.reference, one.measured_xy, one.simulated_xy, title
+        )
+        write_atomic(target, png)
+        lines.append(f"wrote {target}")
+    return lines
