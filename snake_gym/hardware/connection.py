@@ -165,6 +165,10 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    if clock is not None:
+        # The first step compiles the physics, which takes seconds: not once the servos' time runs.
+        one = np.ones(spec.n_joints)
+        plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
     servos = [
         EmulatedServo(joint.servo_id, calibration.model, joint.zero_steps, joint.direction)
         for joint in calibration.joints

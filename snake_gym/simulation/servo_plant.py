@@ -82,7 +82,7 @@ class RobotPlant:
         self.robot.step(np.ascontiguousarray(target_rad[None, :], dtype=np.float64), n_substeps=n_steps)
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
-        """Block joint ``joint`` (from 0 at the tail) where it is, or let it move again; a limp one from when it is on."""
+        """Block joint ``joint`` (from 0 at the tail) where it is, or let it move again; a limp one when it is on."""
         faults = self._own_faults[0] if self._free[joint] else self.robot.faults.kind
         faults[0, joint] = LOCKED if is_jammed else HEALTHY
 

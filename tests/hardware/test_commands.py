@@ -306,6 +306,7 @@ def test_an_emulated_robot_can_be_scanned_hurt_driven_and_replayed(
         assert "expected one of" in first_line(robot.stdout, "nonsense?")
         tell("dead 2")
         first_line(robot.stdout, "done")
+        capsys.readouterr()
         assert main(["scan", "--port", str(link), "--ids", "1-3"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 3
         tell("state")

@@ -11,19 +11,26 @@ import pytest
 
 from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.commands.run import drive
+from snake_gym.hardware.even_run import to_even_run
 from snake_gym.hardware.run_config import RunConfig, plan_run
-from snake_gym.hardware.run_record import read_record
-from snake_gym.hardware.run_replay import identify_robot, replay, to_run_log
+from snake_gym.hardware.run_record import RunRecord, read_record
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.identification.delayed_fit import delayed
+from snake_gym.simulation.identification.robot_fit import identify_robot
+from snake_gym.simulation.identification.robot_replay import replay
 from snake_gym.simulation.servo_plant import PhysicsPlant
 
 REAL = replace(
     RESILIENT_SERVO, name="real", friction=replace(RESILIENT_SERVO.friction, tangential_ns_m=1.5, normal_ns_m=7.0),
     actuator=replace(RESILIENT_SERVO.actuator, kp=45.0, kd=9.0),
 )  # fmt: skip
+
+
+def to_run_log(record: RunRecord, **part: float) -> RunLog:
+    return RunLog(*to_even_run(record, **part))
 
 
 def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings: Any) -> Path:

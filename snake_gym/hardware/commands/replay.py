@@ -1,4 +1,7 @@
-"""``replay``: set logged runs beside the simulation, draw both, and identify the robot from them."""
+"""``replay``: set logged runs beside the simulation, draw both, and identify the robot from them.
+
+The simulation and its fits are ``simulation.identification``; they are loaded here and by nothing else of the hardware.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import argparse
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 from snake_gym.config import ConfigError, write_atomic
+from snake_gym.hardware.even_run import to_even_run
 from snake_gym.hardware.run_record import RunRecord, read_record
-from snake_gym.hardware.run_replay import FoundRobot, ReplayedRun, identify_robot, replay, to_run_log
 from snake_gym.robot.catalogue import load_robot
 
 
@@ -31,9 +35,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.identify is not None and not options.identify.endswith((".yaml", ".yml")):
         raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
+    from snake_gym.simulation.identification import RunLog
+    from snake_gym.simulation.identification.robot_fit import identify_robot
+    from snake_gym.simulation.identification.robot_replay import replay
+
     records = [read_record(path) for path in options.log]
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
-    logs = [to_run_log(record, to_s=options.to) for record in records]
+    logs = [RunLog(*to_even_run(record, to_s=options.to)) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []
     delay = options.delay
@@ -61,13 +69,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sentence(played: ReplayedRun) -> str:
+def _sentence(played: Any) -> str:
     from snake_gym.render.run_comparison import describe_errors
 
     return describe_errors(played.errors())
 
 
-def _table(found: FoundRobot) -> list[str]:
+def _table(found: Any) -> list[str]:
     lines = [f"identified in {found.seconds:.0f} s:"]
     for name, value in found.values.items():
         spread = "" if found.relative_std is None else f"  +- {100 * found.relative_std[name]:.1f} %"
@@ -77,7 +85,7 @@ def _table(found: FoundRobot) -> list[str]:
     return lines
 
 
-def _write_robot(found: FoundRobot, path: str) -> None:
+def _write_robot(found: Any, path: str) -> None:
     from snake_gym.config.yaml_text import format_yaml
 
     head = [f"# {line.strip()}" for line in _table(found)]
@@ -85,7 +93,7 @@ def _write_robot(found: FoundRobot, path: str) -> None:
     write_atomic(path, "\n".join(head) + "\n" + format_yaml(found.spec))
 
 
-def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[ReplayedRun], name: str) -> list[str]:
+def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[Any], name: str) -> list[str]:
     from snake_gym.render.run_comparison import draw_comparison
 
     lines = []

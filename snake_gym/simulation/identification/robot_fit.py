@@ -1,0 +1,129 @@
+"""A robot from its logs: which numbers of its model are worth identifying, and the fit that finds them.
+
+Friction as far as the nominal robot has any, servo gains, and the delay by which references act. Backlash makes the
+residuals rough, so a fit with it starts from the one without, and counts only where it explains clearly more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.identification.coefficients import Coefficient, Place
+from snake_gym.simulation.identification.delayed_fit import DelayedIdentification, identify_with_delay
+from snake_gym.simulation.identification.fit import SensorNoise, identify
+from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine
+from snake_gym.simulation.identification.run_log import RunLog
+
+_NOISE = SensorNoise(position_m=0.004, heading_rad=0.01, joint_rad=0.002)
+"""How well a usual pose source and a 12-bit encoder tell."""
+_BACKLASH_STARTS = (0.01, 0.04)
+_CLEARLY = 0.9
+"""Backlash has to bring the misfit below this share of that without,"""
+_SEEN_RAD = 1e-3
+"""and to be no smaller than an encoder can see."""
+_GROUPS = 3
+"""A field with more different numbers than this is not identified."""
+
+
+def usual_coefficients(spec: RobotSpec) -> list[Coefficient]:
+    """What is worth identifying of ``spec``: its friction as far as it has any, and servo gains."""
+    found: list[Coefficient] = []
+    for name in ("tangential_ns_m", "normal_ns_m", "tangential_coulomb", "normal_coulomb"):
+        found += _grouped(spec, f"friction.{name}", name, spec.n_links)
+    for name in ("kp", "kd"):
+        found += _grouped(spec, f"actuator.{name}", name, spec.n_joints)
+    return found
+
+
+def _grouped(spec: RobotSpec, path: str, name: str, n: int) -> list[Coefficient]:
+    """One coefficient for each different number > 0 in a field."""
+
+    values = spec.links(path) if n == spec.n_links else spec.joints(path)
+    groups = [value for value in np.unique(values).tolist() if value > 0.0]
+    if len(groups) > _GROUPS:
+        return []
+    found = []
+    for value in groups:
+        members = None if len(np.unique(values)) == 1 else tuple((np.flatnonzero(values == value) + 1).tolist())
+        label = name if members is None else f"{name}[{','.join(map(str, members))}]"
+        found.append(Coefficient(label, value, value / 8.0, 8.0 * value, (Place(path, members),)))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRobot:
+    """What identification made of the logs."""
+
+    spec: RobotSpec
+    """Named and with its source; its timing is that of the nominal robot."""
+    values: dict[str, float]
+    relative_std: dict[str, float] | None
+    delay_s: float
+    delay_std_s: float
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "values": self.values, "relative_std": self.relative_std, "delay_s": self.delay_s,
+            "delay_std_s": self.delay_std_s, "seconds": self.seconds,
+        }  # fmt: skip
+
+
+def identify_robot(
+    logs: Sequence[RunLog], spec: RobotSpec, method: str = "least_squares", backlash: bool = True, said: str = ""
+) -> FoundRobot:
+    """Friction, servo gains, backlash and delay with which ``spec`` moves as logged. Raises ConfigError.
+
+    Args:
+        method: least_squares finds all of them on whole paths; avs (irani2015) finds the friction on the head's last
+            position, with the other numbers as they are and without a delay.
+        said: where the logs are from, for the specification's source.
+    """
+
+    step = fine(spec, logs[0].period_s)
+    coefficients = usual_coefficients(spec)
+    if method == "avs":
+        only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
+        found, delay, delay_std = identify(logs, step, only, "avs", n_threads=1), 0.0, math.nan
+    else:
+        best = identify_with_delay(logs, step, coefficients, _NOISE, n_threads=1)
+        if backlash:
+            best = _with_backlash(logs, spec, coefficients, best)
+        found, delay, delay_std = best.found, best.delay_s, best.delay_std_s
+    source = f"{spec.name} with friction and servos identified from {said or 'logged runs'} ({method})"
+    if math.isfinite(delay_std):
+        source += f"; references act {1e3 * delay:.1f} ms late, which the simulation leaves out"
+    # A robot with backlash needs the step that it was identified with.
+    sim_dt_s = found.spec.sim_dt_s if found.spec.actuator.imperfections else spec.sim_dt_s
+    named = replace(
+        found.spec, name=f"{spec.name}_identified", source=source, control_dt_s=spec.control_dt_s, sim_dt_s=sim_dt_s,
+        integrator="implicit" if found.spec.actuator.imperfections else spec.integrator,
+    )  # fmt: skip
+    return FoundRobot(named, found.values, found.relative_std, delay, delay_std, found.seconds)
+
+
+def _with_backlash(
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], without: DelayedIdentification
+) -> DelayedIdentification:
+    """The fit with backlash, where it explains clearly more; its residuals are rough, so it starts from the other's."""
+
+    started = [replace(one, start=without.found.values[one.name]) for one in coefficients]
+    place = (Place("actuator.backlash_rad"),)
+    step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
+    best = without
+    for start in _BACKLASH_STARTS:
+        lash = Coefficient("backlash_rad", start, 1e-4, 0.3, place)
+        trial = identify_with_delay(
+            logs, step, [*started, lash], _NOISE, without.delay_s, n_threads=1, max_evaluations=12
+        )
+        if trial.misfit < best.misfit:
+            best = trial
+    clearly = best.misfit < _CLEARLY * without.misfit and best.found.values.get("backlash_rad", 0.0) > _SEEN_RAD
+    return best if clearly else without
