@@ -87,6 +87,7 @@ class LatePlant(PhysicsPlant):
         super().advance(dt_s, late, enabled, torque_limit, speed_limit_rad_s)
 
 
+@pytest.mark.slow
 def test_servos_that_act_late_are_told_from_slow_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = identify_robot([to_run_log(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO, backlash=False)
     monkeypatch.setattr("snake_gym.simulation.servo_plant.PhysicsPlant", LatePlant)
