@@ -19,7 +19,6 @@ from snake_gym.robot.spec import FloatArray
 
 _REDRAW_S = 0.25
 _LINE_S = 1.0
-_SHOWN_NEWS = 6
 
 
 @dataclass
@@ -155,7 +154,7 @@ def _pose_text(moment: Moment) -> str:
 
 
 class TableView:
-    """A table of the joints, the pose and the news, drawn in place.
+    """A table of the joints and the pose, drawn in place; news scroll by above it.
 
     Raises:
         ModuleNotFoundError: ``rich`` is not installed.
@@ -165,7 +164,7 @@ class TableView:
         from rich.console import Console
         from rich.live import Live
 
-        self._title, self._news, self._next_s = title, deque[str](maxlen=_SHOWN_NEWS), -math.inf
+        self._title, self._next_s = title, -math.inf
         self._live: Any = Live(console=Console(file=stream), auto_refresh=False, transient=False)
         self._live.start()
 
@@ -176,12 +175,10 @@ class TableView:
         self._live.update(self._draw(moment, timing), refresh=True)
 
     def say(self, line: str) -> None:
-        self._news.append(line)
+        self._live.console.print(line, markup=False, highlight=False, style="yellow")  # above the table
 
     def close(self) -> None:
         self._live.stop()
-        for line in self._news:
-            self._live.console.print(line, markup=False, highlight=False)
 
     def _draw(self, moment: Moment, timing: Timing) -> Any:
         from rich.console import Group
@@ -192,7 +189,7 @@ class TableView:
         sample, health = moment.sample, moment.sample.health
         table = Table(title=escape(self._title), caption="space or q: emergency stop", expand=False)
         for name in ("joint", "angle [deg]", "reference [deg]", "load [%]", "[C]", "[V]", "[A]", ""):
-            table.add_column(name, justify="right" if name else "left")
+            table.add_column(escape(name), justify="right" if name else "left")
         for joint in range(sample.joint_angle.size):
             lost = bool(sample.lost[joint])
             note = "lost" if lost else ("clamped" if sample.clamped[joint] else "")
@@ -211,4 +208,4 @@ class TableView:
         bus = f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, jitter 99.9 % "
         bus += f"{1e3 * timing.percentile(99.9):.2f} ms, worst {1e3 * timing.worst_s:.2f} ms; "
         bus += f"latest step {1e3 * timing.latest_s:.1f} ms"
-        return Group(table, Text(where), Text(way), Text(bus), *(Text(line, style="yellow") for line in self._news))
+        return Group(table, Text(where), Text(way), Text(bus))

@@ -372,5 +372,5 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     drawn.say("joint 2 is lost")
     drawn.show(moment, timing)
     drawn.close()
-    for text in ("[robot]", "clamped", "lost", "NO POSE", "joint 2 is lost", "progress 0.40 m", "1 missed"):
+    for text in ("[robot]", "[deg]", "clamped", "lost", "NO POSE", "joint 2 is lost", "progress 0.40 m", "1 missed"):
         assert text in table.getvalue()
