@@ -261,7 +261,7 @@ def test_run_needs_numpy_and_pyserial_only(port: EmulatedPort, tmp_path: Path) -
     out = read_all(process)
     assert process.returncode == 0, out
     assert "the time is over" in out
-    assert read_record(tmp_path / "run.jsonl").step_s.size == 5
+    assert 4 <= read_record(tmp_path / "run.jsonl").step_s.size <= 5
     assert not torque_on(port)
 
 

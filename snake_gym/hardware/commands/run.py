@@ -138,7 +138,7 @@ def _steps(
             return record.stop_reason, 1
         if record.complete:
             return DONE, 0
-        if now - begun_s >= config.time_limit_s - 1e-6:
+        if now - begun_s > config.time_limit_s - 0.5 * loop.spec.control_dt_s:
             return OUT_OF_TIME, 0
 
 
