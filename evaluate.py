@@ -5,8 +5,7 @@
     python evaluate.py --classical-only --set env.faults.n_max=5
     python evaluate.py --config configs/benchmark/obstacle_field.yaml --sweep
 
-Everything is written into the folder --out; a table goes to the terminal. Policies that an earlier run into the same
-folder has finished are not played again unless something changed.
+Everything goes into the folder --out, a table to the terminal too. What is done is played again only after a change.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: w
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 
@@ -29,6 +28,11 @@ from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run
 from snake_gym.interface import policy_file
 
 ROOT = Path(__file__).parent
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see python evaluate.py --help)")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -56,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = _Parser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--config", type=Path, default=ROOT / "configs" / "benchmark" / "demo.yaml", help="settings (YAML)")
     add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint or policy file")
@@ -107,9 +111,8 @@ def load_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
     try:
         from agents.checkpoint import load_policy
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"policy {name} needs {error.name}, which is missing: pip install 'snake_gym[train]'"
-        ) from None
+        missing = f"policy {name} needs {error.name}, which is missing: pip install 'snake_gym[train]'"
+        raise ConfigError(missing) from None
     return learned_entrant(name, load_policy(path), scenarios)
 
 

@@ -29,6 +29,7 @@ class TrainingDisplay:
         self._begin = 0
         self._start = self._last = time.monotonic()
         self._note = ""
+        self._running = False
         self._progress = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"), BarColumn(24), TaskProgressColumn(),
             TextColumn("{task.fields[rate]:,.0f}/s"), TimeElapsedColumn(), TimeRemainingColumn(),
@@ -40,7 +41,7 @@ class TrainingDisplay:
     @contextmanager
     def show(self, begin: int) -> Iterator[None]:
         """Show the bar; earlier launches have done ``begin`` steps."""
-        self._begin = begin
+        self._begin, self._running = begin, False
         self._start = self._last = time.monotonic()
         if not self._bar:
             yield
@@ -52,6 +53,9 @@ class TrainingDisplay:
     def advance(self, steps: int) -> None:
         """Show that ``steps`` have been done; cheap enough for every step."""
         now = time.monotonic()
+        if not self._running:  # kernels were compiled until now: that tells nothing of the speed
+            self._running, self._begin, self._start = True, steps, now
+            return
         waiting = steps < self.total or not self._bar  # the end is always shown
         if self.quiet or (waiting and now - self._last < (_REFRESH_S if self._bar else _LINE_S)):
             return
@@ -73,4 +77,5 @@ class TrainingDisplay:
             self._progress.refresh()
         else:
             left = (self.total - steps) / max(rate, 1e-9)
-            self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left; {self._note}")
+            note = f"; {self._note}" if self._note else ""
+            self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left{note}")

@@ -200,13 +200,18 @@ def test_two_policies_of_one_name_are_refused(settings: Path, tmp_path: Path) ->
         run("--config", settings, "--controllers", twice, "--out", tmp_path / "out")
 
 
-def test_a_mistake_ends_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "evaluate.py", "--set", "env.fauts=1", "--out", str(tmp_path / "out")]
+@pytest.mark.parametrize(
+    ("option", "value", "named"), [("--set", "env.fauts=1", "fauts"), ("--episodes", "many", "many")]
+)
+def test_a_mistake_ends_with_code_2_and_without_a_traceback(
+    option: str, value: str, named: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "evaluate.py", option, value, "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "fauts" in done.stderr
+    assert named in done.stderr
 
 
 def test_the_demo_compares_all_controllers_on_unseen_scenarios() -> None:
