@@ -167,6 +167,8 @@ def stop_links(s, n, settled):  # type: ignore[no-untyped-def]
         for j in range(SLOTS):
             c = slot_of(n, i, j)
             store(s, c + ON, select(jammed, zero, load(s, c + ON)))
+            store(s, c + GAP, select(jammed, load(s, c + BEFORE), load(s, c + GAP)))
+            store(s, c + VN, select(jammed, zero, load(s, c + VN)))
     return 1
 
 
