@@ -161,12 +161,50 @@ def servo_limits(axes: Axes) -> None:
     axes.legend()
 
 
+def board() -> FloatArray:
+    """Centres (P, 2) [m] of pegs on a staggered lattice."""
+    grid = np.stack(np.meshgrid(np.arange(0.2, 3.0, 0.42), np.arange(-0.84, 0.9, 0.42)), axis=-1)
+    grid[::2, :, 0] += 0.21
+    return np.asarray(grid.reshape(-1, 2))
+
+
+def many_crossings(model: ContactModel, centres: FloatArray, n: int, seconds: float) -> tuple[FloatArray, FloatArray]:
+    """Heads (T, n, 2) [m] of runs that differ in phase and heading, and their mean number of contacts (n,)."""
+    spec = replace(PEGBOARD, contact=replace(PEGBOARD.contact, model=model, restitution=0.0), sim_dt_s=0.005)
+    one = pegs(centres, 0.04)
+    robot = SimulatedRobot(
+        spec, n, 1, Obstacles(*(np.repeat(a, n, axis=0) if isinstance(a, np.ndarray) else a for a in one))
+    )
+    rng = np.random.default_rng(0)
+    phase = rng.uniform(0.0, 2.0 * math.pi, (n, 1)) + 0.65 * np.arange(spec.n_joints)
+    robot.set_shape(0.5 * np.sin(phase), rng.uniform(-0.4, 0.4, n), np.tile([-0.2, 0.0], (n, 1)), "head")
+    path, contacts = [], np.zeros(n)
+    for k in range(round(seconds / spec.control_dt_s)):
+        robot.step(0.5 * np.sin(2.0 * (k + 1) * spec.control_dt_s + phase))
+        path.append(robot.state.head_xy.copy())
+        contacts += robot.state.n_contacts
+    return np.array(path), contacts / len(path)
+
+
+def agreement(n: int = 256, seconds: float = 10.0) -> str:
+    """How far apart both models take the heads of ``n`` robots."""
+    (rigid, contacts), (stiff, _) = (many_crossings(model, board(), n, seconds) for model in ("rigid", "stiff"))
+    touched = contacts > 0.0
+    apart = np.linalg.norm(rigid - stiff, axis=2).max(axis=0)[touched] / PEGBOARD.length_m
+    middle, most = np.quantile(apart, [0.5, 0.9])
+    return (
+        f"{touched.sum()} of {n} runs of {seconds:g} s touch pegs ({contacts[touched].mean():.1f} contacts, mean); "
+        f"heads apart by at most {100 * middle:.2g} % of the robot's length in half of them, {100 * most:.2g} % in "
+        f"nine of ten, {100 * apart.max():.2g} % in all"
+    )
+
+
 def crossing(model: ContactModel, centres: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """Path of the head (T, 2), largest contact force on any link (T,) [N], deepest penetration [m]."""
     spec = replace(PEGBOARD, contact=replace(PEGBOARD.contact, model=model, restitution=0.0), sim_dt_s=0.005)
     robot = SimulatedRobot(spec, 1, 1, pegs(centres, 0.04))
     lag = 0.65 * np.arange(spec.n_joints)
-    robot.set_shape(0.5 * np.sin(lag)[None], np.zeros(1), np.array([[-0.2, 0.0]]), "head")
+    robot.set_shape(0.5 * np.sin(lag)[None], np.full(1, 0.9), np.array([[-0.2, 0.0]]), "head")
     path, force, deepest = [], [], 0.0
     for k in range(100):
         robot.step(0.5 * np.sin(2.0 * (k + 1) * spec.control_dt_s + lag)[None])
@@ -178,10 +216,7 @@ def crossing(model: ContactModel, centres: FloatArray) -> tuple[FloatArray, Floa
 
 def contact_models(axes: Axes, forces: Axes) -> str:
     """The same run among pegs with both models."""
-    grid = np.stack(np.meshgrid(np.arange(0.2, 3.0, 0.42), np.arange(-0.84, 0.9, 0.42)), axis=-1)
-    grid[:, ::2, 0] += 0.0
-    grid[::2, :, 0] += 0.21
-    centres = grid.reshape(-1, 2)
+    centres = board()
     for centre in centres:
         axes.add_patch(Circle((float(centre[0]), float(centre[1])), 0.04, color="0.8"))
     runs = {}
@@ -197,9 +232,9 @@ def contact_models(axes: Axes, forces: Axes) -> str:
         title="Head among pegs, open-loop gait",
         aspect="equal",
         xlim=(-0.4, 2.4),
-        ylim=(-1.3, 1.3),
+        ylim=(-1.5, 1.5),
     )
-    axes.legend(fontsize=8, loc="upper left")
+    axes.legend(fontsize=8, loc="lower left")
     forces.set(xlabel="time [s]", ylabel="force [N]", title="Largest contact force on a link (means of 0.1 s)")
     forces.legend()
     apart = np.linalg.norm(runs["rigid"] - runs["stiff"], axis=1)
@@ -227,6 +262,7 @@ def main() -> int:
     save(out / "servo.png", (5.0, 3.6), 1, servo_limits)
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
     print(contact_models(left, right))
+    print(agreement())
     right.grid(alpha=0.3)
     figure.savefig(out / "contact_models.png", dpi=90)
     print(f"wrote {out / 'contact_models.png'}")

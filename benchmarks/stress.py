@@ -1,6 +1,6 @@
 """Random robots thrashing about in dense fields: does anything break?
 
-    python benchmarks/stress.py [--model stiff rigid] [--episodes 1000] [--out DIR] [--dt 0.005] [--json -]
+    python benchmarks/stress.py [--model stiff rigid] [--episodes 1000] [--out DIR] [--dt 0.005] [--json -] [--plot PNG]
 
 An episode is 60 s of a random robot (3 to 30 links that all differ, random friction or none, servos or torque motors,
 slope, radius, contact law) walled into a small yard full of discs, capsules and polygons, with random faults at random
@@ -227,6 +227,29 @@ def run_episodes(n: int, model: ContactModel, dt_s: float, seconds: float, out: 
     return [episode for seed in range(n_groups) for episode in done[seed]]
 
 
+def plot(episodes: dict[ContactModel, list[Episode]], path: Path) -> None:
+    """Histogram of each episode's deepest penetration."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
+    bins = np.logspace(-6.0, 1.0, 57)
+    for colour, (model, found) in zip(("C0", "C1"), episodes.items(), strict=False):
+        depth = np.clip([100.0 * e.penetration for e in found], bins[0], None)
+        axes.hist(depth, bins, alpha=0.6, color=colour, label=f"{model}: worst {max(depth):.2g} %")
+        axes.axvline(100.0 * LIMITS[model], color=colour, ls="--", lw=1.2, label=f"{model}: bar")
+    axes.set_xscale("log")
+    axes.set_xlabel("deepest penetration of an episode [% of the shortest link] (1e-6: that or less)")
+    axes.set_ylabel("episodes")
+    axes.set_title(f"{max(map(len, episodes.values()))} random episodes of 60 s with each model", fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, loc="upper left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=90)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", nargs="+", choices=sorted(LIMITS), default=["stiff", "rigid"])
@@ -235,8 +258,12 @@ def main() -> int:
     parser.add_argument("--dt", type=float, default=0.005, help="step [s]; a divisor of 0.2")
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep finished groups here, and go on from them")
     parser.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="write a histogram of the penetrations")
     args = parser.parse_args()
-    rows = [summarise(run_episodes(args.episodes, m, args.dt, args.seconds, args.out), m) for m in args.model]
+    found = {m: run_episodes(args.episodes, m, args.dt, args.seconds, args.out) for m in args.model}
+    rows = [summarise(episodes, model) for model, episodes in found.items()]
+    if args.plot:
+        plot(found, args.plot)
     for row in rows:
         print(f"{row['model']}: {row['episodes']} episodes of {args.seconds:g} s, {row['nan']} not finite, deepest "
               f"penetration {100 * row['penetration']:.3f} % of a link ({row['beyond_limit']} beyond "
