@@ -243,7 +243,7 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
 
 def _points(summary: Mapping[str, Any]) -> str:
     low, high = (100.0 * bound for bound in summary["lead_ci95"] or (math.nan, math.nan))
-    return f"{100.0 * summary['lead']:.1f} [{low:.1f}, {high:.1f}]"
+    return f"{100.0 * summary['lead']:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
@@ -255,8 +255,8 @@ def verdict(summary: Mapping[str, Any]) -> str:
     if summary["score"] == "is_success":
         return (
             f"{summary['learned']} reaches the goal {summary['ratio']:.2f}{bounds} times as often as "
-            f"{summary['best_classical']}, the best classical controller: {_points(summary)} percentage points "
-            f"more. It does where that does not in {summary['ahead']:.1%} of the scenarios, the other way round in "
+            f"{summary['best_classical']}, the best classical controller: {_points(summary)} percentage points. "
+            f"It does where that does not in {summary['ahead']:.1%} of the scenarios, the other way round in "
             f"{summary['behind']:.1%}."
         )
     return (
