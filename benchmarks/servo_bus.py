@@ -1,13 +1,18 @@
 """A control loop over the servo bus: how steadily it ticks, and what it costs.
 
-The bus is emulated by another process behind a pseudo terminal, with the wire times of the real one. This process
-does what a robot's loop does at every tick: goals for all servos in one sync write, everything measured in one sync
-read (addresses 56 to 70), wait for the next tick::
+The bus is emulated by another process behind a pseudo terminal, with the wire times of the real one. Two loops do what
+a robot's loop does at every tick: goals for all servos in one sync write, everything measured in one sync read
+(addresses 56 to 70), wait for the next tick::
 
-    python benchmarks/servo_bus.py --minutes 10 --servos 13 --rate-hz 50
+    python benchmarks/servo_bus.py --minutes 10 --servos 13 --rate-hz 50                # the guard process, as in a run
+    python benchmarks/servo_bus.py --minutes 10 --servos 13 --rate-hz 50 --loop driver   # the bare driver
 
-Printed: percentiles of the period's deviation, how long an exchange takes, answers that were missing, and the share of
-one core that the loop and the emulator took. Run it on an otherwise idle machine: on a busy one it measures the others.
+``--loop guard`` is what a run uses: the guard owns the port, checks and clamps, and this process sends it a command for
+every sample, as a policy that acts at the bus's rate. Emulator and loop have the real-time priority of a run
+(``--priority``, 0: none); whether the system granted it is printed.
+
+Printed: percentiles of the period's deviation, answers that were missing, and the share of one core that the loop and
+the emulator took. Run it on an otherwise idle machine: without real-time priority it measures the others.
 """
 
 from __future__ import annotations
@@ -19,68 +24,123 @@ import multiprocessing
 import os
 import resource
 import sys
+import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from snake_gym.hardware.body import BodySample
+from snake_gym.hardware.calibration import straight_chain
 from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.connection import ConnectionConfig
 from snake_gym.hardware.emulated_port import EmulatedPort
+from snake_gym.hardware.guarded_body import GuardedBody
+from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.hardware.scheduling import take_priority
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
 from snake_gym.hardware.transport import SerialTransport
 
 BLOCK = ("present_position", "present_current")
+BAUDS = (1_000_000, 500_000)
 
 
-def emulate(pipe: Connection, n_servos: int, baud: int, loss: float) -> None:
+def emulate(pipe: Connection, n_servos: int, baud: int, loss: float, priority: int) -> None:
     """The other process: servos until the pipe is closed, then its processor time."""
-    servos = [EmulatedServo(i + 1, settings={"baud_rate": (1_000_000, 500_000).index(baud)}) for i in range(n_servos)]
+    refused = take_priority(priority)
+    servos = [EmulatedServo(i + 1, settings={"baud_rate": BAUDS.index(baud)}) for i in range(n_servos)]
     faults = WireFaults(lost=loss, corrupted=loss)
     bus = EmulatedBus(servos, clock=MonotonicClock(), baud=baud, faults=faults, step_s=0.005)
     with EmulatedPort(bus) as port:
-        pipe.send(port.port)
+        pipe.send((port.port, refused))
         pipe.recv()
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        pipe.send(usage.ru_utime + usage.ru_stime)
+        pipe.send(_cpu_s(resource.RUSAGE_SELF))
 
 
-def run_loop(driver: FeetechBus, ids: list[int], rate_hz: float, duration_s: float) -> dict[str, Any]:
-    """Tick for ``duration_s`` and report."""
+def wave(n_servos: int, time_s: float) -> np.ndarray:
+    """Joint angles (J,) [rad] of a slow gait."""
+    return 0.45 * np.sin(2.0 * math.pi * 0.2 * time_s - 0.6 * np.arange(n_servos))
+
+
+def run_driver(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int, priority: int) -> dict[str, Any]:
+    """Tick with the bare driver, and report."""
+    refused = take_priority(priority)
+    ids = list(range(1, n_servos + 1))
+    driver = FeetechBus(SerialTransport(port, baud), baud=baud)
+    driver.torque(ids, True)
     period_s = 1.0 / rate_hz
-    n_ticks = int(duration_s * rate_hz)
     starts, exchanges = np.empty(n_ticks), np.empty(n_ticks)
-    missing = late = 0
+    missing = 0
     cpu_s = time.process_time()
     begin_s = next_s = time.monotonic()
-    for tick in range(n_ticks):
-        left_s = next_s - time.monotonic()
-        if left_s > 0.0:
-            time.sleep(left_s)
+    for tick in tqdm(range(n_ticks), unit="tick", mininterval=5.0):
+        driver.clock.sleep(next_s - time.monotonic())
         starts[tick] = now = time.monotonic()
-        late += now - next_s > period_s
-        phase = 2.0 * math.pi * 0.2 * (now - begin_s)
-        goals = [2048 + round(300.0 * math.sin(phase - 0.6 * i)) for i in ids]
-        driver.write_targets(ids, goals)
+        driver.write_targets(ids, (2048 + 651.9 * wave(n_servos, now - begin_s)).round().astype(int).tolist())
         found = driver.read_block(ids, *BLOCK, deadline_s=next_s + period_s - 0.002)
         missing += len(found.failures)
         exchanges[tick] = time.monotonic() - now
         next_s += period_s
-    elapsed_s = time.monotonic() - begin_s
-    deviation_ms = np.abs(np.diff(starts) - period_s) * 1e3
-    return {
-        "ticks": n_ticks,
-        "rate_hz": n_ticks / elapsed_s,
-        "period_deviation_ms": _percentiles(deviation_ms),
+    cpu_s = time.process_time() - cpu_s
+    driver.torque(ids, False)
+    driver.close()
+    return _report(starts, period_s, missing, n_servos, cpu_s, refused) | {
         "exchange_ms": _percentiles(exchanges * 1e3),
-        "ticks_over_a_period_late": int(late),
+        "counters": vars(driver.counters),
+    }
+
+
+def run_guard(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int, priority: int) -> dict[str, Any]:
+    """Tick with the guard process of a run, and report."""
+    period_s = 1.0 / rate_hz
+    chain = straight_chain(range(1, n_servos + 1), 1.5)
+    starts: list[float] = []
+    missing = 0
+
+    def watch(sample: BodySample) -> None:
+        nonlocal missing
+        starts.append(sample.stamp_s)
+        missing += int((~sample.health.answered).sum())
+
+    with tempfile.TemporaryDirectory() as folder:
+        latch = Path(folder) / "estop"
+        body = GuardedBody(port, baud, chain, SafetyLimits(), period_s, latch=latch, priority=priority)
+        body.start()
+        body.watch = watch
+        begin_s = time.monotonic()
+        for tick in tqdm(range(n_ticks), unit="tick", mininterval=5.0):
+            body.command(wave(n_servos, time.monotonic() - begin_s))
+            body.run_until(begin_s + (tick + 1) * period_s)
+            if body.stop_reason is not None:
+                sys.exit(f"stopped: {body.stop_reason}")
+        news = body.news()
+        cpu_s = _cpu_s(resource.RUSAGE_CHILDREN)
+        body.close()
+        cpu_s = _cpu_s(resource.RUSAGE_CHILDREN) - cpu_s
+    refused = next((line for line in news if "priority" in line), "")
+    return _report(np.array(starts), period_s, missing, n_servos, cpu_s, refused) | {"news": news}
+
+
+def _report(
+    starts: np.ndarray, period_s: float, missing: int, n_servos: int, cpu_s: float, refused: str
+) -> dict[str, Any]:
+    periods = np.diff(starts)
+    elapsed_s = float(starts[-1] - starts[0])
+    return {
+        "ticks": len(starts),
+        "rate_hz": len(periods) / elapsed_s,
+        "period_deviation_ms": _percentiles(np.abs(periods - period_s) * 1e3),
+        "ticks_skipped": int((np.round(periods / period_s) - 1.0).clip(0.0).sum()),
         "missing_answers": missing,
-        "missing_share": missing / (n_ticks * len(ids)),
-        "loop_cpu_share": (time.process_time() - cpu_s) / elapsed_s,
+        "missing_share": missing / (len(starts) * n_servos),
+        "loop_cpu_share": cpu_s / elapsed_s,
+        "priority_refused": refused,
     }
 
 
@@ -89,38 +149,40 @@ def _percentiles(values: np.ndarray) -> dict[str, float]:
     return {name: round(float(np.percentile(values, share)), 3) for name, share in shares.items()}
 
 
+def _cpu_s(whose: int) -> float:
+    usage = resource.getrusage(whose)
+    return usage.ru_utime + usage.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--servos", type=int, default=13)
     parser.add_argument("--rate-hz", type=float, default=50.0)
-    parser.add_argument("--baud", type=int, default=1_000_000, choices=(1_000_000, 500_000))
+    parser.add_argument("--baud", type=int, default=BAUDS[0], choices=BAUDS)
     parser.add_argument("--loss", type=float, default=0.0, help="share of packets lost, and again corrupted")
+    parser.add_argument("--loop", choices=("guard", "driver"), default="guard")
+    parser.add_argument("--priority", type=int, default=ConnectionConfig.priority, help="real-time; 0: none")
     parser.add_argument("--port", help="a real bus instead of the emulated one (its servos will move!)")
     options = parser.parse_args()
-    ids = list(range(1, options.servos + 1))
     process = pipe = None
     port = options.port
     if port is None:
-        pipe, theirs = multiprocessing.get_context("spawn").Pipe()
-        arguments = (theirs, options.servos, options.baud, options.loss)
-        process = multiprocessing.get_context("spawn").Process(target=emulate, args=arguments, daemon=True)
+        spawn = multiprocessing.get_context("spawn")
+        pipe, theirs = spawn.Pipe()
+        arguments = (theirs, options.servos, options.baud, options.loss, options.priority)
+        process = spawn.Process(target=emulate, args=arguments, daemon=True)
         process.start()
-        port = pipe.recv()
-    driver = FeetechBus(SerialTransport(port, options.baud), baud=options.baud)
-    answering = [i for i in ids if driver.ping(i) is not None]
-    if options.port is None and options.loss == 0.0 and answering != ids:
-        sys.exit(f"only {answering} of {options.servos} servos answer")
-    driver.torque(ids, True)
+        port, refused = pipe.recv()
+    run = run_guard if options.loop == "guard" else run_driver
+    n_ticks = max(2, round(60.0 * options.minutes * options.rate_hz))
     began_s = time.monotonic()
-    report = run_loop(driver, ids, options.rate_hz, 60.0 * options.minutes)
-    driver.torque(ids, False)
-    driver.close()
+    report = run(port, options.servos, options.baud, options.rate_hz, n_ticks, options.priority)
     if process is not None and pipe is not None:
         pipe.send("stop")
         report["emulator_cpu_share"] = pipe.recv() / (time.monotonic() - began_s)
+        report["emulator_priority_refused"] = refused
         process.join(5.0)
-    report["counters"] = vars(driver.counters)
     report["cores"] = len(os.sched_getaffinity(0))
     report["load_average"] = os.getloadavg()[0]
     print(json.dumps(report, indent=2))

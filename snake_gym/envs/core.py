@@ -215,6 +215,8 @@ class SnakeCore:
         }
         for part, values in parts.items():
             arrays |= {f"{part}/{name}": array for name, array in values.items() if array is not None}
+        if self.robot.delay is not None:
+            arrays["robot/waiting"] = self.robot.delay.waiting
         for name, streams in self.streams.items():
             arrays |= {f"stream/{name}/key": streams.key, f"stream/{name}/counter": streams.counter}
         return arrays

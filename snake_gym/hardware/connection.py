@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from snake_gym.config import ConfigError, choose
+from snake_gym.hardware import scheduling
 from snake_gym.hardware.body import Body
 from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import Clock, MonotonicClock
@@ -90,6 +91,8 @@ class ConnectionConfig:
     """Of a bus cycle."""
     guarded: bool = True
     """The port belongs to a guard process (not with ``memory``)."""
+    priority: int = 10
+    """Real-time priority of the guard process, 1 to 99, where the system allows it; 0: none."""
     latch: str | None = None
     """File of the emergency stop; None: this user's default."""
     pose: PoseConfig = field(default_factory=PoseConfig)
@@ -101,6 +104,8 @@ class ConnectionConfig:
             raise ValueError(f"connection.baud is {self.baud}; expected one of {BAUD_RATES} (nearest: {near})")
         if not (math.isfinite(self.period_s) and self.period_s > 0.0):
             raise ValueError(f"connection.period_s is {self.period_s:g}; expected finite and > 0")
+        if not scheduling.NONE <= self.priority <= scheduling.HIGHEST:
+            raise ValueError(f"connection.priority is {self.priority}; expected 0 to {scheduling.HIGHEST}")
 
 
 class Connected(NamedTuple):
@@ -134,7 +139,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
         body: Body
         if config.guarded and config.port != "memory":
             top = float(speed.max())
-            body = GuardedBody(port, config.baud, calibration, limits, config.period_s, top, latch)
+            body = GuardedBody(port, config.baud, calibration, limits, config.period_s, top, latch, config.priority)
         else:
             bus = _open_bus(config, port, emulated, clock)
             body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, EmergencyStop(latch))

@@ -32,6 +32,7 @@ from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.guard_link import LARGEST, pack_sample, pack_text, unpack_command
 from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.scheduling import take_priority
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.transport import PortGone, SerialTransport
@@ -108,7 +109,7 @@ class Guard:
 
 def settings_of(told: dict[str, Any]) -> tuple[Calibration, SafetyLimits, dict[str, Any]]:
     """The parts of the first message. Raises ConfigError."""
-    rest = {name: told[name] for name in ("port", "baud", "period_s", "speed_rad_s", "latch")}
+    rest = {name: told[name] for name in ("port", "baud", "period_s", "speed_rad_s", "latch", "priority")}
     return build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"]), rest
 
 
@@ -126,6 +127,9 @@ def main(arguments: list[str]) -> int:
     bus = FeetechBus(transport, baud, clock, reopen=lambda: SerialTransport(port, baud))
     speed = float("inf") if rest["speed_rad_s"] is None else rest["speed_rad_s"]
     body = ServoBody(bus, calibration, limits, clock, rest["period_s"], speed, EmergencyStop(Path(rest["latch"])))
+    refused = take_priority(int(rest["priority"]))
+    if refused:
+        link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))
     guard = Guard(link, body)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)

@@ -25,6 +25,7 @@ from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock, MonotonicClock
 from snake_gym.hardware.guard_link import LARGEST, Command, pack_command, pair, unpack_sample
 from snake_gym.hardware.safety import SafetyLimits, default_latch
+from snake_gym.hardware.scheduling import NONE
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import FloatArray
@@ -42,6 +43,7 @@ class GuardedBody:
         period_s: of a bus cycle [s].
         speed_rad_s: greatest speed of the servos; inf: theirs.
         latch: file of the emergency stop; None: this user's default.
+        priority: real-time priority of the guard process, 1 to 99; 0: none.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class GuardedBody:
         period_s: float = 0.02,
         speed_rad_s: float = math.inf,
         latch: Path | None = None,
+        priority: int = NONE,
     ) -> None:
         self.clock: Clock = MonotonicClock()
         self.watch: Callable[[BodySample], None] | None = None
@@ -60,7 +63,7 @@ class GuardedBody:
         self._settings = json.dumps({
             "port": port, "baud": baud, "calibration": asdict(calibration), "limits": asdict(limits),
             "period_s": period_s, "speed_rad_s": speed_rad_s if math.isfinite(speed_rad_s) else None,
-            "latch": str(latch or default_latch()),
+            "latch": str(latch or default_latch()), "priority": priority,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None

@@ -35,9 +35,10 @@ BoolArray = NDArray[np.bool_]
 class SafetyLimits:
     """Limits of one run; the joints' ranges come with the calibration."""
 
-    max_speed_rad_s: float = 3.0
-    """Of the references."""
-    max_acceleration_rad_s2: float = 60.0
+    max_speed_rad_s: float = 10.0
+    """Of the references. The joints go no faster than the servos' own limit; a policy that was trained without these
+    clamps needs room for its references to jump (docs/hardware.md has numbers)."""
+    max_acceleration_rad_s2: float = 500.0
     """Of the references."""
     max_temperature_c: float = 65.0
     min_voltage_v: float = 6.0

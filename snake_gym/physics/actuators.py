@@ -32,7 +32,7 @@ from snake_gym.physics.lanes import (
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
-_NEARLY = 0.1
+NEARLY = 0.1
 """A chord that misses the torque limit by no more than this share is replaced by the limit."""
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
@@ -158,7 +158,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
-        near = (absolute(was) == 0.5) & (absolute(excess) < _NEARLY * limit) & (given * torque > 0.0)
+        near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
         # Without a slope there is no chord, and no circle either.
         at = select(over, select(near | (law_k == 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)

@@ -23,9 +23,10 @@ import math
 
 from numba import njit
 
+from snake_gym.physics.actuators import NEARLY
 from snake_gym.physics.lanes import (
-    AIM, ALPHA, BASE, BETA, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LIMIT, LOAD, NO_LOAD, OMEGA,
-    OMEGA_P, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B, H, K,
+    AIM, ALPHA, AT_LIMIT, BASE, BETA, BUSY, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAW_K,
+    LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
@@ -81,6 +82,9 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         store(s, a + FLANK, flank)
         store(s, a + K, k)
         store(s, a + T0, t0)
+        store(s, a + LAW_K, k)
+        store(s, a + LAW_T0, t0)
+        store(s, a + AT_LIMIT, splat(0.0))
         store(s, a + B, splat(0.0))
 
 
@@ -88,50 +92,71 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
     """Flanks that have met or parted, and torques beyond the line; first joint changed, or n + 1."""
     first = n + 1
+    busy = splat(0.0)
     for i in range(n - 1, 0, -1):
         # Both, always: what is done for one world may not depend on what another one needs.
-        flank_changed, limit_changed = revise_flank(s, n, i), limit_servo(s, n, i)
-        if flank_changed or limit_changed:
+        changes = (revise_flank(s, n, i) > 0.0) | (limit_servo(s, n, i) > 0.0)
+        if any_lane(changes):
             first = i
+            busy = select(changes, splat(1.0), busy)
+    store(s, (n + 1) * RECORD + BUSY, busy)
     return first
 
 
 @njit(error_model="numpy")
 def revise_flank(s, n, i):  # type: ignore[no-untyped-def]
-    """Whether the law of joint i had to change because of its play."""
+    """Where the law of joint i had to change because of its play; its torque is not limited then, for now."""
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
     changes = absolute(flank - was) > 0.0
-    if not any_lane(changes):
-        return False
-    k, t0 = servo_law(s, n, i, flank)
-    store(s, a + FLANK, flank)
-    store(s, a + K, select(changes, k, load(s, a + K)))
-    store(s, a + T0, select(changes, t0, load(s, a + T0)))
-    return True
+    if any_lane(changes):
+        k, t0 = servo_law(s, n, i, flank)
+        store(s, a + FLANK, flank)
+        store(s, a + LAW_K, select(changes, k, load(s, a + LAW_K)))
+        store(s, a + LAW_T0, select(changes, t0, load(s, a + LAW_T0)))
+        store(s, a + K, select(changes, k, load(s, a + K)))
+        store(s, a + T0, select(changes, t0, load(s, a + T0)))
+        store(s, a + AT_LIMIT, select(changes, splat(0.0), load(s, a + AT_LIMIT)))
+    return select(changes, splat(1.0), splat(0.0))
 
 
 @njit(error_model="numpy")
 def limit_servo(s, n, i):  # type: ignore[no-untyped-def]
-    """Whether the law of joint i had to change because its torque was beyond its limit at its speed."""
+    """Where the law of joint i had to change because of its limit at its speed, or because it is within again.
+
+    A torque beyond the line is often one of a flank that does not push in the end, so a limit has to let go. By chords
+    first, as with the servo without imperfections (``actuators.revise_limits``).
+    """
     a = i * RECORD
     world = (n + 1) * RECORD
     h, volt = load(s, world + H), load(s, world + VOLT)
     limit, no_load = load(s, a + LIMIT), load(s, a + NO_LOAD)
-    rel = load(s, a + REL)
-    torque = load(s, a + T0) - load(s, a + K) * rel
-    slope = select((limit < math.inf) & (no_load < math.inf), h * limit / no_load, splat(0.0))
+    rel, was = load(s, a + REL), load(s, a + AT_LIMIT)
+    law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
+    zero, half, one = splat(0.0), splat(0.5), splat(1.0)
+    torque = law_t0 - law_k * rel
+    slope = select((limit < math.inf) & (no_load < math.inf) & (torque * rel > 0.0), h * limit / no_load, zero)
     stall = h * select(limit < math.inf, volt * limit, limit)
-    driving = torque * rel > 0.0
-    bound = select(driving, stall - slope * absolute(rel), stall)
-    slack = 1e-9 * select(limit < math.inf, stall, splat(0.0))
-    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (load(s, a + K) > 0.0)
-    if not any_lane(over):
-        return False
-    store(s, a + T0, select(over, copy_sign(stall, torque), load(s, a + T0)))
-    store(s, a + K, select(over, select(driving, slope, splat(0.0)), load(s, a + K)))
-    return True
+    bound = stall - slope * absolute(rel)
+    slack = 1e-9 * select(limit < math.inf, stall, zero)
+    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
+    given = load(s, a + T0) - load(s, a + K) * rel
+    near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
+    # A line that falls below zero lets the motor brake: no chord leads there.
+    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), one, half), zero)
+    wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
+    other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)
+    changes = (over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))
+    at = select(other_slope & over, one, at)
+    if any_lane(changes):
+        chord = bound / absolute(torque)
+        t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(stall, torque), law_t0 * chord))
+        k = select(at == 0.0, law_k, select(at == 1.0, slope, law_k * chord))
+        store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), was))
+        store(s, a + T0, select(changes, t0, load(s, a + T0)))
+        store(s, a + K, select(changes, k, load(s, a + K)))
+    return select(changes, one, zero)
 
 
 @njit(error_model="numpy")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 PerJoint = float | tuple[float, ...]
 ActuatorKind = Literal["acceleration", "torque", "position", "muscle"]
+LONGEST_DELAY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ class ActuatorSpec:
     speed_limit_rad_s: PerJoint = math.inf
     dead_band_rad: PerJoint = 0.0
     """The loop does not react to an error up to this size and brakes only; a larger error counts from there."""
+    delay_s: float = 0.0
+    """References of ``position`` joints act so much later: host, bus and the servo's own loop."""
     backlash_rad: PerJoint = 0.0
     """Play of the gears, from one flank to the other: no torque passes within; a flank only pushes."""
     no_load_speed_rad_s: PerJoint = math.inf
@@ -168,6 +171,12 @@ def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.fl
         slow = np.isfinite(joints("speed_limit_rad_s")) & (joints("kd") <= 0)
         if slow.any():
             raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
+    if not (math.isfinite(actuator.delay_s) and 0.0 <= actuator.delay_s <= LONGEST_DELAY_S):
+        raise ValueError(f"robot.actuator.delay_s is {actuator.delay_s:g}; expected 0 to {LONGEST_DELAY_S:g}")
+    if actuator.delay_s > 0.0 and actuator.kind != "position":
+        raise ValueError(
+            f"robot.actuator.delay_s is set, but robot.actuator.kind is {actuator.kind!r}; expected 'position', or 0"
+        )
     _check_imperfections(actuator, joints)
     if actuator.kind == "muscle":
         for name in ("torque_limit_nm", "speed_limit_rad_s"):

@@ -33,6 +33,7 @@ from snake_gym.physics.state import (
 )  # fmt: skip
 from snake_gym.robot.measurement import centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
+from snake_gym.simulation.command_delay import CommandDelay
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -127,6 +128,11 @@ class SimulatedRobot:
         self._method = INTEGRATOR_CODES[spec.integrator]
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
+        delay_s = spec.actuator.delay_s
+        self.delay = (
+            CommandDelay(delay_s, spec.sim_dt_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
+        )
+        """References that do not act yet; None: they act at once."""
 
     def use_parameters(self, params: ChainParams) -> None:
         """Give each world parameters of its own, one row for each (see ``chain_params``); the laws stay those of spec.
@@ -171,6 +177,8 @@ class SimulatedRobot:
         state.supply[rows] = 1.0
         state.lash_rad[rows] = 0.0
         state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
+        if self.delay is not None:
+            self.delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
 
     def head_xy(self) -> FloatArray:
         """Centre of the head link (W, 2) [m], world frame."""
@@ -200,11 +208,24 @@ class SimulatedRobot:
         Args:
             reference: (W, J) [rad] joint angles that the actuators aim at.
             feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
-            n_substeps: None: one control step.
+            n_substeps: None: one control step, which a robot whose references act late has to be given.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
+        if self.delay is None:
+            self._advance(ids, reference, feedforward, n_substeps)
+            return
+        if n_substeps != self.delay.n_substeps:
+            raise ValueError(
+                f"n_substeps is {n_substeps}; expected {self.delay.n_substeps}, a control step, as references of this "
+                "robot act late (actuator.delay_s)"
+            )
+        for aim, n_steps in self.delay.pass_on(reference, ids):
+            self._advance(ids, aim, feedforward, n_steps)
+
+    def _advance(self, ids: NDArray[np.int64], reference: FloatArray, feedforward: FloatArray, n_substeps: int) -> None:
+        """``n_substeps`` physics steps of the worlds ``ids``, under commands that act at once."""
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.sim_dt_s, self._laws
         world_data = (self.state, self.params, self.same_params, self.faults, self.obstacles, reference, feedforward)

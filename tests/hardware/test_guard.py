@@ -42,6 +42,12 @@ def body_on(terminal: EmulatedPort, folder: Path) -> GuardedBody:
     return GuardedBody(terminal.port, 1_000_000, calibration(), LIMITS, latch=folder / "estop")
 
 
+def may_take_priority() -> bool:
+    """Whether this user may have a real-time priority."""
+    ask = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))"
+    return subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False).returncode == 0
+
+
 def torque_on(terminal: EmulatedPort) -> list[bool]:
     with terminal.bus.lock:
         return [servo.memory.get("torque_enable") == 1 for servo in terminal.bus.servos]
@@ -166,3 +172,21 @@ def test_a_port_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(BringUpError, match="cannot open"):
         body.start()
     body.close()
+
+
+@pytest.mark.parametrize("priority", [0, 10])
+def test_the_guard_has_the_priority_that_was_asked_for_or_says_so(
+    terminal: EmulatedPort, tmp_path: Path, priority: int
+) -> None:
+    body = GuardedBody(
+        terminal.port, 1_000_000, calibration(), LIMITS, latch=tmp_path / "estop", priority=priority
+    )  # fmt: skip
+    try:
+        body.start()
+        assert body.guard_pid is not None
+        given = os.sched_getscheduler(body.guard_pid) == os.SCHED_FIFO
+        complaints = [line for line in body.news() if "real-time priority" in line]
+        assert given == (priority > 0 and may_take_priority())
+        assert bool(complaints) == (priority > 0 and not given)
+    finally:
+        body.close()

@@ -18,10 +18,9 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification import RunLog
-from snake_gym.simulation.identification.delayed_fit import delayed
+from snake_gym.simulation.identification.delayed_fit import with_delay
 from snake_gym.simulation.identification.robot_fit import identify_robot
 from snake_gym.simulation.identification.robot_replay import replay
-from snake_gym.simulation.servo_plant import PhysicsPlant
 
 REAL = replace(
     RESILIENT_SERVO, name="real", friction=replace(RESILIENT_SERVO.friction, tangential_ns_m=1.5, normal_ns_m=7.0),
@@ -53,7 +52,7 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     record = read_record(record_run(tmp_path, REAL, 6.0))
     log = to_run_log(record)
     assert log.period_s == 0.02
-    right, wrong = replay(log, record.spec, 0.004).errors(), replay(log, RESILIENT_SERVO, 0.004).errors()
+    right, wrong = (replay(log, with_delay(spec, 0.004)).errors() for spec in (record.spec, RESILIENT_SERVO))
     assert right["joint_rms_rad"] < 2e-3
     assert right["path_rms_m"] < 5e-3
     assert right["path_length_m"] > 0.5
@@ -77,21 +76,11 @@ def test_the_robot_behind_a_log_is_identified(tmp_path: Path) -> None:
     assert "a test" in loaded.source
 
 
-class LatePlant(PhysicsPlant):
-    """Servos that act on a goal 20 ms after they had it."""
-
-    def advance(self, dt_s: float, target_rad: Any, enabled: Any, torque_limit: Any, speed_limit_rad_s: Any) -> None:
-        waiting = self.__dict__.setdefault("waiting", [])
-        waiting.append(np.array(target_rad))
-        late = waiting.pop(0) if len(waiting) > round(0.02 / dt_s) else waiting[0]
-        super().advance(dt_s, late, enabled, torque_limit, speed_limit_rad_s)
-
-
 @pytest.mark.slow
-def test_servos_that_act_late_are_told_from_slow_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servos_that_act_late_are_told_from_slow_ones(tmp_path: Path) -> None:
     plain = identify_robot([to_run_log(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO, backlash=False)
-    monkeypatch.setattr("snake_gym.simulation.servo_plant.PhysicsPlant", LatePlant)
-    late = identify_robot([to_run_log(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO, backlash=False)
+    slow = with_delay(REAL, 0.02)
+    late = identify_robot([to_run_log(read_record(record_run(tmp_path, slow)))], RESILIENT_SERVO, backlash=False)
     assert late.delay_s - plain.delay_s == pytest.approx(0.02, abs=0.003)
     assert late.values["kp"] == pytest.approx(45.0, rel=0.05)
     assert late.values["normal_ns_m"] == pytest.approx(7.0, rel=0.05)
@@ -116,16 +105,6 @@ def test_the_alternating_search_finds_the_friction_too(tmp_path: Path) -> None:
     found = identify_robot([log], RESILIENT_SERVO, "avs")
     assert found.relative_std is None
     assert replay(log, found.spec).errors()["path_end_m"] < 0.01
-
-
-def test_references_are_delayed_by_whole_periods_and_parts(tmp_path: Path) -> None:
-    log = to_run_log(read_record(record_run(tmp_path, RESILIENT_SERVO, 2.0)))
-    later = delayed(log, 0.05)
-    expected = 0.5 * (log.reference_rad[8:18] + log.reference_rad[7:17])
-    np.testing.assert_allclose(later.reference_rad[10:20], expected, atol=1e-12)
-    np.testing.assert_allclose(later.reference_rad[0], log.reference_rad[0])
-    with pytest.raises(ConfigError, match=r"delay_s is -0\.1"):
-        delayed(log, -0.1)
 
 
 def test_logs_that_cannot_be_replayed_are_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from snake_gym.config import ConfigError, write_atomic
 from snake_gym.hardware.even_run import to_even_run
 from snake_gym.hardware.run_record import RunRecord, read_record
 from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spec import RobotSpec
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", nargs="+", help="logs that run or log wrote; several for identification")
     parser.add_argument("--robot", help="replay with this robot (default: the log's nominal one)")
-    parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="let references act so much later")
+    parser.add_argument(
+        "--delay", type=float, metavar="S", help="references act so much later (default: the robot's actuator.delay_s)"
+    )
     parser.add_argument("--to", type=float, default=math.inf, metavar="S", help="leave out what comes later")
     parser.add_argument("--plot", metavar="FILE", help="write the figure (PNG); default: beside the log")
     parser.add_argument("--no-plot", action="store_true", help="no figure")
@@ -44,17 +48,18 @@ def run(options: argparse.Namespace) -> int:
     logs = [RunLog(*to_even_run(record, to_s=options.to)) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []
-    delay = options.delay
+    if options.delay is not None:
+        spec = _with_delay(spec, options.delay)
     if options.identify is not None:
-        before = [replay(log, spec, delay) for log in logs]
+        before = [replay(log, spec) for log in logs]
         lines += [f"{path}, as given: {_sentence(one)}" for path, one in zip(options.log, before, strict=True)]
         found = identify_robot(logs, spec, options.method, not options.no_backlash, ", ".join(options.log))
         lines += _table(found)
         _write_robot(found, options.identify)
         lines.append(f"wrote {options.identify}")
         told["identified"] = found.as_dict()
-        spec, delay = found.spec, found.delay_s
-    played = [replay(log, spec, delay) for log in logs]
+        spec = found.spec
+    played = [replay(log, spec) for log in logs]
     lines += [f"{path}, {spec.name}: {_sentence(one)}" for path, one in zip(options.log, played, strict=True)]
     told["runs"] = {path: one.errors() for path, one in zip(options.log, played, strict=True)}
     if not options.no_plot:
@@ -67,6 +72,13 @@ def run(options: argparse.Namespace) -> int:
         lines.append(f"wrote {options.json}")
     print("\n".join(lines))
     return 0
+
+
+def _with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
+    try:
+        return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
+    except ValueError as error:
+        raise ConfigError(f"--delay: {error}") from None
 
 
 def _sentence(played: Any) -> str:
@@ -89,7 +101,6 @@ def _write_robot(found: Any, path: str) -> None:
     from snake_gym.config.yaml_text import format_yaml
 
     head = [f"# {line.strip()}" for line in _table(found)]
-    head.append("# The delay is no setting of a robot: it is here to be known.")
     write_atomic(path, "\n".join(head) + "\n" + format_yaml(found.spec))
 
 

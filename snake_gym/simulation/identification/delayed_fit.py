@@ -2,8 +2,7 @@
 
 A real chain of servos follows a reference some milliseconds after it was logged: host, bus and the servo's own loop
 take their time. Left out, the delay is made up for by servo gains that are too low. It is found together with the
-coefficients, by the same residuals; references are shifted by whole periods and mixed between two for the rest, which
-is exact to second order for references that change smoothly.
+coefficients, by the same residuals, and becomes ``actuator.delay_s`` of the robot.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, with_values
 from snake_gym.simulation.identification.fit import Identification, Residuals, SensorNoise
@@ -40,14 +38,9 @@ class DelayedIdentification:
     """Mean of the squared residuals, each over its sensor's standard deviation: 1 where nothing but noise is left."""
 
 
-def delayed(log: RunLog, delay_s: float) -> RunLog:
-    """The log with its references ``delay_s`` [s] >= 0 later; the first one is held until then."""
-    if not 0.0 <= delay_s < np.inf:
-        raise ConfigError(f"delay_s is {delay_s:g}; expected >= 0")
-    whole, share = divmod(delay_s / log.period_s, 1.0)
-    at = np.arange(log.n_periods) - int(whole)
-    later, earlier = (log.reference_rad[np.maximum(at - back, 0)] for back in (0, 1))
-    return replace(log, reference_rad=(1.0 - share) * later + share * earlier)
+def with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
+    """``spec`` with references that act ``delay_s`` [s] late."""
+    return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
 
 
 def identify_with_delay(
@@ -69,7 +62,7 @@ def identify_with_delay(
 
     def predict(values: FloatArray, delay_s: float) -> FloatArray:
         nonlocal n_simulations
-        replay = Replay([delayed(log, max(delay_s, 0.0)) for log in logs], spec, coefficients, n_threads)
+        replay = Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads)
         of = residuals.of(replay.predict(values))
         n_simulations += replay.n_simulations
         return of
@@ -96,7 +89,8 @@ def identify_with_delay(
     covariance = np.linalg.pinv(slope.T @ slope) * 2.0 * result.cost / max(slope.shape[0] - slope.shape[1], 1)
     std = np.sqrt(np.diag(covariance))
     values, delay_s = np.exp(result.x[:-1]), float(result.x[-1]) * _DELAY_SCALE_S
-    replay = Replay([delayed(log, delay_s) for log in logs], spec, coefficients, n_threads)
+    spec = with_delay(spec, delay_s)
+    replay = Replay(logs, spec, coefficients, n_threads)
     error = float(head_error(replay.predict(values[None]), replay.logs).mean())
     names = [coefficient.name for coefficient in coefficients]
     found = Identification(

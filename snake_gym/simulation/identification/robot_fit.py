@@ -64,9 +64,14 @@ class FoundRobot:
     """Named and with its source; its timing is that of the nominal robot."""
     values: dict[str, float]
     relative_std: dict[str, float] | None
-    delay_s: float
     delay_std_s: float
+    """Of ``actuator.delay_s`` [s]; NaN where it was not identified."""
     seconds: float
+
+    @property
+    def delay_s(self) -> float:
+        """By which references act late [s]."""
+        return self.spec.actuator.delay_s
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -83,7 +88,7 @@ def identify_robot(
 
     Args:
         method: least_squares finds all of them on whole paths; avs (irani2015) finds the friction on the head's last
-            position, with the other numbers as they are and without a delay.
+            position, with the other numbers, the delay among them, as they are.
         said: where the logs are from, for the specification's source.
     """
 
@@ -91,22 +96,20 @@ def identify_robot(
     coefficients = usual_coefficients(spec)
     if method == "avs":
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
-        found, delay, delay_std = identify(logs, step, only, "avs", n_threads=1), 0.0, math.nan
+        found, delay_std = identify(logs, step, only, "avs", n_threads=1), math.nan
     else:
         best = identify_with_delay(logs, step, coefficients, _NOISE, n_threads=1)
         if backlash:
             best = _with_backlash(logs, spec, coefficients, best)
-        found, delay, delay_std = best.found, best.delay_s, best.delay_std_s
+        found, delay_std = best.found, best.delay_std_s
     source = f"{spec.name} with friction and servos identified from {said or 'logged runs'} ({method})"
-    if math.isfinite(delay_std):
-        source += f"; references act {1e3 * delay:.1f} ms late, which the simulation leaves out"
     # A robot with backlash needs the step that it was identified with.
     sim_dt_s = found.spec.sim_dt_s if found.spec.actuator.imperfections else spec.sim_dt_s
     named = replace(
         found.spec, name=f"{spec.name}_identified", source=source, control_dt_s=spec.control_dt_s, sim_dt_s=sim_dt_s,
         integrator="implicit" if found.spec.actuator.imperfections else spec.integrator,
     )  # fmt: skip
-    return FoundRobot(named, found.values, found.relative_std, delay, delay_std, found.seconds)
+    return FoundRobot(named, found.values, found.relative_std, delay_std, found.seconds)
 
 
 def _with_backlash(

@@ -10,14 +10,13 @@ import numpy as np
 from snake_gym.config import ConfigError
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, Place
-from snake_gym.simulation.identification.delayed_fit import delayed
 from snake_gym.simulation.identification.replay import Replay
 from snake_gym.simulation.identification.run_log import RunLog
 
 STEP_S = 0.0025
 """Physics step of the replay, at most,"""
-BACKLASH_STEP_S = 0.0005
-"""and with backlash: a stiff servo hunts in its gap at longer steps."""
+BACKLASH_STEP_S = 0.002
+"""and with backlash: what longer steps make of a stiff servo's way through its gap is larger than what the gap does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +63,15 @@ def fine(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
     return replace(spec, control_dt_s=period_s, sim_dt_s=period_s / steps, integrator="implicit")
 
 
-def replay(log: RunLog, spec: RobotSpec, delay_s: float = 0.0) -> ReplayedRun:
-    """Play the log's references on ``spec``, ``delay_s`` later."""
+def replay(log: RunLog, spec: RobotSpec) -> ReplayedRun:
+    """Play the log's references on ``spec``. Raises ConfigError where it has another number of joints."""
 
     if log.reference_rad.shape[1] != spec.n_joints:
         raise ConfigError(f"the log has {log.reference_rad.shape[1]} joints; expected {spec.n_joints} ({spec.name})")
     limit = spec.joint_limit_rad
     # A coefficient that is given its own value: the replay of a batch with one candidate.
     same = Coefficient("limit", limit, 0.5 * limit, limit, (Place("joint_limit_rad"),))
-    player = Replay([delayed(log, delay_s)], fine(spec, log.period_s), [same], 1)
+    player = Replay([log], fine(spec, log.period_s), [same], 1)
     seen = player.predict(np.array([[limit]]))
     return ReplayedRun(
         log.period_s * np.arange(log.n_periods + 1, dtype=np.float64), log.joint_angle_rad, seen.joint_angle_rad[0, 0],

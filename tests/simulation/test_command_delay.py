@@ -1,0 +1,122 @@
+"""References that act late: the same motion as with commands that are really sent later, on any grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import build
+from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs.core import SnakeCore
+from snake_gym.robot.presets import RESILIENT_SERVO
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+N = RESILIENT_SERVO.n_joints
+FAST = replace(RESILIENT_SERVO, control_dt_s=0.02, sim_dt_s=0.002)
+
+
+def late(spec: RobotSpec, delay_s: float) -> RobotSpec:
+    return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
+
+
+def wave(time_s: float) -> np.ndarray:
+    return 0.5 * np.sin(2.0 * time_s - 0.6 * np.arange(N))[None]
+
+
+def crawl(spec: RobotSpec, seconds: float = 2.0) -> SimulatedRobot:
+    robot = SimulatedRobot(spec, 1, 1)
+    robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
+    for k in range(round(seconds / spec.control_dt_s)):
+        robot.step(wave(k * spec.control_dt_s))
+    return robot
+
+
+@pytest.mark.parametrize("periods", [1, 2, 5])
+def test_a_delay_of_whole_periods_is_the_command_of_so_many_periods_ago(periods: int) -> None:
+    delayed = crawl(late(FAST, periods * FAST.control_dt_s))
+    robot = SimulatedRobot(FAST, 1, 1)
+    robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
+    for k in range(100):
+        robot.step(wave(max(0, k - periods) * FAST.control_dt_s))
+    np.testing.assert_array_equal(delayed.state.link_angle, robot.state.link_angle)
+
+
+def test_a_delay_within_a_period_changes_the_command_there() -> None:
+    delayed = crawl(late(FAST, 0.006))
+    robot = SimulatedRobot(FAST, 1, 1)
+    robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
+    for k in range(100):
+        robot.step(wave(max(0, k - 1) * FAST.control_dt_s), n_substeps=3)
+        robot.step(wave(k * FAST.control_dt_s), n_substeps=7)
+    np.testing.assert_array_equal(delayed.state.link_angle, robot.state.link_angle)
+
+
+def test_a_delay_of_a_part_of_a_step_lies_between_those_of_whole_steps() -> None:
+    fine = replace(FAST, sim_dt_s=0.0005)
+    on_the_grid = crawl(late(fine, 0.007)).joint_angle()
+    between = crawl(late(FAST, 0.007)).joint_angle()
+    neighbours = [crawl(late(FAST, delay)).joint_angle() for delay in (0.006, 0.008)]
+    apart = np.abs(neighbours[0] - neighbours[1]).max()
+    assert np.abs(between - on_the_grid).max() < 0.1 * apart
+    assert apart > 1e-3
+
+
+def test_a_robot_that_is_placed_anew_forgets_the_commands_on_their_way() -> None:
+    spec = late(FAST, 0.05)
+    robot = SimulatedRobot(spec, 2, 1)
+    robot.set_shape(np.zeros((2, N)), np.zeros(2), np.zeros((2, 2)))
+    for _ in range(3):
+        robot.step(np.full((2, N), 0.8))
+    robot.set_shape(np.zeros((1, N)), np.zeros(1), np.zeros((1, 2)), mask=np.array([False, True]))
+    for _ in range(2):
+        robot.step(np.zeros((2, N)))
+    assert np.abs(robot.joint_angle()[0]).max() > 0.01
+    np.testing.assert_allclose(robot.joint_angle()[1], 0.0, atol=1e-12)
+
+
+def test_only_worlds_that_step_take_their_commands() -> None:
+    spec = late(FAST, 0.05)
+    both, one = SimulatedRobot(spec, 2, 1), SimulatedRobot(spec, 1, 1)
+    for k in range(40):
+        both.step(np.repeat(wave(0.02 * k), 2, axis=0), mask=np.array([True, k % 3 == 0]))
+        if k % 3 == 0:
+            one.step(wave(0.02 * k))
+    np.testing.assert_array_equal(both.state.link_angle[1], one.state.link_angle[0])
+
+
+def test_other_steps_than_a_control_step_are_refused() -> None:
+    robot = SimulatedRobot(late(FAST, 0.01), 1, 1)
+    with pytest.raises(ValueError, match="n_substeps is 3; expected 10"):
+        robot.step(np.zeros((1, N)), n_substeps=3)
+
+
+def test_commands_on_their_way_belong_to_the_state_of_an_env() -> None:
+    settings = {"robot": {"preset": "resilient_servo", "actuator": {"delay_s": 0.33}}}
+    first, second = (SnakeCore(build(WaypointsConfig, settings, "env"), 4) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for core in (first, second):
+        core.reset(np.arange(4))
+    for _ in range(5):
+        first.step(rng.uniform(-1.0, 1.0, (4, first.decoder.size)))
+    second.set_state(first.get_state())
+    actions = rng.uniform(-1.0, 1.0, (3, 4, first.decoder.size))
+    for action in actions:
+        expected, got = first.step(action)[0], second.step(action)[0]
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("actuator", "message"),
+    [
+        ({"delay_s": -0.1}, r"robot.actuator.delay_s is -0\.1; expected 0 to 1"),
+        ({"delay_s": 3.0}, "delay_s is 3; expected 0 to 1"),
+        ({"delay_s": 0.1, "kind": "torque"}, "expected 'position'"),
+    ],
+)
+def test_bad_delays_are_named(actuator: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, **actuator))
