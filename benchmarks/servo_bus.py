@@ -105,7 +105,7 @@ def run_guard(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int,
 
     def watch(sample: BodySample) -> None:
         nonlocal missing
-        starts.append(sample.stamp_s)
+        starts.append(sample.cycle_s)
         missing += int((~sample.health.answered).sum())
 
     with tempfile.TemporaryDirectory() as folder:

@@ -26,6 +26,8 @@ class BodySample(NamedTuple):
     """(J,) [rad/s]; 0 for a joint that does not answer."""
     stamp_s: float
     """[s] when it was read."""
+    cycle_s: float
+    """[s] when the last bus cycle began: later than ``stamp_s`` where nobody answered in it."""
     reference: FloatArray
     """(J,) [rad] what was really asked of the servos last."""
     clamped: BoolArray

@@ -144,10 +144,11 @@ class GuardedBody:
             self._process = None
         self._sample = None
 
-    def _await_sample(self, give_up_s: float, stamp_s: float) -> None:
-        """Read messages until a sample at least as new as ``stamp_s`` has come, or there is no more time."""
+    def _await_sample(self, give_up_s: float, cycle_s: float) -> None:
+        """Read messages until the sample of a cycle not before ``cycle_s`` has come, or there is no more time."""
         while self._link is not None:
-            wait = 0.0 if self._sample is not None and self._sample.stamp_s >= stamp_s else give_up_s - time.monotonic()
+            has_come = self._sample is not None and self._sample.cycle_s >= cycle_s
+            wait = 0.0 if has_come else give_up_s - time.monotonic()
             readable, _, _ = select.select([self._link], [], [], max(0.0, wait))
             if not readable:
                 return

@@ -44,16 +44,16 @@ class Timing:
         self._off.clear()
         self._last_s = None
 
-    def cycle(self, stamp_s: float) -> None:
-        """A cycle whose reading began at ``stamp_s``."""
+    def cycle(self, begin_s: float) -> None:
+        """A cycle that began at ``begin_s``."""
         if self._last_s is not None:
-            gap = stamp_s - self._last_s
+            gap = begin_s - self._last_s
             skipped = max(0, round(gap / self.period_s) - 1)
             off = abs(gap - (1 + skipped) * self.period_s)
             self.n_missed += skipped
             self.worst_s = max(self.worst_s, off)
             self._off.append(off)
-        self._last_s = stamp_s
+        self._last_s = begin_s
         self.n_cycles += 1
 
     def step(self, late_s: float) -> None:

@@ -67,7 +67,7 @@ class ServoBody:
         self._angle, self._steps = np.zeros(n), np.zeros(n)
         self._rate = np.zeros(n)
         self._health = ServoHealth(np.zeros(n, bool), (), *np.full((5, n), np.nan))
-        self._stamp_s = -math.inf
+        self._stamp_s = self._cycle_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
         self._gate: CommandGate | None = None
         self._clamped = np.zeros(n, bool)
@@ -123,7 +123,7 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read once and look after what was read; a goal is owed afterwards."""
-        now = self.clock.now()
+        now = self._cycle_s = self.clock.now()
         late = now - self._next_s
         self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
         self._read(now + 0.7 * self.period_s)
@@ -136,8 +136,8 @@ class ServoBody:
         """The newest sample; fresh arrays."""
         reference = self._angle.copy() if self._gate is None else self._gate.reference.copy()
         return BodySample(
-            self._angle.copy(), self._rate.copy(), self._stamp_s, reference, self._clamped.copy(),
-            self._monitor.lost.copy(), self._health,
+            self._angle.copy(), self._rate.copy(), self._stamp_s, self._cycle_s, reference,
+            self._clamped.copy(), self._monitor.lost.copy(), self._health,
         )  # fmt: skip
 
     def news(self) -> list[str]:

@@ -346,7 +346,7 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
 
     health = ServoHealth(np.array([True, False]), (), np.zeros(2), *(np.array([0.3, np.nan]) for _ in range(4)))
     lost = np.array([False, True])
-    sample = BodySample(np.zeros(2), np.zeros(2), 1.0, np.zeros(2), ~lost, lost, health)
+    sample = BodySample(np.zeros(2), np.zeros(2), 1.0, 1.0, np.zeros(2), ~lost, lost, health)
     pose = PoseSample(np.array([0.1, 0.2]), 0.3, 1.0, False)
     moment = Moment(1.0, sample, pose, np.array([1.0, 0.0]), 0, 2, 0.4, False)
     timing = Timing(0.02)

@@ -28,7 +28,7 @@ def sample(stamp_s: float, silent: int | None = None) -> BodySample:
         answered[silent] = False
         load[silent] = np.nan
     health = ServoHealth(answered, (), np.zeros(N), load, np.full(N, 30.0), np.full(N, 12.0), np.full(N, 0.5))
-    return BodySample(angle, np.ones(N), stamp_s, angle + 0.01, np.zeros(N, bool), ~answered, health)
+    return BodySample(angle, np.ones(N), stamp_s, stamp_s, angle + 0.01, np.zeros(N, bool), ~answered, health)
 
 
 def step(stamp_s: float, news: tuple[str, ...] = (), valid: bool = True) -> StepRecord:

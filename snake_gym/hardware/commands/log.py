@@ -132,4 +132,5 @@ def limp_sample(read: BlockRead, calibration: Calibration, last: BodySample | No
     measured = (column(f"present_{name}", True) for name in ("load", "temperature", "voltage", "current"))
     health = ServoHealth(answered, (), rate, *measured)
     none = np.zeros(answered.size, bool)
-    return BodySample(angle, rate, read.stamp_s, np.full(answered.size, math.nan), none, none.copy(), health)
+    stamp_s = read.stamp_s
+    return BodySample(angle, rate, stamp_s, stamp_s, np.full(answered.size, math.nan), none, none.copy(), health)

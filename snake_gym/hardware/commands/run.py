@@ -74,7 +74,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
             raise
 
         def tell(sample: BodySample) -> None:
-            timing.cycle(sample.stamp_s)
+            timing.cycle(sample.cycle_s)
             if writer is not None:
                 writer.cycle(sample)
 
