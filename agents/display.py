@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 _REFRESH_S = 0.25
+_SILENT_S = 5.0
+"""Without a step for so long at the begin the user is told why [s]."""
 _LINE_S = 15.0
 """Time between two lines where there is no terminal [s]."""
 
@@ -30,6 +33,7 @@ class TrainingDisplay:
         self._start = self._last = time.monotonic()
         self._note = ""
         self._running = False
+        self._hint = threading.Timer(_SILENT_S, self._explain_silence)
         self._progress = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"), BarColumn(24), TaskProgressColumn(),
             TextColumn("{task.fields[rate]:,.0f}/s"), TimeElapsedColumn(), TimeRemainingColumn(),
@@ -43,24 +47,35 @@ class TrainingDisplay:
         """Show the bar; earlier launches have done ``begin`` steps."""
         self._begin, self._running = begin, False
         self._start = self._last = time.monotonic()
-        if not self._bar:
-            yield
-            return
-        with self._progress:
-            yield
-            self._progress.refresh()
+        self._hint = threading.Timer(_SILENT_S, self._explain_silence)
+        self._hint.daemon = True
+        self._hint.start()
+        try:
+            if not self._bar:
+                yield
+                return
+            with self._progress:
+                yield
+                self._progress.refresh()
+        finally:
+            self._hint.cancel()
 
     def advance(self, steps: int) -> None:
         """Show that ``steps`` have been done; cheap enough for every step."""
         now = time.monotonic()
         if not self._running:  # kernels were compiled until now: that tells nothing of the speed
             self._running, self._begin, self._start = True, steps, now
+            self._hint.cancel()
             return
         waiting = steps < self.total or not self._bar  # the end is always shown
         if self.quiet or (waiting and now - self._last < (_REFRESH_S if self._bar else _LINE_S)):
             return
         self._last = now
         self._draw(steps)
+
+    def _explain_silence(self) -> None:
+        if not self.quiet:
+            self.say("compiling the physics for this robot and this processor: once, for up to a minute or two")
 
     def note(self, text: str) -> None:
         """What was measured last."""

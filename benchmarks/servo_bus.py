@@ -42,7 +42,7 @@ from snake_gym.hardware.connection import ConnectionConfig
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.scheduling import take_priority
+from snake_gym.hardware.scheduling import spare_old_objects, take_priority
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
 from snake_gym.hardware.transport import SerialTransport
@@ -57,6 +57,7 @@ def emulate(pipe: Connection, n_servos: int, baud: int, loss: float, priority: i
     servos = [EmulatedServo(i + 1, settings={"baud_rate": BAUDS.index(baud)}) for i in range(n_servos)]
     faults = WireFaults(lost=loss, corrupted=loss)
     bus = EmulatedBus(servos, clock=MonotonicClock(), baud=baud, faults=faults, step_s=0.005)
+    spare_old_objects()
     with EmulatedPort(bus) as port:
         pipe.send((port.port, refused))
         pipe.recv()

@@ -32,13 +32,15 @@ from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.guard_link import LARGEST, pack_sample, pack_text, unpack_command
 from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
-from snake_gym.hardware.scheduling import take_priority
+from snake_gym.hardware.scheduling import spare_old_objects, take_priority
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.transport import PortGone, SerialTransport
 
 _ANSWER_SHARE = 0.2
-"""Share of a period for which a cycle waits for the command that answers its sample."""
+"""Share of a period for which a cycle waits for the command that answers its sample,"""
+_SENDING_S = 0.002
+"""unless the next cycle is due: sending the goals takes so long."""
 
 
 class Guard:
@@ -68,7 +70,8 @@ class Guard:
                 body.clock.sleep(body.next_cycle_s - body.clock.now())
                 body.cycle()
                 self._report()
-                if not self._listen(_ANSWER_SHARE * body.period_s):
+                left_s = body.next_cycle_s - body.clock.now()
+                if not self._listen(max(0.0, min(_ANSWER_SHARE * body.period_s, left_s - _SENDING_S))):
                     break
                 body.send_goal()
         except BringUpError as error:
@@ -130,6 +133,7 @@ def main(arguments: list[str]) -> int:
     refused = take_priority(int(rest["priority"]))
     if refused:
         link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))
+    spare_old_objects()
     guard = Guard(link, body)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)

@@ -1,4 +1,4 @@
-"""Real-time priority: a bus cycle that is due runs before whatever else the machine does.
+"""What keeps a bus cycle from being late: a real-time priority, and no long pauses to collect garbage.
 
 Under the ordinary scheduler a process that has slept waits its turn; on a machine with anything else to do a cycle
 comes now and then tens of milliseconds late. Linux's first-in-first-out class goes first. A process of that class must
@@ -7,11 +7,18 @@ sleep most of the time, as the guard does, or nothing else runs.
 
 from __future__ import annotations
 
+import gc
 import os
 
 NONE = 0
 """No real-time priority: the ordinary scheduler."""
 HIGHEST = 99
+
+
+def spare_old_objects() -> None:
+    """Leave what has been made so far, the modules above all, out of garbage collections: they took 18 ms with it."""
+    gc.collect()
+    gc.freeze()
 
 
 def take_priority(priority: int) -> str:

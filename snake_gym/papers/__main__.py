@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -24,7 +25,7 @@ from snake_gym.papers.outcome_record import Record, as_json, claim_of
 from snake_gym.papers.study import Study
 from snake_gym.papers.table import claims_table, data_table, matrix_table, summary_line
 
-ALL = "all"
+ALL, OUT = "all", "runs/papers"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -82,7 +83,7 @@ def _run_all(names: list[str], words: list[str]) -> int:
 
     parser = OptionParser(prog=f"{PROGRAM} {ALL}", description="Rerun every study and write one HTML report.")
     parser.add_argument("--quick", action="store_true", help="runs of seconds that show the same with less data")
-    parser.add_argument("--out", metavar="DIR", default="runs/papers", help="where to (%(default)s)")
+    parser.add_argument("--out", metavar="DIR", default=OUT, help="where to (%(default)s)")
     parser.add_argument("--only", metavar="NAMES", help="these studies, with commas between them")
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="leave out what is done, by the same code (as always)")
@@ -117,8 +118,10 @@ def _run_all(names: list[str], words: list[str]) -> int:
 def _command(options: argparse.Namespace) -> str:
     from snake_gym.papers.rerun import PROGRAM
 
-    only = f" --only {options.only}" if options.only else ""
-    return f"{PROGRAM} {ALL}{' --quick' * options.quick}{only}"
+    words = [*PROGRAM.split(), ALL, *["--quick"] * options.quick]
+    words += ["--only", options.only] if options.only else []
+    words += ["--out", options.out] if options.out != OUT else []
+    return shlex.join(words)
 
 
 def _listing() -> str:

@@ -49,6 +49,9 @@ class ContactSensorConfig:
             )
 
 
+_LONGEST_BEAM_M = 1000.0
+
+
 @dataclass(frozen=True)
 class RangeScanConfig:
     """The scanner on the head."""
@@ -67,8 +70,10 @@ class RangeScanConfig:
             raise ValueError(f"range_scan.n_beams is {self.n_beams}; expected 1 to 1024")
         if not 0.0 <= self.field_of_view_rad <= 2.0 * math.pi:
             raise ValueError(f"range_scan.field_of_view_rad is {self.field_of_view_rad:g}; expected in [0, 2 pi]")
-        if not (math.isfinite(self.max_range_m) and self.max_range_m > 0.0):
-            raise ValueError(f"range_scan.max_range_m is {self.max_range_m:g}; expected finite and > 0")
+        if not 0.0 < self.max_range_m <= _LONGEST_BEAM_M:
+            raise ValueError(
+                f"range_scan.max_range_m is {self.max_range_m:g}; expected > 0 and at most {_LONGEST_BEAM_M:g}"
+            )
         if not (math.isfinite(self.noise_m) and self.noise_m >= 0.0):
             raise ValueError(f"range_scan.noise_m is {self.noise_m:g}; expected finite and >= 0")
         if not 0.0 <= self.dropout <= 1.0:

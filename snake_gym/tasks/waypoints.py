@@ -56,8 +56,8 @@ class CourseConfig:
                 f"course.min_distance_m is {self.min_distance_m:g}, max_distance_m {self.max_distance_m:g}; "
                 "expected 0 < min <= max"
             )
-        if not self.radius_m > 0.0:
-            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected > 0")
+        if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
+            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected finite and > 0")
         if self.n_targets < 1 or not self.success_targets >= 1:
             raise ValueError(
                 f"course.n_targets is {self.n_targets}, success_targets {self.success_targets}; expected >= 1"

@@ -109,4 +109,6 @@ def test_all_goes_on_after_a_failure_and_says_so(
     assert "no such physics" in (tmp_path / "report.html").read_text()
     assert program.main([*arguments, "--only", "small"]) == 0
     assert study.runs == 1 and "done before" in capsys.readouterr().out
-    assert "no such physics" not in (tmp_path / "report.html").read_text()
+    again = (tmp_path / "report.html").read_text()
+    assert "no such physics" not in again
+    assert f"papers all --quick --only small --out {tmp_path}</code>" in again

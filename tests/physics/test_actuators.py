@@ -85,6 +85,30 @@ def test_backlash_leaves_a_joint_where_the_flank_left_it_from_either_side() -> N
     np.testing.assert_allclose(found, [0.35, 0.25, 0.35], atol=2e-3)
 
 
+@pytest.mark.parametrize(("kp", "kd"), [(60.0, 10.0), (200.0, 5.0), (15.0, 1.0)])
+def test_stiff_servos_with_backlash_keep_their_joints_at_coarse_steps(kp: float, kd: float) -> None:
+    """A flank that did not push in the end once left its joint at the torque limit: errors of radians from 2 ms on."""
+    gap = 0.01
+
+    def crawl(dt: float) -> tuple[np.ndarray, np.ndarray]:
+        actuator = dataclasses.replace(RESILIENT_SERVO.actuator, backlash_rad=gap, kp=kp, kd=kd)
+        robot = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 1, 1)
+        wave = 0.5236 * np.arange(9)
+        robot.set_shape(0.6 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
+        angles = []
+        for k in range(50):
+            robot.step(0.6 * np.sin(wave - 0.4 * k)[None])
+            angles.append(robot.joint_angle()[0])
+        return np.array(angles), robot.state.centre_xy[0].copy()
+
+    exact, there = crawl(0.0002)
+    assert np.hypot(*there) > 1.0
+    for dt, share in ((0.002, 0.5), (0.01, 1.2), (0.02, 2.0)):
+        angles, centre = crawl(dt)
+        assert np.abs(angles - exact).max() < share * gap, dt
+        assert np.hypot(*(centre - there)) < 0.01 * np.hypot(*there), dt
+
+
 def test_a_motor_runs_up_along_its_torque_speed_line() -> None:
     """I w' = T (1 - w / w0): w = w0 (1 - exp(-t T / (I w0)))."""
     limit, no_load = 0.1, 5.0
