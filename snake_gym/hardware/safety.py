@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.hardware.protocol import describe_error
 from snake_gym.robot.spec import FloatArray
 
 BoolArray = NDArray[np.bool_]
@@ -136,8 +137,8 @@ class ServoHealth(NamedTuple):
 
     answered: BoolArray
     """(J,)."""
-    faults: tuple[str, ...]
-    """Names of the error bits set in the answers, as "joint 3: overload"."""
+    error: NDArray[np.uint8]
+    """(J,) status byte of each servo, bits as in ``protocol.ServoError``; 0 where it did not answer."""
     rate: FloatArray
     """(J,) [rad/s]."""
     load: FloatArray
@@ -145,6 +146,13 @@ class ServoHealth(NamedTuple):
     temperature_c: FloatArray
     voltage_v: FloatArray
     current_a: FloatArray
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What the servos say is wrong with them, as "joint 3: overload"."""
+        return tuple(
+            f"joint {joint + 1}: {describe_error(int(self.error[joint]))}" for joint in self.error.nonzero()[0]
+        )
 
 
 @dataclass

@@ -22,7 +22,6 @@ from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.exchange import PORT_GONE
-from snake_gym.hardware.protocol import describe_error
 from snake_gym.hardware.registers import BY_NAME, model
 from snake_gym.hardware.safety import CommandGate, EmergencyStop, HealthMonitor, SafetyLimits, ServoHealth
 from snake_gym.hardware.servo_bus import BlockRead, ServoBus
@@ -66,7 +65,7 @@ class ServoBody:
         self._speed = [0 if not math.isfinite(one) else max(1, round(one)) for one in speed.tolist()]
         self._angle, self._steps = np.zeros(n), np.zeros(n)
         self._rate = np.zeros(n)
-        self._health = ServoHealth(np.zeros(n, bool), (), *np.full((5, n), np.nan))
+        self._health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
         self._stamp_s = self._cycle_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
         self._gate: CommandGate | None = None
@@ -191,10 +190,9 @@ class ServoBody:
         self._angle = np.where(answered, self.calibration.angles(health["position"]), self._angle)
         rate = self.calibration.rates(health["speed"])
         self._rate = np.where(answered, rate, 0.0)
-        named = [(joint, describe_error(read.errors.get(one, 0))) for joint, one in enumerate(ids)]
-        faults = tuple(f"joint {joint + 1}: {what}" for joint, what in named if what)
+        error = np.array([read.errors.get(one, 0) for one in ids], np.uint8)
         self._health = ServoHealth(
-            answered, faults, rate, health["load"], health["temperature"], health["voltage"], health["current"]
+            answered, error, rate, health["load"], health["temperature"], health["voltage"], health["current"]
         )
         if answered.any():
             self._stamp_s = read.stamp_s

@@ -344,7 +344,9 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     from snake_gym.hardware.pose.source import PoseSample
     from snake_gym.hardware.safety import ServoHealth
 
-    health = ServoHealth(np.array([True, False]), (), np.zeros(2), *(np.array([0.3, np.nan]) for _ in range(4)))
+    health = ServoHealth(
+        np.array([True, False]), np.zeros(2, np.uint8), np.zeros(2), *(np.array([0.3, np.nan]) for _ in range(4))
+    )
     lost = np.array([False, True])
     sample = BodySample(np.zeros(2), np.zeros(2), 1.0, 1.0, np.zeros(2), ~lost, lost, health)
     pose = PoseSample(np.array([0.1, 0.2]), 0.3, 1.0, False)

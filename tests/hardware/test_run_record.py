@@ -27,7 +27,9 @@ def sample(stamp_s: float, silent: int | None = None) -> BodySample:
     if silent is not None:
         answered[silent] = False
         load[silent] = np.nan
-    health = ServoHealth(answered, (), np.zeros(N), load, np.full(N, 30.0), np.full(N, 12.0), np.full(N, 0.5))
+    health = ServoHealth(
+        answered, np.zeros(N, np.uint8), np.zeros(N), load, np.full(N, 30.0), np.full(N, 12.0), np.full(N, 0.5)
+    )
     return BodySample(angle, np.ones(N), stamp_s, stamp_s, angle + 0.01, np.zeros(N, bool), ~answered, health)
 
 

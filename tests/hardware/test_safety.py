@@ -23,7 +23,7 @@ def gate(limits: SafetyLimits = LIMITS, n: int = 3) -> CommandGate:
 def health(n: int = 3, **changes: object) -> ServoHealth:
     values: dict[str, object] = {
         "answered": np.ones(n, bool), "rate": np.zeros(n), "load": np.zeros(n), "temperature_c": np.full(n, 30.0),
-        "voltage_v": np.full(n, 12.0), "current_a": np.full(n, 0.1), "faults": (),
+        "voltage_v": np.full(n, 12.0), "current_a": np.full(n, 0.1), "error": np.zeros(n, np.uint8),
     }  # fmt: skip
     return ServoHealth(**{**values, **changes})  # type: ignore[arg-type]
 

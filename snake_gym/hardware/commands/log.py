@@ -130,7 +130,8 @@ def limp_sample(read: BlockRead, calibration: Calibration, last: BodySample | No
     angle = np.where(answered, angle, before)
     rate = np.where(answered, calibration.rates(column("present_speed", False)), 0.0)
     measured = (column(f"present_{name}", True) for name in ("load", "temperature", "voltage", "current"))
-    health = ServoHealth(answered, (), rate, *measured)
+    error = np.array([read.errors.get(one, 0) for one in calibration.ids], np.uint8)
+    health = ServoHealth(answered, error, rate, *measured)
     none = np.zeros(answered.size, bool)
     stamp_s = read.stamp_s
     return BodySample(angle, rate, stamp_s, stamp_s, np.full(answered.size, math.nan), none, none.copy(), health)
