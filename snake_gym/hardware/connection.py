@@ -20,6 +20,7 @@ from snake_gym.hardware import scheduling
 from snake_gym.hardware.body import Body
 from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import Clock, MonotonicClock
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.emulated import EmulatedPose
@@ -27,7 +28,7 @@ from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.registers import BAUD_RATES
-from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
@@ -94,7 +95,7 @@ class ConnectionConfig:
     priority: int = 10
     """Real-time priority of the guard process, 1 to 99, where the system allows it; 0: none."""
     latch: str | None = None
-    """File of the emergency stop; None: this user's default."""
+    """File of the emergency stop; None: this machine's default."""
     pose: PoseConfig = field(default_factory=PoseConfig)
     emulated: EmulatedConfig = field(default_factory=EmulatedConfig)
 

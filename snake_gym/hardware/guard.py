@@ -30,8 +30,9 @@ from snake_gym.config import build
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.guard_link import LARGEST, pack_sample, pack_text, unpack_command
-from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import spare_old_objects, take_priority
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus

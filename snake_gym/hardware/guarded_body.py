@@ -23,8 +23,9 @@ import numpy as np
 from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock, MonotonicClock
+from snake_gym.hardware.emergency_stop import default_latch
 from snake_gym.hardware.guard_link import LARGEST, Command, pack_command, pair, unpack_sample
-from snake_gym.hardware.safety import SafetyLimits, default_latch
+from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import NONE
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.transport import PortGone, SerialTransport
@@ -42,7 +43,7 @@ class GuardedBody:
         calibration, limits: as for ``ServoBody``.
         period_s: of a bus cycle [s].
         speed_rad_s: greatest speed of the servos; inf: theirs.
-        latch: file of the emergency stop; None: this user's default.
+        latch: file of the emergency stop; None: this machine's default.
         priority: real-time priority of the guard process, 1 to 99; 0: none.
     """
 

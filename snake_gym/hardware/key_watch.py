@@ -17,7 +17,7 @@ import tty
 from types import TracebackType
 from typing import Any
 
-from snake_gym.hardware.safety import EmergencyStop
+from snake_gym.hardware.emergency_stop import EmergencyStop
 
 STOP_KEYS = b" qQ"
 

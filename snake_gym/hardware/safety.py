@@ -6,21 +6,16 @@ Three layers, each of which works without the others:
   the last command that was sent. A reference that is no number is refused and the last one kept.
 * ``HealthMonitor``: load, temperature, voltage, current and missing answers of every servo. A joint that no longer
   answers is *lost*: the policy keeps flying with the others, up to ``max_lost_joints``; anything worse trips the stop.
-* ``EmergencyStop``: latched. Once tripped it stays so until somebody clears it, also across processes: the latch is a
-  file, which another terminal can make (``python -m snake_gym.hardware estop``).
+* ``EmergencyStop`` (emergency_stop.py): latched. Once tripped it stays so until somebody clears it, also across
+  processes.
 
 What only a hardware stop covers is said in docs/hardware.md.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import tempfile
-import time
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -203,53 +198,3 @@ class HealthMonitor:
             for joint in np.flatnonzero(wrong & health.answered):
                 return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
         return None
-
-
-def default_latch() -> Path:
-    """Where the latch of this user's robot is."""
-    folder = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    return Path(folder) / f"snake_gym-{os.getuid()}.estop"
-
-
-class EmergencyStop:
-    """A stop that stays: tripped while its file exists.
-
-    Args:
-        latch: the file; None: this user's default.
-    """
-
-    def __init__(self, latch: Path | None = None) -> None:
-        self.latch = default_latch() if latch is None else Path(latch)
-
-    @property
-    def tripped(self) -> bool:
-        return self.latch.exists()
-
-    @property
-    def reason(self) -> str:
-        """Why and when it was tripped; empty where it is not."""
-        try:
-            told = json.loads(self.latch.read_text())
-            return f"{told['reason']} ({told['time']})"
-        except FileNotFoundError:
-            return ""
-        except (ValueError, KeyError, TypeError):
-            return "tripped by hand"
-
-    def trip(self, reason: str) -> None:
-        """Stop, for the first reason given."""
-        told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
-        try:
-            descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return
-        with os.fdopen(descriptor, "w") as file:
-            file.write(told)
-
-    def clear(self) -> bool:
-        """Allow motion again; False: it was not tripped."""
-        try:
-            self.latch.unlink()
-        except FileNotFoundError:
-            return False
-        return True

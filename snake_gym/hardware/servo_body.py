@@ -21,9 +21,10 @@ import numpy as np
 from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.exchange import PORT_GONE
 from snake_gym.hardware.registers import BY_NAME, model
-from snake_gym.hardware.safety import CommandGate, EmergencyStop, HealthMonitor, SafetyLimits, ServoHealth
+from snake_gym.hardware.safety import CommandGate, HealthMonitor, SafetyLimits, ServoHealth
 from snake_gym.hardware.servo_bus import BlockRead, ServoBus
 from snake_gym.robot.spec import FloatArray
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from snake_gym.hardware.calibration import Calibration, JointCalibration
-from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults

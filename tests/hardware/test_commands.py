@@ -21,9 +21,9 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import COMMANDS, main
 from snake_gym.hardware.calibration import load_calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.run_record import read_record
-from snake_gym.hardware.safety import EmergencyStop
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
 from tests.interface.test_small_board import ABSENT, HOOK
 

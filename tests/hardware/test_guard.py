@@ -16,9 +16,10 @@ import pytest
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.calibration import Calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.guarded_body import GuardedBody
-from snake_gym.hardware.safety import EmergencyStop, SafetyLimits
+from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
 
 N = 4

@@ -13,8 +13,8 @@ from gymnasium.utils.env_checker import check_env
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.hardware.body import BringUpError
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.real_env import RealSnakeEnv
-from snake_gym.hardware.safety import EmergencyStop
 
 POLICY = "agents/pretrained/resilient_servo_locked_joints"
 TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))

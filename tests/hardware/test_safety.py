@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snake_gym.hardware.safety import CommandGate, EmergencyStop, HealthMonitor, SafetyLimits, ServoHealth
+from snake_gym.hardware.safety import CommandGate, HealthMonitor, SafetyLimits, ServoHealth
 
 LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)
 DT = 0.02
@@ -101,18 +100,6 @@ def test_a_stall_has_to_last_and_a_moving_joint_may_pull_with_all_it_has() -> No
     reasons = [stuck.check(health(load=load), DT)[1] for _ in range(10)]
     assert reasons[3] is None
     assert reasons[-1] == "joint 3 is stalled (0.95)"
-
-
-def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_path: Path) -> None:
-    one, other = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "estop")
-    assert not one.tripped
-    one.trip("joint 1 is too hot")
-    other.trip("somebody else")
-    assert other.tripped
-    assert other.reason.startswith("joint 1 is too hot (")
-    assert other.clear()
-    assert not one.tripped
-    assert not one.clear()
 
 
 @pytest.mark.parametrize(

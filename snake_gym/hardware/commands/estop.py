@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from snake_gym.hardware.safety import EmergencyStop
+from snake_gym.hardware.emergency_stop import EmergencyStop
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -17,11 +17,11 @@ from snake_gym.config import ConfigError, to_dict
 from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, is_emulated, read_settings
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.key_watch import KeyWatch
 from snake_gym.hardware.live_view import Moment, Timing, View, make_view
 from snake_gym.hardware.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
 from snake_gym.hardware.run_record import RecordWriter
-from snake_gym.hardware.safety import EmergencyStop
 
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 

@@ -7,8 +7,8 @@ import math
 
 from snake_gym.hardware.calibration_procedures import ProcedureError, Wiggle, wiggle
 from snake_gym.hardware.commands.options import add_bus, id_list, open_bus
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.encoding import steps_to_rad
-from snake_gym.hardware.safety import EmergencyStop
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

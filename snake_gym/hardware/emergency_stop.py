@@ -1,0 +1,96 @@
+"""The emergency stop: a latch that any process of this machine can trip, and that stays tripped until it is cleared.
+
+The latch is a file, which another terminal can make (``python -m snake_gym.hardware estop``). Nothing here raises where
+the file system fails: a latch that cannot be looked at counts as tripped, one that cannot be written stays tripped in
+the object that tripped it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+
+def default_latch() -> Path:
+    """Where the latch of this machine's robot is. It is the same for every user and every environment (sudo, cron, ssh,
+    systemd): an emergency stop must not depend on who asks for it."""
+    return Path("/tmp/snake_gym.estop")
+
+
+class EmergencyStop:
+    """A stop that stays: tripped while its file exists.
+
+    Args:
+        latch: the file; None: this machine's default.
+    """
+
+    def __init__(self, latch: Path | None = None) -> None:
+        self.latch = default_latch() if latch is None else Path(latch)
+        self._unwritten = ""
+        """Why it was tripped, where the latch could not be written."""
+
+    @property
+    def tripped(self) -> bool:
+        if self._unwritten:
+            return True
+        try:
+            os.lstat(self.latch)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            pass
+        return True
+
+    @property
+    def reason(self) -> str:
+        """Why and when it was tripped; empty where it is not."""
+        try:
+            told = json.loads(self.latch.read_text())
+            return f"{told['reason']} ({told['time']})"
+        except (ValueError, KeyError, TypeError):
+            return "tripped by hand"
+        except OSError as error:
+            if self._unwritten:
+                return self._unwritten
+            return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
+
+    def trip(self, reason: str) -> bool:
+        """Stop, for the first reason given; False: the latch could not be written, and only this object is tripped."""
+        told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
+        try:
+            descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            return True
+        except OSError:
+            self._unwritten = self._unwritten or reason
+            return False
+        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is there: whoever looks, stops
+            os.fchmod(descriptor, 0o644)
+            file.write(told)
+        return True
+
+    def writable(self) -> bool:
+        """Whether the latch could be written now."""
+        trial = self.latch.with_name(f"{self.latch.name}.{os.getpid()}.trial")
+        try:
+            os.close(os.open(trial, os.O_WRONLY | os.O_CREAT, 0o600))
+            trial.unlink()
+        except OSError:
+            return False
+        return True
+
+    def clear(self) -> bool:
+        """Allow motion again; False: it was not tripped.
+
+        Raises:
+            OSError: the latch is somebody else's.
+        """
+        was, self._unwritten = bool(self._unwritten), ""
+        try:
+            self.latch.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return was
+        return True
