@@ -4,7 +4,8 @@ Procedures work on a ``ServoBus`` and ask whoever looks at the robot through a f
 
 * ``scan``: who answers, at which baud rate.
 * ``change_id``: one servo at a time; refuses an ID that is taken, unlocks and locks the EEPROM around the write.
-* ``wiggle``: moves one joint a few degrees and back, slowly, with little torque; torque goes off at the end.
+* ``wiggle``: moves one joint a few degrees and back, slowly, with little torque; torque goes off at the end. It can
+  be stopped at any time: ``interrupted`` is asked every 20 ms and gives a reason, or None to go on.
 * ``recentre``: makes the present position 2048 for good: no servo drives a joint across its encoder's zero.
 * ``watch_range``: follows limp joints that are moved by hand, over the encoder's zero as well.
 
@@ -36,6 +37,15 @@ _FULL_TORQUE = 1000
 
 class ProcedureError(RuntimeError):
     """A procedure cannot go on: what is wrong with which servo, in one line."""
+
+
+class StoppedError(ProcedureError):
+    """Somebody has stopped it; the torque is off."""
+
+
+def never() -> str | None:
+    """Nobody stops a procedure."""
+    return None
 
 
 class FoundServo(NamedTuple):
@@ -153,6 +163,7 @@ def wiggle(
     speed_rad_s: float = 0.5,
     clock: Clock | None = None,
     at_the_end: Callable[[], None] | None = None,
+    interrupted: Callable[[], str | None] = never,
 ) -> Wiggle:
     """Move one joint by ``amplitude_rad`` [rad] the way that its counts grow (negative: fall), and back.
 
@@ -163,7 +174,8 @@ def wiggle(
         at_the_end: called while the joint holds its far end: the time to look.
 
     Raises:
-        ProcedureError: it does not answer, or does not take its torque limit.
+        ProcedureError: it does not answer, does not take its torque limit, or does not switch its torque off.
+        StoppedError: it was interrupted.
     """
     clock = MonotonicClock() if clock is None else clock
     start = read_positions(bus, [servo_id])[servo_id]
@@ -178,17 +190,18 @@ def wiggle(
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
         positions = []
         for goal in (start, start + step, start):
+            _go_on(interrupted)
             bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
             patience_s = 1.5 * abs(goal - start) / speed if goal != start else 1.5 * abs(step) / speed
-            position, load = _await(bus, servo_id, goal, clock, patience_s + 0.6)
+            position, load = _await(bus, servo_id, goal, clock, patience_s + 0.6, interrupted)
             largest = max(largest, load)
             positions.append(position)
             if goal != start and at_the_end is not None:
                 at_the_end()
     finally:
-        off = bus.torque([servo_id], False)[servo_id]
+        left = switch_off(bus, [servo_id], clock)
         bus.write_register(servo_id, "torque_limit", before)
-    if not off:
+    if left:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off: use the hardware stop")
     return Wiggle(start, wrap_steps(positions[1] - start), wrap_steps(positions[2] - start), largest)
 
@@ -198,11 +211,38 @@ def _torque_limit(bus: ServoBus, servo_id: int) -> int:
     return _FULL_TORQUE if values is None else values["torque_limit"]
 
 
-def _await(bus: ServoBus, servo_id: int, goal: int, clock: Clock, patience_s: float) -> tuple[int, float]:
-    """Position when it is at the goal, or when patience has run out, and the largest load until then."""
-    give_up, position, largest = clock.now() + patience_s, goal, 0.0
+def switch_off(bus: ServoBus, ids: Sequence[int], clock: Clock | None = None, patience_s: float = 2.0) -> list[int]:
+    """Torque off, tried again until every servo has said so or patience has run out; the IDs of those that have not."""
+    clock = MonotonicClock() if clock is None else clock
+    give_up, left = clock.now() + patience_s, list(ids)
+    while left:
+        off = bus.torque(left, False)
+        left = [one for one in left if not off[one]]
+        if not left or clock.now() >= give_up:
+            break
+        clock.sleep(_SETTLE_S)
+    return left
+
+
+def _go_on(interrupted: Callable[[], str | None]) -> None:
+    reason = interrupted()
+    if reason is not None:
+        raise StoppedError(f"stopped: {reason}")
+
+
+def _await(
+    bus: ServoBus, servo_id: int, goal: int, clock: Clock, patience_s: float, interrupted: Callable[[], str | None]
+) -> tuple[int, float]:
+    """Position when it is at the goal, or when patience has run out, and the largest load until then.
+
+    Raises:
+        ProcedureError: it never answered.
+        StoppedError: it was interrupted.
+    """
+    give_up, position, largest = clock.now() + patience_s, None, 0.0
     while clock.now() < give_up:
         clock.sleep(_SETTLE_S)
+        _go_on(interrupted)
         values = bus.read_block([servo_id], "present_position", "present_load").values[servo_id]
         if values is None:
             continue
@@ -210,6 +250,8 @@ def _await(bus: ServoBus, servo_id: int, goal: int, clock: Clock, patience_s: fl
         largest = max(largest, abs(values["present_load"]) * BY_NAME["present_load"].encoding.scale)
         if abs(wrap_steps(position - goal)) <= 4:
             break
+    if position is None:
+        raise ProcedureError(f"servo {servo_id} does not answer any more")
     return position, largest
 
 
@@ -221,6 +263,7 @@ def find_direction(
     torque: float = 0.25,
     clock: Clock | None = None,
     attempts: int = 3,
+    interrupted: Callable[[], str | None] = never,
 ) -> int:
     """1 where the servo's counts grow as the joint bends to the right, else -1.
 
@@ -229,12 +272,14 @@ def find_direction(
 
     Raises:
         ProcedureError: the joint does not move, or nobody saw it move.
+        StoppedError: it was interrupted.
     """
     for _ in range(attempts):
         answers: list[Side] = []
         done = wiggle(
             bus, servo_id, amplitude_rad, torque, clock=clock,
             at_the_end=lambda heard=answers: heard.append(look(servo_id)),  # type: ignore[misc]
+            interrupted=interrupted,
         )  # fmt: skip
         if not done.moved:
             torque = min(1.0, 1.6 * torque)

@@ -13,6 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from snake_gym.hardware.torque_mark import TorqueMark, sweep
+
 
 def default_latch() -> Path:
     """Where the latch of this machine's robot is. It is the same for every user and every environment (sudo, cron, ssh,
@@ -31,6 +33,7 @@ class EmergencyStop:
         self.latch = default_latch() if latch is None else Path(latch)
         self._unwritten = ""
         """Why it was tripped, where the latch could not be written."""
+        self._mark = TorqueMark(self.latch)
 
     @property
     def tripped(self) -> bool:
@@ -82,13 +85,22 @@ class EmergencyStop:
             return False
         return True
 
+    def hold(self, what: str) -> None:
+        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run"."""
+        self._mark.make(what)
+
+    def release(self) -> None:
+        """Say that every servo's torque is known to be off."""
+        self._mark.remove()
+
     def clear(self) -> bool:
-        """Allow motion again; False: it was not tripped.
+        """Allow motion again, and forget what dead processes left behind; False: it was not tripped.
 
         Raises:
             OSError: the latch is somebody else's.
         """
         was, self._unwritten = bool(self._unwritten), ""
+        sweep(self.latch)
         try:
             self.latch.unlink()
         except (FileNotFoundError, NotADirectoryError):

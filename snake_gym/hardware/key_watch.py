@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import tty
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -32,42 +33,57 @@ class KeyWatch:
 
     def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
         self._stop = stop
-        self._source = _standard_input() if source is None else source
+        self._source = standard_input() if source is None else source
         self._before: list[Any] | None = None
-        self._wake, self._woken = os.pipe()
-        self._thread = threading.Thread(target=self._run, name="keys", daemon=True)
 
     def __enter__(self) -> KeyWatch:
+        self._begin()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._end()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """The keys are somebody else's for as long as the block lasts: a question's."""
+        self._end()
+        try:
+            yield
+        finally:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._wake, self._woken = os.pipe()
+        self._thread = threading.Thread(target=self._run, args=(self._wake,), name="keys", daemon=True)
         # No terminal (a pipe, a file, a service): keys are read all the same until there are no more.
         with contextlib.suppress(termios.error, OSError, ValueError):
             self._before = termios.tcgetattr(self._source)
             tty.setcbreak(self._source)
         self._thread.start()
-        return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def _end(self) -> None:
         os.close(self._woken)
         self._thread.join(1.0)
         os.close(self._wake)
         if self._before is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
+            self._before = None
 
-    def _run(self) -> None:
+    def _run(self, wake: int) -> None:
         while True:
             try:
-                readable, _, _ = select.select([self._source, self._wake], [], [])
-                keys = b"" if self._wake in readable else os.read(self._source, 64)
+                readable, _, _ = select.select([self._source, wake], [], [])
+                keys = b"" if wake in readable else os.read(self._source, 64)
             except (OSError, ValueError):
                 return
             if not keys:
                 return
             if any(key in STOP_KEYS for key in keys):
-                with contextlib.suppress(OSError):
-                    self._stop.trip("a key was pressed")
+                self._stop.trip("a key was pressed")
 
 
-def _standard_input() -> int:
+def standard_input() -> int:
     """Its file descriptor; -1 where there is none."""
     try:
         return -1 if sys.stdin is None else sys.stdin.fileno()

@@ -48,9 +48,8 @@ class Timing:
         """A cycle that began at ``begin_s``."""
         if self._last_s is not None:
             gap = begin_s - self._last_s
-            skipped = max(0, round(gap / self.period_s) - 1)
-            off = abs(gap - (1 + skipped) * self.period_s)
-            self.n_missed += skipped
+            off = abs(gap - self.period_s)
+            self.n_missed += max(0, round(gap / self.period_s) - 1)
             self.worst_s = max(self.worst_s, off)
             self._off.append(off)
         self._last_s = begin_s

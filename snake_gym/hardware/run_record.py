@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import Calibration
+from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot_loop import StepRecord
-from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 FORMAT = 1
@@ -88,10 +88,10 @@ class RecordWriter:
         self._write(row)
         self.flush()
 
-    def pose(self, measurement: Measurement, now_s: float) -> None:
-        """Where the robot is before the first step."""
-        row = {"kind": "pose", "xy": _rounded(measurement.head_xy_w[0], 6), "angle": _plain(measurement.head_angle[0])}
-        self._write({**row, "pose_t": self._time(now_s), "pose_valid": bool(measurement.pose_valid[0])})
+    def pose(self, pose: PoseSample) -> None:
+        """Where the robot is, outside of a step: before the first one, or where there are none."""
+        row = {"kind": "pose", "xy": _rounded(pose.xy_w, 6), "angle": _plain(pose.angle)}
+        self._write({**row, "pose_t": self._time(pose.stamp_s), "pose_valid": bool(pose.valid)})
 
     def note(self, line: str) -> None:
         """Something that happened outside of a step."""

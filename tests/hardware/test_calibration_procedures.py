@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.calibration_procedures import (
     ProcedureError,
     Side,
+    StoppedError,
     change_id,
     find_direction,
     joint_range,
     passes_encoder_zero,
     recentre,
     scan,
+    switch_off,
     wiggle,
 )
 from snake_gym.hardware.commands.calibrate import Guide, Recentring, calibrate
@@ -84,6 +87,9 @@ class TruthfulGuide:
         self.bench.clock.sleep(1.0)
         self.bench.bus.poll()
         self.plant.hand = None
+
+    def watching(self) -> AbstractContextManager[object]:
+        return nullcontext()
 
     def look(self, joint: int, servo_id: int) -> Side:
         angle = self.bench.angle(joint - 1)
@@ -212,6 +218,56 @@ def test_a_joint_that_is_blocked_is_named() -> None:
     bench.servos[0].dead = True
     with pytest.raises(ProcedureError, match="servos 1 do not answer"):
         wiggle(bench.driver, 1, clock=bench.clock)
+
+
+def test_a_wiggle_that_is_interrupted_ends_limp_at_once() -> None:
+    bench = Bench([EmulatedServo(1)])
+    asked_s: list[float] = []
+
+    def interrupted() -> str | None:
+        asked_s.append(bench.clock.now())
+        return "enough" if bench.angle(0) > math.radians(3.0) else None
+
+    with pytest.raises(StoppedError, match="stopped: enough"):
+        wiggle(bench.driver, 1, math.radians(30.0), clock=bench.clock, interrupted=interrupted)
+    assert bench.torque() == [False]
+    assert bench.angle(0) < math.radians(5.0)
+    assert max(np.diff(asked_s)) < 0.04
+
+
+def test_a_stop_in_a_wiggle_is_carried_out_when_the_servo_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench([EmulatedServo(1)])
+    clock, sleep = bench.clock, bench.clock.sleep
+    revive_s = math.inf
+
+    def sleep_and_revive(duration_s: float) -> None:
+        sleep(duration_s)
+        if clock.now() > revive_s:
+            bench.servos[0].dead = False
+
+    def loosen() -> None:
+        nonlocal revive_s
+        bench.servos[0].dead, revive_s = True, clock.now() + 1.0
+
+    monkeypatch.setattr(clock, "sleep", sleep_and_revive)
+    with pytest.raises(StoppedError):
+        wiggle(
+            bench.driver, 1, clock=clock, at_the_end=loosen,
+            interrupted=lambda: "enough" if bench.servos[0].dead else None,
+        )  # fmt: skip
+    assert bench.torque() == [False]
+    bench.servos[0].dead, revive_s = True, math.inf
+    assert switch_off(bench.driver, [1], clock, 0.1) == [1]
+
+
+def test_a_servo_that_falls_silent_in_a_wiggle_has_not_reached_anything() -> None:
+    bench = Bench([EmulatedServo(1)])
+
+    def die() -> None:
+        bench.servos[0].dead = True
+
+    with pytest.raises(ProcedureError, match="servo 1 does not answer any more"):
+        wiggle(bench.driver, 1, clock=bench.clock, at_the_end=die)
 
 
 def test_ranges_without_a_straight_position_inside_are_refused() -> None:

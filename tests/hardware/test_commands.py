@@ -98,10 +98,13 @@ def test_scan_lists_who_is_there(port: EmulatedPort, capsys: pytest.CaptureFixtu
         main(["scan", "--port", port.port, "--change-id", "4", "5"])
 
 
-def test_wiggle_moves_each_joint_and_ends_limp(port: EmulatedPort, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wiggle_moves_each_joint_and_ends_limp(
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    latch = ["--latch", str(tmp_path / "estop")]
     with port.bus.lock:
         port.bus.plant.blocked[1] = True  # type: ignore[attr-defined]
-    assert main(["wiggle", "--port", port.port, "--ids", "1-2", "--degrees", "5"]) == 1
+    assert main(["wiggle", "--port", port.port, "--ids", "1-2", "--degrees", "5", *latch]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert "moved +" in lines[0]
     assert "DID NOT MOVE" in lines[1]
@@ -115,10 +118,15 @@ def test_calibrate_asks_and_writes_what_run_reads(
 ) -> None:
     servos = [EmulatedServo(5, zero_steps=1200, direction=-1), EmulatedServo(2, zero_steps=4000)]
     with EmulatedPort(EmulatedBus(servos, FirstOrderPlant(2), clock=MonotonicClock())) as port:
-        answers = iter(["", "what?", "l", "r"])
-        monkeypatch.setattr("builtins.input", lambda question: next(answers))
+        answers, theirs = os.pipe()
+        os.write(theirs, b"\nwhat?\nl\nr\n")
+        keyboard = os.fdopen(answers)
+        monkeypatch.setattr("sys.stdin", keyboard)
         out = tmp_path / "snake.json"
-        assert main(["calibrate", "--port", port.port, "--ids", "5,2", "--limit", "60", "--out", str(out)]) == 0
+        arguments = ["--ids", "5,2", "--limit", "60", "--out", str(out), "--latch", str(tmp_path / "estop")]
+        assert main(["calibrate", "--port", port.port, *arguments]) == 0
+        os.close(theirs)
+        keyboard.close()
         found = load_calibration(out)
         assert found.ids == (5, 2)
         assert found.direction.tolist() == [-1, 1]
@@ -300,7 +308,7 @@ def test_an_emulated_robot_can_be_scanned_hurt_driven_and_replayed(
 
         assert main(["scan", "--port", str(link), "--ids", "1-9"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 10
-        assert main(["wiggle", "--port", str(link), "--ids", "4"]) == 0
+        assert main(["wiggle", "--port", str(link), "--ids", "4", "--latch", str(tmp_path / "estop")]) == 0
         assert "is bent to the" in first_line(robot.stdout, "joint 4")
         tell("nonsense")
         assert "expected one of" in first_line(robot.stdout, "nonsense?")
@@ -355,7 +363,7 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     for stamp in (0.0, 0.02, 0.061):
         timing.cycle(stamp)
     assert timing.n_missed == 1
-    assert timing.worst_s == pytest.approx(0.001)
+    assert timing.worst_s == pytest.approx(0.021)
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from snake_gym.hardware import torque_mark
 from snake_gym.hardware.emergency_stop import EmergencyStop, default_latch
+from snake_gym.hardware.torque_mark import seen_marks
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_path: Path) -> None:
@@ -71,3 +77,52 @@ def test_the_latch_is_the_same_whatever_the_environment_says(monkeypatch: pytest
     for name in ("XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"):
         monkeypatch.setenv(name, "/elsewhere")
     assert default_latch() == before
+
+
+def test_a_process_says_that_it_may_have_torque_on_until_it_has_not(tmp_path: Path) -> None:
+    stop, other = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "other")
+    stop.hold("run")
+    stop.hold("run")
+    other.hold("wiggle")
+    (mark,) = seen_marks(stop.latch)
+    assert (mark.pid, mark.what, mark.latch, mark.alive) == (os.getpid(), "run", stop.latch, True)
+    assert {one.latch for one in seen_marks()} >= {stop.latch, other.latch}
+    stop.release()
+    stop.release()
+    assert seen_marks(stop.latch) == []
+    assert len(seen_marks(other.latch)) == 1
+    other.release()
+
+
+def test_the_mark_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: Path) -> None:
+    latch = tmp_path / "estop"
+    program = "import sys, time; from pathlib import Path; from snake_gym.hardware.emergency_stop import EmergencyStop"
+    program += "; stop = EmergencyStop(Path(sys.argv[1])); stop.hold('run'); print('on', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program, str(latch)], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            (mark,) = seen_marks(latch)
+            assert (mark.pid, mark.alive) == (process.pid, True)
+        finally:
+            process.kill()
+    (mark,) = seen_marks(latch)
+    assert not mark.alive
+    stop = EmergencyStop(latch)
+    stop.hold("run")
+    (mark,) = seen_marks(latch)
+    assert (mark.pid, mark.alive) == (os.getpid(), True)
+    stop.clear()
+    assert seen_marks(latch) == [mark]
+    stop.release()
+
+
+def test_a_mark_that_cannot_be_made_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torque_mark, "FOLDER", tmp_path / "missing")
+    stop = EmergencyStop(tmp_path / "estop")
+    stop.hold("run")
+    assert seen_marks() == []
+    stop.release()
+    (tmp_path / "missing").mkdir()
+    (tmp_path / "missing" / "snake_gym-torque-1-1.json").write_text("nonsense")
+    assert seen_marks() == []

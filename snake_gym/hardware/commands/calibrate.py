@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import select
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -19,23 +21,32 @@ from snake_gym.hardware.calibration import Calibration, JointCalibration
 from snake_gym.hardware.calibration_procedures import (
     ProcedureError,
     Side,
+    StoppedError,
     assemble,
     find_direction,
     joint_range,
     limp,
+    never,
     passes_encoder_zero,
     read_positions,
     recentre,
     watch_range,
 )
 from snake_gym.hardware.clock import Clock, MonotonicClock
-from snake_gym.hardware.commands.options import add_bus, id_list, open_bus
+from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, open_bus, stop_of
+from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.commands.wiggle import check_motion
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.encoding import steps_to_rad
+from snake_gym.hardware.key_watch import STOP_KEYS, KeyWatch, standard_input
 from snake_gym.hardware.registers import MODELS, model
 from snake_gym.hardware.servo_bus import ServoBus
 
 Recentring = Literal["auto", "always", "never"]
+
+STOP_ANSWERS = tuple(STOP_KEYS.decode())
+_LOOK_S = 0.02
+_NOBODY = "calibrate asks questions, and standard input has ended; run it on a terminal"
 
 
 class Guide(Protocol):
@@ -55,9 +66,29 @@ class Guide(Protocol):
         """Whether all joints have been moved to both stops; asked again and again."""
         ...
 
+    def watching(self) -> AbstractContextManager[object]:
+        """A context in which a joint moves: who looks may want to stop it."""
+        ...
+
 
 class Person:
-    """A guide at the terminal."""
+    """A guide at the terminal. Space and q stop a joint that moves, and are understood as an answer too.
+
+    Args:
+        stop: what they trip; while it is tripped a question ends.
+        source: file descriptor of the keyboard; None: standard input.
+
+    Raises:
+        ConfigError: there is no standard input, or (from its methods) no more.
+    """
+
+    def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
+        self._stop = stop
+        self._source = standard_input() if source is None else source
+        if self._source < 0:
+            raise ConfigError(_NOBODY)
+        self._lines = TypedLines(self._source)
+        self._keys: KeyWatch | None = None
 
     def say(self, line: str) -> None:
         print(line, flush=True)
@@ -67,7 +98,7 @@ class Person:
 
     def look(self, joint: int, servo_id: int) -> Side:
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
-        question += "  right (r), to the left (l), or was there nothing to see (n)? "
+        question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop) "
         while True:
             answer = self._ask(question).strip().lower()
             sides: dict[str, Side] = {"r": "right", "l": "left", "n": "unseen"}
@@ -78,19 +109,60 @@ class Person:
         widths = " ".join(f"{math.degrees(steps_to_rad(high - low)):.0f}" for low, high in ranges.values())
         if sys.stdout.isatty():
             print(f"\rranges so far [deg]: {widths}   (Enter: done) ", end="", flush=True)
-        readable, _, _ = select.select([sys.stdin], [], [], 0.0)
-        return bool(readable) and sys.stdin.readline() is not None
+        return self._typed(0.0) is not None
 
-    @staticmethod
-    def _ask(question: str) -> str:
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        if not os.isatty(self._source):  # answers that come from elsewhere are no keys
+            yield
+            return
+        with KeyWatch(self._stop, self._source) as self._keys:
+            yield
+        self._keys = None
+
+    def _ask(self, question: str) -> str:
+        """The answer, without its end of line. Raises StoppedError as soon as somebody stops the robot."""
+        print(question, end="", flush=True)
+        with nullcontext() if self._keys is None else self._keys.paused():
+            while True:
+                answer = self._typed(_LOOK_S)
+                if answer is not None and answer in STOP_ANSWERS:
+                    self._stop.trip("a key was pressed")
+                if self._stop.tripped:
+                    raise StoppedError(f"stopped: {self._stop.reason}")
+                if answer is not None:
+                    return answer
+
+    def _typed(self, wait_s: float) -> str | None:
         try:
-            return input(question)
+            return self._lines.next(wait_s)
         except EOFError:
-            raise ConfigError("calibrate asks questions, and standard input has ended; run it on a terminal") from None
+            raise ConfigError(_NOBODY) from None
+
+
+class TypedLines:
+    """Lines of a file descriptor, for somebody who has more to do than to wait for them."""
+
+    def __init__(self, source: int) -> None:
+        self._source, self._rest = source, b""
+
+    def next(self, wait_s: float) -> str | None:
+        """The next line without its end, if it comes within ``wait_s``. Raises EOFError: there will be no more."""
+        while b"\n" not in self._rest:
+            readable, _, _ = select.select([self._source], [], [], wait_s)
+            if not readable:
+                return None
+            data = os.read(self._source, 1024)
+            if not data and not self._rest:
+                raise EOFError
+            self._rest += data or b"\n"
+        line, self._rest = self._rest.split(b"\n", 1)
+        return line.decode(errors="replace")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_bus(parser)
+    add_latch(parser)
     parser.add_argument("--ids", type=id_list, required=True, help="servos from the tail to the head, as in 1-9")
     parser.add_argument("--out", metavar="FILE", default="calibration.json", help="where to (%(default)s)")
     parser.add_argument("--model", help=f"type of the servos: {', '.join(MODELS)} (default: what they say)")
@@ -113,18 +185,20 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
     if not Path(options.out).parent.is_dir():
         raise ConfigError(f"--out is {options.out!r}: there is no folder {Path(options.out).parent}")
+    stop = stop_of(options)
     bus = open_bus(options.port, options.baud)
     try:
-        calibration = calibrate(
-            bus, options.ids, Person(), options.model, math.radians(options.degrees), options.torque,
-            None if options.limit is None else math.radians(options.limit), math.radians(options.margin),
-            options.recentre,
-        )  # fmt: skip
+        with supervised(bus, options.ids, stop, "calibrate") as interrupted:
+            calibration = calibrate(
+                bus, options.ids, Person(stop), options.model, math.radians(options.degrees), options.torque,
+                None if options.limit is None else math.radians(options.limit), math.radians(options.margin),
+                options.recentre, interrupted=interrupted,
+            )  # fmt: skip
+    except StoppedError as error:
+        print(f"\n{error}")
+        return 1
     except ProcedureError as error:
         raise ConfigError(str(error)) from None
-    finally:
-        bus.torque(options.ids, False)
-        bus.close()
     calibration.save(options.out)
     print(table(calibration))
     print(f"wrote {options.out}")
@@ -142,6 +216,7 @@ def calibrate(
     margin_rad: float = math.radians(3.0),
     recentring: Recentring = "auto",
     clock: Clock | None = None,
+    interrupted: Callable[[], str | None] = never,
 ) -> Calibration:
     """The tour. Servos keep nothing of it but, where they were recentred, their offset.
 
@@ -149,9 +224,11 @@ def calibrate(
         ids: servos from the tail to the head.
         kind: type of the servos; None: what they say.
         limit_rad: the same range for all joints, to both sides; None: joints are moved by hand.
+        interrupted: asked while a joint moves: why to stop, or None.
 
     Raises:
         ProcedureError: what is wrong with which servo.
+        StoppedError: it was interrupted.
     """
     clock = MonotonicClock() if clock is None else clock
     name = _model_of(bus, ids, kind)
@@ -166,9 +243,11 @@ def calibrate(
                 guide.say(f"servo {servo_id}: the straight position is the middle of its range now")
     directions = {}
     for joint, servo_id in enumerate(ids, start=1):
-        directions[servo_id] = find_direction(
-            bus, servo_id, lambda one, joint=joint: guide.look(joint, one), amplitude_rad, torque, clock  # type: ignore[misc]
-        )  # fmt: skip
+        with guide.watching():
+            directions[servo_id] = find_direction(
+                bus, servo_id, lambda one, joint=joint: guide.look(joint, one),  # type: ignore[misc]
+                amplitude_rad, torque, clock, interrupted=interrupted,
+            )  # fmt: skip
     ranges: dict[int, tuple[float, float]] = {}
     if limit_rad is not None:
         ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))

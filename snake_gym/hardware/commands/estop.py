@@ -1,15 +1,25 @@
 """``estop``: stop the robot from another terminal, or allow it to move again.
 
 The stop is a file, the latch. Whoever owns the port looks at it on every bus cycle; while it is there nothing moves
-and nothing can be started.
+and nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch.
+
+``estop`` waits until each process that had torque on has said that it is off in all servos. If one does not, or has
+died, the exit code is 1 and only the hardware stop is left.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from snake_gym.config import ConfigError
 from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.torque_mark import SeenMark, seen_marks
+
+_LOOK_S = 0.005
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -17,17 +27,64 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--clear", action="store_true", help="allow motion again")
     what.add_argument("--status", action="store_true", help="say whether it is tripped; exit code 1 if it is")
     parser.add_argument("--reason", default="the command estop", help="kept in the latch (%(default)s)")
-    parser.add_argument("--latch", metavar="FILE", help="file of the stop (this user's)")
+    parser.add_argument("--latch", metavar="FILE", help="file of the stop (this machine's, and those of all runs)")
+    parser.add_argument("--wait", type=float, default=3.0, metavar="S", help="for torque off (%(default)s)")
 
 
 def run(options: argparse.Namespace) -> int:
-    stop = EmergencyStop(None if options.latch is None else Path(options.latch))
+    if not (math.isfinite(options.wait) and options.wait >= 0.0):
+        raise ConfigError(f"--wait is {options.wait:g}; expected seconds, 0 or more")
+    latch = None if options.latch is None else Path(options.latch)
+    stop = EmergencyStop(latch)
     if options.clear:
-        print("cleared" if stop.clear() else "it was not tripped")
-        return 0
+        return _clear(stop)
     if options.status:
         print(f"tripped: {stop.reason}" if stop.tripped else "not tripped")
         return int(stop.tripped)
-    stop.trip(options.reason)
-    print(f"tripped: {stop.reason}; {stop.latch}")
+    begun_s = time.monotonic()
+    marks: dict[Path, SeenMark] = {}
+    tripped: dict[Path, bool] = {}
+    for _ in range(2):  # again for one that has come up meanwhile
+        marks |= {mark.path: mark for mark in seen_marks(latch)}
+        for one in (stop.latch.absolute(), *(mark.latch for mark in marks.values())):
+            if one not in tripped:
+                tripped[one] = EmergencyStop(one).trip(options.reason)
+                how = f"tripped: {EmergencyStop(one).reason}; {one}"
+                print(how if tripped[one] else f"NOT tripped: {one} cannot be written", flush=True)
+    bad = not all(tripped.values())
+    if not marks:
+        print("nothing was moving: no process of this machine has torque on" + (" with this latch" if latch else ""))
+        return int(bad)
+    owing = _await(marks.values(), begun_s, options.wait)
+    for mark in owing:
+        who = f"{mark.what} (process {mark.pid})"
+        how = f"has not said within {options.wait:g} s" if mark.alive else "died before it said"
+        print(f"{who} {how} that the torque is off: USE THE HARDWARE STOP")
+    return int(bool(owing) or bad)
+
+
+def _await(marks: Iterable[SeenMark], begun_s: float, wait_s: float) -> list[SeenMark]:
+    """Wait until the torque is off everywhere; the marks of those that have not said so."""
+    owing = {mark.path: mark for mark in marks}
+    while owing:
+        there = {mark.path: mark for mark in seen_marks()}
+        for path in [path for path in owing if path not in there]:
+            mark = owing.pop(path)
+            after_ms = 1e3 * (time.monotonic() - begun_s)
+            print(f"{mark.what} (process {mark.pid}): torque is off in all servos, after {after_ms:.0f} ms", flush=True)
+        owing = {path: there[path] for path in owing}
+        if all(not mark.alive for mark in owing.values()) or time.monotonic() - begun_s > wait_s:
+            break
+        time.sleep(_LOOK_S)
+    return list(owing.values())
+
+
+def _clear(stop: EmergencyStop) -> int:
+    try:
+        print("cleared" if stop.clear() else "it was not tripped")
+    except OSError as error:
+        raise ConfigError(f"{stop.latch} cannot be removed ({error.strerror}); only its maker or root may") from None
+    others = [mark for mark in seen_marks() if EmergencyStop(mark.latch).tripped]
+    for mark in others:
+        print(f"{mark.what} (process {mark.pid}) is stopped by another latch: estop --clear --latch {mark.latch}")
     return 0

@@ -20,12 +20,10 @@ from snake_gym.hardware.commands.options import PROGRAM, add_settings, open_bus,
 from snake_gym.hardware.commands.run import add_output, drive
 from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.source import PoseSource
-from snake_gym.hardware.registers import BY_NAME
-from snake_gym.hardware.robot_loop import StepRecord
 from snake_gym.hardware.run_config import RunConfig, plan_run, robot_of
 from snake_gym.hardware.run_record import RecordWriter
-from snake_gym.hardware.safety import ServoHealth
 from snake_gym.hardware.servo_bus import BlockRead, ServoBus
+from snake_gym.hardware.servo_reading import FIRST, LAST, interpret
 
 _FAR = ((1000.0, 0.0),)
 """[m] a target that is never reached: the run lasts as long as was asked for."""
@@ -95,43 +93,23 @@ def _read(
 ) -> None:
     begun = next_s = time.monotonic()
     last: BodySample | None = None
-    n_joints = len(calibration.joints)
     while next_s < begun + seconds:
         time.sleep(max(0.0, next_s - time.monotonic()))
-        read = bus.read_block(calibration.ids, "present_position", "present_current", next_s + period_s)
+        read = bus.read_block(calibration.ids, FIRST, LAST, next_s + period_s)
         last = limp_sample(read, calibration, last)
         writer.cycle(last)
         if pose is not None:
             pose.follow(last.joint_angle, last.joint_rate, last.stamp_s)
-            now = time.monotonic()
-            seen = pose.read(now)
-            nothing = np.full(n_joints, math.nan)
-            writer.step(
-                StepRecord(
-                    np.zeros(0, np.float32), 0.0, False, False, None, nothing, last, seen, now - last.stamp_s,
-                    now - seen.stamp_s, 0.0, False, (),
-                ), now, np.full(2, math.nan), 0.0,
-            )  # fmt: skip
+            writer.pose(pose.read(time.monotonic()))
         writer.flush()
         next_s = max(next_s + period_s, time.monotonic())
 
 
 def limp_sample(read: BlockRead, calibration: Calibration, last: BodySample | None) -> BodySample:
     """What limp servos say; a joint that does not answer keeps its last angle and counts as silent."""
-    values = [read.values[one] for one in calibration.ids]
-
-    def column(name: str, scaled: bool) -> np.ndarray:
-        scale = BY_NAME[name].encoding.scale if scaled else 1.0
-        return np.array([math.nan if one is None else one[name] * scale for one in values])
-
-    answered = np.array([one is not None for one in values])
-    angle = calibration.angles(column("present_position", False))
-    before = np.zeros(answered.size) if last is None else last.joint_angle
-    angle = np.where(answered, angle, before)
-    rate = np.where(answered, calibration.rates(column("present_speed", False)), 0.0)
-    measured = (column(f"present_{name}", True) for name in ("load", "temperature", "voltage", "current"))
-    error = np.array([read.errors.get(one, 0) for one in calibration.ids], np.uint8)
-    health = ServoHealth(answered, error, rate, *measured)
-    none = np.zeros(answered.size, bool)
-    stamp_s = read.stamp_s
-    return BodySample(angle, rate, stamp_s, stamp_s, np.full(answered.size, math.nan), none, none.copy(), health)
+    reading = interpret(read, calibration)
+    answered = reading.health.answered
+    angle = np.where(answered, reading.angle, 0.0 if last is None else last.joint_angle)
+    rate = np.where(answered, reading.health.rate, 0.0)
+    nothing, none = np.full(answered.size, math.nan), np.zeros(answered.size, bool)
+    return BodySample(angle, rate, read.stamp_s, read.stamp_s, nothing, none, none.copy(), reading.health)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any, NoReturn
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge
 from snake_gym.hardware.connection import EMULATED
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.line import LineTiming
 from snake_gym.hardware.registers import BAUD_RATES
 from snake_gym.hardware.run_config import RunConfig
@@ -32,7 +34,7 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
     parser.add_argument("--baud", type=int, help=f"baud rate of the bus ({BAUD_RATES[0]})")
     parser.add_argument("--calibration", metavar="FILE", help="file that calibrate wrote")
     parser.add_argument("--robot", help="preset or YAML file of the robot (default: the policy's, or resilient_servo)")
-    parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop")
+    add_latch(parser)
     if pose:
         parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, serial_imu, udp_json or april_tags")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
@@ -87,6 +89,16 @@ def add_bus(parser: argparse.ArgumentParser) -> None:
     """--port and --baud of commands that talk to the servos themselves."""
     parser.add_argument("--port", required=True, help="serial device")
     parser.add_argument("--baud", type=baud_rate, default=BAUD_RATES[0], help="baud rate of the bus (%(default)s)")
+
+
+def add_latch(parser: argparse.ArgumentParser) -> None:
+    """--latch of everything that moves the robot."""
+    parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop (this machine's)")
+
+
+def stop_of(options: argparse.Namespace) -> EmergencyStop:
+    """The emergency stop that --latch names."""
+    return EmergencyStop(None if options.latch is None else Path(options.latch))
 
 
 def baud_rate(text: str) -> int:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import shlex
-import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, is_emulated, read_settings
+from snake_gym.hardware.commands.supervision import ending_by_signal
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.key_watch import KeyWatch
 from snake_gym.hardware.live_view import Moment, Timing, View, make_view
+from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
 from snake_gym.hardware.run_record import RecordWriter
 
@@ -63,9 +62,9 @@ def read_target(text: str) -> tuple[float, float]:
 
 def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Mapping[str, Any] | None = None) -> int:
     """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted."""
-    latch = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
+    stop = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
     timing = Timing(config.connection.period_s)
-    with _ending_by_signal(), KeyWatch(latch):
+    with ending_by_signal(), KeyWatch(stop):
         opened = open_run(config, plan)
         try:
             writer = _writer(config, plan, log, told or {})
@@ -86,7 +85,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
         reason, code, used_s = INTERRUPTED, 130, time.process_time()
         begun_s = opened.loop.body.clock.now()
         try:
-            reason, code = _steps(config, opened, timing, writer, view)
+            reason, code = _steps(config, opened, stop, timing, writer, view)
         except BringUpError as error:
             reason, code = str(error), 1
         except KeyboardInterrupt:
@@ -109,14 +108,15 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
 
 
 def _steps(
-    config: RunConfig, opened: OpenRun, timing: Timing, writer: RecordWriter | None, view: View
+    config: RunConfig, opened: OpenRun, stop: EmergencyStop, timing: Timing, writer: RecordWriter | None, view: View
 ) -> tuple[str, int]:
     """Until the run ends; why, and the exit code."""
     loop, course = opened.loop, opened.loop.course
     observation = loop.reset()
     clock = loop.body.clock
     if writer is not None and loop.measurement is not None:
-        writer.pose(loop.measurement, clock.now())
+        first = loop.measurement
+        writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
     timing.begin()
     begun_s = clock.now()
     while True:
@@ -136,6 +136,8 @@ def _steps(
         )  # fmt: skip
         if record.stop_reason is not None:
             return record.stop_reason, 1
+        if stop.tripped:  # whoever owns the port sees it first, unless the latch could not be written
+            return f"emergency stop: {stop.reason}", 1
         if record.complete:
             return DONE, 0
         if now - begun_s > config.time_limit_s - 0.5 * loop.spec.control_dt_s:
@@ -165,23 +167,3 @@ def _writer(config: RunConfig, plan: Plan, log: str | None, told: Mapping[str, A
         "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]), **told,
     }  # fmt: skip
     return RecordWriter(path, plan.decoder.spec, None if calibration is None else load_calibration(calibration), start)
-
-
-@contextlib.contextmanager
-def _ending_by_signal() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: torque off, log whole."""
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before: dict[int, Any] = {}
-    try:
-        for number in (int(signal.SIGTERM), int(signal.SIGHUP)):
-            before[number] = signal.signal(number, end)
-    except ValueError:  # not the main thread
-        pass
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,18 +1,23 @@
-"""``wiggle``: move joints a few degrees and back, slowly and with little torque, one after the other."""
+"""``wiggle``: move joints a few degrees and back, slowly and with little torque, one after the other.
+
+Space, q, ``estop``, Ctrl-C and other signals stop it within a bus exchange.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
 
-from snake_gym.hardware.calibration_procedures import ProcedureError, Wiggle, wiggle
-from snake_gym.hardware.commands.options import add_bus, id_list, open_bus
-from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.calibration_procedures import ProcedureError, StoppedError, Wiggle, wiggle
+from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, open_bus, stop_of
+from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.encoding import steps_to_rad
+from snake_gym.hardware.key_watch import KeyWatch
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_bus(parser)
+    add_latch(parser)
     parser.add_argument("--ids", type=id_list, required=True, help="servos, one after the other, as in 1-9 or 3,5")
     parser.add_argument("--degrees", type=float, default=6.0, help="how far, up to 30 (%(default)s)")
     parser.add_argument("--torque", type=float, default=0.25, help="share of the stall torque (%(default)s)")
@@ -28,25 +33,22 @@ def check_motion(degrees: float, torque: float) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_motion(options.degrees, options.torque)
-    stop = EmergencyStop()
-    bus = open_bus(options.port, options.baud)
     bad = 0
-    try:
+    bus = open_bus(options.port, options.baud)
+    stop = stop_of(options)
+    with supervised(bus, options.ids, stop, "wiggle") as interrupted, KeyWatch(stop):
         for servo_id in options.ids:
-            if stop.tripped:
-                print(f"the emergency stop is tripped: {stop.reason}; clear it with estop --clear")
-                return 1
             try:
-                done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque)
+                done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque, interrupted=interrupted)
+            except StoppedError as error:
+                print(f"servo {servo_id:3d}: {error}")
+                return 1
             except ProcedureError as error:
                 print(f"servo {servo_id:3d}: {error}")
                 bad += 1
                 continue
             print(f"servo {servo_id:3d}: {describe(done)}")
             bad += not done.moved
-    finally:
-        bus.torque(options.ids, False)
-        bus.close()
     return int(bad > 0)
 
 
