@@ -5,7 +5,8 @@ Three layers, each of which works without the others:
 * ``CommandGate``: a reference is clamped to the joints' range, and its speed and acceleration to their limits, against
   the last command that was sent. A reference that is no number is refused and the last one kept.
 * ``HealthMonitor``: load, temperature, voltage, current and missing answers of every servo. A joint that no longer
-  answers is *lost*: the policy keeps flying with the others, up to ``max_lost_joints``; anything worse trips the stop.
+  answers, or whose servo reports a broken encoder or a protection, is *lost*: the policy keeps flying with the others,
+  up to ``max_lost_joints``; anything worse trips the stop.
 * ``EmergencyStop`` (emergency_stop.py): latched. Once tripped it stays so until somebody clears it, also across
   processes.
 
@@ -15,16 +16,20 @@ What only a hardware stop covers is said in docs/hardware.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.hardware.protocol import describe_error
+from snake_gym.hardware.protocol import ServoError, describe_error
+from snake_gym.hardware.registers import BY_NAME, model
 from snake_gym.robot.spec import FloatArray
 
 BoolArray = NDArray[np.bool_]
+_UNFIT = ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT | ServoError.OVERLOAD
+"""What a servo cannot do its work with."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,14 @@ class SafetyLimits:
     max_acceleration_rad_s2: float = 500.0
     """Of the references."""
     max_temperature_c: float = 65.0
-    min_voltage_v: float = 6.0
-    max_voltage_v: float = 30.0
-    max_current_a: float = 5.0
-    """Of one servo."""
+    min_voltage_v: float | None = None
+    """None: three quarters of the servos' nominal one."""
+    max_voltage_v: float | None = None
+    """None: what the servos' own register allows."""
+    max_current_a: float | None = None
+    """Of one servo; None: a tenth more than its stall current, a short circuit."""
     stall_load: float = 0.9
-    """Share of the largest load (0 to 1) beyond which a joint that hardly moves is stalled ..."""
+    """Share of the torque in use (``torque_limit``) beyond which a joint that hardly moves is stalled ..."""
     stall_rate_rad_s: float = 0.05
     """... when slower than this ..."""
     stall_time_s: float = 1.5
@@ -51,6 +58,8 @@ class SafetyLimits:
     """A joint without an answer for so long is lost."""
     max_lost_joints: int = 2
     """With more lost joints the robot stops."""
+    runaway_rad: float = 0.2
+    """A joint that gets further out of its calibrated range than this does not do what it is told."""
     command_timeout_s: float = 0.5
     """Without a new command for so long the torque goes off."""
     port_timeout_s: float = 3.0
@@ -63,6 +72,8 @@ class SafetyLimits:
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
+            if value is None:
+                continue
             if f.name == "max_lost_joints":
                 if not (isinstance(value, int) and value >= 0):
                     raise ValueError(f"safety.{f.name} is {value!r}; expected an integer >= 0")
@@ -71,11 +82,20 @@ class SafetyLimits:
         for name in ("torque_limit", "stall_load"):
             if getattr(self, name) > 1.0:
                 raise ValueError(f"safety.{name} is {getattr(self, name):g}; expected in (0, 1]")
-        if self.min_voltage_v >= self.max_voltage_v:
-            raise ValueError(
-                f"safety.min_voltage_v is {self.min_voltage_v:g} and max_voltage_v {self.max_voltage_v:g}; "
-                "expected min < max"
-            )
+        low, high = self.min_voltage_v, self.max_voltage_v
+        if low is not None and high is not None and low >= high:
+            raise ValueError(f"safety.min_voltage_v is {low:g} and max_voltage_v {high:g}; expected min < max")
+
+    def of_model(self, name: str) -> SafetyLimits:
+        """These limits, with what is left to the servos taken from their model's data."""
+        servo = model(name)
+        return replace(
+            self,
+            min_voltage_v=0.75 * servo.nominal_voltage_v if self.min_voltage_v is None else self.min_voltage_v,
+            max_voltage_v=0.1 * servo.default(BY_NAME["max_voltage"]) if self.max_voltage_v is None
+            else self.max_voltage_v,
+            max_current_a=1.1 * servo.stall_current_a if self.max_current_a is None else self.max_current_a,
+        )  # fmt: skip
 
 
 class Gated(NamedTuple):
@@ -121,10 +141,9 @@ class CommandGate:
         self.reference = reference
         return Gated(reference.copy(), np.abs(reference - wanted) > 1e-9, False)
 
-    def hold(self) -> FloatArray:
-        """Stay at the last command (J,)."""
-        self._rate[:] = 0.0
-        return self.reference.copy()
+    def rest_at(self, joint: int, angle_rad: float) -> None:
+        """Joint ``joint`` (from 0) begins anew from where it is, at rest."""
+        self.reference[joint], self._rate[joint] = angle_rad, 0.0
 
 
 class ServoHealth(NamedTuple):
@@ -157,26 +176,41 @@ class HealthMonitor:
     limits: SafetyLimits
     n_joints: int
     lost: BoolArray = field(init=False)
-    """(J,) joints that no longer answer."""
-    _silent_s: FloatArray = field(init=False)
+    """(J,) joints that no longer answer, or whose servos say that they cannot do their work."""
+    silent_s: FloatArray = field(init=False)
+    """(J,) since the last answer [s]."""
+    _unfit_s: FloatArray = field(init=False)
     _stalled_s: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self.lost = np.zeros(self.n_joints, bool)
-        self._silent_s = np.zeros(self.n_joints)
-        self._stalled_s = np.zeros(self.n_joints)
+        self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, self.n_joints))
+
+    def miss(self, joints: Sequence[int]) -> None:
+        """These joints (from 0) are lost until they answer."""
+        self.silent_s[list(joints)] = math.inf
+        self.lost[list(joints)] = True
 
     def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
-        """What is new (one line each), and why the robot has to stop (None: it need not)."""
+        """What is new (one line each), and why the robot has to stop (None: it need not).
+
+        Args:
+            health: of this cycle.
+            dt_s: time since the cycle before [s].
+        """
         limits, news = self.limits, []
-        self._silent_s = np.where(health.answered, 0.0, self._silent_s + dt_s)
-        lost = self._silent_s > limits.lost_after_s
+        self.silent_s = np.where(health.answered, 0.0, self.silent_s + dt_s)
+        unfit = health.error & _UNFIT != 0
+        self._unfit_s = np.where(unfit, self._unfit_s + dt_s, np.where(health.answered, 0.0, self._unfit_s))
+        silent = self.silent_s > limits.lost_after_s
+        lost = silent | (self._unfit_s > limits.lost_after_s)
         for joint in np.flatnonzero(lost & ~self.lost):
-            news.append(f"joint {joint + 1} is lost: no answer for {self._silent_s[joint]:.2f} s")
-        for joint in np.flatnonzero(self.lost & health.answered):
+            why = f"no answer for {self.silent_s[joint]:.2f} s" if silent[joint] else "its servo says so"
+            news.append(f"joint {joint + 1} is lost: {why}")
+        for joint in np.flatnonzero(self.lost & ~lost):
             news.append(f"joint {joint + 1} answers again")
         self.lost = lost
-        stalls = health.answered & (np.abs(health.load) > limits.stall_load)
+        stalls = health.answered & (np.abs(health.load) > limits.stall_load * limits.torque_limit)
         stalls &= np.abs(health.rate) < limits.stall_rate_rad_s
         self._stalled_s = np.where(stalls, self._stalled_s + dt_s, 0.0)
         news += list(health.faults)
@@ -187,12 +221,15 @@ class HealthMonitor:
         if self.lost.sum() > limits.max_lost_joints:
             names = ", ".join(str(joint + 1) for joint in np.flatnonzero(self.lost))
             return f"joints {names} are lost; at most {limits.max_lost_joints} may be"
+        low = -math.inf if limits.min_voltage_v is None else limits.min_voltage_v
+        high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
+        current = math.inf if limits.max_current_a is None else limits.max_current_a
         checks = (
             (self._stalled_s > limits.stall_time_s, "is stalled", health.load, ""),
             (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
-            (health.voltage_v < limits.min_voltage_v, "has too low a voltage", health.voltage_v, " V"),
-            (health.voltage_v > limits.max_voltage_v, "has too high a voltage", health.voltage_v, " V"),
-            (np.abs(health.current_a) > limits.max_current_a, "draws too much", health.current_a, " A"),
+            (health.voltage_v < low, "has too low a voltage", health.voltage_v, " V"),
+            (health.voltage_v > high, "has too high a voltage", health.voltage_v, " V"),
+            (np.abs(health.current_a) > current, "draws too much", health.current_a, " A"),
         )
         for wrong, what, values, unit in checks:
             for joint in np.flatnonzero(wrong & health.answered):

@@ -5,10 +5,12 @@ Cycles follow each other at the bus's own rate, faster than the policy acts; bet
 the gated reference. Nothing that a servo or the wire does raises an exception once the robot is up: it becomes news,
 a lost joint or a stop.
 
-A goal switches a servo's torque on (see ``registers``), so after a stop not one more goal is sent.
+A goal switches a servo's torque on (see ``registers``), so none is sent after a stop, nor to a servo that has been
+silent: it may have started anew, without its torque limit. Such a servo is looked at as on the way up, and follows
+again from where its joint is.
 
-Way up: every servo answers, is of the right model, not too hot and within its voltage; then, with little torque, its
-goal is where it is; then the torque is raised over ``ramp_time_s``.
+Torque that has to be off is switched off until the servo says so: in every cycle after a stop, whether a servo or the
+whole port was away when it was decided (``torque_off_owed``).
 """
 
 from __future__ import annotations
@@ -19,18 +21,28 @@ from collections.abc import Callable
 import numpy as np
 
 from snake_gym.hardware.body import BodySample, BringUpError
+from snake_gym.hardware.bring_up import FULL_TORQUE, Interrupted, TorqueRamp, check_servo
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.exchange import PORT_GONE
-from snake_gym.hardware.registers import BY_NAME, model
-from snake_gym.hardware.safety import CommandGate, HealthMonitor, SafetyLimits, ServoHealth
+from snake_gym.hardware.protocol import ServoError
+from snake_gym.hardware.registers import BY_NAME
+from snake_gym.hardware.safety import BoolArray, CommandGate, HealthMonitor, SafetyLimits, ServoHealth
 from snake_gym.hardware.servo_bus import BlockRead, ServoBus
 from snake_gym.robot.spec import FloatArray
 
-_FULL_TORQUE = 1000
-_RAMP_STEPS = 5
 _FIRST, _LAST = "present_position", "present_current"
+_ABSENT_S = 0.1
+"""A servo that has been silent for so long may have started anew."""
+_RETRY_S = 0.1
+"""Between two attempts to switch a torque off that is not known to be off."""
+_FAREWELL_S = 1.0
+"""For so long ``close`` goes on trying."""
+
+
+def _never() -> str | None:
+    return None
 
 
 class ServoBody:
@@ -56,7 +68,8 @@ class ServoBody:
         speed_rad_s: FloatArray | float = math.inf,
         stop: EmergencyStop | None = None,
     ) -> None:
-        self.bus, self.calibration, self.limits, self.clock = bus, calibration, limits, clock
+        self.bus, self.calibration, self.clock = bus, calibration, clock
+        self.limits = limits = limits.of_model(calibration.model)
         self.period_s = period_s
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
@@ -69,7 +82,11 @@ class ServoBody:
         self._health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
         self._stamp_s = self._cycle_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
+        self._beyond = np.zeros(n)
         self._gate: CommandGate | None = None
+        self._follows = np.zeros(n, bool)
+        self._off_owed: set[int] = set()
+        self._off_asked_s = -math.inf
         self._clamped = np.zeros(n, bool)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
@@ -78,7 +95,8 @@ class ServoBody:
         self._owes_goal = False
         self._stop_reason: str | None = None
         self._news: list[str] = []
-        self._told_faults: tuple[str, ...] = ()
+        self._told: set[str] = set()
+        self._refused: set[str] = set()
 
     @property
     def n_joints(self) -> int:
@@ -98,10 +116,22 @@ class ServoBody:
         """Whether the port has vanished and is not back."""
         return self._gone_since_s is not None
 
-    def start(self) -> BodySample:
-        """Bring the robot up, if it is not. Raises BringUpError: a latched stop, or what is wrong with which joint."""
+    @property
+    def torque_off_owed(self) -> bool:
+        """Whether the robot has stopped, but not every servo has said that its torque is off."""
+        return self._stop_reason is not None and bool(self._off_owed)
+
+    def start(self, interrupted: Interrupted = _never) -> BodySample:
+        """Bring the robot up, if it is not.
+
+        Args:
+            interrupted: asked on the way up, at least every 20 ms or servo: why it shall end, None to go on.
+
+        Raises:
+            BringUpError: a latched stop, what is wrong with which joint, or why it was interrupted. Torque is off.
+        """
         if self._gate is None or self._stop_reason is not None:
-            self._bring_up()
+            self._bring_up(interrupted)
         self._commanded_s = self.clock.now()
         return self.sample()
 
@@ -123,11 +153,13 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read once and look after what was read; a goal is owed afterwards."""
-        now = self._cycle_s = self.clock.now()
+        now = self.clock.now()
+        passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
+        self._cycle_s = now
         late = now - self._next_s
         self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
         self._read(now + 0.7 * self.period_s)
-        self._look_after(now)
+        self._look_after(now, passed_s)
         self._owes_goal = self._stop_reason is None and not self.port_gone
         if self.watch is not None:
             self.watch(self.sample())
@@ -146,22 +178,36 @@ class ServoBody:
 
     def halt(self, reason: str, latch: bool = False) -> None:
         """Torque off, for good until the next ``start``; ``latch``: until somebody clears the emergency stop."""
-        if self._stop_reason is None:
-            self._stop_reason = reason
-            self._news.append(f"stopped: {reason}")
-            if latch:
-                self.stop.trip(reason)
+        if self._stop_reason is not None:
+            return
+        self._stop_reason = reason
         self._owes_goal = False
-        off = self.bus.torque(self.calibration.ids, False)
-        on = [str(joint + 1) for joint, one in enumerate(self.calibration.ids) if not off[one]]
-        if on:
-            self._news.append(f"torque is not known to be off in joints {', '.join(on)}: use the hardware stop")
+        self._news.append(f"stopped: {reason}")
+        self._switch_off()
+        if self._off_owed:
+            names = [str(joint + 1) for joint, one in enumerate(self.calibration.ids) if one in self._off_owed]
+            self._news.append(f"torque is not known to be off in joints {', '.join(names)}: use the hardware stop")
+        if latch and not self.stop.trip(reason):
+            self._news.append(f"the stop could not be latched in {self.stop.latch}")
 
     def close(self) -> None:
-        if self._gate is not None and self._stop_reason is None:
-            self.halt("closed")
-        self._gate = None
-        self.bus.close()
+        """Torque off, as far as the servos can be reached, and the port free; may be called twice."""
+        try:
+            if self._off_owed:
+                self.halt("closed")
+            give_up_s = self.clock.now() + _FAREWELL_S
+            while self._off_owed and self.clock.now() < give_up_s:
+                self.clock.sleep(_RETRY_S)
+                self._switch_off()
+        finally:
+            self._gate = None
+            self.bus.close()
+
+    def _switch_off(self) -> None:
+        """Torque off in all servos that may have theirs on; those that say so are done."""
+        self._off_asked_s = self.clock.now()
+        off = self.bus.torque(sorted(self._off_owed), False)
+        self._off_owed -= {one for one, known in off.items() if known}
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
@@ -179,6 +225,7 @@ class ServoBody:
             self._gone_since_s = None
             self._wanted = self._angle.copy()
             self._gate = self._new_gate()
+            self._follows[:] = False
 
     def _take(self, read: BlockRead) -> None:
         ids, health = self.calibration.ids, {}
@@ -187,21 +234,25 @@ class ServoBody:
             scale = 1.0 if name in ("position", "speed") else BY_NAME[f"present_{name}"].encoding.scale
             told = [read.values[one] for one in ids]
             health[name] = np.array([math.nan if one is None else one[f"present_{name}"] * scale for one in told])
-        self._steps = np.where(answered, health["position"], self._steps)
-        self._angle = np.where(answered, self.calibration.angles(health["position"]), self._angle)
-        rate = self.calibration.rates(health["speed"])
-        self._rate = np.where(answered, rate, 0.0)
         error = np.array([read.errors.get(one, 0) for one in ids], np.uint8)
+        seen = answered & (error & ServoError.ENCODER == 0)
+        self._steps = np.where(seen, health["position"], self._steps)
+        self._angle = np.where(seen, self.calibration.angles(health["position"]), self._angle)
+        rate = self.calibration.rates(health["speed"])
+        self._rate = np.where(seen, rate, 0.0)
         self._health = ServoHealth(
             answered, error, rate, health["load"], health["temperature"], health["voltage"], health["current"]
         )
         if answered.any():
             self._stamp_s = read.stamp_s
 
-    def _look_after(self, now: float) -> None:
+    def _look_after(self, now: float, passed_s: float) -> None:
         if self._stop_reason is not None:
-            return
-        if self.stop.tripped:
+            if self._off_owed and now - self._off_asked_s >= _RETRY_S:
+                self._switch_off()
+                if not self._off_owed:
+                    self._news.append("torque is off in all joints now")
+        elif self.stop.tripped:
             self.halt(f"emergency stop: {self.stop.reason}")
         elif self._gone_since_s is not None:
             if now - self._gone_since_s > self.limits.port_timeout_s:
@@ -209,11 +260,57 @@ class ServoBody:
         elif now - self._commanded_s > self.limits.command_timeout_s:
             self.halt(f"no command for {self.limits.command_timeout_s:g} s")
         else:
-            news, reason = self._monitor.check(self._health, self.period_s)
-            self._news += [line for line in news if line not in self._told_faults]
-            self._told_faults = self._health.faults
+            news, reason = self._monitor.check(self._health, passed_s)
+            told = set(self._health.faults)
+            self._news += [line for line in news if line not in self._told]
+            self._told = told
+            reason = reason or self._runaway()
             if reason is not None:
                 self.halt(reason, latch=True)
+            else:
+                self._look_after_absent()
+
+    def _runaway(self) -> str | None:
+        """Which joint is further beyond its range than it was at the start, and by more than it may; None: none."""
+        beyond = self._distance_beyond()
+        worst = int(np.argmax(beyond - self._beyond))
+        if beyond[worst] <= self._beyond[worst] + self.limits.runaway_rad:
+            return None
+        low, high = self.calibration.low_rad[worst], self.calibration.high_rad[worst]
+        return f"joint {worst + 1} is at {self._angle[worst]:.3g} rad, outside its range {low:.3g} to {high:.3g}"
+
+    def _distance_beyond(self) -> FloatArray:
+        """How far each joint is outside its range (J,) [rad], 0 within."""
+        outside = np.maximum(self.calibration.low_rad - self._angle, self._angle - self.calibration.high_rad)
+        return np.maximum(outside, 0.0)
+
+    def _look_after_absent(self) -> None:
+        """No goals to servos that may have started anew; those that are back follow again."""
+        blind = (self._health.error & ServoError.ENCODER) != 0
+        self._follows &= ~(blind | (self._monitor.silent_s > _ABSENT_S))
+        away = np.flatnonzero(~self._follows & self._health.answered & ~blind).tolist()
+        back = [str(joint + 1) for joint in away if self._take_back(joint)]
+        if back:
+            self._news.append(f"joints {', '.join(back)} follow again")
+
+    def _take_back(self, joint: int) -> bool:
+        """Let a servo that was away follow again, from where its joint is and with the torque of this run."""
+        assert self._gate is not None
+        servo_id = self.calibration.ids[joint]
+        try:
+            fit = check_servo(self.bus, self.calibration, joint)
+        except BringUpError as error:
+            if str(error) not in self._refused:
+                self._refused.add(str(error))
+                self._news.append(f"{error}: it stays limp")
+            return False
+        torque = round(FULL_TORQUE * self.limits.torque_limit)
+        if not (fit and self.bus.write_register(servo_id, "torque_limit", torque)):
+            return False
+        self._gate.rest_at(joint, float(self._angle[joint]))
+        self._wanted[joint] = self._angle[joint]
+        self._follows[joint] = True
+        return True
 
     def send_goal(self) -> None:
         """Send what this cycle still owes, through the gate."""
@@ -227,64 +324,74 @@ class ServoBody:
             self._news.append("a reference that is no number was refused")
         self._clamped = gated.clamped
         steps = self.calibration.steps(gated.reference, self._steps)
-        self.bus.write_targets(self.calibration.ids, steps.tolist(), self._speed)
+        self._send(steps.tolist(), self._follows)
+
+    def _send(self, steps: list[int], to: BoolArray) -> None:
+        """Goals for the joints of ``to`` (J,), whose torque is on from then on."""
+        joints = np.flatnonzero(to).tolist()
+        ids = [self.calibration.ids[joint] for joint in joints]
+        if ids:
+            self._off_owed.update(ids)
+            self.bus.write_targets(ids, [steps[joint] for joint in joints], [self._speed[joint] for joint in joints])
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
-    def _bring_up(self) -> None:
+    def _bring_up(self, interrupted: Interrupted) -> None:
+        def asked() -> str | None:
+            return f"the emergency stop is tripped: {self.stop.reason}" if self.stop.tripped else interrupted()
+
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; clear it with estop --clear")
+        if not self.stop.writable():
+            raise BringUpError(
+                f"the emergency stop's latch {self.stop.latch} cannot be written; expected a place for it"
+            )
         ids = self.calibration.ids
-        missing = [joint for joint, one in enumerate(ids) if not self._is_right_model(joint, one)]
+        present = [joint for joint in range(self.n_joints) if asked() is None and self._is_fit(joint)]
+        reason = asked()
+        if reason is not None:
+            raise BringUpError(reason)
+        missing = [joint for joint in range(self.n_joints) if joint not in present]
         if len(missing) > self.limits.max_lost_joints:
             names = ", ".join(f"{joint + 1} (servo {ids[joint]})" for joint in missing)
             raise BringUpError(f"joints {names} do not answer; at most {self.limits.max_lost_joints} may be missing")
         self._take(self.bus.read_block(ids, _FIRST, _LAST, None))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
-        self._monitor.lost[missing] = True
+        self._monitor.miss(missing)
         _, reason = HealthMonitor(self.limits, self.n_joints).check(self._health, self.period_s)
         if reason is not None:
             raise BringUpError(reason)
-        present = [joint for joint in range(self.n_joints) if joint not in missing]
         if not self._health.answered[present].all():
             raise BringUpError("a servo that answered a ping does not answer a reading; look at the wiring")
-        self._raise_torque([ids[joint] for joint in present], present)
+        blind = [joint for joint in present if self._health.error[joint] & ServoError.ENCODER]
+        if blind:
+            raise BringUpError(f"joint {blind[0] + 1} (servo {ids[blind[0]]}) says that its encoder is broken")
+        self._raise_torque(present, asked)
         self._gate = self._new_gate()
         self._wanted = self._angle.copy()
+        self._beyond = self._distance_beyond()
+        self._follows = np.isin(np.arange(self.n_joints), present)
+        self._refused = set()
         self._stop_reason, self._gone_since_s = None, None
         self._next_s = self.clock.now()
+        self._cycle_s = -math.inf
         self._owes_goal = False
 
-    def _is_right_model(self, joint: int, servo_id: int) -> bool:
-        info = self.bus.ping(servo_id)
-        if info is None:
-            self._news.append(f"joint {joint + 1} (servo {servo_id}) does not answer")
-            return False
-        expected = model(self.calibration.model).number
-        if expected is not None and info.model != expected:
-            raise BringUpError(
-                f"joint {joint + 1} (servo {servo_id}) says it is model {info.model}; "
-                f"expected {expected} ({self.calibration.model})"
-            )
-        return True
+    def _is_fit(self, joint: int) -> bool:
+        fit = check_servo(self.bus, self.calibration, joint)
+        if not fit:
+            self._news.append(f"joint {joint + 1} (servo {self.calibration.ids[joint]}) does not answer")
+        return fit
 
-    def _raise_torque(self, ids: list[int], joints: list[int]) -> None:
-        steps = [int(self._steps[joint]) for joint in joints]
-        for part in range(_RAMP_STEPS):
-            share = self.limits.torque_limit * (part + 1) / _RAMP_STEPS
-            for servo_id in ids:
-                if not self.bus.write_register(servo_id, "torque_limit", round(_FULL_TORQUE * share)):
-                    self.bus.torque(self.calibration.ids, False)
-                    raise BringUpError(f"servo {servo_id} does not take a torque limit")
-            if part == 0:
-                # The goal is where it is, and switches the torque on.
-                self.bus.write_targets(ids, steps, [self._speed[joint] for joint in joints])
-                on = self.bus.torque(ids, True)
-                if not all(on.values()):
-                    silent = ", ".join(str(one) for one, known in on.items() if not known)
-                    self.bus.torque(self.calibration.ids, False)
-                    raise BringUpError(f"servos {silent} do not switch their torque on")
-            self.clock.sleep(self.limits.ramp_time_s / _RAMP_STEPS)
+    def _raise_torque(self, joints: list[int], interrupted: Interrupted) -> None:
+        ids = [self.calibration.ids[joint] for joint in joints]
+        ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, interrupted)
+        self._off_owed.update(ids)
+        try:
+            ramp.run(ids, [int(self._steps[joint]) for joint in joints], [self._speed[joint] for joint in joints])
+        except BaseException:
+            self._switch_off()
+            raise
 
     def _new_gate(self) -> CommandGate:
         return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._angle)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snake_gym.hardware.protocol import ServoError
 from snake_gym.hardware.safety import CommandGate, HealthMonitor, SafetyLimits, ServoHealth
 
 LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)
@@ -88,7 +89,51 @@ def test_a_silent_joint_is_lost_and_too_many_of_them_stop_the_robot() -> None:
 def test_a_sick_servo_stops_the_robot(name: str, value: float, what: str) -> None:
     values = getattr(health(), name).copy()
     values[1] = value
-    assert HealthMonitor(SafetyLimits(), 3).check(health(**{name: values}), DT)[1] == what
+    monitor = HealthMonitor(SafetyLimits().of_model("STS3215"), 3)
+    assert monitor.check(health(**{name: values}), DT)[1] == what
+
+
+def test_what_is_not_set_is_that_of_the_servos() -> None:
+    small, large = (SafetyLimits().of_model(name) for name in ("STS3215", "SM8524BL"))
+    assert (small.min_voltage_v, small.max_voltage_v) == (9.0, 14.0)
+    assert small.max_current_a == pytest.approx(1.1 * 2.7)
+    assert (large.min_voltage_v, large.max_voltage_v) == (18.0, pytest.approx(25.2))
+    assert SafetyLimits(min_voltage_v=7.5).of_model("STS3215").min_voltage_v == 7.5
+
+
+@pytest.mark.parametrize("bit", [ServoError.ENCODER, ServoError.OVERLOAD, ServoError.HEAT, ServoError.CURRENT])
+def test_a_servo_that_says_it_cannot_work_is_a_lost_joint(bit: ServoError) -> None:
+    monitor = HealthMonitor(SafetyLimits(lost_after_s=0.1), 3)
+    sick = health(error=np.array([0, bit, 0], np.uint8))
+    news = [line for _ in range(10) for line in monitor.check(sick, DT)[0]]
+    assert monitor.lost.tolist() == [False, True, False]
+    assert f"joint 2: {bit.name.lower()}" in news  # type: ignore[union-attr]
+    assert "joint 2 is lost: its servo says so" in news
+    assert "joint 2 answers again" in monitor.check(health(), DT)[0]
+    assert not monitor.lost.any()
+
+
+def test_silence_is_measured_in_time_not_in_cycles() -> None:
+    monitor = HealthMonitor(SafetyLimits(lost_after_s=0.3), 3)
+    silent = health(answered=np.array([True, False, True]))
+    monitor.check(silent, 0.02)
+    assert not monitor.lost.any()
+    monitor.check(silent, 0.35)
+    assert monitor.lost[1]
+
+
+def test_a_joint_that_was_missing_from_the_start_is_lost_at_once() -> None:
+    monitor = HealthMonitor(SafetyLimits(), 3)
+    monitor.miss([2])
+    monitor.check(health(answered=np.array([True, True, False])), DT)
+    assert monitor.lost.tolist() == [False, False, True]
+
+
+def test_a_stall_is_one_of_the_torque_in_use() -> None:
+    limits = SafetyLimits(stall_time_s=0.1, torque_limit=0.5)
+    stuck = HealthMonitor(limits, 3)
+    reasons = [stuck.check(health(load=np.array([0.0, 0.5, 0.0])), DT)[1] for _ in range(10)]
+    assert reasons[-1] == "joint 2 is stalled (0.5)"
 
 
 def test_a_stall_has_to_last_and_a_moving_joint_may_pull_with_all_it_has() -> None:
@@ -107,7 +152,8 @@ def test_a_stall_has_to_last_and_a_moving_joint_may_pull_with_all_it_has() -> No
     [
         ({"max_speed_rad_s": math.nan}, "max_speed_rad_s"),
         ({"max_lost_joints": -1}, "max_lost_joints"),
-        ({"min_voltage_v": 31.0}, "min < max"),
+        ({"min_voltage_v": 31.0, "max_voltage_v": 30.0}, "min < max"),
+        ({"runaway_rad": 0.0}, "runaway_rad is 0"),
     ],
 )
 def test_bad_limits_are_named(settings_: dict[str, float], message: str) -> None:
