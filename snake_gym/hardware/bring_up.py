@@ -59,6 +59,21 @@ def check_servo(bus: ServoBus, calibration: Calibration, joint: int) -> bool:
     return True
 
 
+def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
+    """Joints (from 0) whose servos do not answer. Raises BringUpError: too many, one may not move, or interrupted."""
+    missing = []
+    for joint in range(len(calibration.joints)):
+        reason = interrupted()
+        if reason is not None:
+            raise BringUpError(reason)
+        if not check_servo(bus, calibration, joint):
+            missing.append(joint)
+    if len(missing) > n_allowed:
+        names = ", ".join(f"{joint + 1} (servo {calibration.ids[joint]})" for joint in missing)
+        raise BringUpError(f"joints {names} do not answer; at most {n_allowed} may be missing")
+    return missing
+
+
 class TorqueRamp:
     """Raises the torque of servos whose joints rest at their goals.
 

@@ -235,3 +235,32 @@ class HealthMonitor:
             for joint in np.flatnonzero(wrong & health.answered):
                 return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
         return None
+
+
+class RangeWatch:
+    """Notices a joint that leaves its range, which none does that follows its references.
+
+    Args:
+        low, high: (J,) [rad] range of each joint.
+        allowed_rad: how far it may get out of it; one that was outside at the start, so much further.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, allowed_rad: float) -> None:
+        self._low, self._high, self._allowed_rad = low, high, allowed_rad
+        self._at_start = np.zeros_like(low)
+
+    def begin(self, angle: FloatArray) -> None:
+        """Joints (J,) [rad] as they are at the start."""
+        self._at_start = self._beyond(angle)
+
+    def left(self, angle: FloatArray) -> str | None:
+        """Which joint (J,) [rad] is too far out of its range; None: none."""
+        further = self._beyond(angle) - self._at_start
+        worst = int(np.argmax(further))
+        if further[worst] <= self._allowed_rad:
+            return None
+        low, high = self._low[worst], self._high[worst]
+        return f"joint {worst + 1} is at {angle[worst]:.3g} rad, outside its range {low:.3g} to {high:.3g}"
+
+    def _beyond(self, angle: FloatArray) -> FloatArray:
+        return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)

@@ -21,18 +21,17 @@ from collections.abc import Callable
 import numpy as np
 
 from snake_gym.hardware.body import BodySample, BringUpError
-from snake_gym.hardware.bring_up import FULL_TORQUE, Interrupted, TorqueRamp, check_servo
+from snake_gym.hardware.bring_up import FULL_TORQUE, Interrupted, TorqueRamp, check_servo, find_missing
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.exchange import PORT_GONE
 from snake_gym.hardware.protocol import ServoError
-from snake_gym.hardware.registers import BY_NAME
-from snake_gym.hardware.safety import BoolArray, CommandGate, HealthMonitor, SafetyLimits, ServoHealth
-from snake_gym.hardware.servo_bus import BlockRead, ServoBus
+from snake_gym.hardware.safety import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
+from snake_gym.hardware.servo_bus import ServoBus
+from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
 from snake_gym.robot.spec import FloatArray
 
-_FIRST, _LAST = "present_position", "present_current"
 _ABSENT_S = 0.1
 """A servo that has been silent for so long may have started anew."""
 _RETRY_S = 0.1
@@ -77,12 +76,10 @@ class ServoBody:
         speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (n,)) / calibration.rad_per_step
         # 0 counts mean no limit of speed.
         self._speed = [0 if not math.isfinite(one) else max(1, round(one)) for one in speed.tolist()]
-        self._angle, self._steps = np.zeros(n), np.zeros(n)
-        self._rate = np.zeros(n)
-        self._health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
-        self._stamp_s = self._cycle_s = -math.inf
+        self._read = ServoReadings(calibration)
+        self._cycle_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._beyond = np.zeros(n)
+        self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows = np.zeros(n, bool)
         self._off_owed: set[int] = set()
@@ -158,7 +155,7 @@ class ServoBody:
         self._cycle_s = now
         late = now - self._next_s
         self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
-        self._read(now + 0.7 * self.period_s)
+        self._ask(now + 0.7 * self.period_s)
         self._look_after(now, passed_s)
         self._owes_goal = self._stop_reason is None and not self.port_gone
         if self.watch is not None:
@@ -166,10 +163,10 @@ class ServoBody:
 
     def sample(self) -> BodySample:
         """The newest sample; fresh arrays."""
-        reference = self._angle.copy() if self._gate is None else self._gate.reference.copy()
+        reference = self._read.angle.copy() if self._gate is None else self._gate.reference.copy()
         return BodySample(
-            self._angle.copy(), self._rate.copy(), self._stamp_s, self._cycle_s, reference,
-            self._clamped.copy(), self._monitor.lost.copy(), self._health,
+            self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s, reference,
+            self._clamped.copy(), self._monitor.lost.copy(), self._read.health,
         )  # fmt: skip
 
     def news(self) -> list[str]:
@@ -211,40 +208,21 @@ class ServoBody:
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
-    def _read(self, deadline_s: float) -> None:
-        read = self.bus.read_block(self.calibration.ids, _FIRST, _LAST, deadline_s)
+    def _ask(self, deadline_s: float) -> None:
+        read = self.bus.read_block(self.calibration.ids, *BLOCK, deadline_s)
         gone = bool(read.failures) and set(read.failures.values()) == {PORT_GONE}
         if gone and len(read.failures) == self.n_joints:
             if self._gone_since_s is None:
                 self._gone_since_s = read.stamp_s
                 self._news.append("the port is gone")
             return
-        self._take(read)
+        self._read.take(read)
         if self._gone_since_s is not None:
             self._news.append(f"the port is back after {read.stamp_s - self._gone_since_s:.2f} s")
             self._gone_since_s = None
-            self._wanted = self._angle.copy()
+            self._wanted = self._read.angle.copy()
             self._gate = self._new_gate()
             self._follows[:] = False
-
-    def _take(self, read: BlockRead) -> None:
-        ids, health = self.calibration.ids, {}
-        answered = np.array([read.values[one] is not None for one in ids])
-        for name in ("position", "speed", "load", "temperature", "voltage", "current"):
-            scale = 1.0 if name in ("position", "speed") else BY_NAME[f"present_{name}"].encoding.scale
-            told = [read.values[one] for one in ids]
-            health[name] = np.array([math.nan if one is None else one[f"present_{name}"] * scale for one in told])
-        error = np.array([read.errors.get(one, 0) for one in ids], np.uint8)
-        seen = answered & (error & ServoError.ENCODER == 0)
-        self._steps = np.where(seen, health["position"], self._steps)
-        self._angle = np.where(seen, self.calibration.angles(health["position"]), self._angle)
-        rate = self.calibration.rates(health["speed"])
-        self._rate = np.where(seen, rate, 0.0)
-        self._health = ServoHealth(
-            answered, error, rate, health["load"], health["temperature"], health["voltage"], health["current"]
-        )
-        if answered.any():
-            self._stamp_s = read.stamp_s
 
     def _look_after(self, now: float, passed_s: float) -> None:
         if self._stop_reason is not None:
@@ -260,35 +238,21 @@ class ServoBody:
         elif now - self._commanded_s > self.limits.command_timeout_s:
             self.halt(f"no command for {self.limits.command_timeout_s:g} s")
         else:
-            news, reason = self._monitor.check(self._health, passed_s)
-            told = set(self._health.faults)
+            news, reason = self._monitor.check(self._read.health, passed_s)
+            told = set(self._read.health.faults)
             self._news += [line for line in news if line not in self._told]
             self._told = told
-            reason = reason or self._runaway()
+            reason = reason or self._range.left(self._read.angle)
             if reason is not None:
                 self.halt(reason, latch=True)
             else:
                 self._look_after_absent()
 
-    def _runaway(self) -> str | None:
-        """Which joint is further beyond its range than it was at the start, and by more than it may; None: none."""
-        beyond = self._distance_beyond()
-        worst = int(np.argmax(beyond - self._beyond))
-        if beyond[worst] <= self._beyond[worst] + self.limits.runaway_rad:
-            return None
-        low, high = self.calibration.low_rad[worst], self.calibration.high_rad[worst]
-        return f"joint {worst + 1} is at {self._angle[worst]:.3g} rad, outside its range {low:.3g} to {high:.3g}"
-
-    def _distance_beyond(self) -> FloatArray:
-        """How far each joint is outside its range (J,) [rad], 0 within."""
-        outside = np.maximum(self.calibration.low_rad - self._angle, self._angle - self.calibration.high_rad)
-        return np.maximum(outside, 0.0)
-
     def _look_after_absent(self) -> None:
         """No goals to servos that may have started anew; those that are back follow again."""
-        blind = (self._health.error & ServoError.ENCODER) != 0
+        blind = (self._read.health.error & ServoError.ENCODER) != 0
         self._follows &= ~(blind | (self._monitor.silent_s > _ABSENT_S))
-        away = np.flatnonzero(~self._follows & self._health.answered & ~blind).tolist()
+        away = np.flatnonzero(~self._follows & self._read.health.answered & ~blind).tolist()
         back = [str(joint + 1) for joint in away if self._take_back(joint)]
         if back:
             self._news.append(f"joints {', '.join(back)} follow again")
@@ -307,8 +271,8 @@ class ServoBody:
         torque = round(FULL_TORQUE * self.limits.torque_limit)
         if not (fit and self.bus.write_register(servo_id, "torque_limit", torque)):
             return False
-        self._gate.rest_at(joint, float(self._angle[joint]))
-        self._wanted[joint] = self._angle[joint]
+        self._gate.rest_at(joint, float(self._read.angle[joint]))
+        self._wanted[joint] = self._read.angle[joint]
         self._follows[joint] = True
         return True
 
@@ -323,7 +287,7 @@ class ServoBody:
         if gated.refused:
             self._news.append("a reference that is no number was refused")
         self._clamped = gated.clamped
-        steps = self.calibration.steps(gated.reference, self._steps)
+        steps = self.calibration.steps(gated.reference, self._read.steps)
         self._send(steps.tolist(), self._follows)
 
     def _send(self, steps: list[int], to: BoolArray) -> None:
@@ -347,29 +311,24 @@ class ServoBody:
                 f"the emergency stop's latch {self.stop.latch} cannot be written; expected a place for it"
             )
         ids = self.calibration.ids
-        present = [joint for joint in range(self.n_joints) if asked() is None and self._is_fit(joint)]
-        reason = asked()
-        if reason is not None:
-            raise BringUpError(reason)
-        missing = [joint for joint in range(self.n_joints) if joint not in present]
-        if len(missing) > self.limits.max_lost_joints:
-            names = ", ".join(f"{joint + 1} (servo {ids[joint]})" for joint in missing)
-            raise BringUpError(f"joints {names} do not answer; at most {self.limits.max_lost_joints} may be missing")
-        self._take(self.bus.read_block(ids, _FIRST, _LAST, None))
+        missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
+        self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
+        present = [joint for joint in range(self.n_joints) if joint not in missing]
+        self._read.take(self.bus.read_block(ids, *BLOCK, None))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
-        _, reason = HealthMonitor(self.limits, self.n_joints).check(self._health, self.period_s)
+        _, reason = HealthMonitor(self.limits, self.n_joints).check(self._read.health, self.period_s)
         if reason is not None:
             raise BringUpError(reason)
-        if not self._health.answered[present].all():
+        if not self._read.health.answered[present].all():
             raise BringUpError("a servo that answered a ping does not answer a reading; look at the wiring")
-        blind = [joint for joint in present if self._health.error[joint] & ServoError.ENCODER]
+        blind = [joint for joint in present if self._read.health.error[joint] & ServoError.ENCODER]
         if blind:
             raise BringUpError(f"joint {blind[0] + 1} (servo {ids[blind[0]]}) says that its encoder is broken")
         self._raise_torque(present, asked)
         self._gate = self._new_gate()
-        self._wanted = self._angle.copy()
-        self._beyond = self._distance_beyond()
+        self._wanted = self._read.angle.copy()
+        self._range.begin(self._read.angle)
         self._follows = np.isin(np.arange(self.n_joints), present)
         self._refused = set()
         self._stop_reason, self._gone_since_s = None, None
@@ -377,21 +336,15 @@ class ServoBody:
         self._cycle_s = -math.inf
         self._owes_goal = False
 
-    def _is_fit(self, joint: int) -> bool:
-        fit = check_servo(self.bus, self.calibration, joint)
-        if not fit:
-            self._news.append(f"joint {joint + 1} (servo {self.calibration.ids[joint]}) does not answer")
-        return fit
-
     def _raise_torque(self, joints: list[int], interrupted: Interrupted) -> None:
         ids = [self.calibration.ids[joint] for joint in joints]
         ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, interrupted)
         self._off_owed.update(ids)
         try:
-            ramp.run(ids, [int(self._steps[joint]) for joint in joints], [self._speed[joint] for joint in joints])
+            ramp.run(ids, [int(self._read.steps[joint]) for joint in joints], [self._speed[joint] for joint in joints])
         except BaseException:
             self._switch_off()
             raise
 
     def _new_gate(self) -> CommandGate:
-        return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._angle)
+        return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)
