@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.protocol import ServoError
 from snake_gym.hardware.registers import model
+from snake_gym.hardware.safety import HealthMonitor, SafetyLimits, ServoHealth
 from snake_gym.hardware.servo_bus import ServoBus
 
-FULL_TORQUE = 1000
+_FULL_TORQUE = 1000
 """Counts of the torque limit's register."""
 _RAMP_STEPS = 5
 _LOOK_S = 0.02
@@ -68,10 +70,34 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
             raise BringUpError(reason)
         if not check_servo(bus, calibration, joint):
             missing.append(joint)
-    if len(missing) > n_allowed:
+    if len(missing) > min(n_allowed, len(calibration.joints) - 1):
         names = ", ".join(f"{joint + 1} (servo {calibration.ids[joint]})" for joint in missing)
         raise BringUpError(f"joints {names} do not answer; at most {n_allowed} may be missing")
     return missing
+
+
+def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLimits, joints: Sequence[int]) -> None:
+    """Raise BringUpError where a servo of ``joints`` (from 0) is silent, blind, or beyond a limit."""
+    _, reason = HealthMonitor(limits, health.answered.size).check(health, 0.0)
+    if reason is not None:
+        raise BringUpError(reason)
+    for joint in joints:
+        name = f"joint {joint + 1} (servo {calibration.ids[joint]})"
+        if not health.answered[joint]:
+            raise BringUpError(f"{name} answers a ping but no reading; look at the wiring")
+        if health.error[joint] & ServoError.ENCODER:
+            raise BringUpError(f"{name} says that its encoder is broken")
+
+
+def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
+    """Whether the servo of ``joint`` (from 0), which was away, may have goals again, with this share of its torque.
+
+    Raises:
+        BringUpError: it is there and may not move.
+    """
+    if not check_servo(bus, calibration, joint):
+        return False
+    return bus.write_register(calibration.ids[joint], "torque_limit", round(_FULL_TORQUE * torque_limit))
 
 
 class TorqueRamp:
@@ -96,7 +122,7 @@ class TorqueRamp:
             share = self._torque_limit * (part + 1) / _RAMP_STEPS
             for servo_id in ids:
                 self._ask()
-                if not self._bus.write_register(servo_id, "torque_limit", round(FULL_TORQUE * share)):
+                if not self._bus.write_register(servo_id, "torque_limit", round(_FULL_TORQUE * share)):
                     raise BringUpError(f"servo {servo_id} does not take a torque limit")
             if part == 0:
                 # The goal is where it is, and switches the torque on.

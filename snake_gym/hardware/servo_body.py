@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from snake_gym.hardware.body import BodySample, BringUpError
-from snake_gym.hardware.bring_up import FULL_TORQUE, Interrupted, TorqueRamp, check_servo, find_missing
+from snake_gym.hardware.bring_up import Interrupted, TorqueRamp, check_health, find_missing, let_follow
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.emergency_stop import EmergencyStop
@@ -30,12 +30,11 @@ from snake_gym.hardware.protocol import ServoError
 from snake_gym.hardware.safety import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.servo_bus import ServoBus
 from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
+from snake_gym.hardware.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
 _ABSENT_S = 0.1
 """A servo that has been silent for so long may have started anew."""
-_RETRY_S = 0.1
-"""Between two attempts to switch a torque off that is not known to be off."""
 _FAREWELL_S = 1.0
 """For so long ``close`` goes on trying."""
 
@@ -82,8 +81,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows = np.zeros(n, bool)
-        self._off_owed: set[int] = set()
-        self._off_asked_s = -math.inf
+        self._torque = TorqueOff(bus, clock)
         self._clamped = np.zeros(n, bool)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
@@ -116,7 +114,7 @@ class ServoBody:
     @property
     def torque_off_owed(self) -> bool:
         """Whether the robot has stopped, but not every servo has said that its torque is off."""
-        return self._stop_reason is not None and bool(self._off_owed)
+        return self._stop_reason is not None and bool(self._torque.owed)
 
     def start(self, interrupted: Interrupted = _never) -> BodySample:
         """Bring the robot up, if it is not.
@@ -180,9 +178,9 @@ class ServoBody:
         self._stop_reason = reason
         self._owes_goal = False
         self._news.append(f"stopped: {reason}")
-        self._switch_off()
-        if self._off_owed:
-            names = [str(joint + 1) for joint, one in enumerate(self.calibration.ids) if one in self._off_owed]
+        self._torque.switch()
+        if self._torque.owed:
+            names = [str(joint + 1) for joint, one in enumerate(self.calibration.ids) if one in self._torque.owed]
             self._news.append(f"torque is not known to be off in joints {', '.join(names)}: use the hardware stop")
         if latch and not self.stop.trip(reason):
             self._news.append(f"the stop could not be latched in {self.stop.latch}")
@@ -190,21 +188,12 @@ class ServoBody:
     def close(self) -> None:
         """Torque off, as far as the servos can be reached, and the port free; may be called twice."""
         try:
-            if self._off_owed:
+            if self._torque.owed:
                 self.halt("closed")
-            give_up_s = self.clock.now() + _FAREWELL_S
-            while self._off_owed and self.clock.now() < give_up_s:
-                self.clock.sleep(_RETRY_S)
-                self._switch_off()
+            self._torque.insist(_FAREWELL_S)
         finally:
             self._gate = None
             self.bus.close()
-
-    def _switch_off(self) -> None:
-        """Torque off in all servos that may have theirs on; those that say so are done."""
-        self._off_asked_s = self.clock.now()
-        off = self.bus.torque(sorted(self._off_owed), False)
-        self._off_owed -= {one for one, known in off.items() if known}
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
@@ -226,10 +215,8 @@ class ServoBody:
 
     def _look_after(self, now: float, passed_s: float) -> None:
         if self._stop_reason is not None:
-            if self._off_owed and now - self._off_asked_s >= _RETRY_S:
-                self._switch_off()
-                if not self._off_owed:
-                    self._news.append("torque is off in all joints now")
+            if self._torque.retry():
+                self._news.append("torque is off in all joints now")
         elif self.stop.tripped:
             self.halt(f"emergency stop: {self.stop.reason}")
         elif self._gone_since_s is not None:
@@ -259,22 +246,17 @@ class ServoBody:
 
     def _take_back(self, joint: int) -> bool:
         """Let a servo that was away follow again, from where its joint is and with the torque of this run."""
-        assert self._gate is not None
-        servo_id = self.calibration.ids[joint]
         try:
-            fit = check_servo(self.bus, self.calibration, joint)
+            follows = let_follow(self.bus, self.calibration, joint, self.limits.torque_limit)
         except BringUpError as error:
             if str(error) not in self._refused:
                 self._refused.add(str(error))
                 self._news.append(f"{error}: it stays limp")
             return False
-        torque = round(FULL_TORQUE * self.limits.torque_limit)
-        if not (fit and self.bus.write_register(servo_id, "torque_limit", torque)):
-            return False
-        self._gate.rest_at(joint, float(self._read.angle[joint]))
-        self._wanted[joint] = self._read.angle[joint]
-        self._follows[joint] = True
-        return True
+        if follows and self._gate is not None:
+            self._gate.rest_at(joint, float(self._read.angle[joint]))
+            self._follows[joint] = True
+        return follows
 
     def send_goal(self) -> None:
         """Send what this cycle still owes, through the gate."""
@@ -292,11 +274,11 @@ class ServoBody:
 
     def _send(self, steps: list[int], to: BoolArray) -> None:
         """Goals for the joints of ``to`` (J,), whose torque is on from then on."""
-        joints = np.flatnonzero(to).tolist()
-        ids = [self.calibration.ids[joint] for joint in joints]
-        if ids:
-            self._off_owed.update(ids)
-            self.bus.write_targets(ids, [steps[joint] for joint in joints], [self._speed[joint] for joint in joints])
+        chosen = [(self.calibration.ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(to)]
+        if chosen:
+            ids, goals, speeds = zip(*chosen, strict=True)
+            self._torque.expect_on(ids)
+            self.bus.write_targets(ids, goals, speeds)
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
@@ -307,9 +289,7 @@ class ServoBody:
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; clear it with estop --clear")
         if not self.stop.writable():
-            raise BringUpError(
-                f"the emergency stop's latch {self.stop.latch} cannot be written; expected a place for it"
-            )
+            raise BringUpError(f"the latch of the emergency stop, {self.stop.latch}, cannot be written")
         ids = self.calibration.ids
         missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
@@ -317,15 +297,15 @@ class ServoBody:
         self._read.take(self.bus.read_block(ids, *BLOCK, None))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
-        _, reason = HealthMonitor(self.limits, self.n_joints).check(self._read.health, self.period_s)
-        if reason is not None:
-            raise BringUpError(reason)
-        if not self._read.health.answered[present].all():
-            raise BringUpError("a servo that answered a ping does not answer a reading; look at the wiring")
-        blind = [joint for joint in present if self._read.health.error[joint] & ServoError.ENCODER]
-        if blind:
-            raise BringUpError(f"joint {blind[0] + 1} (servo {ids[blind[0]]}) says that its encoder is broken")
-        self._raise_torque(present, asked)
+        check_health(self._read.health, self.calibration, self.limits, present)
+        self._torque.expect_on(ids[joint] for joint in present)
+        try:
+            ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, asked)
+            steps = self._read.steps.astype(int)
+            ramp.run(*zip(*((ids[joint], int(steps[joint]), self._speed[joint]) for joint in present), strict=True))
+        except BaseException:
+            self._torque.switch()
+            raise
         self._gate = self._new_gate()
         self._wanted = self._read.angle.copy()
         self._range.begin(self._read.angle)
@@ -335,16 +315,6 @@ class ServoBody:
         self._next_s = self.clock.now()
         self._cycle_s = -math.inf
         self._owes_goal = False
-
-    def _raise_torque(self, joints: list[int], interrupted: Interrupted) -> None:
-        ids = [self.calibration.ids[joint] for joint in joints]
-        ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, interrupted)
-        self._off_owed.update(ids)
-        try:
-            ramp.run(ids, [int(self._read.steps[joint]) for joint in joints], [self._speed[joint] for joint in joints])
-        except BaseException:
-            self._switch_off()
-            raise
 
     def _new_gate(self) -> CommandGate:
         return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)

@@ -1,0 +1,46 @@
+"""Torque that has to be off is switched off until the servos say so, however long they or the port are away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.servo_bus import ServoBus
+
+_RETRY_S = 0.1
+"""Between two attempts [s]."""
+
+
+class TorqueOff:
+    """The servos of one bus whose torque may be on."""
+
+    def __init__(self, bus: ServoBus, clock: Clock) -> None:
+        self._bus, self._clock = bus, clock
+        self._asked_s = -math.inf
+        self.owed: set[int] = set()
+        """IDs of servos that may have their torque on."""
+
+    def expect_on(self, ids: Iterable[int]) -> None:
+        """These servos are about to be given torque or a goal."""
+        self.owed.update(ids)
+
+    def switch(self) -> None:
+        """Switch all off; those that say so are done."""
+        self._asked_s = self._clock.now()
+        off = self._bus.torque(sorted(self.owed), False)
+        self.owed -= {one for one, known in off.items() if known}
+
+    def retry(self) -> bool:
+        """Switch off what is still owed, now and then; whether that was the last."""
+        if not self.owed or self._clock.now() - self._asked_s < _RETRY_S:
+            return False
+        self.switch()
+        return not self.owed
+
+    def insist(self, for_s: float) -> None:
+        """Try for ``for_s`` [s] at most."""
+        give_up_s = self._clock.now() + for_s
+        while self.owed and self._clock.now() < give_up_s:
+            self._clock.sleep(_RETRY_S)
+            self.switch()
