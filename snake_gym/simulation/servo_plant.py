@@ -36,7 +36,8 @@ class RobotPlant:
         stall_torque_nm: (J,) or scalar torque that a load of 1 means, where the actuator has no torque limit [N m].
 
     Raises:
-        ValueError: the robot has more than one world or another kind of actuator.
+        ValueError: the robot has more than one world, another kind of actuator, or references that act late with
+            other physics steps than one a control step: a plant's commands may change at any of them.
     """
 
     def __init__(self, robot: SimulatedRobot, stall_torque_nm: FloatArray | float | None = None) -> None:
@@ -45,6 +46,11 @@ class RobotPlant:
             raise ValueError(f"the robot has {robot.n_worlds} worlds; expected 1")
         if spec.actuator.kind != "position":
             raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position'")
+        if spec.actuator.delay_s > 0.0 and spec.n_substeps > 1:
+            raise ValueError(
+                f"robot.actuator.delay_s is {spec.actuator.delay_s:g} and a control step has {spec.n_substeps} physics "
+                "steps; expected one, or no delay"
+            )
         self.robot = robot
         self._torque_nm, self._limited = _stall_torque(spec, stall_torque_nm)
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s").copy()
@@ -79,7 +85,12 @@ class RobotPlant:
             params.torque_limit[0] = np.maximum(torque_limit, 1e-3) * self._torque_nm
         if np.isfinite(self._speed_rad_s).all():
             params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
-        self.robot.step(np.ascontiguousarray(target_rad[None, :], dtype=np.float64), n_substeps=n_steps)
+        aim = np.ascontiguousarray(target_rad[None, :], dtype=np.float64)
+        if self.robot.delay is None:
+            self.robot.step(aim, n_substeps=n_steps)
+            return
+        for _ in range(n_steps):
+            self.robot.step(aim)
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Block joint ``joint`` (from 0 at the tail) where it is, or let it move again; a limp one when it is on."""
@@ -141,7 +152,7 @@ class PhysicsPlant(RobotPlant):
         step_s: float = 0.002,
     ) -> None:
         n = max(1, math.ceil(step_s / spec.sim_dt_s - 1e-9))
-        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s, integrator="implicit")
+        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, integrator="implicit")
         robot = SimulatedRobot(self.spec, 1, 1)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
         robot.set_shape(shape[None], np.array([head_angle]), np.array([point_xy]), point)

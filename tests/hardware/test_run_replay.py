@@ -19,8 +19,8 @@ from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.identification.delayed_fit import with_delay
-from snake_gym.simulation.identification.robot_fit import identify_robot
-from snake_gym.simulation.identification.robot_replay import replay
+from snake_gym.simulation.identification.robot_fit import identify_robot, in_steps_of
+from snake_gym.simulation.identification.robot_replay import fine, replay
 
 REAL = replace(
     RESILIENT_SERVO, name="real", friction=replace(RESILIENT_SERVO.friction, tangential_ns_m=1.5, normal_ns_m=7.0),
@@ -116,3 +116,13 @@ def test_logs_that_cannot_be_replayed_are_named(tmp_path: Path) -> None:
             to_run_log(bad)
     with pytest.raises(ConfigError, match="has 9 joints; expected 14"):
         replay(to_run_log(record), load_robot("snakesys"))
+
+
+@pytest.mark.parametrize("period_s", [0.02, 0.035, 0.045, 0.3])
+def test_a_found_robot_has_steps_that_go_into_its_control_step(period_s: float) -> None:
+    slack = replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, backlash_rad=0.02))
+    found = in_steps_of(fine(slack, period_s), RESILIENT_SERVO)
+    assert found.control_dt_s == RESILIENT_SERVO.control_dt_s
+    assert found.sim_dt_s <= 0.002 + 1e-12
+    plain = in_steps_of(fine(RESILIENT_SERVO, period_s), RESILIENT_SERVO)
+    assert plain.sim_dt_s == RESILIENT_SERVO.sim_dt_s

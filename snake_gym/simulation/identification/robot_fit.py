@@ -103,13 +103,18 @@ def identify_robot(
             best = _with_backlash(logs, spec, coefficients, best)
         found, delay_std = best.found, best.delay_std_s
     source = f"{spec.name} with friction and servos identified from {said or 'logged runs'} ({method})"
-    # A robot with backlash needs the step that it was identified with.
-    sim_dt_s = found.spec.sim_dt_s if found.spec.actuator.imperfections else spec.sim_dt_s
-    named = replace(
-        found.spec, name=f"{spec.name}_identified", source=source, control_dt_s=spec.control_dt_s, sim_dt_s=sim_dt_s,
-        integrator="implicit" if found.spec.actuator.imperfections else spec.integrator,
-    )  # fmt: skip
+    named = replace(in_steps_of(found.spec, spec), name=f"{spec.name}_identified", source=source)
     return FoundRobot(named, found.values, found.relative_std, delay_std, found.seconds)
+
+
+def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
+    """``found`` with the control step and the method of ``spec``, and its physics step or, where ``found`` has
+    imperfections, one that goes into that control step and is no longer than the one it was identified with."""
+    if not found.actuator.imperfections:
+        return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=spec.sim_dt_s, integrator=spec.integrator)
+    n_substeps = math.ceil(spec.control_dt_s / min(found.sim_dt_s, spec.sim_dt_s) - 1e-9)
+    step_s = spec.control_dt_s / n_substeps
+    return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=step_s, integrator="implicit")
 
 
 def _with_backlash(
