@@ -45,13 +45,15 @@ class TorqueMark:
 
     def __init__(self, latch: Path) -> None:
         self._latch = latch
+        self._is_made = False
         self._path: Path | None = None
         self._descriptor = -1
 
     def make(self, what: str) -> None:
         """The torque may go on from now on. Marks that dead processes left for the same robot go away."""
-        if self._path is not None:
+        if self._is_made:
             return
+        self._is_made = True
         sweep(self._latch)
         name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
         told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self._latch.absolute())})
@@ -66,6 +68,7 @@ class TorqueMark:
 
     def remove(self) -> None:
         """Every servo's torque is off."""
+        self._is_made = False
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink()

@@ -13,18 +13,14 @@ import pytest
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.calibration_procedures import (
     ProcedureError,
-    Side,
-    StoppedError,
     change_id,
-    find_direction,
     joint_range,
     passes_encoder_zero,
     recentre,
     scan,
-    switch_off,
-    wiggle,
 )
 from snake_gym.hardware.commands.calibrate import Guide, Recentring, calibrate
+from snake_gym.hardware.joint_wiggle import Side, StoppedError, find_direction, switch_off, wiggle
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
 

@@ -17,6 +17,7 @@ import pytest
 from snake_gym.config import build, load_yaml
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.calibration import load_calibration
+from snake_gym.hardware.commands.calibrate import Person
 from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.april_tags import load_camera
 from snake_gym.hardware.run_config import RunConfig, robot_of
@@ -87,7 +88,7 @@ def test_the_commands_of_the_page_work_as_printed(
     onlooker = Onlooker(robot.stdout)
     try:
         onlooker.wait(lambda lines: any("lines on standard input" in line for line in lines))
-        monkeypatch.setattr("builtins.input", onlooker.answer)
+        monkeypatch.setattr(Person, "_ask", lambda person, question: onlooker.answer(question))
         for words in commands[1:]:
             assert main(adapted(words)) == 0, (words, capsys.readouterr().out)
         out = capsys.readouterr().out

@@ -20,13 +20,9 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration import Calibration, JointCalibration
 from snake_gym.hardware.calibration_procedures import (
     ProcedureError,
-    Side,
-    StoppedError,
     assemble,
-    find_direction,
     joint_range,
     limp,
-    never,
     passes_encoder_zero,
     read_positions,
     recentre,
@@ -38,6 +34,7 @@ from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.commands.wiggle import check_motion
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.encoding import steps_to_rad
+from snake_gym.hardware.joint_wiggle import Side, StoppedError, find_direction, never
 from snake_gym.hardware.key_watch import STOP_KEYS, KeyWatch, standard_input
 from snake_gym.hardware.registers import MODELS, model
 from snake_gym.hardware.servo_bus import ServoBus

@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.calibration_procedures import switch_off
 from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.joint_wiggle import switch_off
 from snake_gym.hardware.servo_bus import ServoBus
 
 

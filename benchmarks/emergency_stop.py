@@ -1,0 +1,137 @@
+"""From an emergency stop to the torque off in all servos, behind the guard process of a run.
+
+The servos are emulated by another process behind a pseudo terminal, with the wire times of the real bus; it says when
+the last of them has switched its torque off. A run moves them, something trips the latch at a random moment of the bus
+cycle, and the time until then is taken, again and again::
+
+    python benchmarks/emergency_stop.py --stops 100                  # the latch appears
+    python benchmarks/emergency_stop.py --stops 20 --how command     # somebody types `estop`: Python's start included
+
+Printed: percentiles of that time [ms], and with ``--how command`` of the time until the command says that torque is off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from snake_gym.hardware.calibration import straight_chain
+from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.connection import ConnectionConfig
+from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.emulated_port import EmulatedPort
+from snake_gym.hardware.guarded_body import GuardedBody
+from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.hardware.scheduling import take_priority
+from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+
+ROOT = Path(__file__).resolve().parents[1]
+_LOOK_S = 0.0005
+_PATIENCE_S = 10.0
+
+
+def emulate(pipe: Connection, n_servos: int, priority: int) -> None:
+    """The other process: servos; after each message, the time [s] at which the torque of all of them went off."""
+    refused = take_priority(priority)
+    servos = [EmulatedServo(i + 1) for i in range(n_servos)]
+    bus = EmulatedBus(servos, clock=MonotonicClock(), step_s=0.005)
+    with EmulatedPort(bus) as port:
+        pipe.send((port.port, refused))
+        while pipe.recv() == "watch":
+            give_up_s = time.monotonic() + _PATIENCE_S
+            while _is_on(bus) and time.monotonic() < give_up_s:
+                time.sleep(_LOOK_S)
+            pipe.send(math.inf if _is_on(bus) else time.monotonic())
+
+
+def _is_on(bus: EmulatedBus) -> bool:
+    with bus.lock:
+        return any(servo.memory.get("torque_enable") == 1 for servo in bus.servos)
+
+
+def move(body: GuardedBody, n_servos: int, seconds: float) -> None:
+    """A slow gait, with a command every bus cycle."""
+    begin_s = when_s = body.clock.now()
+    while when_s < begin_s + seconds:
+        phase = 2.0 * math.pi * 0.2 * (when_s - begin_s)
+        body.command(0.45 * (np.sin(phase - 0.6 * np.arange(n_servos)) - np.sin(-0.6 * np.arange(n_servos))))
+        when_s += 0.02
+        body.run_until(when_s)
+        if body.stop_reason is not None:
+            sys.exit(f"stopped: {body.stop_reason}")
+
+
+def trip(latch: Path, how: str) -> float:
+    """Trip the stop; how long that took until it was said to be done [s]."""
+    begun_s = time.monotonic()
+    if how == "latch":
+        EmergencyStop(latch).trip("benchmark")
+    else:
+        command = [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - begun_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stops", type=int, default=25)
+    parser.add_argument("--servos", type=int, default=9)
+    parser.add_argument("--how", choices=("latch", "command"), default="latch")
+    parser.add_argument("--priority", type=int, default=ConnectionConfig.priority, help="real-time; 0: none")
+    options = parser.parse_args()
+    spawn = multiprocessing.get_context("spawn")
+    pipe, theirs = spawn.Pipe()
+    process = spawn.Process(target=emulate, args=(theirs, options.servos, options.priority), daemon=True)
+    process.start()
+    port, refused = pipe.recv()
+    rng = np.random.default_rng(0)
+    off_ms, said_ms = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        latch = Path(folder) / "estop"
+        limits = SafetyLimits(ramp_time_s=0.1)
+        chain = straight_chain(range(1, options.servos + 1), 1.5)
+        body = GuardedBody(port, 1_000_000, chain, limits, latch=latch, priority=options.priority)
+        try:
+            for _ in tqdm(range(options.stops), unit="stop", mininterval=5.0):
+                body.start()
+                move(body, options.servos, rng.uniform(0.5, 0.6))
+                time.sleep(rng.uniform(0.0, 0.02))
+                pipe.send("watch")
+                begun_s = time.monotonic()
+                said_ms.append(1e3 * trip(latch, options.how))
+                off_ms.append(1e3 * (pipe.recv() - begun_s))
+                body.run_until(body.clock.now() + 0.05)
+                EmergencyStop(latch).clear()
+        finally:
+            body.close()
+    pipe.send("end")
+    process.join(5.0)
+    report = {"stops": options.stops, "servos": options.servos, "torque_off_ms": _percentiles(off_ms)}
+    if options.how == "command":
+        report["command_ms"] = _percentiles(said_ms)
+    report |= {"emulator_priority_refused": refused, "cores": len(os.sched_getaffinity(0))}
+    report["load_average"] = os.getloadavg()[0]
+    print(json.dumps(report, indent=2))
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    shares = {"p50": 50.0, "p90": 90.0, "max": 100.0}
+    return {name: round(float(np.percentile(values, share)), 1) for name, share in shares.items()}
+
+
+if __name__ == "__main__":
+    main()
