@@ -7,6 +7,7 @@ the processor allows. An emulated robot is moved by the project's physics, from 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,15 +28,22 @@ from snake_gym.hardware.pose.emulated import EmulatedPose
 from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.registers import BAUD_RATES
+from snake_gym.hardware.protocol import OVERHEAD_BYTES, wire_time_s
+from snake_gym.hardware.registers import BAUD_RATES, PRESENT_BLOCK, block, block_span
 from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.servo_body import ServoBody
+from snake_gym.hardware.servo_body import READING_SHARE, ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
 from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import RobotSpec
 
 EMULATED = ("memory", "pty")
+_ADAPTER_S = 0.001
+"""What a USB adapter adds to a reading: one frame."""
+_CYCLE_SHARE = 0.9
+"""Of the bus period, for reading and goals; the rest is for the computer."""
+_PERIOD_STEP_S = 0.005
+"""Periods that are proposed are whole multiples of this."""
 PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
 
 
@@ -89,7 +97,7 @@ class ConnectionConfig:
     servo_model: str = "STS3215"
     """Of emulated servos without a calibration file."""
     period_s: float = 0.02
-    """Of a bus cycle."""
+    """Of a bus cycle: a reading and the goals of all servos have to fit."""
     guarded: bool = True
     """The port belongs to a guard process (not with ``memory``)."""
     priority: int = 10
@@ -121,6 +129,7 @@ class Connected(NamedTuple):
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> Connected:
     """Open what the settings name. Raises ConfigError for what the user has to correct."""
     calibration = _calibration(config, spec)
+    _check_period(config, spec)
     closing: list[Callable[[], None]] = []
     emulated, port = None, config.port
     clock: Clock = MonotonicClock()
@@ -137,6 +146,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
     latch = Path(config.latch) if config.latch is not None else None
     try:
         pose = make_pose(config.pose, spec, emulated)
+        closing.append(pose.close)
         body: Body
         if config.guarded and config.port != "memory":
             top = float(speed.max())
@@ -144,16 +154,15 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
         else:
             bus = _open_bus(config, port, emulated, clock)
             body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, EmergencyStop(latch))
-    except ConfigError:
-        for one in closing:
+    except BaseException:
+        for one in reversed(closing):
             one()
         raise
 
     def close() -> None:
-        body.close()
-        pose.close()
-        for one in closing:
-            one()
+        with contextlib.ExitStack() as rest:  # each of them, whatever becomes of the others
+            for one in (*closing, body.close):
+                rest.callback(one)
 
     return Connected(body, pose, emulated, close)
 
@@ -175,12 +184,11 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         # The first step compiles the physics, which takes seconds: not once the servos' time runs.
         one = np.ones(spec.n_joints)
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
+    stored = {"baud_rate": BAUD_RATES.index(config.baud)}
     servos = [
-        EmulatedServo(joint.servo_id, calibration.model, joint.zero_steps, joint.direction)
+        EmulatedServo(joint.servo_id, calibration.model, joint.zero_steps, joint.direction, stored)
         for joint in calibration.joints
     ]
-    for servo in servos:
-        servo.memory.set("baud_rate", BAUD_RATES.index(config.baud))
     return EmulatedBus(servos, plant, clock, faults, config.baud)
 
 
@@ -218,6 +226,31 @@ def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
             f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
         )
     return calibration
+
+
+def shortest_period_s(n_servos: int, baud: int) -> float:
+    """Least bus period [s] in which ``n_servos`` can be read and sent their goals; their return delay counts as 0."""
+    answer = OVERHEAD_BYTES + block_span(PRESENT_BLOCK)[1]
+    reading_s = wire_time_s(OVERHEAD_BYTES + 2 + n_servos * (1 + answer), baud) + _ADAPTER_S
+    goal = 1 + block_span(block("acceleration", "goal_speed"))[1]
+    goals_s = wire_time_s(OVERHEAD_BYTES + 2 + n_servos * goal, baud)
+    return max(reading_s / READING_SHARE, (reading_s + goals_s) / _CYCLE_SHARE)
+
+
+def _check_period(config: ConnectionConfig, spec: RobotSpec) -> None:
+    shortest = shortest_period_s(spec.n_joints, config.baud)
+    if config.period_s < shortest:
+        fits = _PERIOD_STEP_S * math.ceil(shortest / _PERIOD_STEP_S)
+        raise ConfigError(
+            f"connection.period_s is {config.period_s:g}; expected >= {fits:g}: {spec.n_joints} servos at "
+            f"{config.baud} baud need {1e3 * shortest:.1f} ms a cycle (or set the servos to a higher baud rate: "
+            "python -m snake_gym.hardware scan --change-baud)"
+        )
+    if config.period_s > spec.control_dt_s:
+        raise ConfigError(
+            f"connection.period_s is {config.period_s:g}; expected <= {spec.control_dt_s:g}, "
+            f"the control period of {spec.name}"
+        )
 
 
 def _open_bus(config: ConnectionConfig, port: str, emulated: EmulatedBus | None, clock: Clock) -> FeetechBus:

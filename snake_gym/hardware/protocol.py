@@ -100,15 +100,6 @@ def write(servo_id: int, address: int, data: bytes) -> bytes:
     return build(servo_id, Instruction.WRITE, bytes((address,)) + data)
 
 
-def reg_write(servo_id: int, address: int, data: bytes) -> bytes:
-    """A write that waits in the servo for ``action``."""
-    return build(servo_id, Instruction.REG_WRITE, bytes((address,)) + data)
-
-
-def action(servo_id: int = BROADCAST_ID) -> bytes:
-    return build(servo_id, Instruction.ACTION)
-
-
 def sync_read(ids: Sequence[int], address: int, n_bytes: int) -> bytes:
     """Every servo of ``ids`` answers with its own status packet, in this order."""
     return build(BROADCAST_ID, Instruction.SYNC_READ, bytes((address, n_bytes, *ids)))

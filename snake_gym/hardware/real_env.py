@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -11,13 +11,14 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, build
-from snake_gym.hardware.connection import ConnectionConfig, connect
-from snake_gym.hardware.course import CourseConfig, MeasuredCourse
-from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop, StepRecord
+from snake_gym.config import build
+from snake_gym.hardware.connection import ConnectionConfig
+from snake_gym.hardware.course import CourseConfig
+from snake_gym.hardware.robot_loop import LoopConfig, StepRecord
+from snake_gym.hardware.run_config import Contract, action_contract, file_contract, open_loop
 from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.interface.actions import ActionConfig, ActionDecoder
-from snake_gym.interface.observations import BOUND, ObservationLayout
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.catalogue import load_robot
 
@@ -44,10 +45,11 @@ class RealConfig:
     """Everything that can be set in ``SnakeGym/Real-v0``."""
 
     policy: str | None = None
-    """A policy file: its contract then says robot, action and tracked point."""
-    robot: str | dict[str, Any] = "resilient_servo"
-    """Nominal robot: a preset's name, the path of a YAML file, or settings."""
-    action: ActionConfig = field(default_factory=ActionConfig)
+    """A policy file: its contract then says the action and the tracked point."""
+    robot: str | dict[str, Any] | None = None
+    """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
+    action: ActionConfig | None = None
+    """None: the policy's, or the default of ``ActionConfig``."""
     course: CourseConfig = field(default_factory=CourseConfig)
     reward: RealRewardConfig = field(default_factory=RealRewardConfig)
     connection: ConnectionConfig = field(default_factory=ConnectionConfig)
@@ -59,6 +61,8 @@ class RealConfig:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
             raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+        if self.policy is not None and self.action is not None:
+            raise ValueError("action is set beside policy; expected one of them: the policy file says its action")
 
 
 class RealSnakeEnv(gym.Env[Any, Any]):
@@ -104,7 +108,10 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
         given = settings if config is None else config
         self.config = given if isinstance(given, RealConfig) else build(RealConfig, dict(given), "env")
-        self.loop, self._close = make_loop(self.config)
+        self.loop, connected = open_loop(
+            contract_of(self.config), self.config.connection, self.config.safety, self.config.course, self.config.loop
+        )
+        self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
         self.step_count = 0
@@ -163,22 +170,9 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         return info
 
 
-def make_loop(config: RealConfig) -> tuple[RobotLoop, Callable[[], None]]:
-    """The control loop that the settings describe, and what frees its port and pose source."""
-    if config.policy is None:
-        spec = load_robot(config.robot)
-        decoder = ActionDecoder(config.action, spec)
-        layout = ObservationLayout(spec, decoder.size, decoder.has_phase, config.course.tracked_point)
-    else:
-        policy = load_policy(config.policy)
-        decoder, layout = policy.make_decoder(), policy.make_layout()
-        spec = decoder.spec
-        if layout.point != config.course.tracked_point:
-            raise ConfigError(
-                f"course.tracked_point is {config.course.tracked_point!r}; expected {layout.point!r}, "
-                "as the policy was trained"
-            )
-    connected = connect(config.connection, config.safety, spec)
-    course = MeasuredCourse(config.course, spec)
-    loop = RobotLoop(decoder, layout, connected.body, connected.pose, course, config.loop)
-    return loop, connected.close
+def contract_of(config: RealConfig) -> Contract:
+    """Action, observation and robot that the settings describe. Raises ConfigError."""
+    if config.policy is not None:
+        return file_contract(load_policy(config.policy, config.robot), config.robot, config.course)
+    spec = load_robot("resilient_servo" if config.robot is None else config.robot)
+    return action_contract(ActionConfig() if config.action is None else config.action, spec, config.course)

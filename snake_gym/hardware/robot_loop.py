@@ -109,8 +109,11 @@ class RobotLoop:
             BringUpError: the robot may not move, or no pose came in time.
         """
         self.state = self.decoder.initial_state(1)
-        sample = self.body.start()
-        sample = self._wait_for_pose(sample)
+        self.body.start()
+        # The robot may have been up for long without anybody looking.
+        sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
+        if self.body.stop_reason is not None:
+            raise BringUpError(f"the episode cannot begin: {self.body.stop_reason}")
         self.measurement = self._measure(sample)
         self.action = np.zeros((1, self.decoder.size))
         self.reference = sample.joint_angle[None].copy()

@@ -21,7 +21,7 @@ from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.interface.policy_file import find_policy_file, load_policy
+from snake_gym.interface.policy_file import FilePolicy, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
@@ -77,12 +77,20 @@ class FromFile:
         return action
 
 
+class Contract(NamedTuple):
+    """What a policy and a loop have to agree about."""
+
+    decoder: ActionDecoder
+    layout: ObservationLayout
+    robot: RobotSpec
+    """The nominal robot; the scales of action and observation may be those of another one, as trained."""
+
+
 class Plan(NamedTuple):
     """A policy and the loop's parts that belong to it, before any port is opened."""
 
     policy: Policy
-    decoder: ActionDecoder
-    layout: ObservationLayout
+    contract: Contract
     name: str
     """For people."""
 
@@ -108,36 +116,51 @@ def plan_run(config: RunConfig) -> Plan:
         raise ConfigError(f"policy is missing; expected a policy file, a tuned YAML file, or one of {_controllers()}")
     if find_policy_file(config.policy) is not None:
         policy = FromFile(config.policy, None if config.robot is None else load_robot(config.robot))
-        layout = policy.file.make_layout()
-        if layout.point != config.course.tracked_point:
-            raise ConfigError(
-                f"course.tracked_point is {config.course.tracked_point!r}; expected {layout.point!r}, "
-                "as the policy was trained"
-            )
-        return Plan(policy, policy.file.make_decoder(), layout, policy.file.name)
+        return Plan(policy, file_contract(policy.file, config.robot, config.course), policy.file.name)
     if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
         guess = nearest(config.policy, CONTROLLERS)
         raise ConfigError(
             f"policy is {config.policy!r}; expected a policy file, a tuned YAML file, or one of {_controllers()}"
             + (f"; did you mean {guess!r}?" if guess else "")
         )
-    spec = robot_of(config)
     named = {"kind": config.policy} if config.policy in CONTROLLERS else {"file": config.policy}
-    decoder = ActionDecoder(ActionConfig("residual", {**named, **config.controller}), spec)
-    layout = ObservationLayout(spec, decoder.size, decoder.has_phase, config.course.tracked_point)
-    return Plan(NothingAdded(decoder.size), decoder, layout, config.policy)
+    action = ActionConfig("residual", {**named, **config.controller})
+    contract = action_contract(action, robot_of(config), config.course)
+    return Plan(NothingAdded(contract.decoder.size), contract, config.policy)
+
+
+def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course: CourseConfig) -> Contract:
+    """What a policy file says; ``robot`` None: the one it was trained on. Raises ConfigError."""
+    layout = policy.make_layout()
+    if layout.point != course.tracked_point:
+        raise ConfigError(
+            f"course.tracked_point is {course.tracked_point!r}; expected {layout.point!r}, as the policy was trained"
+        )
+    return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_robot(robot))
+
+
+def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig) -> Contract:
+    """Without a policy file: the settings' action, and the observation that belongs to it. Raises ConfigError."""
+    decoder = ActionDecoder(action, robot)
+    return Contract(decoder, ObservationLayout(robot, decoder.size, decoder.has_phase, course.tracked_point), robot)
+
+
+def open_loop(
+    contract: Contract, connection: ConnectionConfig, safety: SafetyLimits, course: CourseConfig, loop: LoopConfig
+) -> tuple[RobotLoop, Connected]:
+    """Open port and pose source; the loop on them. Raises ConfigError, and leaves nothing open then."""
+    connected = connect(connection, safety, contract.robot)
+    try:
+        measured = MeasuredCourse(course, contract.decoder.spec)
+        return RobotLoop(contract.decoder, contract.layout, connected.body, connected.pose, measured, loop), connected
+    except ValueError as error:
+        connected.close()
+        raise ConfigError(str(error)) from None
 
 
 def open_run(config: RunConfig, plan: Plan) -> OpenRun:
     """Open port and pose source. Raises ConfigError."""
-    spec = plan.decoder.spec
-    connected = connect(config.connection, config.safety, spec)
-    try:
-        course = MeasuredCourse(config.course, spec)
-        loop = RobotLoop(plan.decoder, plan.layout, connected.body, connected.pose, course, config.loop)
-    except ValueError as error:
-        connected.close()
-        raise ConfigError(str(error)) from None
+    loop, connected = open_loop(plan.contract, config.connection, config.safety, config.course, config.loop)
     return OpenRun(loop, plan.policy, connected)
 
 

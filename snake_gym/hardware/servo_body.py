@@ -33,6 +33,8 @@ from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
 from snake_gym.hardware.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
+READING_SHARE = 0.7
+"""Of the period: a reading, repeated or not, is over by then."""
 _ABSENT_S = 0.1
 """A servo that has been silent for so long may have started anew."""
 _FAREWELL_S = 1.0
@@ -153,7 +155,7 @@ class ServoBody:
         self._cycle_s = now
         late = now - self._next_s
         self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
-        self._ask(now + 0.7 * self.period_s)
+        self._ask(now + READING_SHARE * self.period_s)
         self._look_after(now, passed_s)
         self._owes_goal = self._stop_reason is None and not self.port_gone
         if self.watch is not None:

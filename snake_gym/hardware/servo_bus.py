@@ -51,11 +51,7 @@ class BlockRead(NamedTuple):
     errors: dict[int, int]
     """Error byte by ID, of the servos that answered."""
     failures: dict[int, str]
-    """Why there is no answer, by ID."""
-
-    @property
-    def is_complete(self) -> bool:
-        return not self.failures
+    """Why there is no answer, by ID; empty: all have answered."""
 
 
 class ServoBus(Protocol):

@@ -288,10 +288,6 @@ class HostEnd:
         del self._input[:max_bytes]
         return data
 
-    def discard_input(self) -> None:
-        self.waiting()
-        self._input.clear()
-
     def waiting(self) -> int:
         """Number of bytes that have arrived and were not read."""
         self._check()

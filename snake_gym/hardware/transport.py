@@ -33,10 +33,6 @@ class Transport(Protocol):
         """Up to ``max_bytes`` of what has arrived; waits up to ``timeout_s`` [s] for the first byte, then ``b""``."""
         ...
 
-    def discard_input(self) -> None:
-        """Forget what has arrived and was not read."""
-        ...
-
     def close(self) -> None:
         """Give the port back; closing twice does no harm and nothing is raised."""
         ...
@@ -99,13 +95,6 @@ class SerialTransport:
             raise PortGone(f"{self.port} has vanished")
         return data
 
-    def discard_input(self) -> None:
-        try:
-            while self.read(4096, 0.0):
-                pass
-        except (OSError, ValueError) as error:
-            raise _gone(self.port, error) from None
-
     def close(self) -> None:
         self._fd = -1
         with contextlib.suppress(OSError):
@@ -154,12 +143,6 @@ class MemoryTransport:
             data = bytes(self._in.bytes[:max_bytes])
             del self._in.bytes[:max_bytes]
             return data
-
-    def discard_input(self) -> None:
-        with self._in.changed:
-            if self._in.closed:
-                raise PortGone("the memory port has vanished")
-            self._in.bytes.clear()
 
     def close(self) -> None:
         for pipe in (self._in, self._out):

@@ -28,9 +28,6 @@ class Spy:
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         return self.end.read(max_bytes, timeout_s)
 
-    def discard_input(self) -> None:
-        self.end.discard_input()
-
     def close(self) -> None:
         self.end.close()
 

@@ -37,7 +37,7 @@ def test_reading_and_moving_through_a_serial_device() -> None:
         driver = open_driver(port)
         info = driver.ping(4)
         assert info is not None and info.model == 777
-        assert driver.read_block(IDS, *BLOCK).is_complete
+        assert not driver.read_block(IDS, *BLOCK).failures
         assert driver.torque(IDS, True) == dict.fromkeys(IDS, True)
         assert driver.write_targets(IDS, [2000 + 10 * i for i in IDS])
         time.sleep(0.6)
@@ -53,7 +53,7 @@ def test_the_same_through_memory_in_real_time() -> None:
     server = MemoryServer(make_bus(), end)
     server.start()
     driver = FeetechBus(host, timing=PATIENT)
-    assert driver.read_block(IDS, *BLOCK).is_complete
+    assert not driver.read_block(IDS, *BLOCK).failures
     assert driver.torque(IDS, True) == dict.fromkeys(IDS, True)
     driver.close()
     server.stop()
@@ -67,7 +67,7 @@ def test_answers_take_their_time_on_the_wire() -> None:
         durations = []
         for _ in range(20):
             start_s = time.monotonic()
-            assert driver.read_block(IDS, *BLOCK).is_complete
+            assert not driver.read_block(IDS, *BLOCK).failures
             durations.append(time.monotonic() - start_s)
         driver.close()
     assert min(durations) >= 2.9e-3
@@ -82,7 +82,7 @@ def test_a_faulty_line(echo: bool) -> None:
         for k in range(60):
             driver.write_targets(IDS, [2048 + k] * 13)
             found = driver.read_block(IDS, *BLOCK)
-            complete += found.is_complete
+            complete += not found.failures
             for values in found.values.values():
                 assert values is None or 2040 <= values["present_position"] <= 2048 + k
         assert complete >= 57
@@ -111,7 +111,7 @@ def test_the_cable_is_pulled_and_put_back() -> None:
         port.plug()
         time.sleep(0.06)
         found = driver.read_block(IDS, *BLOCK)
-        assert found.is_complete
+        assert not found.failures
         assert driver.counters.reconnects == 1
         assert [v["present_position"] for v in found.values.values() if v] == [2500] * 13
         assert driver.torque(IDS, False) == dict.fromkeys(IDS, True)
@@ -181,7 +181,7 @@ def test_heat_brown_out_wrong_id_and_encoder_wrap() -> None:
         bus.servo(3).supply_v = 12.0
         time.sleep(0.5)
         assert driver.ping(3) is not None
-        assert driver.read_block(IDS, *BLOCK).is_complete
+        assert not driver.read_block(IDS, *BLOCK).failures
         driver.close()
 
 
@@ -197,7 +197,7 @@ def test_a_host_that_does_not_read() -> None:
             line.write(request)
             time.sleep(0.003)
         time.sleep(0.1)
-        assert driver.read_block(IDS, *BLOCK).is_complete
+        assert not driver.read_block(IDS, *BLOCK).failures
         driver.close()
 
 

@@ -22,7 +22,7 @@ def make_bus(*ids: int, **settings: int) -> EmulatedBus:
 def ask(bus: EmulatedBus, request: bytes, wait_s: float = 0.02) -> bytes:
     """All bytes that come back within ``wait_s``."""
     end = bus.host_transport()
-    end.discard_input()
+    end.read(4096, 0.0)
     end.write(request)
     bus.clock.sleep(wait_s)
     return end.read(4096, 0.0)
@@ -31,6 +31,15 @@ def ask(bus: EmulatedBus, request: bytes, wait_s: float = 0.02) -> bytes:
 def write(bus: EmulatedBus, servo_id: int, name: str, value: int) -> bytes:
     register = BY_NAME[name]
     return ask(bus, protocol.write(servo_id, register.address, register.encoding.encode(value)))
+
+
+def reg_write(servo_id: int, address: int, data: bytes) -> bytes:
+    """A write that waits in the servo for ``action``."""
+    return protocol.build(servo_id, Instruction.REG_WRITE, bytes((address,)) + data)
+
+
+def action(servo_id: int = protocol.BROADCAST_ID) -> bytes:
+    return protocol.build(servo_id, Instruction.ACTION)
 
 
 # --- instructions ----------------------------------------------------------------------------------------------------
@@ -82,8 +91,8 @@ def test_nobody_answers_a_broadcast_but_ping() -> None:
     assert ask(bus, protocol.write(0xFE, 55, b"\x00")) == b""
     assert [servo.memory.get("lock") for servo in bus.servos] == [0, 0, 0]
     assert ask(bus, protocol.read(0xFE, 56, 2)) == b""
-    assert ask(bus, protocol.reg_write(0xFE, 41, b"\x09")) == b""
-    assert ask(bus, protocol.action()) == b""
+    assert ask(bus, reg_write(0xFE, 41, b"\x09")) == b""
+    assert ask(bus, action()) == b""
     assert [servo.memory.get("acceleration") for servo in bus.servos] == [9, 9, 9]
     assert ask(bus, protocol.ping(0xFE)) == status(1) + status(2) + status(3)
 
@@ -91,8 +100,8 @@ def test_nobody_answers_a_broadcast_but_ping() -> None:
 def test_response_level_0_answers_ping_and_read_only() -> None:
     bus = make_bus(1, response_level=0)
     assert ask(bus, protocol.write(1, 41, b"\x05")) == b""
-    assert ask(bus, protocol.reg_write(1, 41, b"\x06")) == b""
-    assert ask(bus, protocol.action(1)) == b""
+    assert ask(bus, reg_write(1, 41, b"\x06")) == b""
+    assert ask(bus, action(1)) == b""
     assert ask(bus, protocol.read(1, 41, 1)) == status(1, 0, b"\x06")
     assert ask(bus, protocol.ping(1)) == status(1)
     assert ask(bus, protocol.sync_read([1], 41, 1)) == status(1, 0, b"\x06")
@@ -102,13 +111,13 @@ def test_registered_writes_wait_for_the_action() -> None:
     bus = make_bus(1, 2)
     goal = BY_NAME["goal_position"].encoding.encode(3000)
     for servo_id in (1, 2):
-        assert ask(bus, protocol.reg_write(servo_id, 42, goal)) == status(servo_id)
+        assert ask(bus, reg_write(servo_id, 42, goal)) == status(servo_id)
     assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x01")
     assert bus.servo(1).memory.get("goal_position") == 0
-    assert ask(bus, protocol.action()) == b""
+    assert ask(bus, action()) == b""
     assert [servo.memory.get("goal_position") for servo in bus.servos] == [3000, 3000]
     assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x00")
-    assert ask(bus, protocol.action(1)) == status(1)  # nothing registered: nothing happens
+    assert ask(bus, action(1)) == status(1)  # nothing registered: nothing happens
 
 
 def test_sync_write_reaches_those_it_names() -> None:

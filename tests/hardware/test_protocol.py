@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snake_gym.hardware import protocol
-from snake_gym.hardware.protocol import HEADER, MAX_PARAMS, Packet, PacketParser, ServoError, build, status
+from snake_gym.hardware.protocol import HEADER, MAX_PARAMS, Instruction, Packet, PacketParser, ServoError, build, status
 
 
 def test_golden_packets() -> None:
@@ -23,8 +23,8 @@ def test_sync_packets_by_hand() -> None:
     assert protocol.sync_write(40, [(1, b"\x01"), (2, b"\x00")]).hex(" ").upper() == (
         "FF FF FE 08 83 28 01 01 01 02 00 49"
     )
-    assert protocol.reg_write(3, 42, b"\x00\x08").hex(" ").upper() == "FF FF 03 05 04 2A 00 08 C1"
-    assert protocol.action().hex(" ").upper() == "FF FF FE 02 05 FA"
+    assert protocol.build(3, Instruction.REG_WRITE, b"\x2a\x00\x08").hex(" ").upper() == "FF FF 03 05 04 2A 00 08 C1"
+    assert protocol.build(protocol.BROADCAST_ID, Instruction.ACTION).hex(" ").upper() == "FF FF FE 02 05 FA"
     assert protocol.ping(1).hex(" ").upper() == "FF FF 01 02 01 FB"
 
 

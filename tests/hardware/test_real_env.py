@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,24 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import snake_gym  # noqa: F401  registers
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.body import BringUpError
+from snake_gym.hardware.connection import ConnectionConfig, PoseConfig, connect, shortest_period_s
+from snake_gym.hardware.course import CourseConfig
 from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.real_env import RealSnakeEnv
+from snake_gym.hardware.registers import BAUD_RATES
+from snake_gym.hardware.robot_loop import LoopConfig
+from snake_gym.hardware.run_config import Contract, action_contract, open_loop
+from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.hardware.servo_body import READING_SHARE
+from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spec import RobotSpec
 
 POLICY = "agents/pretrained/resilient_servo_locked_joints"
 TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))
@@ -196,3 +213,129 @@ def test_a_bad_action_is_an_error_that_names_it(latch: Path, bad: np.ndarray) ->
 def test_bad_settings_are_named(latch: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make(latch, **settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "baud"), [("STS3215", 250_000), ("STS3215", 500_000), ("SM8524BL", 1_000_000), ("SM8512BL", 500_000)]
+)
+def test_emulated_servos_talk_at_the_baud_rate_of_the_settings(latch: Path, model: str, baud: int) -> None:
+    env = make(latch, connection={"servo_model": model, "baud": baud})
+    env.reset()
+    assert not env.step(np.zeros(9, np.float32))[4]["lost_joints"].any()
+    env.close()
+
+
+def test_a_period_that_is_too_short_for_the_wire_is_refused_and_the_one_proposed_fits(latch: Path) -> None:
+    connection = {"servo_model": "SM8524BL", "baud": 115_200}
+    with pytest.raises(ConfigError, match=r"period_s is 0.02; expected >= 0.03: 9 servos at 115200 baud"):
+        make(latch, connection=connection)
+    with pytest.raises(ConfigError, match=r"period_s is 0.3; expected <= 0.2, the control period"):
+        make(latch, connection={"period_s": 0.3})
+    safety = {"max_current_a": 20.0}  # the stall current of these servos lies above the default
+    env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS}, safety=safety)
+    env.reset()
+    for k in range(30):
+        info = env.step(np.full(9, 0.2 * np.sin(0.5 * k), np.float32))[4]
+        assert info["news"] == ()
+        assert not info["lost_joints"].any()
+        assert info["sample_age_s"] < 0.04
+    counters = env.loop.body.bus.counters  # type: ignore[attr-defined]
+    assert (counters.missing, counters.retries, counters.late) == (0, 0, 0)
+    env.close()
+
+
+@pytest.mark.parametrize("baud", [1_000_000, 500_000, 115_200])
+@pytest.mark.parametrize("n_servos", [3, 9, 20])
+def test_the_shortest_period_holds_a_reading_and_the_goals(baud: int, n_servos: int) -> None:
+    period = shortest_period_s(n_servos, baud)
+    bus = EmulatedBus([EmulatedServo(k + 1, settings={"baud_rate": BAUD_RATES.index(baud)}) for k in range(n_servos)])
+    bus.baud = baud
+    driver = FeetechBus(bus.host_transport(), baud, bus.clock)
+    ids = range(1, n_servos + 1)
+    bus.clock.sleep(0.5)
+    assert all(driver.ping(one) is not None for one in ids)
+    for _ in range(20):
+        begun = bus.clock.now()
+        read = driver.read_block(ids, "present_position", "present_current", begun + READING_SHARE * period)
+        assert not read.failures
+        assert driver.write_targets(ids, [2048] * n_servos)
+        bus.clock.sleep(begun + period - bus.clock.now())
+    assert (driver.counters.retries, bus.n_collisions) == (0, 0)
+
+
+def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy for n_links 10 .*robot robo_conda has"):
+        make(latch, policy=POLICY, robot="robo_conda")
+    with pytest.raises(ConfigError, match="action is set beside policy"):
+        make(latch, policy=POLICY, action={"kind": "joint_reference"})
+    spec = load_robot("resilient_servo")
+    dump_yaml(replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=4.7)), latch.parent / "mine.yaml")
+    env = make(latch, policy=POLICY, robot=str(latch.parent / "mine.yaml"))
+    env.reset()
+    env.step(np.zeros(env.action_space.shape, np.float32))
+    emulated = env.loop.body.bus  # type: ignore[attr-defined]
+    told = emulated.read_block(range(1, 10), "goal_speed", "goal_speed").values
+    assert {values["goal_speed"] for values in told.values()} == {round(4.7 * 4096 / (2.0 * np.pi))}
+    env.close()
+
+
+def per_joint() -> RobotSpec:
+    """A robot whose last servo may go faster than the others."""
+    spec = load_robot("resilient_servo")
+    return replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,)))
+
+
+@pytest.mark.parametrize("guarded", [False])
+def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> None:
+    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
+    connected = connect(connection, SafetyLimits(ramp_time_s=0.05), per_joint())
+    try:
+        connected.body.start()
+        connected.body.command(np.full(9, 0.05))
+        connected.body.run_until(connected.body.clock.now() + 0.2)
+        assert connected.emulated is not None
+        with connected.emulated.lock:
+            speeds = [servo.memory.get("goal_speed") for servo in connected.emulated.servos]
+    finally:
+        connected.close()
+    assert speeds == [326] * 8 + [3911]
+
+
+@pytest.mark.parametrize("guarded", [False])
+def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
+    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
+    contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())
+    loop, connected = open_loop(contract, connection, SafetyLimits(ramp_time_s=0.05), CourseConfig(), LoopConfig())
+    assert connected.emulated is not None
+    try:
+        loop.reset()
+        loop.step(np.full(9, 0.6))  # the joints are still on their way when it ends
+        time.sleep(0.8)  # longer than command_timeout_s
+        loop.reset()
+        assert loop.measurement is not None
+        with connected.emulated.lock:
+            angle = connected.emulated.plant.joint_angle().copy()
+        np.testing.assert_allclose(loop.measurement.joint_angle[0], angle, atol=0.02)
+        for _ in range(3):
+            assert loop.step(np.zeros(9)).stop_reason is None
+    finally:
+        connected.close()
+
+
+def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
+    free = UdpJson(port=0)
+    free.close()
+    settings = {"kind": "udp_json", "udp_port": free.port}
+    spec = load_robot("resilient_servo")
+    decoder = ActionDecoder(ActionConfig(), spec)
+    layout = ObservationLayout(spec, decoder.size, decoder.has_phase, "centre", reveal_faults=True)
+    connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError, match="which joints are failed"):
+        open_loop(Contract(decoder, layout, spec), connection, SafetyLimits(), CourseConfig(), LoopConfig())
+    assert len(os.listdir("/proc/self/fd")) == before
+    taken = UdpJson(port=free.port)
+    with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
+        connect(connection, SafetyLimits(), spec)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    taken.close()

@@ -117,7 +117,7 @@ def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
         direct.step(reference[None])
         driver.write_targets(ids, [2048 + rad_to_steps(angle) for angle in reference])
         found = driver.read_block(ids, "present_position", "present_current")
-        assert found.is_complete
+        assert not found.failures
         next_s += SPEC.control_dt_s
         clock.advance_to(next_s)
         bus.poll()

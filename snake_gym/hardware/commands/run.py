@@ -166,4 +166,6 @@ def _writer(config: RunConfig, plan: Plan, log: str | None, told: Mapping[str, A
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
         "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]), **told,
     }  # fmt: skip
-    return RecordWriter(path, plan.decoder.spec, None if calibration is None else load_calibration(calibration), start)
+    return RecordWriter(
+        path, plan.contract.robot, None if calibration is None else load_calibration(calibration), start
+    )

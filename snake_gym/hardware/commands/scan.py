@@ -1,4 +1,4 @@
-"""``scan``: who is on the bus, at which baud rate; and new IDs for servos."""
+"""``scan``: who is on the bus, at which baud rate; and new IDs and baud rates for servos."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import sys
 
 from snake_gym.config import ConfigError
+from snake_gym.hardware.baud_change import change_baud
 from snake_gym.hardware.calibration_procedures import FoundServo, ProcedureError, change_id, scan
 from snake_gym.hardware.commands.options import add_bus, baud_rate, id_list, open_bus
 from snake_gym.hardware.protocol import describe_error
@@ -19,14 +20,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rates = parser.add_mutually_exclusive_group()
     rates.add_argument("--all-bauds", action="store_true", help="look at every baud rate that servos are set to")
     rates.add_argument("--bauds", type=baud_rate, nargs="+", metavar="RATE", help="look at these baud rates")
-    parser.add_argument(
+    changes = parser.add_mutually_exclusive_group()
+    changes.add_argument(
         "--change-id", nargs=2, type=int, metavar=("OLD", "NEW"), help="give the servo OLD the id NEW, for good"
+    )
+    changes.add_argument(
+        "--change-baud", type=baud_rate, metavar="RATE", help="set the servos of --ids from --baud to RATE, for good"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     if options.change_id is not None:
         return _change(options)
+    if options.change_baud is not None:
+        return _change_bauds(options)
     bauds = WRITABLE_BAUD if options.all_bauds else options.bauds or [options.baud]
     tells = sys.stderr.isatty()
 
@@ -51,6 +58,21 @@ def _change(options: argparse.Namespace) -> int:
     finally:
         bus.close()
     print(f"servo {old} is servo {new} now")
+    return 0
+
+
+def _change_bauds(options: argparse.Namespace) -> int:
+    """All servos of --ids that answer at --baud, each as if it were alone."""
+    old, new = options.baud, options.change_baud
+    found = scan(lambda baud: open_bus(options.port, baud, retries=1), [old], options.ids)
+    if not found:
+        raise ConfigError(f"nobody of --ids answers at {old} baud on {options.port}")
+    for servo in found:
+        try:
+            change_baud(lambda baud: open_bus(options.port, baud), servo.info.id, old, new)
+        except ProcedureError as error:
+            raise ConfigError(str(error)) from None
+        print(f"servo {servo.info.id} talks at {new} baud now")
     return 0
 
 

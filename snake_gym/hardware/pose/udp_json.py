@@ -38,7 +38,7 @@ class UdpJson:
             self._socket.bind((host, port))
         except (OSError, OverflowError) as error:
             self._socket.close()
-            raise ConfigError(f"pose.host {host!r}, pose.port {port}: cannot listen there ({error})") from None
+            raise ConfigError(f"pose.host {host!r}, pose.udp_port {port}: cannot listen there ({error})") from None
         self.port: int = self._socket.getsockname()[1]
         """Where it listens."""
         self.n_refused = 0
