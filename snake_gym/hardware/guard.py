@@ -5,19 +5,23 @@
 It cycles the servos (``servo_body``) at the bus's rate, sends each sample to the policy's process and takes its
 commands. Torque goes off when
 
-* the policy's process has died, even by SIGKILL: the socket between them is closed by the kernel;
-* no command has come for ``command_timeout_s``: it hangs;
+* the policy's process has said goodbye or died, even by SIGKILL: the socket between them is closed by the kernel;
+* no command has come for ``command_timeout_s``: it hangs. Commands older than that are refused;
 * the emergency stop is tripped, a servo is sick, too many joints are lost, the port stays away;
 * the guard is told to end (SIGTERM, SIGINT, SIGHUP).
 
-If the guard itself is killed, the policy's process takes the port and switches the torque off (``guarded_body``); if
-both are killed, or the cable is pulled, only a hardware stop is left.
+The same holds on the way up. Where a servo or the port is away when the torque has to go off, the guard goes on trying,
+also after the policy has left.
+
+If the guard itself is killed or hangs, the policy's process ends it, takes the port and switches the torque off
+(``guarded_body``); if both are killed, or the cable is pulled, only a hardware stop is left.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import select
 import signal
 import socket
@@ -26,12 +30,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from snake_gym.config import build
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.guard_link import LARGEST, pack_sample, pack_text, unpack_command
+from snake_gym.hardware.guard_link import (
+    LARGEST,
+    pack_numbered,
+    pack_sample,
+    pack_text,
+    unpack_command,
+    unpack_numbered,
+)
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import spare_old_objects, take_priority
 from snake_gym.hardware.servo_body import ServoBody
@@ -42,6 +55,12 @@ _ANSWER_SHARE = 0.2
 """Share of a period for which a cycle waits for the command that answers its sample,"""
 _SENDING_S = 0.002
 """unless the next cycle is due: sending the goals takes so long."""
+_MOST = 100
+"""Messages taken in a row: no flood of commands keeps the guard from its cycles."""
+_BEAT_S = 0.02
+"""Time between signs of life while there are no samples [s]."""
+_FAREWELL_S = 30.0
+"""How long the guard goes on, once nobody is there any more, until all servos have said that torque is off [s]."""
 
 
 class Guard:
@@ -50,60 +69,142 @@ class Guard:
     Args:
         link: the socket to the policy's process.
         body: the servos.
+        number: of the message that asked to bring them up.
     """
 
-    def __init__(self, link: socket.socket, body: ServoBody) -> None:
-        self._link, self._body = link, body
-        self._number = 0
+    def __init__(self, link: socket.socket, body: ServoBody, number: int) -> None:
+        self._link, self._body, self._number = link, body, number
+        self._goodbye = select.poll()
+        self._goodbye.register(link, select.POLLRDHUP)
+        self._asked_up, self._is_up = True, False
+        self._beat_s = -math.inf
+        self._refuses = False
         self._ends = False
+        self._why: str | None = None
 
     def end(self, number: int, frame: FrameType | None) -> None:
         """Signal handler: finish the present cycle, then torque off."""
         self._ends = True
+        self._why = "the guard was told to end"
 
     def run(self) -> None:
         """Until the policy's process is gone or a signal comes; torque off in any case."""
         body = self._body
         try:
-            body.start()
-            self._send(pack_text(b"N", "up"))
-            while not self._ends and self._listen(0.0):
+            while self._listen(self._patience_s()) and not self._ends:
+                if self._asked_up:
+                    self._bring_up()
+                elif self._is_up or body.torque_off_owed:
+                    # After a long pause of this process the goal is stale: the cycle then finds that commands are late.
+                    if body.clock.now() - body.next_cycle_s < body.limits.command_timeout_s:
+                        body.send_goal()
+                    body.clock.sleep(body.next_cycle_s - body.clock.now())
+                    body.cycle()
+                    self._report()
+                else:
+                    self._beat()
+        except Exception as error:
+            self._why = f"the guard failed: {error!r}"
+            raise
+        finally:
+            self._leave()
+
+    def _bring_up(self) -> None:
+        self._asked_up = False
+        try:
+            self._beat()
+            self._body.start(self._interrupted)
+            self._is_up = True
+        except BringUpError as error:
+            self._is_up = False
+            self._body.halt(str(error))  # what could not be switched off is owed from now on
+            self._tell_news()
+            self._send(pack_numbered(b"X", self._number, str(error)))
+
+    def _interrupted(self) -> str | None:
+        """Why the way up has to end."""
+        self._beat()
+        if self._ends:
+            return self._why
+        return "the policy's process has left" if self._goodbye.poll(0) else None
+
+    def _leave(self) -> None:
+        """Torque off, until every servo has said so or the time is up."""
+        body = self._body
+        try:
+            if self._why is not None:
+                self._send(pack_numbered(b"X", self._number, self._why))
+            body.halt(self._why or "closed")
+            give_up_s = body.clock.now() + _FAREWELL_S
+            while body.torque_off_owed and body.clock.now() < give_up_s:
                 body.clock.sleep(body.next_cycle_s - body.clock.now())
                 body.cycle()
                 self._report()
-                left_s = body.next_cycle_s - body.clock.now()
-                if not self._listen(max(0.0, min(_ANSWER_SHARE * body.period_s, left_s - _SENDING_S))):
-                    break
-                body.send_goal()
-        except BringUpError as error:
-            self._send(pack_text(b"X", str(error)))
         finally:
             body.close()
+            self._tell_news()
+        if body.torque_off_owed:
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                print("guard: torque is not known to be off in all joints: use the hardware stop", file=sys.stderr)
+        else:
+            self._send(b"F")
+
+    def _patience_s(self) -> float:
+        """How long to wait for a message."""
+        if self._asked_up:
+            return 0.0
+        if not (self._is_up or self._body.torque_off_owed):
+            return _BEAT_S
+        left_s = self._body.next_cycle_s - self._body.clock.now()
+        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - _SENDING_S))
 
     def _listen(self, wait_s: float) -> bool:
-        """Take the commands that have come, waiting for the first; False: nobody is there any more."""
-        while True:
+        """Take the messages that have come, waiting for the first; False: nobody is there any more."""
+        for _ in range(_MOST):
             readable, _, _ = select.select([self._link], [], [], wait_s)
             if not readable:
-                return True
+                break
             try:
                 data = self._link.recv(LARGEST)
             except OSError:
                 return False
             if not data:
                 return False
-            command = unpack_command(data, self._body.n_joints)
-            if command is not None:
-                self._number = command.number
-                self._body.command(command.reference)
+            self._take(data)
             wait_s = 0.0
+        return True
+
+    def _take(self, data: bytes) -> None:
+        told = unpack_numbered(data)
+        if data[:1] == b"U" and told is not None:
+            self._number, self._asked_up = told[0], True
+        command = unpack_command(data, self._body.n_joints)
+        if command is None:
+            return
+        self._number = command.number
+        age_s = self._body.clock.now() - command.stamp_s
+        is_old = age_s > self._body.limits.command_timeout_s
+        if not is_old:
+            self._body.command(command.reference)
+        elif not self._refuses:
+            self._send(pack_text(b"N", f"a command that was {age_s:.1f} s old was refused"))
+        self._refuses = is_old
 
     def _report(self) -> None:
+        self._tell_news()
+        if self._body.stop_reason is not None:
+            self._send(pack_numbered(b"X", self._number, self._body.stop_reason))
+        self._send(pack_sample(self._body.sample(), self._number))
+
+    def _tell_news(self) -> None:
         for line in self._body.news():
             self._send(pack_text(b"N", line))
-        if self._body.stop_reason is not None:
-            self._send(pack_text(b"X", self._body.stop_reason))
-        self._send(pack_sample(self._body.sample(), self._number))
+
+    def _beat(self) -> None:
+        now = self._body.clock.now()
+        if now - self._beat_s >= _BEAT_S:
+            self._beat_s = now
+            self._send(b"H")
 
     def _send(self, data: bytes) -> None:
         # Full: the other side sleeps, and gets the next one. Gone: the next recv tells.
@@ -120,22 +221,26 @@ def settings_of(told: dict[str, Any]) -> tuple[Calibration, SafetyLimits, dict[s
 def main(arguments: list[str]) -> int:
     """The process: everything else comes over the socket."""
     link = socket.socket(fileno=int(arguments[0]))
-    calibration, limits, rest = settings_of(json.loads(link.recv(LARGEST)))
+    settings, asked = link.recv(LARGEST), unpack_numbered(link.recv(LARGEST))
+    if asked is None:
+        return 1
+    calibration, limits, rest = settings_of(json.loads(settings))
     port, baud = rest["port"], int(rest["baud"])
     try:
         transport = SerialTransport(port, baud)
     except PortGone as error:
-        link.send(pack_text(b"X", str(error)))
+        for message in (pack_numbered(b"X", asked[0], str(error)), b"F"):
+            link.send(message)
         return 1
     clock = MonotonicClock()
     bus = FeetechBus(transport, baud, clock, reopen=lambda: SerialTransport(port, baud))
-    speed = float("inf") if rest["speed_rad_s"] is None else rest["speed_rad_s"]
+    speed = np.array([math.inf if one is None else one for one in rest["speed_rad_s"]])
     body = ServoBody(bus, calibration, limits, clock, rest["period_s"], speed, EmergencyStop(Path(rest["latch"])))
     refused = take_priority(int(rest["priority"]))
     if refused:
         link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))
     spare_old_objects()
-    guard = Guard(link, body)
+    guard = Guard(link, body, asked[0])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)
     guard.run()

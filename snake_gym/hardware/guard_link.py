@@ -2,13 +2,18 @@
 
 One datagram is one message; nothing is pickled. The first byte says what it is:
 
-* ``C`` command: number (uint64), joint references (J,) float64 [rad];
-* ``S`` sample: number of the last command taken (uint64), stamp and begin of the cycle [s] float64, then joint angles,
+* ``U`` bring the robot up, if it is not: number (uint64);
+* ``C`` command: number (uint64), when it was given [s] float64, joint references (J,) float64 [rad];
+* ``S`` sample: number of the last message taken (uint64), stamp and begin of the cycle [s] float64, then joint angles,
   rates, references, load, temperature, voltage, current (J,) float64 each, then flags (J,) uint8 (bit 0 clamped, 1
   lost, 2 answered) and the servos' status bytes (J,);
-* ``N`` news and ``X`` stop: text.
+* ``X`` stop: number of the last message taken (uint64), why;
+* ``N`` news: text;
+* ``H`` still there, on the way up or waiting: empty;
+* ``F`` farewell: empty. Torque is off in all servos, and the guard ends.
 
-Both ends use the machine's monotonic clock, which all processes share.
+Messages to the guard are numbered together. Both ends use the machine's monotonic clock, which all processes share. The
+policy's process says goodbye by shutting down its direction of the socket, and hears the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.safety import ServoHealth
 from snake_gym.robot.spec import FloatArray
 
-_COMMAND = struct.Struct("<cQ")
+_NUMBERED = struct.Struct("<cQ")
+_COMMAND = struct.Struct("<cQd")
 _SAMPLE = struct.Struct("<cQdd")
 _SERIES = 7
 LARGEST = 65536
@@ -32,6 +38,8 @@ LARGEST = 65536
 
 class Command(NamedTuple):
     number: int
+    stamp_s: float
+    """[s] when it was given."""
     reference: FloatArray
     """(J,) [rad]."""
 
@@ -42,15 +50,15 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def pack_command(command: Command) -> bytes:
-    return _COMMAND.pack(b"C", command.number) + np.asarray(command.reference, "<f8").tobytes()
+    return _COMMAND.pack(b"C", command.number, command.stamp_s) + np.asarray(command.reference, "<f8").tobytes()
 
 
 def unpack_command(data: bytes, n_joints: int) -> Command | None:
     """The command in ``data``; None where it is none for this robot."""
     if len(data) != _COMMAND.size + 8 * n_joints or data[:1] != b"C":
         return None
-    _, number = _COMMAND.unpack_from(data)
-    return Command(number, np.frombuffer(data, "<f8", n_joints, _COMMAND.size).copy())
+    _, number, stamp = _COMMAND.unpack_from(data)
+    return Command(number, stamp, np.frombuffer(data, "<f8", n_joints, _COMMAND.size).copy())
 
 
 def pack_sample(sample: BodySample, number: int) -> bytes:
@@ -65,7 +73,7 @@ def pack_sample(sample: BodySample, number: int) -> bytes:
 
 
 def unpack_sample(data: bytes, n_joints: int) -> tuple[BodySample, int] | None:
-    """The sample in ``data`` and the number of the last command taken; None where it is none for this robot."""
+    """The sample in ``data`` and the number of the last message taken; None where it is none for this robot."""
     if len(data) != _SAMPLE.size + n_joints * (8 * _SERIES + 2) or data[:1] != b"S":
         return None
     _, number, stamp, cycle = _SAMPLE.unpack_from(data)
@@ -79,3 +87,16 @@ def unpack_sample(data: bytes, n_joints: int) -> tuple[BodySample, int] | None:
 
 def pack_text(kind: bytes, text: str) -> bytes:
     return kind + text.encode()[: LARGEST // 2]
+
+
+def pack_numbered(kind: bytes, number: int, text: str = "") -> bytes:
+    """``U`` or ``X``."""
+    return _NUMBERED.pack(kind, number) + text.encode()[: LARGEST // 2]
+
+
+def unpack_numbered(data: bytes) -> tuple[int, str] | None:
+    """Number and text of ``U`` or ``X``; None where it is too short for one."""
+    if len(data) < _NUMBERED.size:
+        return None
+    _, number = _NUMBERED.unpack_from(data)
+    return number, data[_NUMBERED.size :].decode(errors="replace")

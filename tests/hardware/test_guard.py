@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from snake_gym.hardware.calibration import Calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.emulated_port import EmulatedPort
+from snake_gym.hardware.guard_link import Command, pack_command, pack_numbered, unpack_command, unpack_numbered
 from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
@@ -50,6 +52,7 @@ def may_take_priority() -> bool:
 
 
 def torque_on(terminal: EmulatedPort) -> list[bool]:
+    """Of the registers: also of servos that do not answer now, and would go on once they do."""
     with terminal.bus.lock:
         return [servo.memory.get("torque_enable") == 1 for servo in terminal.bus.servos]
 
@@ -132,6 +135,197 @@ def test_when_the_guard_is_killed_the_policy_s_side_switches_the_torque_off(
         body.close()
 
 
+def test_a_guard_that_hangs_is_killed_and_the_torque_goes_off(terminal: EmulatedPort, tmp_path: Path) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        body.start()
+        drive(body, 0.2, 0.1)
+        assert body.guard_pid is not None
+        os.kill(body.guard_pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        while body.stop_reason is None and time.monotonic() - begun < 10.0:
+            drive(body, 0.1, 0.1)
+        assert body.stop_reason == "the guard process hangs"
+        assert torque_on(terminal) == [False] * N
+        body.start()  # with a new one
+        assert torque_on(terminal) == [True] * N
+    finally:
+        body.close()
+    assert torque_on(terminal) == [False] * N
+
+
+def test_a_guard_that_hangs_at_the_end_is_killed_too(terminal: EmulatedPort, tmp_path: Path) -> None:
+    body = body_on(terminal, tmp_path)
+    body.start()
+    assert body.guard_pid is not None
+    os.kill(body.guard_pid, signal.SIGSTOP)
+    body.close()
+    assert torque_on(terminal) == [False] * N
+
+
+def test_a_command_that_has_become_old_is_not_followed(terminal: EmulatedPort, tmp_path: Path) -> None:
+    limits = SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.4)
+    body = GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=tmp_path / "estop")
+    try:
+        body.start()
+        assert body.guard_pid is not None
+        os.kill(body.guard_pid, signal.SIGSTOP)
+        body.command(np.full(N, 0.8))
+        time.sleep(1.0)
+        os.kill(body.guard_pid, signal.SIGCONT)
+        off_within(terminal, 1.0)
+        body.run_until(body.clock.now() + 0.1)
+        assert body.stop_reason == "no command for 0.4 s"
+        assert any("old was refused" in line for line in body.news())
+        with terminal.bus.lock:
+            assert np.abs(terminal.bus.plant.joint_angle()).max() < 0.01
+    finally:
+        body.close()
+
+
+def test_a_flood_of_commands_neither_blinds_the_guard_nor_counts_as_its_death(
+    terminal: EmulatedPort, tmp_path: Path
+) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        body.start()
+        begun = time.monotonic()
+        while time.monotonic() - begun < 2.0:
+            body.command(np.zeros(N))
+        assert body.stop_reason is None
+        EmergencyStop(tmp_path / "estop").trip("enough")
+        begun = time.monotonic()
+        while any(torque_on(terminal)):
+            body.command(np.zeros(N))
+            assert time.monotonic() - begun < 1.0
+    finally:
+        body.close()
+
+
+@pytest.mark.parametrize("who", ["guard", "latch"])
+def test_the_way_up_can_be_interrupted(terminal: EmulatedPort, tmp_path: Path, who: str) -> None:
+    limits = SafetyLimits(ramp_time_s=3.0)
+    body = GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=tmp_path / "estop")
+
+    def interrupt() -> None:
+        while not any(torque_on(terminal)):
+            time.sleep(0.002)
+        if who == "latch":
+            EmergencyStop(tmp_path / "estop").trip("not now")
+        elif body.guard_pid is not None:
+            os.kill(body.guard_pid, signal.SIGTERM)
+        off_within(terminal, 0.5)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(interrupt)
+        with pytest.raises(BringUpError, match="not now" if who == "latch" else "told to end"):
+            body.start()
+        done.result(5.0)
+    body.close()
+
+
+def test_torque_goes_off_when_the_port_is_back_also_after_the_policy_has_left(
+    terminal: EmulatedPort, tmp_path: Path
+) -> None:
+    body = body_on(terminal, tmp_path)
+    body.start()
+    drive(body, 0.2, 0.1)
+    terminal.unplug()
+    drive(body, 0.2, 0.1)
+    body.close()
+    assert any("use the hardware stop" in line for line in body.news())
+    with pytest.raises(BringUpError, match="last guard"):
+        body.start()
+    assert torque_on(terminal) == [True] * N
+    terminal.plug()
+    off_within(terminal, 2.0)
+    begun = time.monotonic()
+    while body.guard_pid is not None and time.monotonic() - begun < 5.0:
+        time.sleep(0.02)
+    assert body.guard_pid is None, "the guard does not end once its work is done"
+    body.start()
+    assert torque_on(terminal) == [True] * N
+    body.close()
+
+
+def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
+    terminal: EmulatedPort, tmp_path: Path
+) -> None:
+    body = body_on(terminal, tmp_path)
+    body.start()
+    terminal.bus.servos[2].dead = True
+    drive(body, 0.3, 0.1)
+    body.close()
+    told = body.news()
+    assert any("joints 3" in line and "use the hardware stop" in line for line in told), told
+    assert torque_on(terminal) == [False, False, True, False]
+    terminal.bus.servos[2].dead = False
+    off_within(terminal, 2.0)
+
+
+def test_without_guard_and_port_the_policy_s_side_goes_on_trying(terminal: EmulatedPort, tmp_path: Path) -> None:
+    body = body_on(terminal, tmp_path)
+    try:
+        body.start()
+        assert body.guard_pid is not None
+        terminal.unplug()
+        os.kill(body.guard_pid, signal.SIGKILL)
+        body.run_until(body.clock.now() + 0.05)
+        assert body.stop_reason == "the guard process has died"
+        assert any("use the hardware stop" in line for line in body.news())
+        terminal.plug()
+        body.run_until(body.clock.now() + 0.1)
+        assert torque_on(terminal) == [False] * N
+        assert body.news() == ["torque is off in all joints now"]
+    finally:
+        body.close()
+
+
+def test_a_second_start_gives_a_fresh_sample_of_a_robot_that_is_up(terminal: EmulatedPort, tmp_path: Path) -> None:
+    limits = SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.4)
+    body = GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=tmp_path / "estop")
+    try:
+        body.start()
+        pid = body.guard_pid
+        time.sleep(1.0)
+        assert torque_on(terminal) == [False] * N
+        begun = body.clock.now()
+        assert body.start().stamp_s >= begun
+        assert torque_on(terminal) == [True] * N
+        drive(body, 0.2, 0.1)
+        begun = body.clock.now()
+        assert body.start().stamp_s >= begun
+        body.run_until(body.clock.now() + 0.2)
+        assert body.stop_reason is None
+        assert body.guard_pid == pid
+    finally:
+        body.close()
+
+
+def test_every_servo_gets_its_own_speed(terminal: EmulatedPort, tmp_path: Path) -> None:
+    speed = np.array([0.5, 1.0, 2.0, np.inf])
+    body = GuardedBody(terminal.port, 1_000_000, calibration(), LIMITS, 0.02, speed, tmp_path / "estop")
+    try:
+        body.start()
+        with terminal.bus.lock:
+            told = [servo.memory.get("goal_speed") for servo in terminal.bus.servos]
+        assert told == [326, 652, 1304, 0]
+    finally:
+        body.close()
+
+
+def test_what_is_no_message_for_this_robot_is_not_taken_for_one() -> None:
+    command = Command(7, 1.5, np.arange(3.0))
+    got = unpack_command(pack_command(command), 3)
+    assert got is not None
+    assert got[:2] == (7, 1.5)
+    np.testing.assert_array_equal(got.reference, command.reference)
+    assert unpack_command(pack_command(command), 4) is None
+    assert unpack_command(b"", 3) is None
+    assert unpack_numbered(pack_numbered(b"X", 9, "too hot")) == (9, "too hot")
+    assert unpack_numbered(b"X") is None
+
+
 POLICY = """
 import sys, time
 import numpy as np
@@ -140,7 +334,7 @@ from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.calibration import straight_chain
 from snake_gym.hardware.safety import SafetyLimits
 body = GuardedBody(sys.argv[1], 1_000_000, straight_chain(range(1, 5), 1.2),
-                   SafetyLimits(ramp_time_s=0.05, command_timeout_s=30.0), latch=Path(sys.argv[2]))
+                   SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0), latch=Path(sys.argv[2]))
 body.start()
 body.command(np.full(4, 0.2))
 print("up", flush=True)
@@ -153,7 +347,7 @@ while True:
 def test_when_the_policy_is_killed_torque_goes_off_within_half_a_second(
     terminal: EmulatedPort, tmp_path: Path, number: signal.Signals
 ) -> None:
-    command = [sys.executable, "-c", POLICY, terminal.port, str(tmp_path / "estop")]
+    command = [sys.executable, "-c", POLICY, terminal.port, str(tmp_path / "estop"), "0.05"]
     policy = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True)
     try:
         assert policy.stdout is not None
@@ -166,6 +360,37 @@ def test_when_the_policy_is_killed_torque_goes_off_within_half_a_second(
         policy.wait()
         if policy.stdout is not None:
             policy.stdout.close()
+
+
+def test_when_the_policy_is_killed_on_the_way_up_torque_goes_off_within_half_a_second(
+    terminal: EmulatedPort, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", POLICY, terminal.port, str(tmp_path / "estop"), "3.0"]
+    policy = subprocess.Popen(command, cwd=ROOT)
+    try:
+        while not any(torque_on(terminal)):
+            time.sleep(0.002)
+    finally:
+        policy.kill()
+        policy.wait()
+    off_within(terminal, 0.5)
+
+
+def test_torque_goes_off_when_the_port_is_back_also_after_the_policy_was_killed(
+    terminal: EmulatedPort, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", POLICY, terminal.port, str(tmp_path / "estop"), "0.05"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as policy:
+        try:
+            assert policy.stdout is not None
+            assert policy.stdout.readline() == "up\n"
+            terminal.unplug()
+        finally:
+            policy.kill()
+    time.sleep(1.0)
+    assert torque_on(terminal) == [True] * N
+    terminal.plug()
+    off_within(terminal, 2.0)
 
 
 def test_a_port_that_does_not_exist_is_named(tmp_path: Path) -> None:
