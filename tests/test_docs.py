@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
 from snake_gym.envs.tables import write_page
 
 ROOT = Path(__file__).parent.parent
@@ -22,3 +24,10 @@ def test_files_and_modules_named_in_the_readme_exist() -> None:
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
     for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"make {target}"
+
+
+def test_the_snippet_of_the_policy_page_runs() -> None:
+    snippet = (ROOT / "docs" / "policy_file.md").read_text().split("```python\n")[1].split("```")[0]
+    names: dict[str, object] = {}
+    exec(snippet.replace("agents/", f"{ROOT}/agents/"), names)
+    assert np.isfinite(names["reference"]).all()  # type: ignore[call-overload]

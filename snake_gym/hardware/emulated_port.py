@@ -21,6 +21,7 @@ import tty
 from pathlib import Path
 from types import TracebackType
 
+from snake_gym.config import ConfigError
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.servo_emulator import EmulatedBus
 from snake_gym.hardware.transport import MemoryTransport, PortGone
@@ -81,6 +82,24 @@ class MemoryServer(_Server):
             self.bus.clock.sleep(_IDLE_S)
 
 
+def _lock_of(link: str) -> str:
+    return f"{link}.lock"
+
+
+def _claim(link: str) -> int:
+    """A descriptor that keeps other emulators from ``link`` while it is open, also where its process is killed."""
+    try:
+        lock = os.open(_lock_of(link), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise ConfigError(f"the link {link} cannot be made: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise ConfigError(f"the link is {link}, which another emulator serves; end it, or name another") from None
+    return lock
+
+
 class EmulatedPort(_Server):
     """A pseudo terminal with servos behind it.
 
@@ -90,6 +109,9 @@ class EmulatedPort(_Server):
         frame_s: bytes are handed to the host in bundles of about this time, as over USB [s].
 
     Use it as a context, or ``close`` it.
+
+    Raises:
+        ConfigError: another emulator serves the link.
     """
 
     def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None, frame_s: float = 0.0005) -> None:
@@ -99,6 +121,7 @@ class EmulatedPort(_Server):
         """What a driver opens."""
         self._guard = threading.Lock()
         self._ours = self._theirs = -1
+        self._claim = _claim(self.port)
         self.plug()
         self.start()
 
@@ -136,6 +159,10 @@ class EmulatedPort(_Server):
         """Stop the bus and remove the device."""
         self.stop()
         self.unplug()
+        if self._claim >= 0:
+            os.unlink(_lock_of(self.port))
+            os.close(self._claim)
+            self._claim = -1
         if self._folder is not None:
             self._folder.cleanup()
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
+from snake_gym.config import ConfigError
 from snake_gym.hardware.clock import MonotonicClock, VirtualClock
 from snake_gym.hardware.emulated_port import EmulatedPort, MemoryServer
 from snake_gym.hardware.exchange import PORT_GONE
@@ -224,3 +226,15 @@ def test_the_device_is_gone_afterwards() -> None:
     assert os.path.exists(name)
     port.close()
     assert not os.path.lexists(name)
+
+
+def test_a_link_that_another_emulator_serves_is_left_to_it(tmp_path: Path) -> None:
+    link = tmp_path / "bus"
+    with EmulatedPort(EmulatedBus([EmulatedServo(1)], clock=MonotonicClock()), link):
+        with pytest.raises(ConfigError, match="which another emulator serves"):
+            EmulatedPort(EmulatedBus([EmulatedServo(1)], clock=MonotonicClock()), link)
+        assert link.exists()
+    assert list(tmp_path.iterdir()) == []
+    link.symlink_to("/dev/pts/none")  # left behind by one that was killed
+    with EmulatedPort(EmulatedBus([EmulatedServo(1)], clock=MonotonicClock()), link):
+        assert link.exists()
