@@ -29,11 +29,12 @@ from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.protocol import OVERHEAD_BYTES, wire_time_s
-from snake_gym.hardware.registers import BAUD_RATES, PRESENT_BLOCK, block, block_span
+from snake_gym.hardware.registers import BAUD_RATES, block, block_span
 from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.servo_body import READING_SHARE, ServoBody
+from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.servo_readings import BLOCK, READING_SHARE
 from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import RobotSpec
 
@@ -149,8 +150,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
         closing.append(pose.close)
         body: Body
         if config.guarded and config.port != "memory":
-            top = float(speed.max())
-            body = GuardedBody(port, config.baud, calibration, limits, config.period_s, top, latch, config.priority)
+            body = GuardedBody(port, config.baud, calibration, limits, config.period_s, speed, latch, config.priority)
         else:
             bus = _open_bus(config, port, emulated, clock)
             body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, EmergencyStop(latch))
@@ -230,7 +230,7 @@ def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
 
 def shortest_period_s(n_servos: int, baud: int) -> float:
     """Least bus period [s] in which ``n_servos`` can be read and sent their goals; their return delay counts as 0."""
-    answer = OVERHEAD_BYTES + block_span(PRESENT_BLOCK)[1]
+    answer = OVERHEAD_BYTES + block_span(block(*BLOCK))[1]
     reading_s = wire_time_s(OVERHEAD_BYTES + 2 + n_servos * (1 + answer), baud) + _ADAPTER_S
     goal = 1 + block_span(block("acceleration", "goal_speed"))[1]
     goals_s = wire_time_s(OVERHEAD_BYTES + 2 + n_servos * goal, baud)

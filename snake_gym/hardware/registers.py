@@ -249,7 +249,3 @@ def unpack(registers: tuple[Register, ...], data: bytes) -> dict[str, int]:
     """The counts of a block that was read in one piece, by register name."""
     begin = registers[0].address
     return {r.name: r.encoding.decode(data[r.address - begin : r.address - begin + r.size]) for r in registers}
-
-
-PRESENT_BLOCK = block("present_position", "present_current")
-"""What a control loop reads at every tick: addresses 56 to 70."""

@@ -29,12 +29,10 @@ from snake_gym.hardware.exchange import PORT_GONE
 from snake_gym.hardware.protocol import ServoError
 from snake_gym.hardware.safety import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.servo_bus import ServoBus
-from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
+from snake_gym.hardware.servo_readings import BLOCK, READING_SHARE, ServoReadings
 from snake_gym.hardware.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
-READING_SHARE = 0.7
-"""Of the period: a reading, repeated or not, is over by then."""
 _ABSENT_S = 0.1
 """A servo that has been silent for so long may have started anew."""
 _FAREWELL_S = 1.0
@@ -129,6 +127,7 @@ class ServoBody:
         """
         if self._gate is None or self._stop_reason is not None:
             self._bring_up(interrupted)
+        self._cycle_s = -math.inf  # a time in which nobody asked is no silence of the servos
         self._commanded_s = self.clock.now()
         return self.sample()
 
@@ -315,7 +314,6 @@ class ServoBody:
         self._refused = set()
         self._stop_reason, self._gone_since_s = None, None
         self._next_s = self.clock.now()
-        self._cycle_s = -math.inf
         self._owes_goal = False
 
     def _new_gate(self) -> CommandGate:

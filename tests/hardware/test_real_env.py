@@ -25,9 +25,9 @@ from snake_gym.hardware.registers import BAUD_RATES
 from snake_gym.hardware.robot_loop import LoopConfig
 from snake_gym.hardware.run_config import Contract, action_contract, open_loop
 from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.servo_body import READING_SHARE
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+from snake_gym.hardware.servo_readings import READING_SHARE
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.catalogue import load_robot
@@ -231,8 +231,7 @@ def test_a_period_that_is_too_short_for_the_wire_is_refused_and_the_one_proposed
         make(latch, connection=connection)
     with pytest.raises(ConfigError, match=r"period_s is 0.3; expected <= 0.2, the control period"):
         make(latch, connection={"period_s": 0.3})
-    safety = {"max_current_a": 20.0}  # the stall current of these servos lies above the default
-    env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS}, safety=safety)
+    env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS})
     env.reset()
     for k in range(30):
         info = env.step(np.full(9, 0.2 * np.sin(0.5 * k), np.float32))[4]
@@ -285,7 +284,7 @@ def per_joint() -> RobotSpec:
     return replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,)))
 
 
-@pytest.mark.parametrize("guarded", [False])
+@pytest.mark.parametrize("guarded", [False, True])
 def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> None:
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
     connected = connect(connection, SafetyLimits(ramp_time_s=0.05), per_joint())
@@ -301,7 +300,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> Non
     assert speeds == [326] * 8 + [3911]
 
 
-@pytest.mark.parametrize("guarded", [False])
+@pytest.mark.parametrize("guarded", [False, True])
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
     contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())

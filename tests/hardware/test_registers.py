@@ -9,7 +9,6 @@ from snake_gym.hardware.registers import (
     BAUD_RATES,
     BY_NAME,
     MODELS,
-    PRESENT_BLOCK,
     REGISTERS,
     TABLE_END,
     WRITABLE_BAUD,
@@ -20,6 +19,7 @@ from snake_gym.hardware.registers import (
     register,
     unpack,
 )
+from snake_gym.hardware.servo_readings import BLOCK
 
 PUBLISHED = {
     "model": 3, "id": 5, "baud_rate": 6, "return_delay": 7, "min_angle_limit": 9, "max_angle_limit": 11,
@@ -61,9 +61,10 @@ def test_defaults_fit_every_model() -> None:
 
 
 def test_the_block_of_a_control_loop() -> None:
-    assert block_span(PRESENT_BLOCK) == (56, 15)
+    present = block(*BLOCK)
+    assert block_span(present) == (56, 15)
     data = bytes(range(1, 16))
-    values = unpack(PRESENT_BLOCK, data)
+    values = unpack(present, data)
     assert values["present_position"] == 0x0201
     assert values["present_temperature"] == 8
     assert values["present_current"] == 0x0F0E

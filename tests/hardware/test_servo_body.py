@@ -64,6 +64,23 @@ def test_references_are_gated_on_the_way_to_the_servos(tmp_path: Path) -> None:
     assert "a reference that is no number was refused" in rig.body.news()
 
 
+def test_a_pause_between_episodes_is_no_silence_of_the_servos(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.run(0.2, np.zeros(4))
+    rig.clock.sleep(2.0)  # nobody cycles
+    for servo in rig.servos:
+        servo.dead = True
+    rig.body.start()
+    rig.body.cycle()
+    assert not rig.body.sample().lost.any()
+    for servo in rig.servos:
+        servo.dead = False
+    rig.run(0.5, np.zeros(4))
+    assert rig.body.stop_reason is None
+    assert not rig.body.sample().lost.any()
+
+
 def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.body.start()
