@@ -7,7 +7,7 @@ cycle, and the time until then is taken, again and again::
     python benchmarks/emergency_stop.py --stops 100                  # the latch appears
     python benchmarks/emergency_stop.py --stops 20 --how command     # somebody types `estop`: Python's start included
 
-Printed: percentiles of that time [ms], and with ``--how command`` of the time until the command says that torque is off.
+Printed: percentiles of that time [ms], and with ``--how command`` of the time until the command says it is off.
 """
 
 from __future__ import annotations

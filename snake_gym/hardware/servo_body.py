@@ -81,7 +81,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows = np.zeros(n, bool)
-        self._torque = TorqueOff(bus, clock)
+        self._torque = TorqueOff(bus, clock, self.stop)
         self._clamped = np.zeros(n, bool)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf

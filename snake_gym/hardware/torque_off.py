@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.servo_bus import ServoBus
 
 _RETRY_S = 0.1
@@ -13,10 +14,16 @@ _RETRY_S = 0.1
 
 
 class TorqueOff:
-    """The servos of one bus whose torque may be on."""
+    """The servos of one bus whose torque may be on.
 
-    def __init__(self, bus: ServoBus, clock: Clock) -> None:
-        self._bus, self._clock = bus, clock
+    Args:
+        bus: theirs.
+        clock: for the time between attempts.
+        stop: told whether there are any, for whoever trips it.
+    """
+
+    def __init__(self, bus: ServoBus, clock: Clock, stop: EmergencyStop) -> None:
+        self._bus, self._clock, self._stop = bus, clock, stop
         self._asked_s = -math.inf
         self.owed: set[int] = set()
         """IDs of servos that may have their torque on."""
@@ -24,12 +31,16 @@ class TorqueOff:
     def expect_on(self, ids: Iterable[int]) -> None:
         """These servos are about to be given torque or a goal."""
         self.owed.update(ids)
+        if self.owed:
+            self._stop.hold("run")
 
     def switch(self) -> None:
         """Switch all off; those that say so are done."""
         self._asked_s = self._clock.now()
         off = self._bus.torque(sorted(self.owed), False)
         self.owed -= {one for one, known in off.items() if known}
+        if not self.owed:
+            self._stop.release()
 
     def retry(self) -> bool:
         """Switch off what is still owed, now and then; whether that was the last."""

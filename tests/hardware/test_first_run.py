@@ -17,6 +17,7 @@ import pytest
 from snake_gym.config import build, load_yaml
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.calibration import load_calibration
+from snake_gym.hardware.commands import calibrate
 from snake_gym.hardware.commands.calibrate import Person
 from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.april_tags import load_camera
@@ -78,16 +79,20 @@ def test_the_commands_of_the_page_work_as_printed(
         places |= {name: str(tmp_path / name) for name in ("snake.json", "run.jsonl", "found.yaml")}
         found = [places.get(word, word) for word in words]
         if words[0] == "run":
-            found += ["--time", "8", "--plain", "--latch", str(tmp_path / "estop")]
+            found += ["--time", "8", "--plain"]
             found += ["--set", f"connection.pose.udp_port={POSE_PORT}", "--set", "safety.lost_after_s=1.5"]
             found += [] if "--log" in words else ["--log", "none"]
+        if words[0] in ("wiggle", "calibrate", "run"):
+            found += ["--latch", str(tmp_path / "estop")]
         return found
 
     monkeypatch.chdir(ROOT)
     robot = launch(*adapted(commands[0]), "--pose-port", str(POSE_PORT))
     onlooker = Onlooker(robot.stdout)
+    hands, keyboard = os.openpty()
     try:
         onlooker.wait(lambda lines: any("lines on standard input" in line for line in lines))
+        monkeypatch.setattr(calibrate, "standard_input", lambda: keyboard)
         monkeypatch.setattr(Person, "_ask", lambda person, question: onlooker.answer(question))
         for words in commands[1:]:
             assert main(adapted(words)) == 0, (words, capsys.readouterr().out)
@@ -99,6 +104,8 @@ def test_the_commands_of_the_page_work_as_printed(
             assert stream is not None
             stream.close()
         robot.wait(20)
+        os.close(hands)
+        os.close(keyboard)
     assert not os.path.lexists(tmp_path / "bus")
     told = [line.split() for line in onlooker.lines if re.match(r"\s+\d+\s+\d+\s+[+-]1", line)]
     calibration = load_calibration(tmp_path / "snake.json")

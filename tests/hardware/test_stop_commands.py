@@ -301,3 +301,21 @@ def test_lines_end_with_their_source() -> None:
     with pytest.raises(EOFError):
         lines.next(1.0)
     os.close(ours)
+
+
+def test_estop_waits_for_the_guard_of_a_run(
+    port: EmulatedPort, tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [*settings(tmp_path, port), "--targets", "9,0", "--log", "none"]
+    process = launch("run", "cc", *options)
+    try:
+        first_line(process.stdout, "1.")
+        assert main(["estop", "--latch", latch]) == 0
+        assert not torque_on(port)
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert "emergency stop: the command estop" in out
+    told = capsys.readouterr().out
+    assert "torque is off in all servos" in told and str(process.pid) not in told, "the guard has the port"

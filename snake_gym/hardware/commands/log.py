@@ -22,8 +22,8 @@ from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.run_config import RunConfig, plan_run, robot_of
 from snake_gym.hardware.run_record import RecordWriter
-from snake_gym.hardware.servo_bus import BlockRead, ServoBus
-from snake_gym.hardware.servo_reading import FIRST, LAST, interpret
+from snake_gym.hardware.servo_bus import ServoBus
+from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
 
 _FAR = ((1000.0, 0.0),)
 """[m] a target that is never reached: the run lasts as long as was asked for."""
@@ -92,24 +92,23 @@ def _read(
     seconds: float,
 ) -> None:
     begun = next_s = time.monotonic()
-    last: BodySample | None = None
+    readings = ServoReadings(calibration)
     while next_s < begun + seconds:
         time.sleep(max(0.0, next_s - time.monotonic()))
-        read = bus.read_block(calibration.ids, FIRST, LAST, next_s + period_s)
-        last = limp_sample(read, calibration, last)
-        writer.cycle(last)
+        read = bus.read_block(calibration.ids, *BLOCK, next_s + period_s)
+        readings.take(read)
+        writer.cycle(limp_sample(readings, read.stamp_s))
         if pose is not None:
-            pose.follow(last.joint_angle, last.joint_rate, last.stamp_s)
+            pose.follow(readings.angle, readings.rate, read.stamp_s)
             writer.pose(pose.read(time.monotonic()))
         writer.flush()
         next_s = max(next_s + period_s, time.monotonic())
 
 
-def limp_sample(read: BlockRead, calibration: Calibration, last: BodySample | None) -> BodySample:
-    """What limp servos say; a joint that does not answer keeps its last angle and counts as silent."""
-    reading = interpret(read, calibration)
-    answered = reading.health.answered
-    angle = np.where(answered, reading.angle, 0.0 if last is None else last.joint_angle)
-    rate = np.where(answered, reading.health.rate, 0.0)
+def limp_sample(readings: ServoReadings, cycle_s: float) -> BodySample:
+    """What limp servos say, of a cycle that began at ``cycle_s`` [s]; nothing is sent to them."""
+    answered = readings.health.answered
     nothing, none = np.full(answered.size, math.nan), np.zeros(answered.size, bool)
-    return BodySample(angle, rate, read.stamp_s, read.stamp_s, nothing, none, none.copy(), reading.health)
+    return BodySample(
+        readings.angle, readings.rate, readings.stamp_s, cycle_s, nothing, none, none.copy(), readings.health
+    )
