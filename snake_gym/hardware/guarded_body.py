@@ -40,6 +40,7 @@ from snake_gym.hardware.guard_link import (
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import NONE
 from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.torque_mark import sweep
 from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import FloatArray
 
@@ -81,10 +82,11 @@ class GuardedBody:
         self.watch: Callable[[BodySample], None] | None = None
         self._port, self._baud, self._calibration, self._period_s = port, baud, calibration, period_s
         speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (self.n_joints,))
+        self._latch = latch or default_latch()
         self._settings = json.dumps({
             "port": port, "baud": baud, "calibration": asdict(calibration), "limits": asdict(limits),
             "period_s": period_s, "speed_rad_s": [one if math.isfinite(one) else None for one in speed.tolist()],
-            "latch": str(latch or default_latch()), "priority": priority,
+            "latch": str(self._latch), "priority": priority,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
@@ -301,4 +303,6 @@ class GuardedBody:
             bus.close()
         silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if not off[one])
         self._off_owed = bool(silent)
+        if not silent:
+            sweep(self._latch)
         return f"joints {silent} do not answer" if silent else ""

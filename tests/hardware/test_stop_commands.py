@@ -18,12 +18,15 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.hardware import torque_mark
 from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.calibration import straight_chain
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.supervision import ending_by_signal, supervised
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.emulated_port import EmulatedPort
+from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.key_watch import KeyWatch
+from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.transport import SerialTransport
@@ -236,6 +239,20 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
     assert main(["estop", "--clear", "--latch", latch]) == 0
     assert main(["wiggle", "--port", port.port, "--ids", "1", "--latch", latch]) == 0
     assert not torque_on(port)
+
+
+def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
+    body = GuardedBody(port.port, 1_000_000, straight_chain(range(1, N + 1), 1.5), SafetyLimits(), latch=Path(latch))
+    try:
+        body.start()
+        (mark,) = torque_mark.seen_marks(Path(latch))
+        assert mark.pid == body.guard_pid
+        os.kill(mark.pid, signal.SIGKILL)
+        body.run_until(body.clock.now() + 0.05)
+        assert not torque_on(port)
+        assert torque_mark.seen_marks(Path(latch)) == []
+    finally:
+        body.close()
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

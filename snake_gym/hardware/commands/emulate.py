@@ -117,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
 def _port(bus: EmulatedBus, link: Path) -> EmulatedPort:
     try:
         return EmulatedPort(bus, link)
+    except ConfigError as error:
+        raise ConfigError(f"--link: {error}") from None
     except OSError as error:
         raise ConfigError(f"--link is {str(link)!r}: {error.strerror or error}") from None
 
