@@ -59,8 +59,9 @@ _MOST = 100
 """Messages taken in a row: no flood of commands keeps the guard from its cycles."""
 _BEAT_S = 0.02
 """Time between signs of life while there are no samples [s]."""
-_FAREWELL_S = 30.0
-"""How long the guard goes on, once nobody is there any more, until all servos have said that torque is off [s]."""
+_FAREWELL_S, _PORT_FAREWELL_S = 5.0, 30.0
+"""How long the guard goes on, once nobody is there any more, until all servos have said that torque is off [s]: while
+the port is there, so that a dead servo does not keep it from the next run, and while it is gone."""
 
 
 class Guard:
@@ -135,8 +136,10 @@ class Guard:
             if self._why is not None:
                 self._send(pack_numbered(b"X", self._number, self._why))
             body.halt(self._why or "closed")
-            give_up_s = body.clock.now() + _FAREWELL_S
-            while body.torque_off_owed and body.clock.now() < give_up_s:
+            begun_s = body.clock.now()
+            while body.torque_off_owed:
+                if body.clock.now() - begun_s > (_PORT_FAREWELL_S if body.port_gone else _FAREWELL_S):
+                    break
                 body.clock.sleep(body.next_cycle_s - body.clock.now())
                 body.cycle()
                 self._report()
