@@ -22,9 +22,16 @@ from typing import Any, NoReturn
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare, to_json
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, classical_entrant, learned_entrant
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Entrant,
+    Scenarios,
+    classical_entrant,
+    learned_entrant,
+    named_policies,
+)  # fmt: skip
 from snake_gym.benchmark.sweep import play_one, play_sweep
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, run_cli, write_atomic
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, prepare_file, run_cli, write_atomic
 from snake_gym.interface import policy_file
 
 ROOT = Path(__file__).parent
@@ -45,10 +52,13 @@ def main(argv: list[str] | None = None) -> int:
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
         entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
-        entrants += [classical_entrant(e, config.robot, ROOT / "configs" / "controllers") for e in config.controllers]
+        entrants += [classical_entrant(entry, config) for entry in config.controllers]
+        if args.json not in (None, "-"):
+            prepare_file(args.json, "--json")
         return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, Console(stderr=True))
 
-    results, shown = play_sweep(config, play, args.out) if args.sweep else play_one(config, play, args.out)
+    play_chosen = play_sweep if args.sweep else play_one
+    results, shown = play_chosen(config, play, args.out, not args.no_pictures)
     for each in shown:
         terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
     if args.json == "-":
@@ -90,18 +100,8 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     if args.classical_only:
         mapping["policies"] = {}
     if args.policy:
-        mapping["policies"] = dict(named(text) for text in args.policy)
+        mapping["policies"] = named_policies(args.policy)
     return build(BenchmarkConfig, apply_overrides(mapping, args.set), str(args.config))
-
-
-def named(text: str) -> tuple[str, str]:
-    """Name and path of ``NAME=PATH``, or of a path alone, which is called after its last part."""
-    name, equals, path = text.partition("=")
-    if not equals:
-        name, path = Path(text).stem, text
-    if not name or not path:
-        raise ConfigError(f"--policy is {text!r}; expected NAME=PATH")
-    return name, path
 
 
 def load_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:

@@ -18,7 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict, versions
 from snake_gym.benchmark.runner import Episodes, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
-from snake_gym.config import ConfigError, dump_yaml, to_dict, write_atomic
+from snake_gym.benchmark.seed_ranges import seed_note, uses
+from snake_gym.config import ConfigError, dump_yaml, make_folder, to_dict, write_atomic
 
 
 def compare(
@@ -41,7 +42,7 @@ def compare(
         What ``results.json`` holds; see ``report.DEFINITIONS``.
 
     Raises:
-        ConfigError: no or equally named entrants, or pictures are wanted and cannot be drawn.
+        ConfigError: no or equally named entrants, pictures are wanted and cannot be drawn, or ``out`` cannot be made.
     """
     names = [entrant.name for entrant in entrants]
     if not names:
@@ -53,11 +54,15 @@ def compare(
         from snake_gym.benchmark.pictures import check_libraries
 
         check_libraries()
+    make_folder(out)
+    said = [seed_note(config.seed, config.episodes), *(note for entrant in entrants for note in entrant.notes)]
+    notes = [note for note in said if note is not None]
     with _Bars(progress, names) as bars:
         results = play_all(entrants, scenarios, out / "policies", bars.show, fresh)
     summary = {
         **summarise(results, config.resamples),
-        "seeds": {"first": config.seed, "episodes": config.episodes},
+        "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
+        "notes": notes,
         "config": {**to_dict(config), "env": to_dict(scenarios.env)},
         "versions": versions(),
         "definitions": DEFINITIONS,

@@ -40,6 +40,8 @@ DEFINITIONS = {
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
+    "seeds": "of the scenarios, and what such seeds are for: benchmarks, or (then it is noted) training or tuning",
+    "notes": "what to know beside the numbers: known scenarios, policies on another robot than they were trained on",
     "controller": "every parameter of a classical policy",
     "policy": "digest of a learned policy's file",
     "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",

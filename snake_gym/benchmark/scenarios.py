@@ -6,8 +6,8 @@ World i of every policy has seed ``seed + i``, so that row i of any two policies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -16,6 +16,8 @@ from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from snake_gym.benchmark.policy_fit import column_fault, layout_in, robot_note, scale_note
+from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, build, choose, merge, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
@@ -24,6 +26,8 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
 EntrantKind = Literal["learned", "classical"]
+MOST_EPISODES = 100_000
+"""About 1 GB: a world takes some 10 kB."""
 
 
 class Policy(Protocol):
@@ -85,8 +89,8 @@ class BenchmarkConfig:
     """A preset's name, the path of a robot's YAML file, or its settings."""
     episodes: int = 512
     """How many scenarios each policy plays, one episode each."""
-    seed: int = 1_000_000
-    """Seed of the first scenario; far from the seeds of training and tuning, which start at 0."""
+    seed: int = BENCHMARK.first
+    """Seed of the first scenario; ``seed_ranges`` says which seeds training and tuning use."""
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the env (faults, sensors, time_limit_s ...); robot and action are not set here."""
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
@@ -105,6 +109,8 @@ class BenchmarkConfig:
         for name, least in (("episodes", 1), ("seed", 0), ("resamples", 100), ("replays", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected >= {least}")
+        if self.episodes > MOST_EPISODES:
+            raise ValueError(f"episodes is {self.episodes}; expected <= {MOST_EPISODES}: all are played at once")
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
         for key, instead in (("robot", "robot"), ("action", "controllers and policies")):
@@ -124,6 +130,8 @@ class Entrant:
     """Makes the policy for an env that has these settings."""
     identity: Mapping[str, Any]
     """Plain data that changes whenever the policy would act differently."""
+    notes: tuple[str, ...] = ()
+    """What to know beside its results."""
 
 
 @dataclass(frozen=True)
@@ -178,27 +186,37 @@ def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
 
 
-def classical_entrant(entry: str, robot: str | Mapping[str, Any], folder: Path) -> Entrant:
+def tuned_file(robot: str, kind: str) -> Path:
+    """Where a controller's tuned parameters for a robot of that name are, or belong, in ``configs/controllers``.
+
+    That folder lies beside the package; where there is none (an installed package), below the working directory.
+    """
+    folder = Path("configs", "controllers")
+    beside = Path(__file__).parents[2] / folder
+    return (beside if beside.is_dir() else folder) / robot / f"{kind}.yaml"
+
+
+def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     """A classical controller.
 
     Args:
-        entry: a controller kind, whose tuned parameters are in ``folder/<robot name>/<kind>.yaml``, or ``name=file``.
-        robot: the robot it controls.
-        folder: where tuned parameters are.
+        entry: a controller kind, whose tuned parameters are in ``tuned_file``, or ``name=file``.
+        config: the benchmark that it takes part in.
 
     Raises:
         ConfigError: unknown kind, no tuned parameters, or a file that is none of a controller.
     """
-    spec = load_robot(robot)
+    spec = load_robot(config.robot)
     name, given, file = entry.partition("=")
     if given:
         path = Path(file)
     else:
-        path = folder / spec.name / f"{choose(name, CONTROLLERS, 'controller')}.yaml"
+        path = tuned_file(spec.name, choose(name, CONTROLLERS, "controller"))
         if not path.is_file():
             raise ConfigError(
                 f"controller {name} has no tuned parameters for robot {spec.name} ({path} does not exist): make them "
-                f"with `python -m snake_gym.controllers.tune --robot {spec.name} --controller {name}`"
+                f"with `{_tuning_command(config, name)}`, where ENV.yaml holds settings like those of env here, faults "
+                "included (as configs/env/locked_joints.yaml does)"
             )
     settings = resolve_controller({"file": str(path)}, name)
     make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
@@ -211,12 +229,46 @@ def classical_entrant(entry: str, robot: str | Mapping[str, Any], folder: Path) 
     return Entrant(name, "classical", env_settings, connect, {"controller": settings})
 
 
+def _tuning_command(config: BenchmarkConfig, kind: str) -> str:
+    """Tunes a controller on scenarios like those of the benchmark."""
+    robot = config.robot if isinstance(config.robot, str) else "ROBOT.yaml"
+    env_id = "" if config.env_id == DEFAULT_ENV else f" --env-id {config.env_id}"
+    return f"python -m snake_gym.controllers.tune --robot {robot} --controller {kind}{env_id} --env ENV.yaml"
+
+
+def named_policies(given: Sequence[str]) -> dict[str, str]:
+    """Paths by name for texts ``NAME=PATH``, or a path alone, which is called after its last part.
+
+    Raises ConfigError for an empty part, or a name that is given twice.
+    """
+    policies: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals:
+            name, path = Path(text).stem, text
+        if not name or not path:
+            raise ConfigError(f"--policy is {text!r}; expected NAME=PATH")
+        if name in policies:
+            raise ConfigError(f"--policy: two policies are called {name!r}; give one of them another name, NAME=PATH")
+        policies[name] = path
+    return policies
+
+
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
-    """A trained policy. Raises ConfigError unless it fits the robot and env of the scenarios."""
+    """A trained policy. Raises ConfigError unless its observations and actions are those of the scenarios.
+
+    Another robot or scale than it was trained with is noted.
+    """
     settings = policy_settings(policy.env_config)
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
     scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
-    return entrant
+    own, here = layout_in(policy.env_config), scenarios.make_env(entrant, 1).core.layout
+    if own is None:
+        return replace(entrant, notes=(f"{name}: the env it was trained in is not known to this version",))
+    if (fault := column_fault(own, here)) is not None:
+        raise ConfigError(f"policy {name} was trained on other observations: {fault}")
+    notes = (robot_note(own.spec, here.spec), scale_note(own, here))
+    return replace(entrant, notes=tuple(f"{name}: {note}" for note in notes if note is not None))
 
 
 def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:

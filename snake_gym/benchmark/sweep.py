@@ -60,21 +60,26 @@ def combinations(config: BenchmarkConfig) -> list[Combination]:
     return made
 
 
-def play_one(config: BenchmarkConfig, play: Play, out: Path) -> tuple[dict[str, Any], list[Table | str]]:
-    """The benchmark itself: what ``play`` returns, and what to show of it."""
+def play_one(
+    config: BenchmarkConfig, play: Play, out: Path, pictures: bool = True
+) -> tuple[dict[str, Any], list[Table | str]]:
+    """The benchmark itself: what ``play``, which draws ``pictures`` or not, returns, and what to show of it."""
     scenarios = make_scenarios(config)
     summary = play(config, scenarios, out)
     title = f"{config.episodes} scenarios of {scenarios.env.time_limit_s:g} s, mean of each policy"
     shown: list[Table | str] = [
         *tables(summary, title),
         verdict(summary),
-        f"results, plots and replay.html are in {out}",
+        *(f"note: {note}" for note in summary["notes"]),
+        f"results, plots and replay.html are in {out}" if pictures else f"results are in {out}",
     ]
     return summary, shown
 
 
-def play_sweep(config: BenchmarkConfig, play: Play, out: Path) -> tuple[dict[str, Any], list[Table | str]]:
-    """Every combination of the config's sweep: the rows of all of them, and what to show."""
+def play_sweep(
+    config: BenchmarkConfig, play: Play, out: Path, pictures: bool = True
+) -> tuple[dict[str, Any], list[Table | str]]:
+    """Every combination of the config's sweep: the rows of all of them, and what to show. See ``play_one``."""
     made = combinations(config)
     scenarios = [make_scenarios(each.config) for each in made]  # a wrong setting is named before anything is played
     pairs = zip(made, scenarios, strict=True)
@@ -84,7 +89,12 @@ def play_sweep(config: BenchmarkConfig, play: Play, out: Path) -> tuple[dict[str
     write_atomic(out / "sweep.csv", sweep_csv(made, summaries))
     title = f"{config.episodes} scenarios of {scenarios[0].env.time_limit_s:g} s for each line, 95 % intervals"
     said = [f"{each.folder}: {verdict(summary)}" for each, summary in zip(made, summaries, strict=True)]
-    shown = [*(sentence for sentence in said if not sentence.endswith(": ")), f"results are in {out}"]
+    notes = dict.fromkeys(note for summary in summaries for note in summary["notes"])
+    shown = [
+        *(sentence for sentence in said if not sentence.endswith(": ")),
+        *(f"note: {note}" for note in notes),
+        f"results are in {out}, plots and replays in its folders" if pictures else f"results are in {out}",
+    ]
     return results, [sweep_table(made, summaries, title), *shown]
 
 

@@ -6,7 +6,7 @@ worlds of one env. Then the distribution's mean after each late generation, a fi
 is scored on scenarios that no decision has seen.
 
 Seeds: ``SEED_BASE + SEED_SPAN * seed`` and up, three disjoint ranges (search, choice, score), above those of training
-(from 0) and of benchmarks (from 1,000,000).
+and benchmarks (``seed_ranges``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from snake_gym.benchmark.seed_ranges import TUNING
 from snake_gym.benchmark.statistics import mean_interval
 from snake_gym.config import ConfigError, build, merge, to_dict, write_atomic
 from snake_gym.controllers import make_controller, resolve_controller
@@ -31,7 +32,7 @@ from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
 from snake_gym.interface.policy import ControllerPolicy
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-SEED_BASE = 2_000_000
+SEED_BASE = TUNING.first
 SEED_SPAN = 1_000_000
 CHOICE_START = 800_000
 SCORE_START = 900_000

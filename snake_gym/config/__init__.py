@@ -6,7 +6,7 @@ Dataclasses hold the only defaults; a YAML file or ``--set a.b=c`` holds overrid
 
 from snake_gym.config.cli import run_cli
 from snake_gym.config.errors import ConfigError, choose, nearest
-from snake_gym.config.files import dump_yaml, load_yaml, write_atomic
+from snake_gym.config.files import dump_yaml, load_yaml, make_folder, prepare_file, write_atomic
 from snake_gym.config.overrides import apply_overrides, merge
 from snake_gym.config.plain import to_dict
 from snake_gym.config.schema import build
@@ -18,8 +18,10 @@ __all__ = [
     "choose",
     "dump_yaml",
     "load_yaml",
+    "make_folder",
     "merge",
     "nearest",
+    "prepare_file",
     "run_cli",
     "to_dict",
     "write_atomic",

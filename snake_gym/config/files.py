@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,25 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder for results, before the work for them. Raises ConfigError if nothing can be written there."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written to: {error.strerror or error}; expected a folder") from None
+
+
+def prepare_file(path: str | os.PathLike[str], option: str) -> None:
+    """Make the folder of a file that is to be written after some work. Raises ConfigError if it cannot be written."""
+    path = Path(path)
+    if path.is_dir():
+        raise ConfigError(f"{option} is {show(str(path))}, a folder; expected a file")
+    if path.is_file() or not path.exists():  # a pipe or a terminal takes what it is given
+        make_folder(path.parent)
 
 
 def dump_yaml(obj: object, path: str | os.PathLike[str]) -> None:

@@ -1,10 +1,11 @@
 """``python -m snake_gym.controllers.tune``: search the parameters of a controller for a robot and write them to YAML.
 
-    python -m snake_gym.controllers.tune --robot resilient_servo --controller sjc --env configs/env/demo.yaml
+    python -m snake_gym.controllers.tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
 
-The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score
-with a confidence interval, and what it was tuned on; ``{file: PATH}`` uses it wherever a controller is configured. A
-search that was interrupted goes on where it stood, from a file next to the result, which is removed at the end.
+The result (by default ``configs/controllers/<robot>/<controller>.yaml``, where ``evaluate.py`` looks for it) holds the
+controller's settings, its score with a confidence interval, and what it was tuned on; ``{file: PATH}`` uses it wherever
+a controller is configured. A result that is there is kept unless ``--overwrite`` is given. A search that was
+interrupted goes on where it stood, from a file next to the result, which is removed at the end.
 
 This is a program, imported by nobody: unlike the other modules here it reaches up to the envs.
 """
@@ -17,8 +18,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from snake_gym.benchmark.scenarios import tuned_file
 from snake_gym.benchmark.tuning import TuningConfig, run_search
-from snake_gym.config import ConfigError, apply_overrides, build, choose, dump_yaml, load_yaml, run_cli
+from snake_gym.config import ConfigError, apply_overrides, build, choose, dump_yaml, load_yaml, prepare_file, run_cli
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.robot.catalogue import load_robot
 
@@ -35,11 +37,14 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parse(argv)
     kind = choose(arguments.controller, CONTROLLERS, "--controller")
     spec = load_robot(arguments.robot, "--robot")
-    out = Path(arguments.out or Path("configs", "controllers", spec.name, f"{kind}.yaml"))
+    out = Path(arguments.out) if arguments.out else tuned_file(spec.name, kind)
     if out.suffix not in (".yaml", ".yml") or out.is_dir():
         raise ConfigError(f"--out is {str(out)!r}; expected a file name that ends in .yaml")
+    if out.exists() and not arguments.overwrite:
+        raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
     config = build(TuningConfig, _settings(arguments, kind))
     standing = out.with_name(f".{out.name}.search.json")
+    prepare_file(out, "--out")
     report = run_search(config, standing, arguments.resume)
     command = shlex.join(["python", "-m", "snake_gym.controllers.tune", *(sys.argv[1:] if argv is None else argv)])
     report["tuning"] = {"command": command, **report["tuning"]}
@@ -54,7 +59,8 @@ def main(argv: list[str] | None = None) -> int:
 def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     env = load_yaml(arguments.env) if arguments.env else {}
     fixed = [text.removeprefix("controller.") for text in arguments.set if text.startswith("controller.")]
-    env = apply_overrides(env, [text for text in arguments.set if not text.startswith("controller.")])
+    of_env = [text.removeprefix("env.") for text in arguments.set if not text.startswith("controller.")]
+    env = apply_overrides(env, of_env)
     settings = {
         "robot": arguments.robot,
         "controller": {"kind": kind, **apply_overrides({}, fixed)},
@@ -80,7 +86,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of the env (faults.n_max=3), or one of the controller that stays as given "
+        help="a setting of the env (env.faults.n_max=3, or without env.), or one of the controller that stays as given "
         "(controller.topology=full); may be repeated",
     )
     parser.add_argument("--budget", help="generations (40)")
@@ -88,6 +94,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--worlds", help="episodes in each generation, shared by its candidates (256)")
     parser.add_argument("--seed", help="seed of the search (0)")
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
+    parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")
     parser.add_argument(
         "--resume",
         action=argparse.BooleanOptionalAction,

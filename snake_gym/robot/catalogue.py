@@ -49,17 +49,17 @@ def _build_robot(settings: Mapping[str, Any], where: str) -> RobotSpec:
     place = f"{where}: preset" if where.endswith(_FILE_SUFFIXES) else f"{where}.preset"
     base = PRESETS[choose(preset, PRESETS, place)]
     spec = build(RobotSpec, merge(to_dict(base), overrides), where)
-    if "source" not in overrides and (changed := _changes(to_dict(base), to_dict(spec))):
+    if "source" not in overrides and (changed := changed_settings(to_dict(base), to_dict(spec))):
         spec = replace(spec, source=f"{base.source}; changed: {', '.join(changed)}")
     return spec
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> list[str]:
-    """Dotted names of the settings whose value differs."""
+def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> list[str]:
+    """Dotted names of the settings whose value differs, but for ``name`` and ``source``."""
     names: list[str] = []
     for key, value in after.items():
-        if isinstance(value, Mapping):
-            names += _changes(before[key], value, f"{group}{key}.")
+        if isinstance(value, Mapping) and isinstance(before[key], Mapping):
+            names += changed_settings(before[key], value, f"{group}{key}.")
         elif value != before[key] and group + key not in ("name", "source"):
             names.append(group + key)
     return names

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import evaluate
+from snake_gym.benchmark.scenarios import named_policies
 from snake_gym.config import ConfigError, dump_yaml, to_dict
 from snake_gym.envs import WaypointsConfig, make_waypoints
 from snake_gym.interface.actions import ActionConfig
@@ -50,7 +51,8 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     results = json.loads((out / "results.json").read_text())
     assert results == json.loads((tmp_path / "copy.json").read_text())
     assert set(results["policies"]) == {"sjc", "cc"}
-    assert results["seeds"] == {"first": 1_000_000, "episodes": 12}
+    assert results["seeds"] == {"first": 1_000_000, "episodes": 12, "for": ["benchmarks"]}
+    assert results["notes"] == []
     assert results["config"]["env"]["time_limit_s"] == 4.0
     assert results["policies"]["cc"]["controller"]["kind"] == "cc"
     assert results["policies"]["cc"]["controller"]["amplitude_rad"] == 0.5
@@ -61,7 +63,8 @@ def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: p
     assert (out / "replay.gif").stat().st_size < 2_000_000
     text = capsys.readouterr()
     assert "sjc" in text.out
-    assert str(out) in text.out
+    assert f"results, plots and replay.html are in {out}" in text.out
+    assert "note:" not in text.out
 
 
 def test_the_replay_shows_the_episodes_of_the_table(settings: Path, tmp_path: Path) -> None:
@@ -82,7 +85,10 @@ def test_json_alone_goes_to_standard_output(settings: Path, tmp_path: Path, caps
     text = capsys.readouterr()
     results = json.loads(text.out)
     assert "sjc" in text.err
-    assert results["seeds"] == {"first": 40, "episodes": 5}
+    assert results["seeds"] == {"first": 40, "episodes": 5, "for": ["training"]}
+    assert "note: seeds 40 to 44 are among those of training" in text.err
+    assert "seeds 40 to 44" in results["notes"][0]
+    assert f"results are in {tmp_path / 'out'}" in text.err
     assert results["policies"]["cc"]["by_faults"].keys() == {"0"}
     assert not (tmp_path / "out" / "replay.html").exists()
 
@@ -100,6 +106,7 @@ def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> 
     [
         (["--controllers", "sjk"], "controller is 'sjk'.*did you mean 'sjc'"),
         (["--controllers", "none"], "nothing to compare"),
+        (["--robot", "resilient", "--controllers", "cc"], "tune --robot resilient --controller cc --env ENV.yaml"),
         (["--controllers", "a=nowhere.yaml"], "nowhere.yaml does not exist"),
         (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
         (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
@@ -107,6 +114,10 @@ def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> 
         (["--set", "episodes"], "is not an assignment"),
         (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
         (["--episodes", "0"], "episodes is 0"),
+        (["--set", "episodes=1e9"], "episodes is 1000000000; expected <= 100000"),
+        (["--policy", "a=x", "--policy", "a=y"], "two policies are called 'a'"),
+        (["--json", "."], "--json is '.', a folder"),
+        (["--json", "/proc/no/results.json"], "/proc/no cannot be written to"),
         (["--config", "configs/benchmark/dem.yaml"], "dem.yaml does not exist"),
         (["--policy", "=x"], "expected NAME=PATH"),
         (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
@@ -187,6 +198,23 @@ def test_a_policy_of_another_robot_is_refused(settings: Path, tmp_path: Path, le
         run(*arguments, "--out", tmp_path / "out")
 
 
+def test_a_folder_that_cannot_be_made_is_found_before_playing(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
+    with pytest.raises(ConfigError, match="/proc/no cannot be written to"):
+        run("--config", settings, "--out", "/proc/no", "--no-pictures")
+
+
+def test_a_policy_on_another_robot_is_noted(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = "{preset: resilient_servo, link_mass_kg: 1.5, joint_limit_rad: 1.2}"
+    arguments = ["--config", settings, "--policy", f"ppo={SHIPPED}", "--controllers", "none", "--episodes", 2]
+    run(*arguments, "--out", tmp_path / "same", "--no-pictures")
+    assert "note:" not in capsys.readouterr().out
+    run(*arguments, "--set", f"robot={robot}", "--out", tmp_path / "other", "--no-pictures")
+    assert "note: ppo: plays on a changed resilient_servo: link_mass_kg 1.5 for" in capsys.readouterr().out
+    (note,) = json.loads((tmp_path / "other" / "results.json").read_text())["notes"]
+    assert "joint_limit_rad 1.2 for 1.5" in note
+
+
 def test_a_foreign_zip_is_refused(settings: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
         archive.writestr("data", "{}")
@@ -225,6 +253,5 @@ def test_the_demo_compares_all_controllers_on_unseen_scenarios() -> None:
 
 
 def test_a_policy_without_a_name_is_called_after_its_path() -> None:
-    assert evaluate.named("runs/mine") == ("mine", "runs/mine")
-    assert evaluate.named("runs/a/best.zip") == ("best", "runs/a/best.zip")
-    assert evaluate.named("x=runs/a=b") == ("x", "runs/a=b")
+    given = ["runs/mine", "runs/a/best.zip", "x=runs/a=b"]
+    assert named_policies(given) == {"mine": "runs/mine", "best": "runs/a/best.zip", "x": "runs/a=b"}

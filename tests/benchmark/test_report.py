@@ -106,7 +106,7 @@ def test_the_json_has_every_documented_field() -> None:
     assert again["policies"]["ppo"]["by_faults"].keys() == {"0", "1", "2", "3"}
     fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m"}
     of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n"}  # where there are obstacles
-    others = {"by_faults", "ratio", "ahead", "behind", "lead", "controller", "policy", "score"}
+    others = {"by_faults", "ratio", "ahead", "behind", "lead", "controller", "policy", "score", "seeds", "notes"}
     assert fields | others | of_fields == set(DEFINITIONS)
     for policy in again["policies"].values():
         assert fields <= policy.keys()

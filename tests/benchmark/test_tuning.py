@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snake_gym.benchmark.scenarios import tuned_file
 from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, run_search, search_space
 from snake_gym.config import ConfigError, load_yaml
 from snake_gym.controllers import make_controller, resolve_controller
@@ -174,7 +175,7 @@ FAST = ["--population", "8", "--worlds", "16", "--budget", "2"]
 def test_the_program_writes_a_file_that_builds_a_controller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "cc.yaml"
     arguments = ["--robot", "resilient_servo", "--controller", "cc", "--out", str(out), *FAST]
-    assert main([*arguments, "--set", "time_limit_s=4", "n_threads=1", "--set", "controller.coupling=0.5"]) == 0
+    assert main([*arguments, "--set", "env.time_limit_s=4", "n_threads=1", "--set", "controller.coupling=0.5"]) == 0
     resolved = resolve_controller({"file": str(out)})
     assert (resolved["kind"], resolved["coupling"]) == ("cc", 0.5)
     tuning = load_yaml(out)["tuning"]
@@ -196,6 +197,26 @@ def test_the_program_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.Captu
     assert load_yaml(out)["controller"] == interrupted.report()["controller"]
 
 
+def test_a_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    out = tmp_path / "sjc.yaml"
+    out.write_text("kept")
+    arguments = ["--robot", "resilient_servo", "--controller", "sjc", "--out", str(out), "--set", "time_limit_s=4"]
+    with pytest.raises(ConfigError, match=r"sjc\.yaml exists already; give --overwrite"):
+        main([*arguments, *FAST])
+    assert out.read_text() == "kept"
+    assert main([*arguments, *FAST, "--overwrite"]) == 0
+    assert load_yaml(out)["controller"]["kind"] == "sjc"
+
+
+def test_shipped_results_are_found_and_kept_whatever_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_yaml(tuned_file("resilient_servo", "sjc"))["controller"]["kind"] == "sjc"
+    with pytest.raises(ConfigError, match=r"configs/controllers/resilient_servo/sjc\.yaml exists already"):
+        main(["--robot", "resilient_servo", "--controller", "sjc", *FAST, "--set", "time_limit_s=1"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -207,6 +228,7 @@ def test_the_program_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.Captu
             "generations is 'many'; expected an integer",
         ),
         (["--robot", "resilient", "--controller", "sjc", "--out", "x.txt"], "--out is 'x.txt'; expected .* .yaml"),
+        (["--robot", "resilient", "--controller", "sjc", "--out", "/proc/no/x.yaml"], "/proc/no cannot be written to"),
         (["--robot", "resilient", "--controller", "sjc", "--env", "no/such.yaml"], "no/such.yaml does not exist"),
         (["--robot", "resilient", "--controller", "sjc", "--set", "fault.n_max=1"], "env.fault is not a setting"),
         (

@@ -1,0 +1,36 @@
+"""Which scenario seeds are for what, so that nothing is judged on scenarios that a decision has seen."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SeedRange(NamedTuple):
+    """Scenario seeds ``first`` to ``end - 1``."""
+
+    use: str
+    first: int
+    end: int
+
+
+TRAINING = SeedRange("training", 0, 500_000)
+EVALUATION = SeedRange("evaluation during training", TRAINING.end, 1_000_000)
+BENCHMARK = SeedRange("benchmarks", EVALUATION.end, 2_000_000)
+TUNING = SeedRange("tuning", BENCHMARK.end, 2**31)
+RANGES = (TRAINING, EVALUATION, BENCHMARK, TUNING)
+
+
+def uses(first: int, count: int) -> list[str]:
+    """What the seeds ``first`` to ``first + count - 1`` are for."""
+    return [each.use for each in RANGES if first < each.end and first + count > each.first]
+
+
+def seed_note(first: int, count: int) -> str | None:
+    """What to say of scenarios with these seeds where some are not for benchmarks; else None."""
+    others = [use for use in uses(first, count) if use != BENCHMARK.use]
+    if not others:
+        return None
+    return (
+        f"seeds {first} to {first + count - 1} are among those of {' and '.join(others)}: these scenarios may be known "
+        f"to who is compared; seeds {BENCHMARK.first} to {BENCHMARK.end - 1} are for benchmarks"
+    )

@@ -1,0 +1,54 @@
+"""Whether a policy's robot and observations are those that it was trained with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from snake_gym.benchmark.policy_fit import column_fault, layout_in, robot_note, scale_note
+from snake_gym.config import to_dict
+from snake_gym.envs import WaypointsConfig
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
+
+
+def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:
+    return ObservationLayout(spec, 9, **{"has_phase": True, "point": "centre", **changes})
+
+
+def test_the_same_robot_and_columns_need_no_word() -> None:
+    own = layout_in(to_dict(WaypointsConfig(robot="resilient_servo")))
+    assert own is not None
+    assert robot_note(own.spec, RESILIENT_SERVO) is None
+    assert column_fault(own, own) is None
+    assert scale_note(own, own) is None
+
+
+def test_settings_of_no_env_have_no_layout() -> None:
+    assert layout_in({"pasture": 1}) is None
+
+
+def test_columns_of_equal_number_that_mean_something_else_are_a_fault() -> None:
+    with_forces, with_beams = layout(contact_limit_n=1.0), layout(n_beams=20)
+    assert with_forces.size == with_beams.size
+    fault = column_fault(with_forces, with_beams)
+    assert fault is not None
+    assert "is contact_force, here it is range" in fault
+    assert column_fault(layout(), layout(has_phase=False)) is not None
+
+
+def test_another_robot_is_noted_with_what_differs() -> None:
+    note = robot_note(RESILIENT_SERVO, RESILIENT)
+    assert note is not None
+    assert note.startswith("trained on resilient_servo, plays on resilient: ")
+    assert "actuator.kind" in note
+    changed = replace(RESILIENT_SERVO, joint_limit_rad=1.0)
+    assert robot_note(RESILIENT_SERVO, changed) == "plays on a changed resilient_servo: joint_limit_rad 1 for 1.5708"
+
+
+def test_another_scale_or_point_of_view_is_noted() -> None:
+    slow = replace(RESILIENT_SERVO, actuator=replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=4.0))
+    note = scale_note(layout(), layout(slow, point="head"))
+    assert note is not None
+    assert "joint_rate is scaled by 0.25 (trained with 0.5" in note
+    assert "seen from the head (trained: centre)" in note
