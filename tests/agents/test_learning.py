@@ -11,8 +11,9 @@ from gymnasium.vector import AutoresetMode
 
 from agents.checkpoint import load_policy
 from agents.evaluation import play_episodes
+from agents.training import make_envs
 from benchmarks.zero_cost_env import CopyEnv
-from tests.agents.runs import copy_envs, run_to_end, small_config
+from tests.agents.runs import copy_envs, make_training, run_to_end, small_config
 
 PPO = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0, "learning_rate": 3e-3,
        "network": {"net_arch": [32], "log_std_init": -1.0}}  # fmt: skip
@@ -51,11 +52,22 @@ class _Idle:
 
 @pytest.mark.slow
 def test_ppo_makes_the_snake_crawl_to_its_targets(tmp_path: Path) -> None:
+    # The course of a run hangs on rounding, so no seed is sure of its result: 0 to 11 end at 2.3 to 3.8 m. With SB3's
+    # default noise (standard deviation 1 on actions in [-1, 1]) seeds 0 to 3 end at 0.5 to 1.3 m.
     snake = {"action": {"kind": "gait"}, "stagger": True, "time_limit_s": 30.0, "n_threads": 1}
-    algorithm = {"name": "PPO", "n_steps": 32, "batch_size": 1024, "n_epochs": 5, "network": {"net_arch": [32]}}
+    network = {"net_arch": [32], "log_std_init": -1.0}
+    algorithm = {"name": "PPO", "n_steps": 32, "batch_size": 1024, "n_epochs": 5, "gamma": 0.95, "gae_lambda": 0.9,
+                 "learning_rate": 1e-3, "network": network}  # fmt: skip
     config = small_config(
-        env=snake, algorithm=algorithm, n_envs=64, total_steps=120_000, eval={"every_steps": 0, "episodes": 64}
+        env=snake, algorithm=algorithm, n_envs=64, total_steps=200_000, eval={"every_steps": 0, "episodes": 64}
     )
-    training = run_to_end(config, tmp_path / "run")
+    training = make_training(config, tmp_path / "run")
+    env = make_envs(config)(config.eval.episodes, AutoresetMode.DISABLED)
+    untrained = play_episodes(training.model, env, config.eval.seed)
+    env.close()
+    assert untrained is not None
+    training.run()
+    training.close()
     assert training.standing.evaluation is not None
-    assert training.standing.evaluation["progress/all"] > 1.0
+    assert abs(untrained["progress_m"].mean()) < 0.5
+    assert training.standing.evaluation["progress/all"] > 1.5

@@ -109,6 +109,25 @@ def test_stiff_servos_with_backlash_keep_their_joints_at_coarse_steps(kp: float,
         assert np.hypot(*(centre - there)) < 0.01 * np.hypot(*there), dt
 
 
+def test_the_default_step_is_fine_enough_for_servos_at_their_limits() -> None:
+    """A wave whose joints would have to turn at up to 8.4 rad/s, with servos of 2 rad/s."""
+
+    def crawl(integrator: str, dt: float) -> tuple[np.ndarray, float]:
+        spec = dataclasses.replace(RESILIENT_SERVO, integrator=integrator, sim_dt_s=dt)
+        robot = SimulatedRobot(spec, 1, 1)
+        wave = 0.55 * np.arange(spec.n_joints)
+        robot.set_shape(0.35 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
+        for k in range(50):
+            robot.step(1.05 * np.sin(wave - 1.6 * k)[None])
+        return robot.state.centre_xy[0].copy(), float(robot.state.work_j[0])
+
+    there, work = crawl("rk4", 0.0001)
+    assert np.hypot(*there) > 1.0
+    centre, work_found = crawl("implicit", RESILIENT_SERVO.sim_dt_s)
+    assert np.hypot(*(centre - there)) < 0.05 * np.hypot(*there)
+    assert abs(work_found - work) < 0.02 * work
+
+
 def test_a_motor_runs_up_along_its_torque_speed_line() -> None:
     """I w' = T (1 - w / w0): w = w0 (1 - exp(-t T / (I w0)))."""
     limit, no_load = 0.1, 5.0
