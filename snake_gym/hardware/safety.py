@@ -199,7 +199,10 @@ class HealthMonitor:
             dt_s: time since the cycle before [s].
         """
         limits, news = self.limits, []
-        self.silent_s = np.where(health.answered, 0.0, self.silent_s + dt_s)
+        # Nobody was asked in a long gap before the first answer that is missing: it is no silence of the servo's.
+        began = self.silent_s == 0.0
+        silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
+        self.silent_s = np.where(health.answered, 0.0, self.silent_s + silence_s)
         unfit = health.error & _UNFIT != 0
         self._unfit_s = np.where(unfit, self._unfit_s + dt_s, np.where(health.answered, 0.0, self._unfit_s))
         silent = self.silent_s > limits.lost_after_s

@@ -122,6 +122,13 @@ def test_silence_is_measured_in_time_not_in_cycles() -> None:
     assert monitor.lost[1]
 
 
+def test_one_answer_missing_after_a_pause_of_the_cycles_is_no_silence() -> None:
+    monitor = HealthMonitor(SafetyLimits(lost_after_s=0.3), 3)
+    monitor.check(health(), 0.02)
+    monitor.check(health(answered=np.array([True, False, True])), 5.0)
+    assert not monitor.lost.any()
+
+
 def test_a_joint_that_was_missing_from_the_start_is_lost_at_once() -> None:
     monitor = HealthMonitor(SafetyLimits(), 3)
     monitor.miss([2])
