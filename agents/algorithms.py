@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -37,6 +38,21 @@ _SET_ELSEWHERE = {
 _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
     "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "elu": torch.nn.ELU, "silu": torch.nn.SiLU,
 }  # fmt: skip
+
+
+_SHARE = ("in [0, 1]", lambda x: 0.0 <= x <= 1.0)
+_COUNT = (">= 1", lambda x: x >= 1)
+_POSITIVE = ("finite and > 0", lambda x: 0.0 < x < math.inf)
+_WEIGHT = ("finite and >= 0", lambda x: 0.0 <= x < math.inf)
+_RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "gamma": _SHARE, "gae_lambda": _SHARE, "tau": _SHARE, "n_epochs": _COUNT, "n_steps": _COUNT, "batch_size": _COUNT,
+    "buffer_size": _COUNT, "train_freq": _COUNT, "policy_delay": _COUNT, "target_update_interval": _COUNT,
+    "gradient_steps": (">= 1, or -1 for as many as env steps", lambda x: x >= 1 or x == -1),
+    "learning_starts": _WEIGHT, "learning_rate": _POSITIVE, "clip_range": _POSITIVE, "clip_range_vf": _POSITIVE,
+    "max_grad_norm": _POSITIVE, "target_kl": _POSITIVE, "ent_coef": _WEIGHT, "vf_coef": _WEIGHT,
+    "action_noise_std": _WEIGHT,
+}  # fmt: skip
+"""Parameter -> what it may be, where the algorithm has it; SB3 takes others and fails later, or learns nothing."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +136,36 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
     name = choose(given.pop("name"), classes, f"{where}.name")
     network = build(NetworkConfig, given.pop("network", {}), f"{where}.network")
     checked = build(_parameter_type(classes[name]), given, where)
+    for key in given:
+        _check_range(key, getattr(checked, key), where)
     values = {key: _as_parameter(getattr(checked, key)) for key in given}
     noise = values.pop("action_noise_std", None)
     return Algorithm(name, classes[name], network, values, noise)
+
+
+def check_batch(algorithm: Algorithm, n_envs: int) -> None:
+    """Raise ConfigError where a batch is larger than what it is drawn from."""
+    given = {name: p.default for name, p in inspect.signature(algorithm.cls.__init__).parameters.items()}
+    given |= algorithm.parameters
+    if "batch_size" not in algorithm.parameters:
+        return
+    if issubclass(algorithm.cls, OnPolicyAlgorithm):
+        most, what = given["n_steps"] * n_envs, "n_steps times n_envs"
+    else:
+        most, what = given["buffer_size"], "buffer_size"
+    if given["batch_size"] > most:
+        raise ConfigError(f"algorithm.batch_size is {given['batch_size']}; expected <= {most}, {what}")
+
+
+def check_device(name: str, where: str = "device") -> None:
+    """Raise ConfigError unless torch can compute on the device of that name."""
+    if name == "auto":
+        return
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise ConfigError(f"{where} is {name!r}, which torch cannot use here ({reason}); cpu always works") from None
 
 
 def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
@@ -148,7 +191,7 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
         model = cls(
             POLICY, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
         )
-    except (AssertionError, ValueError, TypeError, RuntimeError) as error:
+    except (AssertionError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error
     model.between_rollouts = lambda: None
     return typing.cast(BaseAlgorithm, model)
@@ -188,6 +231,22 @@ def _plain_type(declared: Any) -> Any:
     if all(member is type(None) for member in members):
         return None
     return Union[tuple(members)]  # noqa: UP007  # the members are known at run time only
+
+
+def _check_range(name: str, value: Any, where: str) -> None:
+    """Raise ConfigError for a number, or a schedule's, outside the parameter's range; a schedule may end at 0."""
+    if name not in _RANGES:
+        return
+    expected, holds = _RANGES[name]
+    if isinstance(value, ScheduleConfig):
+        fine = holds(value.start) and (value.end == 0.0 or holds(value.end))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        fine = holds(value)
+    else:  # null, or the algorithm's own word, such as auto
+        return
+    if not fine:
+        shown = f"{value.start:g} to {value.end:g}" if isinstance(value, ScheduleConfig) else f"{value:g}"
+        raise ConfigError(f"{where}.{name} is {shown}; expected {expected}")
 
 
 def _as_parameter(value: Any) -> Any:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from snake_gym.benchmark.seed_ranges import TRAINING
 from snake_gym.config import ConfigError, build, load_yaml, merge, to_dict
 from snake_gym.controllers import resolve_controller
 from snake_gym.envs import DEFAULT_ENV, choose_env
 
-TRAINING_SEEDS = 500_000
-"""World seeds below this are for training; evaluation during training starts here, the benchmark at 1,000,000."""
+TRAINING_SEEDS = TRAINING.end
+"""World seeds below this are for training; evaluation during training starts here."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,17 @@ class TrainConfig:
 
     @property
     def world_seed(self) -> int:
-        """Seed of the first training world; runs with different seeds share no world, and none is an evaluation's."""
+        """Seed of the first training world; no training world is an evaluation's.
+
+        Runs with different seeds share no world up to ``TRAINING_SEEDS / n_envs - 1`` (1952 for 256 worlds).
+        Larger seeds go round: their worlds are those of smaller ones, met by a policy that starts differently.
+        """
         return self.seed * self.n_envs % (TRAINING_SEEDS - self.n_envs)
 
 
 MAY_CHANGE = (
-    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "env.n_threads", "run_dir", "if_exists",
+    "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads", "run_dir",
+    "if_exists",
 )  # fmt: skip
 """Settings that a resumed run may change; any other would make it another run."""
 

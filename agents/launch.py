@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from agents.algorithms import find_algorithm
+from agents.algorithms import check_batch, check_device, find_algorithm
 from agents.checkpoint import list_checkpoints
 from agents.config import TrainConfig, check_same_run, resolve_env
 from agents.display import TrainingDisplay
@@ -42,7 +42,8 @@ def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path |
     """
     config = build(TrainConfig, apply_overrides(load_yaml(config_file), assignments), str(config_file))
     config = resolve_env(config)
-    find_algorithm(config.algorithm)  # says what is wrong with it before there is a folder
+    check_batch(find_algorithm(config.algorithm), config.n_envs)  # says what is wrong before there is a folder
+    check_device(config.device)
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))
@@ -65,6 +66,7 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
     stored = folder.read_config()
     config = build(TrainConfig, apply_overrides(to_dict(stored), assignments), str(run_dir))
     check_same_run(stored, config, str(run_dir))
+    check_device(config.device)
     return Launch(config, folder, resume=True)
 
 

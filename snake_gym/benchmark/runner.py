@@ -1,7 +1,7 @@
 """Playing: every policy through all scenarios in one batch, one row of results for each episode.
 
 Finished policies are kept in ``<out>/policies/<name>.npz`` under a key that changes with anything that could change the
-result (scenarios, policy, code); a later run reuses those whose key is the same.
+result (scenarios, policy, code, numpy and numba); a later run reuses those whose key is the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,10 @@ def play_all(
 
 
 def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
-    """A text that changes with anything that could change what ``play`` returns."""
+    """A text that changes with whatever changes what ``play`` returns: policy, scenarios, code, numpy and numba.
+
+    Not with the machine: another processor may round differently.
+    """
     parts = {
         "name": entrant.name,
         "kind": entrant.kind,
@@ -149,6 +153,7 @@ def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
         "env": entrant.env_settings,
         "scenarios": scenarios.identity(),
         "code": _code_digest(),
+        "versions": {package: metadata.version(package) for package in ("numpy", "numba")},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

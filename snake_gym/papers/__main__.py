@@ -13,13 +13,11 @@ import argparse
 import shlex
 import sys
 import traceback
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from snake_gym.config import ConfigError, choose, run_cli, write_atomic
-from snake_gym.config.errors import show
+from snake_gym.config import choose, make_folder, prepare_file, run_cli, write_atomic
 from snake_gym.papers.catalogue import CATALOGUE, available, load_study
 from snake_gym.papers.outcome_record import Record, as_json, claim_of
 from snake_gym.papers.study import Study
@@ -54,9 +52,11 @@ def _run_one(study: Study, words: list[str]) -> int:
     parser.add_argument("--json", metavar="FILE", help="write the outcome as JSON; - is stdout, without the tables")
     parser.add_argument("--plot", metavar="DIR", help="write the figures as PNG into this folder")
     options = parser.parse_args(words)
-    if options.json is not None and Path(options.json).is_dir():
-        raise ConfigError(f"--json is {show(options.json)}, a folder; expected a file, or - for stdout")
+    if options.json not in (None, "-"):
+        prepare_file(options.json, "--json")
     folder = None if options.plot is None else require_folder(options.plot, "--plot")
+    if folder is not None:
+        make_folder(folder)
     outcome, record = rerun(study, options, words)
     text = as_json(record if outcome.single_runs is None else outcome.single_runs)
     pictures = [] if folder is None else write_figures(outcome.figures, folder)
@@ -94,6 +94,7 @@ def _run_all(names: list[str], words: list[str]) -> int:
         asked = {choose(name.strip(), names, "--only") for name in options.only.split(",")}
         chosen = [name for name in names if name in asked]
     out = require_folder(options.out, "--out")
+    make_folder(out)
     terminal, records, failed = _terminal(), list[Record](), dict[str, str]()
     for name in chosen:
         try:

@@ -23,6 +23,9 @@ from snake_gym.tasks.task import BoolArray, Scenery, Start
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
 
+FARTHEST_M = 1e6
+"""Largest coordinate or distance: from there on a position is no finer than 1e-10 m."""
+
 Point = Literal["centre", "head"]
 
 
@@ -49,15 +52,15 @@ class CourseConfig:
     def __post_init__(self) -> None:
         if self.kind == "list" and not self.targets:
             raise ValueError("course.targets is empty; expected at least one [x, y] for course.kind list")
-        if not np.isfinite(np.array(self.targets, dtype=float)).all():
-            raise ValueError(f"course.targets is {list(self.targets)}; expected finite numbers [m]")
-        if not 0.0 < self.min_distance_m <= self.max_distance_m:
+        if not (np.abs(np.array(self.targets, dtype=float)) <= FARTHEST_M).all():
+            raise ValueError(f"course.targets is {list(self.targets)}; expected finite numbers within {FARTHEST_M:g} m")
+        if not 0.0 < self.min_distance_m <= self.max_distance_m <= FARTHEST_M:
             raise ValueError(
                 f"course.min_distance_m is {self.min_distance_m:g}, max_distance_m {self.max_distance_m:g}; "
-                "expected 0 < min <= max"
+                f"expected 0 < min <= max <= {FARTHEST_M:g}"
             )
-        if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
-            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected finite and > 0")
+        if not 0.0 < self.radius_m <= FARTHEST_M:
+            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected > 0 and <= {FARTHEST_M:g}")
         if self.n_targets < 1 or not self.success_targets >= 1:
             raise ValueError(
                 f"course.n_targets is {self.n_targets}, success_targets {self.success_targets}; expected >= 1"

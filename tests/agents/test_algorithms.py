@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import stable_baselines3
 from stable_baselines3.common.utils import LinearSchedule
 
-from agents.algorithms import BetweenRollouts, find_algorithm, known_algorithms, make_learner
+from agents.algorithms import BetweenRollouts, check_batch, check_device, find_algorithm, known_algorithms, make_learner
 from agents.sb3_vec_env import Sb3VecEnv
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import ConfigError
@@ -64,6 +65,48 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
 def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         find_algorithm(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value", "expected"),
+    [
+        ("PPO", "gamma", 2.0, "gamma is 2; expected in [0, 1]"),
+        ("PPO", "gae_lambda", 5, "gae_lambda is 5; expected in [0, 1]"),
+        ("PPO", "clip_range", -1.0, "clip_range is -1; expected finite and > 0"),
+        ("PPO", "learning_rate", {"start": -1.0}, "learning_rate is -1 to 0; expected finite and > 0"),
+        ("PPO", "max_grad_norm", -1.0, "max_grad_norm is -1; expected finite and > 0"),
+        ("PPO", "vf_coef", -5.0, "vf_coef is -5; expected finite and >= 0"),
+        ("PPO", "n_epochs", 0, "n_epochs is 0; expected >= 1"),
+        ("SAC", "tau", 1.5, "tau is 1.5; expected in [0, 1]"),
+        ("SAC", "gradient_steps", 0, "gradient_steps is 0; expected >= 1, or -1"),
+        ("TD3", "action_noise_std", -0.1, "action_noise_std is -0.1; expected finite and >= 0"),
+    ],
+)
+def test_parameters_out_of_range_are_named(name: str, parameter: str, value: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"algorithm.{expected}")):
+        find_algorithm({"name": name, parameter: value})
+
+
+def test_words_nulls_and_schedules_to_zero_are_taken() -> None:
+    find_algorithm({"name": "SAC", "ent_coef": "auto_0.1", "gradient_steps": -1, "train_freq": [1, "episode"]})
+    find_algorithm({"name": "PPO", "learning_rate": {"start": 1e-3}, "clip_range_vf": None, "target_kl": None})
+
+
+def test_a_batch_is_no_larger_than_what_it_is_drawn_from() -> None:
+    on_policy = find_algorithm({"name": "PPO", "n_steps": 8, "batch_size": 65})
+    check_batch(on_policy, 9)
+    with pytest.raises(ConfigError, match="batch_size is 65; expected <= 64, n_steps times n_envs"):
+        check_batch(on_policy, 8)
+    with pytest.raises(ConfigError, match="batch_size is 2000000; expected <= 1000000, buffer_size"):
+        check_batch(find_algorithm({"name": "SAC", "batch_size": 2_000_000}), 1)
+
+
+def test_a_device_that_torch_lacks_is_named() -> None:
+    check_device("cpu")
+    check_device("auto")
+    for name in ("cuda:99", "meta", "graphics"):
+        with pytest.raises(ConfigError, match=f"device is '{name}', which torch cannot use here"):
+            check_device(name)
 
 
 def test_what_sb3_refuses_is_one_line() -> None:

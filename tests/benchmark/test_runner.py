@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from snake_gym.benchmark import runner
 from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
-from snake_gym.benchmark.runner import load_episodes, play, play_all, save_episodes
+from snake_gym.benchmark.runner import fingerprint, load_episodes, play, play_all, save_episodes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
 from snake_gym.config import ConfigError
 from snake_gym.envs import WaypointsVectorEnv
@@ -116,6 +117,16 @@ def test_finished_policies_are_not_played_again(
         for name, values in before.columns.items():
             np.testing.assert_array_equal(values, after.columns[name])
         np.testing.assert_array_equal(before.sample_progress_m, after.sample_progress_m)
+
+
+@pytest.mark.parametrize("package", ["numpy", "numba"])
+def test_rows_of_another_numpy_or_numba_have_another_key(
+    package: str, scenarios: Scenarios, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, found = fingerprint(entrant(), scenarios), metadata.version
+    assert fingerprint(entrant(), scenarios) == before
+    monkeypatch.setattr(metadata, "version", lambda name: "0.0" if name == package else found(name))
+    assert fingerprint(entrant(), scenarios) != before
 
 
 @pytest.mark.parametrize("change", ["policy", "action", "seed", "episodes", "env", "damage", "fresh"])

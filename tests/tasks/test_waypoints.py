@@ -61,8 +61,11 @@ def test_random_courses_keep_to_distances_and_turns() -> None:
     [
         ({"kind": "list"}, "targets is empty"),
         ({"kind": "list", "targets": ((np.nan, 0.0),)}, "finite"),
+        ({"kind": "list", "targets": ((0.0, -2e6),)}, "within 1e\\+06 m"),
         ({"min_distance_m": 3.0}, "min_distance_m is 3"),
+        ({"max_distance_m": 1e300}, "expected 0 < min <= max <= 1e\\+06"),
         ({"radius_m": 0.0}, "radius_m is 0"),
+        ({"radius_m": 1e300}, "radius_m is 1e\\+300"),
         ({"n_targets": 0}, "n_targets is 0"),
         ({"max_turn_rad": 4.0}, "max_turn_rad is 4"),
     ],
