@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -63,26 +64,30 @@ def _is_on(bus: EmulatedBus) -> bool:
         return any(servo.memory.get("torque_enable") == 1 for servo in bus.servos)
 
 
-def move(body: GuardedBody, n_servos: int, seconds: float) -> None:
-    """A slow gait, with a command every bus cycle."""
-    begin_s = when_s = body.clock.now()
-    while when_s < begin_s + seconds:
-        phase = 2.0 * math.pi * 0.2 * (when_s - begin_s)
-        body.command(0.45 * (np.sin(phase - 0.6 * np.arange(n_servos)) - np.sin(-0.6 * np.arange(n_servos))))
-        when_s += 0.02
-        body.run_until(when_s)
-        if body.stop_reason is not None:
-            sys.exit(f"stopped: {body.stop_reason}")
+class Gait:
+    """Moves the servos slowly, with a command every bus cycle."""
+
+    def __init__(self, body: GuardedBody) -> None:
+        self._body, self._joints = body, np.arange(body.n_joints)
+        self._begin_s = self._when_s = body.clock.now()
+
+    def move(self, until: Callable[[], bool]) -> None:
+        """Go on until something has happened."""
+        while not until():
+            phase = 2.0 * math.pi * 0.2 * (self._when_s - self._begin_s)
+            self._body.command(0.45 * (np.sin(phase - 0.6 * self._joints) - np.sin(-0.6 * self._joints)))
+            self._when_s += 0.02
+            self._body.run_until(self._when_s)
 
 
-def trip(latch: Path, how: str) -> float:
-    """Trip the stop; how long that took until it was said to be done [s]."""
+def type_estop(latch: Path, gait: Gait) -> float:
+    """Run the command while the robot moves; how long it took [s]."""
+    command = [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)]
     begun_s = time.monotonic()
-    if how == "latch":
-        EmergencyStop(latch).trip("benchmark")
-    else:
-        command = [sys.executable, "-m", "snake_gym.hardware", "estop", "--latch", str(latch)]
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        gait.move(lambda: process.poll() is not None)
+    if process.returncode:
+        sys.exit(f"estop ended with {process.returncode}")
     return time.monotonic() - begun_s
 
 
@@ -108,11 +113,17 @@ def main() -> None:
         try:
             for _ in tqdm(range(options.stops), unit="stop", mininterval=5.0):
                 body.start()
-                move(body, options.servos, rng.uniform(0.5, 0.6))
+                gait, enough_s = Gait(body), time.monotonic() + rng.uniform(0.5, 0.6)
+                gait.move(lambda enough_s=enough_s: time.monotonic() > enough_s)  # type: ignore[misc]
+                if body.stop_reason is not None:
+                    sys.exit(f"stopped: {body.stop_reason}")
                 time.sleep(rng.uniform(0.0, 0.02))
                 pipe.send("watch")
                 begun_s = time.monotonic()
-                said_ms.append(1e3 * trip(latch, options.how))
+                if options.how == "latch":
+                    EmergencyStop(latch).trip("benchmark")
+                else:
+                    said_ms.append(1e3 * type_estop(latch, gait))
                 off_ms.append(1e3 * (pipe.recv() - begun_s))
                 body.run_until(body.clock.now() + 0.05)
                 EmergencyStop(latch).clear()

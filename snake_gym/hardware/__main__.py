@@ -16,7 +16,7 @@ import sys
 from importlib import import_module
 
 from snake_gym.config import ConfigError, choose, run_cli
-from snake_gym.hardware.commands.options import PROGRAM, OptionParser
+from snake_gym.hardware.commands.option_parser import PROGRAM, OptionParser
 
 COMMANDS = {
     "scan": "list the servos on the bus; give one a new id",

@@ -30,7 +30,8 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.commands.calibrate import table
-from snake_gym.hardware.commands.options import PROGRAM, add_settings, read_settings
+from snake_gym.hardware.commands.option_parser import PROGRAM
+from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.connection import emulate
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.run_config import robot_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge
+from snake_gym.hardware.commands.option_parser import PROGRAM
 from snake_gym.hardware.connection import EMULATED
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.line import LineTiming
@@ -15,16 +16,8 @@ from snake_gym.hardware.run_config import RunConfig
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.transport import PortGone, SerialTransport
 
-PROGRAM = "python -m snake_gym.hardware"
 _PATIENT = LineTiming(latency_s=0.02)
 """Nobody waits for a scan or a wiggle as a control loop does: a busy machine may take its time."""
-
-
-class OptionParser(argparse.ArgumentParser):
-    """Wrong options are a ConfigError: one line, exit code 2."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
 def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
