@@ -91,8 +91,8 @@ def seen_marks(latch: Path | None = None) -> list[SeenMark]:
     return found
 
 
-def sweep(latch: Path) -> None:
-    """Remove what dead processes left for the robot of ``latch``."""
+def sweep(latch: Path | None = None) -> None:
+    """Remove what dead processes left for the robot of ``latch``, or for all robots."""
     for mark in seen_marks(latch):
         if not mark.alive:
             with suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.clock import Clock, VirtualClock
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.servo_bus import ServoBus
 
@@ -19,11 +19,12 @@ class TorqueOff:
     Args:
         bus: theirs.
         clock: for the time between attempts.
-        stop: told whether there are any, for whoever trips it.
+        stop: told whether there are any, for whoever trips it; not where the clock is virtual: nothing real moves then.
     """
 
     def __init__(self, bus: ServoBus, clock: Clock, stop: EmergencyStop) -> None:
-        self._bus, self._clock, self._stop = bus, clock, stop
+        self._bus, self._clock = bus, clock
+        self._stop = None if isinstance(clock, VirtualClock) else stop
         self._asked_s = -math.inf
         self.owed: set[int] = set()
         """IDs of servos that may have their torque on."""
@@ -31,7 +32,7 @@ class TorqueOff:
     def expect_on(self, ids: Iterable[int]) -> None:
         """These servos are about to be given torque or a goal."""
         self.owed.update(ids)
-        if self.owed:
+        if self.owed and self._stop is not None:
             self._stop.hold("run")
 
     def switch(self) -> None:
@@ -39,7 +40,7 @@ class TorqueOff:
         self._asked_s = self._clock.now()
         off = self._bus.torque(sorted(self.owed), False)
         self.owed -= {one for one, known in off.items() if known}
-        if not self.owed:
+        if not self.owed and self._stop is not None:
             self._stop.release()
 
     def retry(self) -> bool:

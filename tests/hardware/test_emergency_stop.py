@@ -12,6 +12,7 @@ import pytest
 from snake_gym.hardware import torque_mark
 from snake_gym.hardware.emergency_stop import EmergencyStop, default_latch
 from snake_gym.hardware.torque_mark import seen_marks
+from tests.hardware.rig import Rig
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,3 +127,11 @@ def test_a_mark_that_cannot_be_made_stops_nobody(tmp_path: Path, monkeypatch: py
     (tmp_path / "missing").mkdir()
     (tmp_path / "missing" / "snake_gym-torque-1-1.json").write_text("nonsense")
     assert seen_marks() == []
+
+
+def test_servos_on_a_virtual_clock_are_no_torque_that_a_person_could_meet(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    assert rig.torque_on() == [True] * 4
+    assert seen_marks(rig.stop.latch) == []
+    rig.body.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.torque_mark import SeenMark, seen_marks
+from snake_gym.hardware.torque_mark import SeenMark, seen_marks, sweep
 
 _LOOK_S = 0.005
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     latch = None if options.latch is None else Path(options.latch)
     stop = EmergencyStop(latch)
     if options.clear:
-        return _clear(stop)
+        return _clear(stop, options.latch is None)
     if options.status:
         print(f"tripped: {stop.reason}" if stop.tripped else "not tripped")
         return int(stop.tripped)
@@ -79,11 +79,13 @@ def _await(marks: Iterable[SeenMark], begun_s: float, wait_s: float) -> list[See
     return list(owing.values())
 
 
-def _clear(stop: EmergencyStop) -> int:
+def _clear(stop: EmergencyStop, all_robots: bool) -> int:
     try:
         print("cleared" if stop.clear() else "it was not tripped")
     except OSError as error:
         raise ConfigError(f"{stop.latch} cannot be removed ({error.strerror}); only its maker or root may") from None
+    if all_robots:
+        sweep()
     others = [mark for mark in seen_marks() if EmergencyStop(mark.latch).tripped]
     for mark in others:
         print(f"{mark.what} (process {mark.pid}) is stopped by another latch: estop --clear --latch {mark.latch}")
