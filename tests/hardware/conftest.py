@@ -13,5 +13,5 @@ from snake_gym.hardware.torque_mark import seen_marks
 def no_marks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
     for mark in seen_marks():
-        if not mark.alive and mark.latch.is_relative_to(tmp_path_factory.getbasetemp()):
+        if mark.latch.is_relative_to(tmp_path_factory.getbasetemp()):
             mark.path.unlink(missing_ok=True)
