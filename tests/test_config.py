@@ -28,6 +28,7 @@ from snake_gym.config import (
     dump_yaml,
     load_yaml,
     merge,
+    near_path,
     nearest,
     to_dict,
     write_atomic,
@@ -428,6 +429,17 @@ def test_a_missing_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytes
         load_yaml("dem.yaml")
 
 
+def test_a_near_path_is_found_by_folder_and_suffix(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "snake.json").touch()
+    assert near_path(tmp_path / "runs" / "snaek.json", (".json",)) == tmp_path / "runs" / "snake.json"
+    assert near_path(tmp_path / "runs" / "snake", (".json",)) == tmp_path / "runs" / "snake.json"
+    assert near_path(tmp_path / "rnus" / "snake.json", (".json",)) == tmp_path / "runs"
+    assert near_path(tmp_path / "runs" / "snaek.json", (".yaml",)) is None
+    (tmp_path / "runs" / "a.json").touch()
+    assert near_path(tmp_path / "runs" / "x.json", (".json",)) is None
+
+
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
@@ -524,6 +536,9 @@ def test_nearest() -> None:
     assert nearest("Learning-Rate", ["batch", "learning_rate"]) == "learning_rate"
     assert nearest("qqq", ["batch", "learning_rate"]) is None
     assert nearest("qqq", []) is None
+    assert nearest("evaluation", ["env", "eval", "checkpoint"]) == "eval"
+    assert nearest("check", ["env", "checkpoint_folder"]) == "checkpoint_folder"
+    assert nearest("e", ["env", "eval"]) is None
 
 
 def test_choose() -> None:

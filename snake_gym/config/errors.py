@@ -9,6 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_SHORTEST_BEGINNING = 3
+"""Letters by which a word is recognised."""
+
 
 class ConfigError(ValueError):
     """A setting, argument or file that the user has to correct. The message is one line."""
@@ -18,9 +21,17 @@ class ConfigError(ValueError):
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """The choice that ``name`` was most likely meant to be, or None. Case and ``-``/``_`` do not matter."""
+    """The choice that ``name`` was most likely meant to be, or None. Case and ``-``/``_`` do not matter.
+
+    It looks like ``name``, or one of the two begins with the other, as ``evaluation`` and ``eval``.
+    """
     folded = {_fold(choice): choice for choice in choices}
-    close = difflib.get_close_matches(_fold(name), folded, n=1, cutoff=0.6)
+    word = _fold(name)
+    close = difflib.get_close_matches(word, folded, n=1, cutoff=0.6)
+    if not close and len(word) >= _SHORTEST_BEGINNING:
+        longer = [one for one in folded if one.startswith(word)]
+        shorter = [one for one in folded if len(one) >= _SHORTEST_BEGINNING and word.startswith(one)]
+        close = [*sorted(longer, key=len), *sorted(shorter, key=len, reverse=True)]
     return folded[close[0]] if close else None
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from snake_gym.config.errors import ConfigError, nearest, show
+
+_YAML = (".yaml", ".yml")
 
 
 def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -34,17 +37,44 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _missing(path: Path) -> str:
     """Message for a file that is not there, naming what its deepest existing folder holds instead."""
-    known = path
-    while not known.parent.is_dir():
-        known = known.parent
-    folder = known.parent
-    present = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() or entry.suffix in (".yaml", ".yml"))
-    guess = nearest(known.name, present) or nearest(f"{known.name}.yaml", present)
+    guess = near_path(path, _YAML)
     if guess is not None:
-        return f"{path} does not exist; did you mean '{folder / guess}'?"
+        return f"{path} does not exist; did you mean '{guess}'?"
+    known = _deepest(path)
     if known != path:
         return f"{path} does not exist: there is no folder {known}"
-    return f"{path} does not exist" + (f"; {folder} has {', '.join(present[:12])}" if present else "")
+    present = _present(path.parent, _YAML)
+    return f"{path} does not exist" + (f"; {path.parent} has {', '.join(present[:12])}" if present else "")
+
+
+def near_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path | None:
+    """What a path that does not exist was most likely meant to be, or None: a folder, or a file of such a suffix.
+
+    Of a path whose folder does not exist either, it is the folder that is looked for.
+    """
+    known = _deepest(Path(path))
+    # Without the suffixes, which make short names look alike.
+    present = {_stem(name, suffixes): name for name in _present(known.parent, suffixes)}
+    guess = nearest(_stem(known.name, suffixes), present)
+    return None if guess is None else known.parent / present[guess]
+
+
+def _stem(name: str, suffixes: Sequence[str]) -> str:
+    return Path(name).stem if name.endswith(tuple(suffixes)) else name
+
+
+def _deepest(path: Path) -> Path:
+    """The first part of a missing path whose folder exists."""
+    while not path.parent.is_dir():
+        path = path.parent
+    return path
+
+
+def _present(folder: Path, suffixes: Sequence[str]) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() or entry.suffix in suffixes)
+    except OSError:
+        return []
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:

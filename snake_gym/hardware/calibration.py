@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, build, write_atomic
+from snake_gym.config import ConfigError, build, near_path, write_atomic
 from snake_gym.robot.spec import FloatArray
 
 FORMAT = 1
@@ -139,9 +139,9 @@ def load_calibration(path: str | Path) -> Calibration:
     try:
         told: Any = json.loads(Path(path).read_text())
     except FileNotFoundError:
-        raise ConfigError(
-            f"calibration {path} does not exist; make it: python -m snake_gym.hardware calibrate"
-        ) from None
+        guess = near_path(path, (".json",))
+        advice = f"did you mean {str(guess)!r}?" if guess else "make it: python -m snake_gym.hardware calibrate"
+        raise ConfigError(f"calibration {path} does not exist; {advice}") from None
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"calibration {path} cannot be read: {error}; expected the JSON that calibrate writes"

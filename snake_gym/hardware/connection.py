@@ -197,7 +197,11 @@ def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None)
     kind = choose(config.kind, get_args(PoseKind), "pose.kind")
     if kind == "truth":
         if emulated is None:
-            raise ConfigError("pose.kind is 'truth', which only an emulated robot tells; expected a pose source")
+            others = ", ".join(other for other in get_args(PoseKind) if other != kind)
+            raise ConfigError(
+                "pose.kind is 'truth', which only a robot that is emulated in this process tells; "
+                f"expected --pose and one of {others} (for a robot of `emulate`: --pose udp_json)"
+            )
         return EmulatedPose(lambda: _true_pose(emulated))
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)

@@ -38,11 +38,11 @@ def to_even_run(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) 
     """The log on an even grid of the bus's period. Raises ConfigError: limp, too short, or no pose at its start."""
 
     if record.is_limp:
-        raise ConfigError("the log is of a limp robot, which had no references; expected a run under a policy")
+        raise ConfigError(f"{record.path} is of a limp robot, without references; expected a run under a policy")
     inside = (record.cycle_s >= from_s) & (record.cycle_s <= to_s)
     cycle_s = record.cycle_s[inside]
     if cycle_s.size < 10:
-        raise ConfigError(f"the log has {cycle_s.size} bus cycles; expected at least 10")
+        raise ConfigError(f"{record.path} has {cycle_s.size} bus cycles; expected at least 10")
     joint, sent = record.joint_angle[inside], record.reference[inside]
     period = float(np.median(np.diff(cycle_s)))
     period = float(record.start.get("config", {}).get("connection", {}).get("period_s", period))
@@ -61,7 +61,7 @@ def to_even_run(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) 
     if np.isnan(heading[0]):
         first = np.flatnonzero(np.isfinite(heading))
         if not first.size:
-            raise ConfigError("the log has no pose of the head; expected one to start from")
+            raise ConfigError(f"{record.path} has no pose of the head; expected one to start from")
         return to_even_run(record, float(grid[first[0]]) - 1e-6, to_s)
     free = tuple((np.flatnonzero(np.isnan(joint).mean(axis=0) > 0.5) + 1).tolist())
     return EvenRun(period, sent[following], angle, xy, heading, free)

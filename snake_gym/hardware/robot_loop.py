@@ -170,6 +170,8 @@ class RobotLoop:
                 return sample
             if self.body.stop_reason is not None or clock.now() > give_up:
                 why = self.body.stop_reason or f"no pose within {self.config.first_pose_timeout_s:g} s"
+                if self.body.stop_reason is None and self.pose.trouble:
+                    why += f": {self.pose.trouble}"
                 raise BringUpError(f"the episode cannot begin: {why}")
             sample = self.body.run_until(clock.now() + self.spec.control_dt_s)
             self.body.command(sample.reference)

@@ -7,6 +7,7 @@ classical controller plays as a residual policy that adds nothing, so it sees th
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -21,7 +22,7 @@ from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.interface.policy_file import FilePolicy, find_policy_file, load_policy
+from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
@@ -118,6 +119,8 @@ def plan_run(config: RunConfig) -> Plan:
         policy = FromFile(config.policy, None if config.robot is None else load_robot(config.robot))
         return Plan(policy, file_contract(policy.file, config.robot, config.course), policy.file.name)
     if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
+        if os.sep in config.policy or os.path.exists(config.policy):
+            raise ConfigError(f"policy: {describe_missing(config.policy)}")
         guess = nearest(config.policy, CONTROLLERS)
         raise ConfigError(
             f"policy is {config.policy!r}; expected a policy file, a tuned YAML file, or one of {_controllers()}"

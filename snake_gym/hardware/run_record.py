@@ -172,6 +172,8 @@ class RunRecord:
     news: tuple[str, ...]
     end: dict[str, Any] | None
     """The last line; None: the run was cut off."""
+    path: Path
+    """Of the file."""
 
     @property
     def spec(self) -> RobotSpec:
@@ -209,12 +211,12 @@ def read_record(path: str | Path) -> RunRecord:
     if not rows or rows[0].get("kind") != "start" or rows[0].get("format") != FORMAT:
         raise ConfigError(f"{path} is no log of a run in format {FORMAT}; expected what run or log wrote")
     try:
-        return _arranged(rows)
+        return _arranged(rows, path)
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"log {path} is damaged: {error!r}") from None
 
 
-def _arranged(rows: list[dict[str, Any]]) -> RunRecord:
+def _arranged(rows: list[dict[str, Any]], path: Path) -> RunRecord:
     steps = [row for row in rows if row["kind"] == "step"]
     poses = [row for row in rows if row["kind"] in ("step", "pose")]
     cycles: list[dict[str, Any]] = []
@@ -238,6 +240,7 @@ def _arranged(rows: list[dict[str, Any]]) -> RunRecord:
         series(cycles, "load", n_joints), series(steps, "t", None), series(poses, "pose_t", None),
         series(poses, "xy", 2), series(poses, "angle", None), valid,
         series(steps, "progress", None), tuple(news), rows[-1] if rows[-1]["kind"] == "end" else None,
+        path,
     )  # fmt: skip
 
 

@@ -9,17 +9,80 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
 import select
+import stat
 import threading
 import time
+from pathlib import Path
 from typing import Protocol
 
 import serial
 
+from snake_gym.config import nearest
+
+_MOST_NAMED = 8
+"""Serial ports in a message."""
+
 
 class PortGone(OSError):
     """The port cannot be opened or has vanished."""
+
+
+class PortNotOpened(PortGone):
+    """A port that cannot be opened. The reason is looked for when it is told: a port that went is tried all the time.
+
+    Args:
+        port: device, as ``/dev/ttyUSB0``.
+        fault: what the system said.
+    """
+
+    def __init__(self, port: str, fault: Exception) -> None:
+        super().__init__(port)
+        self.port = port
+        self._fault = fault
+
+    def __str__(self) -> str:
+        return f"cannot open {self.port}: {self._reason()}"
+
+    def _reason(self) -> str:
+        code = getattr(self._fault, "errno", None)
+        if code in (errno.ENOENT, errno.ENOTDIR):
+            if os.path.islink(self.port):
+                return "it is a link to a port that has gone (an emulator that has ended?)"
+            return f"it does not exist; {_offer_ports(self.port)}"
+        if code in (errno.EAGAIN, errno.EBUSY):
+            return "another program uses it (a run or scan still going?)"
+        if code in (errno.EACCES, errno.EPERM):
+            return f"you may not read and write it; {_offer_group(self.port)}"
+        if os.path.exists(self.port) and not Path(self.port).is_char_device():
+            return f"it is no serial device; {_offer_ports(self.port)}"
+        return " ".join(str(self._fault).split())
+
+
+def _offer_ports(port: str) -> str:
+    """The device in the same folder that was probably meant, or the serial ports that there are."""
+    from serial.tools.list_ports import comports
+
+    folder, found = Path(port).parent, sorted(one.device for one in comports())
+    if folder != Path("/dev"):  # there, names that look alike mean other things
+        with contextlib.suppress(OSError):
+            guess = nearest(Path(port).name, [one.name for one in folder.iterdir() if one.is_char_device()])
+            if guess is not None:
+                return f"did you mean {str(folder / guess)!r}?"
+    return f"serial ports found: {', '.join(found[:_MOST_NAMED]) or 'none'}"
+
+
+def _offer_group(port: str) -> str:
+    """What lets this user open the port."""
+    with contextlib.suppress(OSError, KeyError):
+        told = os.stat(port)
+        if told.st_mode & stat.S_IRGRP and told.st_mode & stat.S_IWGRP:
+            return f"join the group that owns it ({grp.getgrgid(told.st_gid).gr_name}) and log in anew"
+        return f"expected its owner, {pwd.getpwuid(told.st_uid).pw_name}"
+    return "expected its owner"
 
 
 class Transport(Protocol):
@@ -51,7 +114,7 @@ class SerialTransport:
         write_timeout_s: a write that makes no progress for so long counts as a vanished port [s].
 
     Raises:
-        PortGone: the port does not exist, is in use or may not be opened.
+        PortNotOpened: the port does not exist, is in use or may not be opened.
     """
 
     def __init__(self, port: str, baud: int, write_timeout_s: float = 0.5) -> None:
@@ -61,7 +124,7 @@ class SerialTransport:
         try:
             self._serial = serial.Serial(port, baud, timeout=0, write_timeout=0, exclusive=True)
         except (OSError, ValueError) as error:  # SerialException is an OSError
-            raise PortGone(f"cannot open {port} at {baud} baud: {error}") from None
+            raise PortNotOpened(port, error) from None
         self._fd = self._serial.fileno()
         # Not every driver has it, a pseudo terminal never.
         with contextlib.suppress(OSError, ValueError, NotImplementedError, AttributeError):

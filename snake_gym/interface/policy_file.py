@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, near_path
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 CONTRACT, WEIGHTS = "policy.json", "policy.safetensors"
 MAX_CONTRACT_BYTES = 1 << 24
+_MOST_NAMED = 4
+_RUN_STATUS = "run.json"
+"""In the folder of every training run."""
 
 
 class FilePolicy:
@@ -155,8 +158,7 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | R
     """
     file = find_policy_file(path)
     if file is None:
-        fault = "is no policy file" if Path(path).exists() else "does not exist"
-        raise ConfigError(f"{path} {fault}; expected a {CONTRACT} that agents.export wrote, or its folder")
+        raise ConfigError(describe_missing(path))
     try:
         text = _read(file, MAX_CONTRACT_BYTES).decode("utf-8")
     except UnicodeDecodeError:
@@ -190,6 +192,22 @@ def find_policy_file(path: str | os.PathLike[str]) -> Path | None:
     if path.is_dir():
         path = path / CONTRACT
     return path if path.is_file() and path.suffix == ".json" else None
+
+
+def describe_missing(path: str | os.PathLike[str]) -> str:
+    """A line about a path at which there is no contract: what is there, and what was probably meant."""
+    path = Path(path)
+    if path.is_dir():
+        inside = sorted(str(contract.parent) for contract in path.glob(f"*/{CONTRACT}"))
+        if inside:
+            return f"{path} holds no {CONTRACT}; did you mean {' or '.join(map(repr, inside[:_MOST_NAMED]))}?"
+        if (path / _RUN_STATUS).is_file():
+            return f"{path} is the folder of a training run; export it: python -m agents.export {path}"
+    guess_path = None if path.exists() else near_path(path, (".json",))
+    if guess_path is not None:
+        return f"{path} does not exist; did you mean {str(guess_path)!r}?"
+    fault = "is no policy file" if path.exists() else "does not exist"
+    return f"{path} {fault}; expected a {CONTRACT} that agents.export wrote, or its folder"
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -65,3 +65,11 @@ def test_the_first_guess_is_a_straight_chain() -> None:
     chain = straight_chain([3, 1, 2], 0.5)
     np.testing.assert_array_equal(chain.angles(np.full(3, 2048.0)), 0.0)
     np.testing.assert_array_equal(chain.high_rad, 0.5)
+
+
+def test_a_file_of_nearly_that_name_is_offered(tmp_path: Path) -> None:
+    straight_chain(range(1, 3), 1.0).save(tmp_path / "snake.json")
+    with pytest.raises(ConfigError, match=rf"snaek.json does not exist; did you mean '{tmp_path}/snake.json'\?"):
+        load_calibration(tmp_path / "snaek.json")
+    with pytest.raises(ConfigError, match=r"other.txt does not exist; make it: python -m snake_gym.hardware calibrate"):
+        load_calibration(tmp_path / "other.txt")

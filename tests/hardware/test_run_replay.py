@@ -112,8 +112,10 @@ def test_logs_that_cannot_be_replayed_are_named(tmp_path: Path) -> None:
     blind = replace(record, pose_valid=np.zeros_like(record.pose_valid))
     limp = replace(record, start={**record.start, "limp": True})
     for bad, message in [(blind, "no pose of the head"), (limp, "limp robot")]:
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl .*{message}"):
             to_run_log(bad)
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl has \d bus cycles; expected at least 10"):
+        to_run_log(record, to_s=0.1)
     with pytest.raises(ConfigError, match="has 9 joints; expected 14"):
         replay(to_run_log(record), load_robot("snakesys"))
 

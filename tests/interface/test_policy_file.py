@@ -131,6 +131,20 @@ def test_missing_files_are_named(folder: Path) -> None:
     assert "is no policy file" in refusal(folder)
 
 
+def test_what_was_probably_meant_is_offered(folder: Path) -> None:
+    runs = folder.parent
+    expected = f"{runs} holds no policy.json; did you mean {str(folder)!r}?"
+    assert refusal(runs) == expected
+    near = folder.with_name(folder.name + "x")
+    assert refusal(near) == f"{near} does not exist; did you mean {str(folder)!r}?"
+    run = runs / "onmine"
+    run.mkdir()
+    (run / "run.json").touch()
+    assert refusal(run) == f"{run} is the folder of a training run; export it: python -m agents.export {run}"
+    folder.rename(run / "export")
+    assert refusal(run) == f"{run} holds no policy.json; did you mean '{run}/export'?"
+
+
 def test_changed_weights_are_refused(folder: Path) -> None:
     path = folder / "policy.safetensors"
     content = bytearray(path.read_bytes())

@@ -246,7 +246,7 @@ class CameraPose:
                     pass
                 self.trouble = "the camera gives no pictures"
             except Exception as error:  # OpenCV and drivers raise what they like; the loop above must go on
-                self.trouble = f"camera: {error}"
+                self.trouble = f"camera {self._reader.config.camera}: {error}"
             finally:
                 if camera is not None:
                     camera.release()
@@ -292,9 +292,10 @@ def tag_image(tag_id: int, pixels: int) -> Any:
 
 def _open_device(config: CameraConfig) -> Camera:
     cv2 = _opencv()
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # what cannot be opened we say ourselves
     camera = cv2.VideoCapture(config.camera)
     if not camera.isOpened():
-        raise OSError(f"{config.camera!r} cannot be opened")
+        raise OSError("it cannot be opened")
     if isinstance(config.camera, int):
         camera.set(cv2.CAP_PROP_FRAME_WIDTH, config.width)
         camera.set(cv2.CAP_PROP_FRAME_HEIGHT, config.height)

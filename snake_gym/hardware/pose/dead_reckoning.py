@@ -39,6 +39,9 @@ class DeadReckoning:
         xy_w, angle: [m], [rad] pose of the head link at the start, world frame.
     """
 
+    trouble = ""
+    """It needs nothing but the joints."""
+
     def __init__(self, spec: RobotSpec, xy_w: tuple[float, float] = (0.0, 0.0), angle: float = 0.0) -> None:
         self.spec = spec
         self._half = spec.links("link_half_length_m")

@@ -17,6 +17,9 @@ class EmulatedPose:
         look: gives (x [m], y [m], angle [rad]) of the head link now.
     """
 
+    trouble = ""
+    """``lost`` is no trouble of the source's own."""
+
     def __init__(self, look: Callable[[], tuple[float, float, float]]) -> None:
         self._look = look
         self.lost = False

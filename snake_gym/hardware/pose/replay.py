@@ -22,6 +22,9 @@ class ReplayPose:
         valid: (K,) whether the robot was seen; None: always.
     """
 
+    trouble = ""
+    """A log says no more."""
+
     def __init__(
         self,
         time_s: Sequence[float] | FloatArray,

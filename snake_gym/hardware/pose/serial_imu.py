@@ -81,6 +81,13 @@ class SerialImu:
         self._yaw = 0.0
         self._stamp_s = -math.inf
 
+    @property
+    def trouble(self) -> str:
+        """Why there is no pose."""
+        if self._transport is None:
+            return "the sensor's port has vanished"
+        return "no packet from the sensor (UART-RVC mode, 115200 baud)" if self._offset is None else ""
+
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
         self._reckoning.follow(joint_angle, joint_rate, stamp_s)
         self._listen(stamp_s)

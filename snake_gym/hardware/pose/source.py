@@ -30,6 +30,11 @@ class PoseSample(NamedTuple):
 class PoseSource(Protocol):
     """A sensor, or anything in its place."""
 
+    @property
+    def trouble(self) -> str:
+        """Why there is no pose, for people; empty: nothing is wrong, or nobody knows."""
+        ...
+
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
         """What the joints do: angles (J,) [rad] and rates (J,) [rad/s] at ``stamp_s`` [s]. Most sources ignore it."""
         ...

@@ -4,13 +4,18 @@
 
 World frame, head link's centre. ``stamp_s`` is optional and on the sender's clock: only its differences are used, to
 throw away datagrams that overtook each other. The pose counts from when it arrived.
+
+One sender counts, which keeps its socket: poses from another address are left out while those of the first are fresh,
+and a line on stderr says so, once.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import socket
+import sys
 from typing import Any
 
 import numpy as np
@@ -38,13 +43,27 @@ class UdpJson:
             self._socket.bind((host, port))
         except (OSError, OverflowError) as error:
             self._socket.close()
-            raise ConfigError(f"pose.host {host!r}, pose.udp_port {port}: cannot listen there ({error})") from None
+            taken = getattr(error, "errno", None) == errno.EADDRINUSE
+            why = "another program does (a run still going?): end it or set another pose.udp_port" if taken else error
+            raise ConfigError(f"pose.host {host!r}, pose.udp_port {port}: cannot listen there: {why}") from None
+        self._host = host
         self.port: int = self._socket.getsockname()[1]
         """Where it listens."""
         self.n_refused = 0
         """Datagrams that were no pose."""
         self._pose = NO_POSE
+        self._sender: tuple[str, int] | None = None
         self._sender_s = -math.inf
+        self._named_other = False
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no pose."""
+        if self._sender is not None:
+            return ""
+        if self.n_refused:
+            return f"the {self.n_refused} datagrams on UDP {self._host}:{self.port} were no poses"
+        return f"nothing arrives on UDP {self._host}:{self.port}"
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
         """The sender sees the robot."""
@@ -52,10 +71,10 @@ class UdpJson:
     def read(self, now_s: float) -> PoseSample:
         while self._socket is not None:
             try:
-                data = self._socket.recv(_LARGEST)
+                data, sender = self._socket.recvfrom(_LARGEST)
             except OSError:
                 break
-            self._take(data, now_s)
+            self._take(data, sender, now_s)
         return self._pose._replace(valid=now_s - self._pose.stamp_s <= self._stale_s)
 
     def close(self) -> None:
@@ -63,7 +82,7 @@ class UdpJson:
             self._socket.close()
             self._socket = None
 
-    def _take(self, data: bytes, now_s: float) -> None:
+    def _take(self, data: bytes, sender: tuple[str, int], now_s: float) -> None:
         try:
             told: Any = json.loads(data)
             x, y, angle = (float(told[name]) for name in ("x_m", "y_m", "angle_rad"))
@@ -74,8 +93,19 @@ class UdpJson:
         if not all(map(math.isfinite, (x, y, angle))) or math.isnan(sent):
             self.n_refused += 1
             return
+        if sender != self._sender:
+            if now_s - self._pose.stamp_s <= self._stale_s:
+                self._name_other(sender)
+                return
+            self._sender, self._sender_s = sender, -math.inf
         if sent <= self._sender_s and self._sender_s - sent < 10.0:
             self.n_refused += 1
             return
         self._sender_s = -math.inf if math.isinf(sent) else sent
         self._pose = PoseSample(np.array([x, y]), angle, now_s, True)
+
+    def _name_other(self, sender: tuple[str, int]) -> None:
+        if not self._named_other and self._sender is not None:
+            first, other = (f"{host}:{port}" for host, port in (self._sender, sender))
+            print(f"poses also come from {other}; ignored, those of {first} count", file=sys.stderr, flush=True)
+        self._named_other = True

@@ -183,3 +183,15 @@ def test_wrong_settings_are_named(change: dict[str, Any], message: str) -> None:
         build(CameraConfig, {**settings, **change}, "camera.yaml")
     with pytest.raises(ConfigError, match=r"pose\.camera is missing"):
         open_camera(None)
+
+
+def test_a_camera_that_cannot_be_opened_is_named_and_opencv_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    pose = CameraPose(CameraConfig((FloorTag(1, 0.0, 0.0),), HeadTag(), camera=97))
+    try:
+        give_up = time.monotonic() + 20.0
+        while not pose.n_failures and time.monotonic() < give_up:
+            time.sleep(0.01)
+        assert pose.trouble == "camera 97: it cannot be opened"
+    finally:
+        pose.close()
+    assert capfd.readouterr().err == ""

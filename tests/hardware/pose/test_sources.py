@@ -67,6 +67,12 @@ def test_dead_reckoning_ignores_what_cannot_be_followed() -> None:
     assert source.read(5.1).stamp_s == 5.0
 
 
+def send_from(sender: socket.socket, port: int, *datagrams: bytes) -> None:
+    for datagram in datagrams:
+        sender.sendto(datagram, ("127.0.0.1", port))
+    time.sleep(0.02)
+
+
 def send(port: int, *datagrams: bytes) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for datagram in datagrams:
@@ -94,6 +100,37 @@ def test_a_pose_from_the_network_is_taken_and_grows_stale() -> None:
         source.close()
 
 
+def test_two_senders_are_not_mixed_and_the_second_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    source = UdpJson(port=0, stale_s=0.5)
+    first, second = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    try:
+        assert source.trouble == f"nothing arrives on UDP 127.0.0.1:{source.port}"
+        for k in range(3):
+            send_from(first, source.port, told(x_m=float(k), stamp_s=100.0 + k))
+            send_from(second, source.port, told(x_m=50.0, stamp_s=200.0))
+            assert source.read(0.1 * k).xy_w[0] == k
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        other, own = (f"127.0.0.1:{one.getsockname()[1]}" for one in (second, first))
+        assert said == f"poses also come from {other}; ignored, those of {own} count\n"
+        send_from(second, source.port, told(x_m=50.0, stamp_s=99.0))  # the first has gone silent; another clock
+        assert source.read(1.0).xy_w[0] == 50.0
+        assert source.trouble == ""
+    finally:
+        for one in (first, second, source):
+            one.close()
+
+
+def test_junk_is_told_as_what_is_wrong() -> None:
+    source = UdpJson(port=0)
+    try:
+        send(source.port, b"hello")
+        source.read(0.0)
+        assert source.trouble == f"the 1 datagrams on UDP 127.0.0.1:{source.port} were no poses"
+    finally:
+        source.close()
+
+
 @pytest.mark.parametrize(
     "junk",
     [b"", b"{", b"[]", b"7", b"\xff\xfe", told(x_m="far"), told(x_m=math.nan), b'{"x_m": 1, "y_m": 2}', b"[" * 1500,
@@ -114,7 +151,7 @@ def test_junk_from_the_network_is_counted_and_changes_nothing(junk: bytes) -> No
 def test_a_port_in_use_is_named() -> None:
     source = UdpJson(port=0)
     try:
-        with pytest.raises(ConfigError, match="cannot listen there"):
+        with pytest.raises(ConfigError, match=r"cannot listen there: another program does \(a run still going\?\)"):
             UdpJson(port=source.port)
     finally:
         source.close()
@@ -141,6 +178,7 @@ def test_the_imu_s_heading_replaces_that_of_dead_reckoning_and_its_loss_is_told(
     ours, theirs = memory_pair()
     source = SerialImu(ours, DeadReckoning(RESILIENT_SERVO, (1.0, 0.0), 0.3), stale_s=0.2)
     assert not source.read(0.0).valid
+    assert source.trouble.startswith("no packet from the sensor")
     for k in range(200):  # three turns to the left: the sensor's yaw goes down, and wraps
         theirs.write(pack_rvc(k, 2.0 - 0.1 * k))
         source.follow(NO_JOINTS, NO_JOINTS, 0.01 * k)
@@ -150,6 +188,7 @@ def test_the_imu_s_heading_replaces_that_of_dead_reckoning_and_its_loss_is_told(
     assert not source.read(2.5).valid
     theirs.close()
     assert not source.read(2.6).valid
+    assert source.trouble == "the sensor's port has vanished"
     source.close()
 
 

@@ -1,0 +1,56 @@
+"""What a run says where its settings name nothing that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.body import BringUpError
+from snake_gym.hardware.connection import ConnectionConfig, PoseConfig, make_pose
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.robot_loop import LoopConfig
+from snake_gym.hardware.run_config import RunConfig, open_run, plan_run
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+PRETRAINED = Path(__file__).parents[2] / "agents" / "pretrained"
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("ccc", "did you mean 'cc'?"),
+        (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints'?"),
+        (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
+        ("agents/none.json", "expected a policy.json that agents.export wrote, or its folder"),
+    ],
+)
+def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_run(RunConfig(policy))
+    assert str(caught.value).startswith("policy")
+    assert message in str(caught.value)
+
+
+def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
+        make_pose(PoseConfig(), RESILIENT_SERVO, None)
+
+
+def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
+    free = UdpJson(port=0)
+    free.close()
+    pose = PoseConfig("udp_json", udp_port=free.port)
+    config = RunConfig(
+        "cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
+        loop=LoopConfig(first_pose_timeout_s=0.5),
+    )  # fmt: skip
+    opened = open_run(config, plan_run(config))
+    try:
+        with pytest.raises(
+            BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
+        ):
+            opened.loop.reset()
+    finally:
+        opened.connected.close()
