@@ -1,6 +1,7 @@
 """Random robots thrashing about in dense fields: does anything break?
 
     python benchmarks/stress.py [--model stiff rigid] [--episodes 1000] [--out DIR] [--dt 0.005] [--json -] [--plot PNG]
+                                [--servos 200]
 
 An episode is 60 s of a random robot (3 to 30 links that all differ, random friction or none, servos or torque motors,
 slope, radius, contact law) walled into a small yard full of discs, capsules and polygons, with random faults at random
@@ -16,7 +17,12 @@ its own for geometry and energy (plain numpy from link angles and centres of mas
   episode or 1 mJ if that is more; ``coasting`` the same of the steps without power alone, which is what the bar is for:
   with power, the sum of the work has an error of its own where a servo's rate jumps within one step. What the springs
   of stiff contacts held a control step before (those of the deepest overlap of each link) may come back;
-* ``gap``: joints apart, per link length: head as the physics tracks it against head from the centre of mass.
+* ``gap``: joints apart, per link length: head as the physics tracks it against head from the centre of mass;
+* ``stood``: share of the solutions whose laws could not be settled, so that the world stood still (counted only).
+
+``--servos`` runs episodes of 10 s besides, without obstacles: the same robots, all with stops and with servos far too
+stiff for their torque limit, so that nearly all joints are at a limit, a stop or on the way from one to the other.
+Checked in every sub-step: kinetic energy gained beyond the sum of torque limit times angle turned, per the largest.
 
 ``--out`` keeps every finished group as a line of JSON, and a run goes on where it stopped. Exit status 1: a bar missed.
 """
@@ -28,7 +34,7 @@ import json
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +55,12 @@ from benchmarks.random_episodes import (
     place_obstacles,
     segment_distance,
 )
-from snake_gym.robot.spec import ContactModel
+from snake_gym.robot.spec import ActuatorSpec, ContactModel
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 WORLDS = 8
+SERVO_DT_S = 0.002
+"""Step of the robots with stiff servos."""
 LIMITS = {"rigid": 0.005, "stiff": 0.03}
 """Deepest penetration allowed, per link length."""
 MOST_ENERGY, WIDEST_GAP = 5e-3, 1e-9
@@ -75,6 +83,7 @@ class Episode:
     """Mean number of touching contacts."""
     largest_energy_j: float
     wall_s: float
+    stood: float = 0.0
 
 
 class Watch:
@@ -150,6 +159,7 @@ class Watch:
             seed, self.spec.n_links, bool(self.finite[world]), float(self.penetration[world]),
             float(self.excess[world]) / scale, float(self.coasting[world]) / scale, float(self.gap[world]),
             float(self.contacts[world]) / self._samples, float(self.largest[world]), wall_s,
+            float(self.robot.state.stood_still[world] / (self._samples * self.spec.n_substeps)),
         )  # fmt: skip
 
 
@@ -183,6 +193,44 @@ def run_group(seed: int, model: ContactModel, dt_s: float, seconds: float = 60.0
     return [watch.result(world, seed, wall) for world in range(WORLDS)]
 
 
+@dataclass(frozen=True)
+class ServoGroup:
+    """What the episodes of one robot with stiff servos and stops came to; see the module's text."""
+
+    seed: int
+    finite: bool
+    surge: float
+    """Kinetic energy gained beyond what the motors could give in a sub-step, of the largest."""
+    stood: int
+    """Solutions in which a world stood still."""
+    solutions: int
+
+
+def run_servos(seed: int, seconds: float = 10.0) -> ServoGroup:
+    """``WORLDS`` episodes of a robot whose servos are far too stiff for their torque limit, between stops."""
+    rng = np.random.default_rng(seed)
+    spec = draw_robot(rng, "rigid", SERVO_DT_S)
+    torque, stop = float(spec.joints("actuator.torque_limit_nm")[0]), float(rng.uniform(0.3, 1.0))
+    kp = torque * float(10.0 ** rng.uniform(1.0, 2.7))
+    actuator = ActuatorSpec("position", kp, kp * float(10.0 ** rng.uniform(-3.0, -1.0)), torque)
+    spec = replace(spec, actuator=actuator, joint_stop_rad=stop, incline_rad=0.0)
+    robot, shape = SimulatedRobot(spec, WORLDS, 1), (WORLDS, spec.n_joints)
+    robot.set_shape(rng.uniform(-stop, stop, shape), np.zeros(WORLDS), np.zeros((WORLDS, 2)), "centre")
+    surge, largest, finite = 0.0, 1e-3, True
+    for k in range(round(seconds / SERVO_DT_S)):
+        if k % 50 == 0:
+            aim = rng.uniform(-stop, stop, shape)
+        energy, angle = robot.kinetic_energy(), robot.joint_angle().copy()
+        robot.step(aim, n_substeps=1)
+        given = torque * np.abs(robot.joint_angle() - angle).sum(axis=1)
+        after = robot.kinetic_energy()
+        finite = finite and bool(np.isfinite(after).all())
+        surge, largest = max(surge, float((after - energy - given).max())), max(largest, float(after.max()))
+    # Every call begins with two solutions.
+    solutions = 2 * WORLDS * round(seconds / SERVO_DT_S)
+    return ServoGroup(seed, finite, surge / largest, int(robot.state.stood_still.sum()), solutions)
+
+
 def summarise(episodes: list[Episode], model: ContactModel) -> dict[str, Any]:
     """The table's row of one contact model."""
     names = ("penetration", "energy", "coasting", "gap")
@@ -193,6 +241,7 @@ def summarise(episodes: list[Episode], model: ContactModel) -> dict[str, Any]:
         "beyond_limit": sum(e.penetration > LIMITS[model] for e in episodes),
         "beyond_a_bar": sum(not keeps_bars(e, model) for e in episodes),
         "energy": worst["energy"].energy, "coasting": worst["coasting"].coasting, "gap": worst["gap"].gap,
+        "stood": float(np.mean([e.stood for e in episodes])), "stood_worst": max(e.stood for e in episodes),
         "mean_contacts": float(np.mean([e.contacts for e in episodes])),
         "worst_seeds": {name: e.seed for name, e in worst.items()},
         "wall_s_per_episode": float(np.mean([e.wall_s for e in episodes])),
@@ -256,6 +305,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60.0, help="length of an episode")
     parser.add_argument("--dt", type=float, default=0.005, help="step [s]; a divisor of 0.2")
+    parser.add_argument("--servos", type=int, default=0, help="episodes with stiff servos and stops")
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep finished groups here, and go on from them")
     parser.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="write a histogram of the penetrations")
@@ -269,11 +319,21 @@ def main() -> int:
               f"penetration {100 * row['penetration']:.3f} % of a link ({row['beyond_limit']} beyond "
               f"{100 * row['penetration_limit']:g} %), energy gained {row['energy']:.2g} of the largest "
               f"({row['coasting']:.2g} without power), joints {row['gap']:.1g} apart, {row['mean_contacts']:.1f} "
-              f"contacts, seeds of the worst {row['worst_seeds']}", file=sys.stderr)  # fmt: skip
+              f"contacts, stood still in {100 * row['stood']:.2g} % of the steps (worst: "
+              f"{100 * row['stood_worst']:.2g} %), seeds of the worst {row['worst_seeds']}",
+              file=sys.stderr)  # fmt: skip
+    groups = [run_servos(seed) for seed in range(math.ceil(args.servos / WORLDS))]
+    surging = [group for group in groups if not group.finite or group.surge > MOST_ENERGY]
+    if groups:
+        worst = max(groups, key=lambda group: group.surge)
+        print(f"stiff servos: {WORLDS * len(groups)} episodes of 10 s, {sum(not g.finite for g in groups)} groups not "
+              f"finite, energy gained beyond the motors' {worst.surge:.2g} of the largest (seed {worst.seed}), "
+              f"{sum(g.stood for g in groups)} of {sum(g.solutions for g in groups)} solutions stood still",
+              file=sys.stderr)  # fmt: skip
     if args.json:
         text = json.dumps(rows, indent=1)
         print(text) if args.json == "-" else Path(args.json).write_text(text + "\n")
-    return int(any(row["beyond_a_bar"] for row in rows))
+    return int(bool(surging) or any(row["beyond_a_bar"] for row in rows))
 
 
 if __name__ == "__main__":

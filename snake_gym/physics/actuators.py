@@ -10,8 +10,6 @@ those at its end, so stiff servos cost no smaller step: ``K = h (h kp + kd)``, a
 ``kp (phi_ref - phi) / (h kp + kd)`` with phi the base of the step (see ``implicit``). A saturated joint pushes with the
 limit: K = 0.
 
-A joint that would pass its mechanical stop moves to it (RIGID) and stays as long as the stop has to push.
-
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
 SLOW the speed limit; OFFSET shifts phi_ref.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
@@ -25,19 +23,17 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AGE, AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, BUSY, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, KD, KP, LAW_K, LAW_T0, LET_GO, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PUSH, RECORD, REF, REL, RIGID, SIGMA,
-    SLOWED, STOP, S_MAX, T0, THETA, T_MAX, TRIES, WEIGHT, WORK, B, H, K,
+    AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, BUSY, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
+    F_STRENGTH, KD, KP, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ORDERLY, PUSH, RECORD, REF, REL, RIGID, SIGMA,
+    SLOWED, STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
 """A chord that misses the torque limit by no more than this share is replaced by the limit."""
-PATIENCE = 4.0
-"""Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
-_LET_GO = 2.0
-"""How often a joint caught by its stop may be let go within a step."""
+ROUNDING = 1e-9
+"""What changes alone changes by more than this share of the limit, or of the impulses that meet at the joint."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
@@ -144,28 +140,32 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
 
     ``clamp(T0 - K rel)`` is monotone in rel, but to jump between its three pieces may go in circles. A joint that
     exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate, which
-    cannot overshoot (the iteration of Kacanov), and the constant limit when the chord is nearly there.
+    cannot overshoot (the iteration of Kacanov), and the constant limit when the chord is nearly there. Where several
+    joints together go in circles, the one nearest to the head changes alone, and needs no chord (ORDERLY).
     """
-    h = load(s, (n + 1) * RECORD + H)
+    h, orderly = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + ORDERLY)
     first = n + 1
     zero, half, one = splat(0.0), splat(0.5), splat(1.0)
-    busy = zero
+    busy, free = zero, one
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
-        over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
+        slack = 1.0 + ROUNDING * orderly * select(was == 0.0, one, -one)
+        # Alone, a joint goes from one limit to the other by way of its law.
+        over = (absolute(torque) > slack * limit) & (load(s, a + RIGID) == 0.0) & (orderly * was * torque >= 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
         near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
         # Without a slope there is no chord, and no circle either.
-        at = select(over, select(near | (law_k == 0.0), one, half), zero)
+        at = select(over, select(near | (law_k == 0.0) | (orderly > 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
-        changes = (over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))
+        changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
         if any_lane(changes):
             first = i
             busy = select(changes, one, busy)
+            free = select(changes, one - orderly, free)
             chord = limit / absolute(torque)
             t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(limit, torque), law_t0 * chord))
             k = select(at == 0.0, law_k, select(at == 1.0, zero, law_k * chord))
@@ -174,83 +174,6 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
             store(s, a + K, select(changes, k, load(s, a + K)))
     store(s, (n + 1) * RECORD + BUSY, busy)
     return first
-
-
-@njit(error_model="numpy")
-def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
-    """Worlds in which a joint will meet its stop in the step to come have no smooth past: AGE = 0."""
-    world = (n + 1) * RECORD
-    hits = splat(0.0)
-    for i in range(1, n):
-        a = i * RECORD
-        b = a + RECORD
-        rate = load(s, a + OMEGA) - load(s, b + OMEGA)
-        rate = rate + (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
-        ahead = load(s, a + THETA) - load(s, b + THETA) + dt * rate
-        hit = (load(s, a + AT_STOP) == 0.0) & (load(s, a + RIGID) == 0.0) & (absolute(ahead) > load(s, a + STOP))
-        hits = select(hit, splat(1.0), hits)
-    age = load(s, world + AGE)
-    store(s, world + AGE, select((hits > 0.0) & (age > 0.0), splat(0.0), age))
-
-
-@njit(error_model="numpy")
-def hold_stops(s, n):  # type: ignore[no-untyped-def]
-    """Joints that the last step left at a stop stay there for now."""
-    h = load(s, (n + 1) * RECORD + H)
-    zero = splat(0.0)
-    for i in range(1, n):
-        a = i * RECORD
-        at = load(s, a + AT_STOP)
-        store(s, a + LET_GO, zero)
-        if any_lane(absolute(at) > 0.0):
-            side = select(at > 0.0, splat(1.0), select(at < 0.0, splat(-1.0), zero))
-            held = (side > 0.0) | (side < 0.0)
-            angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
-            store(s, a + AT_STOP, side)
-            store(s, a + RIGID, select(held, splat(1.0), load(s, a + RIGID)))
-            store(s, a + B, select(held, (side * load(s, a + STOP) - angle) / h, load(s, a + B)))
-
-
-@njit(error_model="numpy")
-def revise_stops(s, n):  # type: ignore[no-untyped-def]
-    """Catch joints that would pass a stop, let go those that it would have to pull; first joint changed, or n + 1.
-
-    A joint caught in this step may have been on a motion that nothing stopped yet; it is let go twice at most.
-    """
-    world = (n + 1) * RECORD
-    h = load(s, world + H)
-    waits = (load(s, world + TRIES) >= PATIENCE) & (load(s, world + BUSY) > 0.0)
-    ready = select(waits, splat(0.0), splat(1.0)) > 0.0
-    first = n + 1
-    for i in range(n - 1, 0, -1):
-        a = i * RECORD
-        at, stop, rigid = load(s, a + AT_STOP), load(s, a + STOP), load(s, a + RIGID)
-        angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
-        rel = load(s, a + REL)
-        ahead = angle + h * rel
-        push = load(s, a + MU) - (load(s, a + T0) - load(s, a + K) * rel)
-        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop) & ready
-        times = load(s, a + LET_GO)
-        let_go = (at * push > 0.0) & ((absolute(at) == 1.0) | (times < _LET_GO)) & ready
-        if any_lane(caught | let_go):
-            first = i
-            side = copy_sign(splat(1.0), ahead)
-            rigid = select(caught, splat(1.0), select(let_go, splat(0.0), rigid))
-            store(s, a + RIGID, rigid)
-            store(s, a + B, select(caught, (side * stop - angle) / h, load(s, a + B)))
-            store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
-            store(s, a + LET_GO, select(let_go, times + 1.0, times))
-    return first
-
-
-@njit(error_model="numpy")
-def release_stops(s, n):  # type: ignore[no-untyped-def]
-    """RIGID of joints at a stop is the step's own; the next step begins with the actuator's law."""
-    for i in range(1, n):
-        a = i * RECORD
-        at = load(s, a + AT_STOP)
-        if any_lane(absolute(at) > 0.0):
-            store(s, a + RIGID, select(absolute(at) > 0.0, splat(0.0), load(s, a + RIGID)))
 
 
 @njit(error_model="numpy")

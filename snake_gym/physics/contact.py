@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from numba import njit
 
-from snake_gym.physics.actuators import PATIENCE
 from snake_gym.physics.contact_law import SLOWEST_SLIP, normal_velocity, press_link, set_law, set_laws
 from snake_gym.physics.lanes import (
-    AGE, AT_STOP, BEFORE, BOUNCE, BUSY, CARRIED, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y,
-    GAP, GRIP, HALF, IMPULSE, MASS, NX, NY, ON, PER_H, PRESS, RECORD, RESULT, RIGID, SLOTS, SOL_W, STIFF, TARGET,
-    TOTAL, TOUCHES, TRIES, T0, T_ARM, UX, UY, VN, VT, WEIGHT, H, K, slot_of,
+    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BEFORE, BETA, BOUNCE, BUSY, CARRIED, CAUGHT, CPW, CPX, CPY, CROWDED, CWW,
+    CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, MASS, NX, NY, ON, ORDERLY, PER_H,
+    PRESS, RECORD, RESULT, RIGID, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD, T0, TARGET, THETA, TOTAL, TOUCHES, TRIES,
+    T_ARM, UX, UY, VN, VT, WEIGHT, slot_of, H, K,
 )  # fmt: skip
 from snake_gym.physics.proximity import FAR, measure_slot
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
+from snake_gym.physics.stops import PATIENCE
 
 _FORESIGHT = 2.0
 """Steps: an impact that near ends the smooth past."""
@@ -102,9 +103,11 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     """
     pull, depth, work = judge_contacts(s, n, counts, law)
     settled = (pull == 0.0) & (depth == 0.0)
+    store(s, (n + 1) * RECORD + CROWDED, select(settled, splat(0.0), splat(1.0)))
     if not may_go_on:
-        return stop_links(s, n, settled)
+        return 1 if any_lane(load(s, (n + 1) * RECORD + CROWDED) > 0.0) else n + 1
     tries, busy = load(s, (n + 1) * RECORD + TRIES), load(s, (n + 1) * RECORD + BUSY)
+    busy = busy + load(s, (n + 1) * RECORD + ORDERLY) * load(s, (n + 1) * RECORD + CAUGHT)
     greedy = tries < PATIENCE
     free = select(greedy | (busy == 0.0), splat(1.0), splat(0.0))
     settled = settled & (free > 0.0)
@@ -142,24 +145,29 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
 
 
 @njit(error_model="numpy")
-def stop_links(s, n, settled):  # type: ignore[no-untyped-def]
-    """Hold the links of all worlds but those ``settled`` where they are; returns 1 if there are any, else n + 1.
+def stop_links(s, n):  # type: ignore[no-untyped-def]
+    """Hold the links of all worlds whose joint laws, stops or contacts still change where they are, and count that.
 
     Jams of many contacts, stops and saturated joints; some millions of steps of thrashing robots show a few.
     """
-    jammed = select(settled, splat(0.0), splat(1.0)) > 0.0
-    if not any_lane(jammed):
-        return n + 1
     world = (n + 1) * RECORD
+    jammed = load(s, world + BUSY) + load(s, world + CAUGHT) + load(s, world + CROWDED) > 0.0
+    if not any_lane(jammed):
+        return
+    store(s, world + STOOD, load(s, world + STOOD) + select(jammed, splat(1.0), splat(0.0)))
     hold = _HOLD * load(s, world + TOTAL)
     zero = splat(0.0)
     # The velocity jumps, and in the next step again.
     store(s, world + AGE, select(jammed, splat(-2.0), load(s, world + AGE)))
+    # From where it is, not from where it would be.
+    store(s, world + ALPHA, select(jammed, splat(1.0), load(s, world + ALPHA)))
+    store(s, world + BETA, select(jammed, zero, load(s, world + BETA)))
     for i in range(1, n + 1):
         a = i * RECORD
-        for field in (CXX, CYY, CWW):
+        store(s, a + BASE, select(jammed, load(s, a + THETA), load(s, a + BASE)))
+        for field in (A_T, A_N, A_R):
             store(s, a + field, select(jammed, hold, load(s, a + field)))
-        for field in (CXY, CXW, CYW, CPX, CPY, CPW):
+        for field in (RX, RY, RW, CXX, CYY, CWW, CXY, CXW, CYW, CPX, CPY, CPW):
             store(s, a + field, select(jammed, zero, load(s, a + field)))
         caught = jammed & (absolute(load(s, a + AT_STOP)) > 0.0)
         for field in (RIGID, T0, K, AT_STOP):
@@ -169,7 +177,6 @@ def stop_links(s, n, settled):  # type: ignore[no-untyped-def]
             store(s, c + ON, select(jammed, zero, load(s, c + ON)))
             store(s, c + GAP, select(jammed, load(s, c + BEFORE), load(s, c + GAP)))
             store(s, c + VN, select(jammed, zero, load(s, c + VN)))
-    return 1
 
 
 @njit(error_model="numpy")

@@ -26,7 +26,8 @@ from numba import njit
 from snake_gym.physics.actuators import NEARLY
 from snake_gym.physics.lanes import (
     AIM, ALPHA, AT_LIMIT, BASE, BETA, BUSY, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAW_K,
-    LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B, H, K,
+    LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, ORDERLY, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B,
+    H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
@@ -92,27 +93,34 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
     """Flanks that have met or parted, and torques beyond the line; first joint changed, or n + 1."""
     first = n + 1
-    busy = splat(0.0)
+    orderly = load(s, (n + 1) * RECORD + ORDERLY)
+    busy, free = splat(0.0), splat(1.0)
     for i in range(n - 1, 0, -1):
         # Both, always: what is done for one world may not depend on what another one needs.
-        changes = (revise_flank(s, n, i) > 0.0) | (limit_servo(s, n, i) > 0.0)
+        moved = revise_flank(s, n, i, free)
+        # Where one thing changes at a time, a new flank waits with its limit for what it leads to.
+        changes = (moved > 0.0) | (limit_servo(s, n, i, free * (1.0 - orderly * moved)) > 0.0)
         if any_lane(changes):
             first = i
             busy = select(changes, splat(1.0), busy)
+            free = select(changes, 1.0 - orderly, free)
     store(s, (n + 1) * RECORD + BUSY, busy)
     return first
 
 
 @njit(error_model="numpy")
-def revise_flank(s, n, i):  # type: ignore[no-untyped-def]
+def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     """Where the law of joint i had to change because of its play; its torque is not limited then, for now."""
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
-    changes = absolute(flank - was) > 0.0
+    # Alone, a motor goes from one flank to the other by way of neither.
+    orderly = load(s, (n + 1) * RECORD + ORDERLY)
+    flank = select(orderly * flank * was < 0.0, splat(0.0), flank)
+    changes = (absolute(flank - was) > 0.0) & (free > 0.0)
     if any_lane(changes):
         k, t0 = servo_law(s, n, i, flank)
-        store(s, a + FLANK, flank)
+        store(s, a + FLANK, select(changes, flank, was))
         store(s, a + LAW_K, select(changes, k, load(s, a + LAW_K)))
         store(s, a + LAW_T0, select(changes, t0, load(s, a + LAW_T0)))
         store(s, a + K, select(changes, k, load(s, a + K)))
@@ -122,7 +130,7 @@ def revise_flank(s, n, i):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def limit_servo(s, n, i):  # type: ignore[no-untyped-def]
+def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     """Where the law of joint i had to change because of its limit at its speed, or because it is within again.
 
     A torque beyond the line is often one of a flank that does not push in the end, so a limit has to let go. By chords
@@ -140,14 +148,16 @@ def limit_servo(s, n, i):  # type: ignore[no-untyped-def]
     stall = h * select(limit < math.inf, volt * limit, limit)
     bound = stall - slope * absolute(rel)
     slack = 1e-9 * select(limit < math.inf, stall, zero)
-    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
+    orderly = load(s, world + ORDERLY)
+    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (orderly * was * torque >= 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
     near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
     # A line that falls below zero lets the motor brake: no chord leads there.
-    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), one, half), zero)
-    wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
+    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0) | (orderly > 0.0), one, half), zero)
+    # On the line already, also where that has fallen below zero.
+    wrong = (absolute(was) < select(given * torque < 0.0, splat(2.0), one)) & (was * copy_sign(one, torque) < 1.0)
     other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)
-    changes = (over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))
+    changes = ((over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
     at = select(other_slope & over, one, at)
     if any_lane(changes):
         chord = bound / absolute(torque)

@@ -26,12 +26,11 @@ import math
 from numba import njit
 
 from snake_gym.physics.actuators import (
-    MUSCLE, begin_limits, count_work, foresee_hits, hold_stops, load_joints, lock_joints, release_stops, revise_limits,
-    revise_stops,
+    MUSCLE, begin_limits, count_work, load_joints, lock_joints, revise_limits,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
-    foresee_contacts, revise_contacts, settle_contacts, touching_worlds,
+    foresee_contacts, revise_contacts, settle_contacts, stop_links, touching_worlds,
 )  # fmt: skip
 from snake_gym.physics.coupled_friction import grip_slipping, revise_slipping
 from snake_gym.physics.friction import (
@@ -40,12 +39,13 @@ from snake_gym.physics.friction import (
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,
-    MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL,
-    VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ORDERLY, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P,
+    TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.proximity import foresee_velocities
 from snake_gym.physics.simd import absolute, any_lane, load, select, smaller, splat, store
+from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 
 FIRST, SECOND, LATER = 0, 1, 2
 """Stages: the two of the first step after a change of commands, and every later step."""
@@ -54,11 +54,12 @@ _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and in the next."""
 _ROUNDS = 40
 """Corrections of the laws within a step."""
-_RIGID_ROUNDS = 40
+_ORDERLY_ROUNDS = 400
+"""The same of a robot with torque limits or joint stops; what changes after ``_ROUNDS`` changes one at a time."""
 
 
 @njit(error_model="numpy")
-def choose_method(s, n, stage, dt):  # type: ignore[no-untyped-def]
+def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
     """ALPHA, BETA, SIGMA and H of this step for each world."""
     world = (n + 1) * RECORD
     smooth = load(s, world + AGE) > (math.inf if stage == FIRST else 0.0)
@@ -70,6 +71,8 @@ def choose_method(s, n, stage, dt):  # type: ignore[no-untyped-def]
     else:
         step = splat(dt)
     root = math.sqrt(2.0)
+    if stops and stage == SECOND:
+        smooth = smooth & (passes_stop(s, n, root) == 0.0)
     beta = splat(root if stage == SECOND else 1.0 / 3.0)
     store(s, world + ALPHA, select(smooth, one + beta, one))
     store(s, world + BETA, select(smooth, beta, zero))
@@ -134,8 +137,22 @@ def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def begin_contacts(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
+    """Contacts as the step begins with them."""
+    foresee_velocities(s, n, dt)
+    if counts[0] > 0:
+        world = (n + 1) * RECORD
+        x, y = base_of_centre(s, n)
+        h = load(s, world + H)
+        locate_links(s, n, (x + h * load(s, world + CVX), y + h * load(s, world + CVY)))
+        foresee_contacts(s, n, counts, laws.contact)
+
+
+@njit(error_model="numpy")
 def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
-    """Rates and velocities at the end of the step, all laws satisfied that a few corrections can satisfy."""
+    """Rates and velocities at the end of the step; worlds in which corrections do not settle the laws stand still."""
+    store(s, (n + 1) * RECORD + ORDERLY, splat(0.0))
+    store(s, (n + 1) * RECORD + TRIES, splat(0.0))
     load_links(s, n)
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
@@ -145,18 +162,14 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         hold_stops(s, n)
     touching = laws.obstacles and counts[0] > 0
     if laws.obstacles:
-        foresee_velocities(s, n, dt)
-    if touching:
-        world = (n + 1) * RECORD
-        x, y = base_of_centre(s, n)
-        h = load(s, world + H)
-        locate_links(s, n, (x + h * load(s, world + CVX), y + h * load(s, world + CVY)))
-        foresee_contacts(s, n, counts, laws.contact)
+        begin_contacts(s, n, dt, counts, laws)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
-    rounds = _RIGID_ROUNDS if touching and laws.contact.rigid else _ROUNDS
+    rounds = _ORDERLY_ROUNDS if laws.stops or laws.limits or laws.imperfect else _ROUNDS
     for correction in range(rounds):
         first = n + 1
+        if correction == _ROUNDS:
+            store(s, (n + 1) * RECORD + ORDERLY, splat(1.0))
         if laws.kind == MUSCLE:
             first = min(first, revise_muscles(s, n, laws.muscle))
         if laws.imperfect:
@@ -164,15 +177,18 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         elif laws.limits:
             first = min(first, revise_limits(s, n))
         if laws.stops:
-            first = min(first, revise_stops(s, n))
+            first = min(first, revise_stops(s, n, laws.limits or laws.imperfect))
         if laws.coulomb and laws.axes == COUPLED:
             first = min(first, revise_slipping(s, n))
         elif laws.coulomb:
-            first = min(first, revise_grips(s, n, correction < rounds // 2))
+            first = min(first, revise_grips(s, n, correction < _ROUNDS // 2))
         if touching:
             first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
             return
+        if correction == rounds - 1:
+            stop_links(s, n)
+            first = 1
         eliminate_links(s, first, n, touching)
         substitute_back(s, n)
 
@@ -244,7 +260,7 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
         judge_slips(s, n)
     if laws.stops and stage == LATER:
         foresee_hits(s, n, dt)
-    choose_method(s, n, stage, dt)
+    choose_method(s, n, stage, dt, laws.stops)
     solve_step(s, n, dt, counts, laws)
     touching = laws.obstacles and counts[0] > 0
     jumped = touching_worlds(s, n, counts, dt) if touching else splat(0.0)

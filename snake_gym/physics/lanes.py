@@ -79,13 +79,15 @@ _WORLD_FIELDS = (
     *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
     # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
     *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING"),
-    # corrections of contacts within the step, impulses carried over, do joint laws still change
-    *("TRIES", "CARRIED", "BUSY"),
+    # corrections of contacts within the step, impulses carried over; do joint laws, stops, contacts still change; do
+    # stops change one at a time; steps in which the world stood still
+    *("TRIES", "CARRIED", "BUSY", "CAUGHT", "CROWDED", "ORDERLY", "STOOD"),
     *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
 )
 (
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL,
-    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, TRIES, CARRIED, BUSY, CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, TRIES, CARRIED, BUSY, CAUGHT, CROWDED, ORDERLY, STOOD, CX0,
+    CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
 ) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
 
 # Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.

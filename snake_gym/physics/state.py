@@ -40,6 +40,8 @@ class ChainState(NamedTuple):
     """(W,) touching contacts, mean over the sub-steps of the last call."""
     penetration_m: FloatArray
     """(W,) [m] deepest penetration of any link into an obstacle in the last call."""
+    stood_still: FloatArray
+    """(W,) implicit solutions since the world's reset whose laws were not settled: the world stood still instead."""
     supply: FloatArray
     """(W,) voltage of the supply as a share of the nominal one (see physics.imperfections)."""
     lash_rad: FloatArray
@@ -170,6 +172,7 @@ def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainSta
         contact_force=np.zeros((n_worlds, n_links, 2)),
         n_contacts=np.zeros(n_worlds),
         penetration_m=np.zeros(n_worlds),
+        stood_still=np.zeros(n_worlds),
         supply=np.ones(n_worlds),
         lash_rad=np.zeros(per_joint),
         muscle_pressure=np.zeros((n_worlds, n_muscle_pairs, 2)),

@@ -172,7 +172,7 @@ class SimulatedRobot:
         for moving in (self.state.link_rate, self.state.centre_vel, self.state.time_s, self.state.work_j):
             moving[rows] = 0.0
         state = self.state
-        for felt in (state.joint_torque, state.contact_force, state.n_contacts, state.penetration_m):
+        for felt in (state.joint_torque, state.contact_force, state.n_contacts, state.penetration_m, state.stood_still):
             felt[rows] = 0.0
         state.supply[rows] = 1.0
         state.lash_rad[rows] = 0.0

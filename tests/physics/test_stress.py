@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import stress
-from benchmarks.stress import LIMITS, MOST_ENERGY, WIDEST_GAP, Episode, keeps_bars, run_group
+from benchmarks.stress import LIMITS, MOST_ENERGY, WIDEST_GAP, Episode, keeps_bars, run_group, run_servos
 from snake_gym.robot.spec import ContactModel
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -37,6 +37,14 @@ def test_a_few_seconds_of_thrashing_break_nothing(model: ContactModel) -> None:
     episodes = run_group(11, model, DT_S, 4.0)
     expect_bars(episodes, model)
     assert max(episode.contacts for episode in episodes) > 0.1
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_stiff_servos_between_stops_gain_no_more_than_their_motors_can_give(seed: int) -> None:
+    group = run_servos(seed, 4.0)
+    assert group.finite
+    assert group.surge <= MOST_ENERGY, group
+    assert group.stood <= 1e-3 * group.solutions, group
 
 
 class Lively(SimulatedRobot):

@@ -1,0 +1,138 @@
+"""Mechanical stops of the joints: which joints are held, foreseen, caught and let go within an implicit step.
+
+A joint that would pass its stop moves to it (RIGID) and stays as long as the stop has to push. A stop never pulls:
+where the joint would have to be turned further out with more than its actuator can give, it is let go.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from snake_gym.physics.actuators import ROUNDING
+from snake_gym.physics.lanes import (
+    AGE, AT_STOP, BASE, BUSY, CAUGHT, LAW_K, LAW_T0, LET_GO, LIMIT, MU, NO_LOAD, OMEGA, OMEGA_P, ORDERLY, PW, RECORD,
+    REL, RIGID, STOP, T0, THETA, THETA_P, TRIES, VOLT, WW, B, H, K,
+)  # fmt: skip
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, splat, store
+
+PATIENCE = 4.0
+"""Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
+_LET_GO = 2.0
+"""A joint caught by its stop and let go more often than that in a step goes in circles: one changes at a time then."""
+_NO_WAY = 1e-12
+"""[rad] and a joint passes its stop by more than this."""
+
+
+@njit(error_model="numpy")
+def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
+    """Worlds in which a joint will meet its stop in the step to come have no smooth past: AGE = 0."""
+    world = (n + 1) * RECORD
+    hits = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        b = a + RECORD
+        rate = load(s, a + OMEGA) - load(s, b + OMEGA)
+        rate = rate + (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
+        ahead = load(s, a + THETA) - load(s, b + THETA) + dt * rate
+        hit = (load(s, a + AT_STOP) == 0.0) & (load(s, a + RIGID) == 0.0) & (absolute(ahead) > load(s, a + STOP))
+        hits = select(hit, splat(1.0), hits)
+    age = load(s, world + AGE)
+    store(s, world + AGE, select((hits > 0.0) & (age > 0.0), splat(0.0), age))
+
+
+@njit(error_model="numpy")
+def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
+    """1 for worlds in which a joint's base would lie beyond its stop: landing on it would throw the joint back."""
+    beyond = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        b = a + RECORD
+        angle, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP) + ROUNDING
+        base = angle + beta * (angle - (load(s, a + THETA_P) - load(s, b + THETA_P)))
+        beyond = select((absolute(base) > stop) & (absolute(angle) <= stop), splat(1.0), beyond)
+    return beyond
+
+
+@njit(error_model="numpy")
+def hold_stops(s, n):  # type: ignore[no-untyped-def]
+    """Joints that the last step left at a stop stay there for now."""
+    h = load(s, (n + 1) * RECORD + H)
+    zero = splat(0.0)
+    for i in range(1, n):
+        a = i * RECORD
+        at = load(s, a + AT_STOP)
+        store(s, a + LET_GO, zero)
+        if any_lane(absolute(at) > 0.0):
+            side = select(at > 0.0, splat(1.0), select(at < 0.0, splat(-1.0), zero))
+            held = (side > 0.0) | (side < 0.0)
+            angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
+            store(s, a + AT_STOP, side)
+            store(s, a + RIGID, select(held, splat(1.0), load(s, a + RIGID)))
+            store(s, a + B, select(held, (side * load(s, a + STOP) - angle) / h, load(s, a + B)))
+
+
+@njit(error_model="numpy")
+def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
+    """Impulse of the actuator of joint i at its present rate, whether or not the joint is at its stop."""
+    a = i * RECORD
+    rel = load(s, a + REL)
+    if not limited:
+        return load(s, a + T0) - load(s, a + K) * rel
+    torque = load(s, a + LAW_T0) - load(s, a + LAW_K) * rel
+    along = select(torque * rel > 0.0, absolute(rel), splat(0.0))
+    volt = load(s, (n + 1) * RECORD + VOLT)
+    most = load(s, (n + 1) * RECORD + H) * load(s, a + LIMIT) * (volt - along / load(s, a + NO_LOAD))
+    return select(absolute(torque) > most, copy_sign(splat(1.0), torque) * most, torque)
+
+
+@njit(error_model="numpy")
+def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
+    """Catch joints that would pass a stop, let go those that it would have to pull; first joint changed, or n + 1.
+
+    All of them at once, until one of them goes in circles. From there on the one nearest to the head goes alone, and
+    waits for the joints' laws to settle before (Murty's rule, which ends). ``limited``: the laws have torque limits.
+    """
+    world = (n + 1) * RECORD
+    zero, one = splat(0.0), splat(1.0)
+    h, busy, orderly = load(s, world + H), load(s, world + BUSY), load(s, world + ORDERLY)
+    waits = ((load(s, world + TRIES) >= PATIENCE) | (orderly > 0.0)) & (busy > 0.0)
+    free = select(waits, zero, one)
+    rounding, no_way = ROUNDING * orderly, _NO_WAY * orderly
+    first = n + 1
+    changed, circles = zero, zero
+    for i in range(n - 1, 0, -1):
+        a = i * RECORD
+        at, stop, rigid = load(s, a + AT_STOP), load(s, a + STOP), load(s, a + RIGID)
+        angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
+        rel = load(s, a + REL)
+        ahead = angle + h * rel
+        push = load(s, a + MU) - available_torque(s, n, i, limited)
+        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop + no_way) & (free > 0.0)
+        # Its sign counts: at is 2 where the joint was caught in this step.
+        met = absolute(load(s, a + T0)) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
+        let_go = (at * push > rounding * met) & (free > 0.0)
+        times = load(s, a + LET_GO)
+        if any_lane(caught | let_go):
+            first = i
+            changed = select(caught | let_go, one, changed)
+            circles = select(let_go & (times >= _LET_GO), one, circles)
+            free = select((caught | let_go) & (orderly > 0.0), zero, free)
+            side = copy_sign(splat(1.0), ahead)
+            rigid = select(caught, splat(1.0), select(let_go, splat(0.0), rigid))
+            store(s, a + RIGID, rigid)
+            store(s, a + B, select(caught, (side * stop - angle) / h, load(s, a + B)))
+            store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
+            store(s, a + LET_GO, select(let_go, times + 1.0, times))
+    store(s, world + CAUGHT, changed)
+    store(s, world + ORDERLY, larger(orderly, circles))
+    return first
+
+
+@njit(error_model="numpy")
+def release_stops(s, n):  # type: ignore[no-untyped-def]
+    """RIGID of joints at a stop is the step's own; the next step begins with the actuator's law."""
+    for i in range(1, n):
+        a = i * RECORD
+        at = load(s, a + AT_STOP)
+        if any_lane(absolute(at) > 0.0):
+            store(s, a + RIGID, select(absolute(at) > 0.0, splat(0.0), load(s, a + RIGID)))

@@ -1,0 +1,161 @@
+"""Joint stops with stiff, saturated servos: what a stop may not do, whatever gains and steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from snake_gym.physics.chain import eliminate_links, substitute_back
+from snake_gym.physics.contact import stop_links
+from snake_gym.physics.lanes import (
+    A_N,
+    A_R,
+    A_T,
+    AGE,
+    ALPHA,
+    AT_STOP,
+    BASE,
+    BETA,
+    BUSY,
+    CAUGHT,
+    CROWDED,
+    RECORD,
+    RIGID,
+    SOL_W,
+    STOOD,
+    T0,
+    THETA,
+    TOTAL,
+    K,
+    scratch_size,
+)  # fmt: skip
+from snake_gym.physics.simd import LANES
+from snake_gym.robot.presets import ROBO_CONDA
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+FloatArray = NDArray[np.float64]
+LIMIT = 1.19
+"""[N m]"""
+WORLDS = 16
+GAINS = pytest.mark.parametrize(
+    ("kp", "kd", "dt"),
+    [(20.0, 0.1, 0.01), (100.0, 1.0, 0.001), (100.0, 1.0, 0.01), (100.0, 5.0, 0.01), (500.0, 0.5, 0.001)],
+)
+
+
+def thrasher(kp: float, kd: float, dt: float, speed: float = math.inf) -> SimulatedRobot:
+    """Robots of random shapes with stops at 38 degrees."""
+    actuator = replace(ROBO_CONDA.actuator, kp=kp, kd=kd, torque_limit_nm=LIMIT, speed_limit_rad_s=speed)
+    spec = replace(ROBO_CONDA, actuator=actuator, integrator="implicit", sim_dt_s=dt)
+    robot = SimulatedRobot(spec, WORLDS, 1)
+    shape = np.random.default_rng(1).uniform(-0.5, 0.5, (WORLDS, spec.n_joints))
+    robot.set_shape(shape, np.zeros(WORLDS), np.zeros((WORLDS, 2)))
+    return robot
+
+
+def references(robot: SimulatedRobot, n: int, seed: int = 2) -> FloatArray:
+    """Random ones up to the stops (n, W, J) [rad]."""
+    stop = float(robot.spec.joints("joint_stop_rad")[0])
+    return np.random.default_rng(seed).uniform(-stop, stop, (n, WORLDS, robot.spec.n_joints))
+
+
+@GAINS
+def test_joints_at_their_stops_gain_no_more_than_their_motors_can_give(kp: float, kd: float, dt: float) -> None:
+    robot = thrasher(kp, kd, dt)
+    gained, most = 0.0, 0.0
+    for reference in references(robot, 12):
+        for _ in range(round(0.1 / dt)):
+            energy, angle = robot.kinetic_energy(), robot.joint_angle().copy()
+            robot.step(reference, n_substeps=1)
+            given = LIMIT * np.abs(robot.joint_angle() - angle).sum(axis=1)
+            gained = max(gained, float((robot.kinetic_energy() - energy - given).max()))
+            most = max(most, float(robot.kinetic_energy().max()))
+    # A joint may turn by half a radian in a step of 10 ms, and links with it: that is the method's own error.
+    assert gained <= 0.01 * most
+    assert robot.state.stood_still.max() == 0.0
+
+
+@GAINS
+def test_no_step_ends_with_a_joint_held_at_a_stop_that_pulls(kp: float, kd: float, dt: float) -> None:
+    robot = thrasher(kp, kd, dt)
+    stop = robot.spec.joints("joint_stop_rad")
+    held = 0
+    for reference in references(robot, 12):
+        for _ in range(round(0.1 / dt)):
+            robot.step(reference, n_substeps=1)
+            angle = robot.joint_angle()
+            at = np.where(np.abs(np.abs(angle) - stop) < 1e-12, np.sign(angle), 0.0)
+            motor = np.clip(kp * (reference - angle) - kd * robot.joint_rate(), -LIMIT, LIMIT)
+            # What turns the joint further out can only be its motor; the stop pushes the other way.
+            assert (at * (robot.state.joint_torque - motor)).max() < 1e-6
+            held += int(np.count_nonzero(at))
+    assert held > 30
+    assert np.abs(angle).max() < stop.max() + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("kp", "kd", "dt", "speed", "fastest", "most_j"),
+    [
+        (100.0, 5.0, 0.01, math.inf, 25.0, 230.0),
+        (200.0, 20.0, 0.01, 2.44, 5.0, 100.0),
+        (500.0, 0.5, 0.001, math.inf, 60.0, 900.0),
+    ],
+)
+def test_ten_seconds_at_the_stops_cost_what_finer_steps_say(
+    kp: float, kd: float, dt: float, speed: float, fastest: float, most_j: float
+) -> None:
+    """Control steps of many sub-steps, with their smooth pasts: rates and work as those of ten times finer steps."""
+    robot = thrasher(kp, kd, dt, speed)
+    highest = 0.0
+    for reference in references(robot, 100):
+        robot.step(reference)
+        highest = max(highest, float(np.abs(robot.joint_rate()).max()))
+    assert highest < fastest
+    assert robot.state.work_j.max() < most_j
+    assert robot.state.stood_still.max() == 0.0
+
+
+def test_a_world_whose_joints_change_one_at_a_time_is_the_same_alone_and_beside_others() -> None:
+    many, alone = thrasher(500.0, 0.5, 0.01), thrasher(500.0, 0.5, 0.01)
+    world = np.zeros(WORLDS, bool)
+    world[5] = True
+    for reference in references(many, 20):
+        many.step(reference)
+        alone.step(reference, mask=world)
+    for name, values in many.state._asdict().items():
+        np.testing.assert_array_equal(values[5], getattr(alone.state, name)[5], err_msg=name)
+
+
+@pytest.mark.parametrize("flag", [BUSY, CAUGHT, CROWDED])
+def test_a_world_whose_laws_do_not_settle_stands_still_and_is_counted(flag: int) -> None:
+    """Lane 3 of a block in motion is not settled: it stays where it is, the others go on."""
+    n, lane = 3, 3
+    s = np.random.default_rng(0).uniform(0.1, 1.0, scratch_size(n))
+    s[:RECORD] = 0.0
+    world = (n + 1) * RECORD
+    for i in range(1, n + 1):
+        a = i * RECORD
+        for field, value in ((RIGID, 0.0), (AT_STOP, 0.0), (A_T, 1.0), (A_N, 2.0), (A_R, 3.0)):
+            s[a + field : a + field + LANES] = value
+        s[a + AT_STOP + lane], s[a + RIGID + lane] = 2.0, float(i < n)
+    for field in (K, T0, RIGID, AT_STOP):
+        s[n * RECORD + field : n * RECORD + field + LANES] = 0.0
+    for field in (BUSY, CAUGHT, CROWDED, STOOD):
+        s[world + field : world + field + LANES] = 0.0
+    s[world + TOTAL : world + TOTAL + LANES] = 3.0
+    s[world + flag + lane] = 1.0
+    stop_links(s, n)
+    assert s[world + STOOD : world + STOOD + LANES].tolist() == [float(k == lane) for k in range(LANES)]
+    eliminate_links(s, 1, n, False)
+    substitute_back(s, n)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        rates = np.abs(s[a + SOL_W : a + SOL_W + LANES])
+        assert rates[lane] < 1e-6 and np.delete(rates, lane).min() > 1e-3
+        assert s[a + BASE + lane] == s[a + THETA + lane] and s[a + BASE] != s[a + THETA]
+        assert s[a + AT_STOP + lane] == 0.0
+    assert s[world + ALPHA + lane] == 1.0 and s[world + BETA + lane] == 0.0 and s[world + AGE + lane] == -2.0
