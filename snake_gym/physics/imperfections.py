@@ -13,8 +13,9 @@
 * Torque-speed line of a DC motor: in the direction of motion at most ``limit (v - |rel| / no_load)``, against it
   ``limit v``, with v the supply's voltage as a share of the nominal one. A motor beyond its no-load speed brakes.
 * Supply: ``v = 1 / (1 + r I / v_last)``, I the sum of the joints' |torque| / k_t in the last sub-step and r its
-  resistance over the nominal voltage. The load is taken as a conductance I / v_last: explicit, and stable for any r.
-  v also scales the speed limit.
+  resistance over the nominal voltage. The load is taken as a conductance I / v_last, explicitly. v also scales the
+  speed limit. It stays in (0, 1], but where the supply falls below about 0.8 and the speed limit acts, it hunts from
+  sub-step to sub-step, and ways depend on the step (docs/physics.md has numbers).
 """
 
 from __future__ import annotations

@@ -188,6 +188,22 @@ def test_currents_of_all_joints_pull_the_one_supply_down() -> None:
     assert way[0] < way[1]
 
 
+@pytest.mark.parametrize("ohm", [0.1, 0.3])
+def test_a_supply_that_keeps_above_85_percent_takes_no_finer_steps(ohm: float) -> None:
+    ways = []
+    for dt in (0.01, 0.001):
+        actuator = dataclasses.replace(RESILIENT_SERVO.actuator, supply_resistance_ohm=ohm)
+        robot = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 1, 1)
+        wave, lowest = 0.5236 * np.arange(9), 1.0
+        robot.set_shape(0.6 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
+        for k in range(100):
+            robot.step(0.6 * np.sin(wave - 0.4 * k)[None])
+            lowest = min(lowest, float(robot.state.supply[0]))
+        assert 0.85 < lowest < 0.96
+        ways.append(float(np.hypot(*robot.state.centre_xy[0])))
+    assert ways[0] == pytest.approx(ways[1], rel=2e-3)
+
+
 def test_tiny_imperfections_change_next_to_nothing() -> None:
     tiny = {
         "dead_band_rad": 1e-12, "backlash_rad": 1e-12, "no_load_speed_rad_s": 1e9, "supply_resistance_ohm": 1e-12,
