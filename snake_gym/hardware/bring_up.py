@@ -70,6 +70,10 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
             raise BringUpError(reason)
         if not check_servo(bus, calibration, joint):
             missing.append(joint)
+    if len(missing) == len(calibration.joints):
+        raise BringUpError(
+            "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"
+        )
     if len(missing) > min(n_allowed, len(calibration.joints) - 1):
         names = ", ".join(f"{joint + 1} (servo {calibration.ids[joint]})" for joint in missing)
         raise BringUpError(f"joints {names} do not answer; at most {n_allowed} may be missing")

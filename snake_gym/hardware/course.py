@@ -53,6 +53,11 @@ class MeasuredCourse:
     def complete(self) -> bool:
         return self.index >= len(self.targets_xy)
 
+    @property
+    def distance_m(self) -> float:
+        """From where the tracked point was last seen to the current target; NaN: not seen yet."""
+        return math.nan if self._last_xy is None else float(np.hypot(*(self.goal().target_xy_w[0] - self._last_xy)))
+
     def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
         """Start at the first target, from where the robot is; ``targets`` replaces those of the settings."""
         if targets is not None:

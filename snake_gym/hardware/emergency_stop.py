@@ -60,6 +60,11 @@ class EmergencyStop:
                 return self._unwritten
             return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
 
+    @property
+    def how_to_clear(self) -> str:
+        """What to do, for people."""
+        return "clear it with estop --clear" + ("" if self.latch == default_latch() else f" --latch {self.latch}")
+
     def trip(self, reason: str) -> bool:
         """Stop, for the first reason given; False: the latch could not be written, and only this object is tripped."""
         told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})

@@ -78,6 +78,8 @@ class Moment(NamedTuple):
     pose: PoseSample
     target: FloatArray
     """(2,) [m]."""
+    distance_m: float
+    """From the point that counts for it (of the whole robot, or the head); NaN: not known."""
     reached: int
     n_targets: int
     progress_m: float
@@ -131,7 +133,8 @@ def describe(moment: Moment, timing: Timing) -> str:
     """A moment in one line."""
     sample, pose = moment.sample, moment.pose
     parts = [f"{moment.time_s:7.1f} s", _pose_text(moment)]
-    parts.append(f"target {moment.reached + 1}/{moment.n_targets}" if moment.reached < moment.n_targets else "arrived")
+    arrived = moment.reached >= moment.n_targets
+    parts.append("arrived" if arrived else f"target {moment.reached + 1}/{moment.n_targets}{_away(moment)}")
     parts.append(f"progress {moment.progress_m:.2f} m")
     load, hot = np.abs(sample.health.load), sample.health.temperature_c
     if np.isfinite(load).any():
@@ -149,7 +152,11 @@ def describe(moment: Moment, timing: Timing) -> str:
 
 def _pose_text(moment: Moment) -> str:
     xy, angle = moment.pose.xy_w, math.degrees(moment.pose.angle)
-    return f"x {xy[0]:+.2f} y {xy[1]:+.2f} m {math.remainder(angle, 360.0):+4.0f} deg"
+    return f"head x {xy[0]:+.2f} y {xy[1]:+.2f} m {math.remainder(angle, 360.0):+4.0f} deg"
+
+
+def _away(moment: Moment) -> str:
+    return f", {moment.distance_m:.2f} m away" if math.isfinite(moment.distance_m) else ""
 
 
 class TableView:
@@ -202,9 +209,9 @@ class TableView:
         target = f"({moment.target[0]:.2f}, {moment.target[1]:.2f}) m"
         where = f"{moment.time_s:.1f} s   {_pose_text(moment)}" + ("" if moment.pose.valid else "   NO POSE")
         where += "   holding its shape" if moment.held else ""
-        way = f"target {min(moment.reached + 1, moment.n_targets)} of {moment.n_targets} {target}   "
+        way = f"target {min(moment.reached + 1, moment.n_targets)} of {moment.n_targets} {target}{_away(moment)}   "
         way += f"progress {moment.progress_m:.2f} m"
         bus = f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, jitter 99.9 % "
         bus += f"{1e3 * timing.percentile(99.9):.2f} ms, worst {1e3 * timing.worst_s:.2f} ms; "
-        bus += f"latest step {1e3 * timing.latest_s:.1f} ms"
+        bus += f"latest policy step began {1e3 * timing.latest_s:.0f} ms late"
         return Group(table, Text(where), Text(way), Text(bus))

@@ -119,6 +119,14 @@ class RecordWriter:
                 self._give_up(error)
             self._file = None
 
+    def discard(self) -> None:
+        """Leave no file: there was nothing to log."""
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+                self._partial.unlink()
+
     def _time(self, stamp_s: float) -> float | None:
         if not math.isfinite(stamp_s):
             return None
@@ -195,21 +203,25 @@ def read_record(path: str | Path) -> RunRecord:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         raise ConfigError(f"log {path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"log {path} cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no log that run or log wrote") from None
+    except OSError as error:
+        raise ConfigError(f"log {path} cannot be read: {error.strerror or error}") from None
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
         except ValueError:
+            if number == 1:
+                raise ConfigError(f"{path} is no log that run or log wrote") from None
             if number == len(lines):
                 break  # the crash that it was written for
             raise ConfigError(f"log {path}: line {number} is damaged") from None
         if not isinstance(row, dict):
-            raise ConfigError(f"log {path}: line {number} is no record")
+            raise ConfigError(f"{path} is no log that run or log wrote: line {number} is no record")
         rows.append(row)
     if not rows or rows[0].get("kind") != "start" or rows[0].get("format") != FORMAT:
-        raise ConfigError(f"{path} is no log of a run in format {FORMAT}; expected what run or log wrote")
+        raise ConfigError(f"{path} is no log that run or log wrote (format {FORMAT})")
     try:
         return _arranged(rows, path)
     except (KeyError, TypeError, ValueError) as error:

@@ -288,7 +288,7 @@ class ServoBody:
             return f"the emergency stop is tripped: {self.stop.reason}" if self.stop.tripped else interrupted()
 
         if self.stop.tripped:
-            raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; clear it with estop --clear")
+            raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
         if not self.stop.writable():
             raise BringUpError(f"the latch of the emergency stop, {self.stop.latch}, cannot be written")
         ids = self.calibration.ids

@@ -21,6 +21,7 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import COMMANDS, main
 from snake_gym.hardware.calibration import load_calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.commands.run import read_target
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.run_record import read_record
@@ -90,7 +91,10 @@ def test_scan_lists_who_is_there(port: EmulatedPort, capsys: pytest.CaptureFixtu
     assert [int(line.split()[0]) for line in lines[1:]] == [1, 2, 3, 5, 6, 7, 8, 9, 77]
     assert "STS3215" in lines[1] and "12.0 V" in lines[1]
     assert main(["scan", "--port", port.port, "--ids", "100-101"]) == 1
-    assert "nobody answers" in capsys.readouterr().out
+    assert f"nobody of 100-101 answers on {port.port} at 1000000 baud" in capsys.readouterr().out
+    assert main(["scan", "--port", port.port, "--ids", "1-3,7", "--baud", "500000"]) == 1
+    told = capsys.readouterr().out
+    assert "nobody of 1-3,7 answers" in told and "at 500000 baud" in told and "try --all-bauds" in told
     assert main(["scan", "--port", port.port, "--change-id", "77", "4"]) == 0
     with port.bus.lock:
         assert port.bus.servos[3].id == 4
@@ -111,6 +115,18 @@ def test_wiggle_moves_each_joint_and_ends_limp(
     assert not torque_on(port)
     with pytest.raises(ConfigError, match="--degrees is 90"):
         main(["wiggle", "--port", port.port, "--ids", "1", "--degrees", "90"])
+
+
+def test_wiggle_names_who_is_not_there_and_who_is(
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    latch = ["--latch", str(tmp_path / "estop")]
+    assert main(["wiggle", "--port", port.port, "--ids", "20,2", *latch]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "servo  20: does not answer at 1000000 baud; 1-9 do"
+    assert "moved" in lines[1]
+    assert main(["wiggle", "--port", port.port, "--ids", "2", "--baud", "500000", *latch]) == 1
+    assert "at 500000 baud; see scan --all-bauds" in capsys.readouterr().out
 
 
 def test_calibrate_asks_and_writes_what_run_reads(
@@ -169,6 +185,7 @@ def test_estop_trips_tells_and_clears(tmp_path: Path, capsys: pytest.CaptureFixt
         (["replay", "none.jsonl"], "does not exist"),
         (["replay", "none.jsonl", "--identify", "x.json"], "ends in .yaml"),
         (["camera"], "is missing"),
+        (["camera", "configs/hardware/camera.yaml", "--file", "none.mp4"], "camera none.mp4: it cannot be opened"),
         (["emulate", "--link", "/proc/none"], "--link"),
     ],
 )
@@ -202,7 +219,55 @@ def test_a_run_in_memory_reaches_its_target_and_is_logged(tmp_path: Path, capsys
     assert record.step_s.size > 10
     EmergencyStop(tmp_path / "estop").trip("before")
     assert main([*arguments, "--log", "none", "--plain"]) == 1
-    assert "clear it with estop --clear" in capsys.readouterr().out
+    assert f"clear it with estop --clear --latch {tmp_path / 'estop'}" in capsys.readouterr().out
+
+
+def test_a_log_is_not_overwritten(port: EmulatedPort, tmp_path: Path) -> None:
+    latch = ["--latch", str(tmp_path / "estop")]
+    for name in ("whole.jsonl", "cut.jsonl.partial"):
+        (tmp_path / name).write_text("kept")
+        log = str(tmp_path / name.removesuffix(".partial"))
+        with pytest.raises(ConfigError, match=rf"{name} exists already"):
+            main(["run", "cc", "--time", "1", "--log", log, *latch])
+        with pytest.raises(ConfigError, match=rf"{name} exists already"):
+            main(["log", *settings(tmp_path, port), "--log", log])
+        assert (tmp_path / name).read_text() == "kept"
+
+
+def test_a_run_that_does_not_come_up_says_why_and_leaves_no_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "logs" / "run.jsonl"
+    EmergencyStop(tmp_path / "estop").trip("before")
+    assert main(["run", "cc", "--latch", str(tmp_path / "estop"), "--log", str(log), "--plain"]) == 1
+    _, *lines = capsys.readouterr().out.splitlines()  # the first one names the robot
+    assert len(lines) == 1 and "is tripped: before" in lines[0]
+    assert not list(log.parent.iterdir())
+
+
+def test_servos_of_another_baud_rate_are_looked_for_with_scan(
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--baud", "500000", "--log", "none", "--targets", "1,0"]
+    assert main(["run", "cc", *settings(tmp_path, port), *arguments]) == 1
+    assert "no servo answers at this baud rate; look at power and cable, and" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("targets", [["-1,0"], ["1,0", "-0.5,1"], ["-.5,-1"]])
+def test_targets_may_be_negative(targets: list[str], tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    arguments = ["--time", "0.4", "--log", str(log), "--latch", str(tmp_path / "estop"), "--plain"]
+    assert main(["run", "cc", "--targets", *targets, *arguments]) == 0
+    assert read_record(log).start["config"]["course"]["targets"] == [list(read_target(text)) for text in targets]
+
+
+def test_log_drives_on_past_the_targets_of_its_settings(tmp_path: Path) -> None:
+    log, near = tmp_path / "run.jsonl", tmp_path / "near.yaml"
+    near.write_text("course: {targets: [[0.05, 0.0]], radius_m: 0.5}\n")
+    arguments = ["--controller", "cc", "--seconds", "2", "--latch", str(tmp_path / "estop"), "--plain"]
+    assert main(["log", "--config", str(near), "--log", str(log), *arguments]) == 0
+    end = read_record(log).end
+    assert end is not None and end["reason"] == "the time is over"
 
 
 def first_line(stream: IO[str] | None, start: str) -> str:
@@ -346,6 +411,14 @@ def test_replay_writes_figure_numbers_and_robot(tmp_path: Path, capsys: pytest.C
     assert again["runs"][log]["path_rms_m"] < 5e-3
 
 
+def test_replay_names_the_log_that_is_too_short(tmp_path: Path) -> None:
+    log = str(tmp_path / "run.jsonl")
+    arguments = ["--controller", "cc", "--seconds", "0.4", "--latch", str(tmp_path / "e"), "--plain"]
+    assert main(["log", "--log", log, *arguments]) == 0
+    with pytest.raises(ConfigError, match=r"run\.jsonl has \d bus cycles; expected at least 10"):
+        main(["replay", log, "--to", "0.05", "--no-plot"])
+
+
 def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     from snake_gym.hardware.body import BodySample
     from snake_gym.hardware.live_view import LineView, Moment, TableView, Timing, make_view
@@ -358,10 +431,11 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     lost = np.array([False, True])
     sample = BodySample(np.zeros(2), np.zeros(2), 1.0, 1.0, np.zeros(2), ~lost, lost, health)
     pose = PoseSample(np.array([0.1, 0.2]), 0.3, 1.0, False)
-    moment = Moment(1.0, sample, pose, np.array([1.0, 0.0]), 0, 2, 0.4, False)
+    moment = Moment(1.0, sample, pose, np.array([1.0, 0.0]), 0.7, 0, 2, 0.4, False)
     timing = Timing(0.02)
     for stamp in (0.0, 0.02, 0.061):
         timing.cycle(stamp)
+    timing.step(0.117)
     assert timing.n_missed == 1
     assert timing.worst_s == pytest.approx(0.021)
 
@@ -377,10 +451,14 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     view.show(moment._replace(time_s=1.1), timing)
     assert len(plain.getvalue().splitlines()) == 3  # two titles, one line a second
     assert "lost 2" in plain.getvalue() and "no pose" in plain.getvalue()
+    assert "head x +0.10 y +0.20 m" in plain.getvalue() and "target 1/2, 0.70 m away" in plain.getvalue()
     drawn = make_view("[robot]", table)
     assert isinstance(drawn, TableView)
     drawn.say("joint 2 is lost")
     drawn.show(moment, timing)
     drawn.close()
-    for text in ("[robot]", "[deg]", "clamped", "lost", "NO POSE", "joint 2 is lost", "progress 0.40 m", "1 missed"):
-        assert text in table.getvalue()
+    texts = ["[robot]", "[deg]", "clamped", "lost", "NO POSE", "joint 2 is lost", "progress 0.40 m", "1 missed"]
+    texts += ["head x +0.10", "(1.00, 0.00) m, 0.70 m away", "latest policy step began 117 ms late"]
+    shown = " ".join(table.getvalue().split())  # a narrow terminal folds lines
+    for text in texts:
+        assert text in shown

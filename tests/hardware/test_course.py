@@ -17,12 +17,15 @@ def at(x: float, y: float, valid: bool = True) -> Measurement:
 
 def test_progress_and_targets_follow_the_measured_head() -> None:
     course = MeasuredCourse(CourseConfig(((1.0, 0.0), (1.0, 1.0)), 0.1, "head"), RESILIENT_SERVO)
+    assert np.isnan(course.distance_m)
     course.begin(at(0.0, 0.0))
+    assert course.distance_m == pytest.approx(1.0)
     assert course.advance(at(0.5, 0.0)) == (pytest.approx(0.5), False)
     assert course.advance(at(0.5, 0.0, valid=False)) == (0.0, False)
     made, reached = course.advance(at(0.95, 0.0))
     assert (round(made, 9), reached) == (0.45, True)
     np.testing.assert_array_equal(course.goal().target_xy_w, [[1.0, 1.0]])
+    assert course.distance_m == pytest.approx(np.hypot(0.05, 1.0))
     course.advance(at(1.0, 0.95))
     assert course.complete
     assert not course.goal().active[0]

@@ -93,7 +93,11 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     row = json.loads(lines[1])
     del row["angle"]
     (tmp_path / "less").write_text("\n".join([lines[0], json.dumps(row)]))
-    cases = [("other", "line 1 is damaged"), ("json", "no log of a run in format 1"), ("hole", "line 2 is damaged")]
+    (tmp_path / "one").write_text("hello")
+    (tmp_path / "picture").write_bytes(b"\x89PNG\xff")
+    (tmp_path / "list").write_text("[1]\n")
+    no_log = [(name, "no log that run or log wrote") for name in ("other", "one", "picture", "list", "json")]
+    cases = [*no_log, ("hole", "line 2 is damaged")]
     for name, message in [*cases, ("less", "is damaged: KeyError"), ("none", "does not exist")]:
         with pytest.raises(ConfigError, match=message):
             read_record(tmp_path / name)

@@ -44,6 +44,7 @@ def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings:
         },
     )  # fmt: skip
     path = folder / "run.jsonl"
+    path.unlink(missing_ok=True)
     assert drive(config, plan_run(config), str(path), plain=True) == 0
     return path
 

@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         while time.monotonic() < give_up:
             time.sleep(0.5)
+            if camera.n_failures and not camera.n_frames:
+                raise ConfigError(camera.trouble)
             pose = camera.read(time.monotonic())
             where = f"x {pose.xy_w[0]:+.3f} y {pose.xy_w[1]:+.3f} m, {math.degrees(pose.angle):+.1f} degrees"
             state = where if pose.valid else "no pose"

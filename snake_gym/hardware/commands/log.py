@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from snake_gym.hardware.calibration import Calibration, load_calibration
 from snake_gym.hardware.calibration_procedures import ProcedureError, limp
 from snake_gym.hardware.commands.option_parser import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, open_bus, read_settings
-from snake_gym.hardware.commands.run import add_output, drive
+from snake_gym.hardware.commands.run import add_output, drive, new_log
 from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.run_config import RunConfig, plan_run, robot_of
@@ -27,7 +28,7 @@ from snake_gym.hardware.servo_bus import ServoBus
 from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
 
 _FAR = ((1000.0, 0.0),)
-"""[m] a target that is never reached: the run lasts as long as was asked for."""
+"""[m] a target that is never reached, whatever --config says: the run lasts as long as was asked for."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,16 +41,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not (math.isfinite(options.seconds) and options.seconds > 0.0):
         raise ConfigError(f"--seconds is {options.seconds:g}; expected > 0")
-    asked: dict[str, Any] = {"time_limit_s": options.seconds}
+    asked: dict[str, Any] = {"time_limit_s": options.seconds, "course": {"targets": _FAR}}
     if options.controller is not None:
         asked["policy"] = options.controller
-    config = read_settings(options, {"course": {"targets": _FAR}}, asked)
+    config = read_settings(options, asked)
     if options.controller is not None:
         return drive(config, plan_run(config), options.log, options.plain)
-    return log_limp(config, options.log or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl", options.seconds)
+    return log_limp(config, new_log(options.log), options.seconds)
 
 
-def log_limp(config: RunConfig, path: str, seconds: float) -> int:
+def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
     """Read limp servos and the pose for so long."""
     connection, spec = config.connection, robot_of(config)
     if connection.calibration is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import re
+from typing import Any, NoReturn
 
 from snake_gym.config import ConfigError
 
@@ -11,7 +12,12 @@ PROGRAM = "python -m snake_gym.hardware"
 
 
 class OptionParser(argparse.ArgumentParser):
-    """Wrong options are a ConfigError: one line, exit code 2."""
+    """Wrong options are a ConfigError: one line, exit code 2. What begins like a negative number is a value, as
+    ``-1,0`` is: no option begins with a digit."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message} (see {self.prog} --help)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,16 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
 
 
-def read_settings(
-    options: argparse.Namespace, defaults: dict[str, Any] | None = None, asked: dict[str, Any] | None = None
-) -> RunConfig:
+def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:
     """The settings of --config, the options and --set, each laid over the one before. Raises ConfigError.
 
     Args:
-        defaults: below --config.
         asked: what options of the command itself ask for.
     """
-    settings: dict[str, Any] = dict(defaults or {})
+    settings: dict[str, Any] = {}
     where = "settings"
     if options.config is not None:
-        settings = merge(settings, load_yaml(options.config))
+        settings = load_yaml(options.config)
         where = options.config
     connection: dict[str, Any] = {}
     for name in ("port", "baud", "calibration", "latch"):
@@ -119,3 +117,14 @@ def id_list(text: str) -> tuple[int, ...]:
     if wrong or len(set(ids)) != len(ids):
         raise argparse.ArgumentTypeError(f"ids are {text!r}; expected each once, 0 to 253")
     return tuple(ids)
+
+
+def say_ids(ids: Iterable[int]) -> str:
+    """IDs as ``id_list`` reads them: ``1-9,77``."""
+    parts: list[list[int]] = []
+    for one in sorted(ids):
+        if parts and one == parts[-1][-1] + 1:
+            parts[-1][1:] = [one]
+        else:
+            parts.append([one])
+    return ",".join("-".join(map(str, part)) for part in parts)

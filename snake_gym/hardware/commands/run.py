@@ -20,7 +20,7 @@ from snake_gym.hardware.key_watch import KeyWatch
 from snake_gym.hardware.live_view import Moment, Timing, View, make_view
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
-from snake_gym.hardware.run_record import RecordWriter
+from snake_gym.hardware.run_record import PARTIAL, RecordWriter
 
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         asked["course"] = {"targets": [read_target(text) for text in options.targets]}
     if options.time is not None:
         asked["time_limit_s"] = options.time
-    config = read_settings(options, asked=asked)
+    config = read_settings(options, asked)
     return drive(config, plan_run(config), options.log, options.plain)
 
 
@@ -61,13 +61,17 @@ def read_target(text: str) -> tuple[float, float]:
 
 
 def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Mapping[str, Any] | None = None) -> int:
-    """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted."""
+    """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted.
+
+    A robot that did not come up leaves no log.
+    """
     stop = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
     timing = Timing(config.connection.period_s)
+    path = None if log == "none" else new_log(log)
     with ending_by_signal(), KeyWatch(stop):
         opened = open_run(config, plan)
         try:
-            writer = _writer(config, plan, log, told or {})
+            writer = _writer(config, plan, path, told or {})
         except ConfigError:
             opened.connected.close()
             raise
@@ -99,11 +103,17 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
                 print(line)
             summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}
             summary |= {"progress_m": opened.loop.course.progress_m, "targets_reached": opened.loop.course.index}
-            if writer is not None:
+            came_up = opened.loop.measurement is not None
+            if writer is not None and not came_up:
+                writer.discard()
+            elif writer is not None:
                 for line in left:
                     writer.note(line)
                 writer.close(reason, summary)
-    _conclude(opened, reason, timing, writer)
+    if came_up:
+        _conclude(opened, reason, timing, writer)
+    else:
+        print(reason)
     return code
 
 
@@ -131,7 +141,8 @@ def _steps(
         n_targets = len(course.targets_xy)
         view.show(
             Moment(
-                now - begun_s, record.body, record.pose, target, course.index, n_targets, course.progress_m, record.held
+                now - begun_s, record.body, record.pose, target, course.distance_m, course.index, n_targets,
+                course.progress_m, record.held,
             ), timing,
         )  # fmt: skip
         if record.stop_reason is not None:
@@ -157,10 +168,18 @@ def _conclude(opened: OpenRun, reason: str, timing: Timing, writer: RecordWriter
         print(writer.fault or f"wrote {writer.path}")
 
 
-def _writer(config: RunConfig, plan: Plan, log: str | None, told: Mapping[str, Any]) -> RecordWriter | None:
-    if log == "none":
+def new_log(asked: str | None) -> Path:
+    """Where the log goes. Raises ConfigError: there is one, and a run on the robot is not repeated easily."""
+    path = Path(asked or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
+    for taken in (path, path.with_name(path.name + PARTIAL)):
+        if taken.exists():
+            raise ConfigError(f"--log is {str(path)!r}: {taken} exists already; name another file, or delete it")
+    return path
+
+
+def _writer(config: RunConfig, plan: Plan, path: Path | None, told: Mapping[str, Any]) -> RecordWriter | None:
+    if path is None:
         return None
-    path = log or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     calibration = config.connection.calibration
     start = {
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.baud_change import change_baud
 from snake_gym.hardware.calibration_procedures import FoundServo, ProcedureError, change_id, scan
-from snake_gym.hardware.commands.options import add_bus, baud_rate, id_list, open_bus
+from snake_gym.hardware.commands.options import add_bus, baud_rate, id_list, open_bus, say_ids
 from snake_gym.hardware.protocol import describe_error
 from snake_gym.hardware.registers import MODELS, WRITABLE_BAUD
 
@@ -44,8 +45,14 @@ def run(options: argparse.Namespace) -> int:
     found = scan(lambda baud: open_bus(options.port, baud, retries=1), bauds, options.ids, progress)
     if tells:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
-    print(table(found) if found else f"nobody answers on {options.port}; look at power, cable, ids and baud rate")
+    print(table(found) if found else _nobody(options, bauds))
     return 0 if found else 1
+
+
+def _nobody(options: argparse.Namespace, bauds: Sequence[int]) -> str:
+    ids, rates = say_ids(options.ids), ", ".join(map(str, bauds))
+    more = "" if options.all_bauds else "; try --all-bauds"
+    return f"nobody of {ids} answers on {options.port} at {rates} baud; look at power, cable and ids{more}"
 
 
 def _change(options: argparse.Namespace) -> int:
@@ -66,7 +73,7 @@ def _change_bauds(options: argparse.Namespace) -> int:
     old, new = options.baud, options.change_baud
     found = scan(lambda baud: open_bus(options.port, baud, retries=1), [old], options.ids)
     if not found:
-        raise ConfigError(f"nobody of --ids answers at {old} baud on {options.port}")
+        raise ConfigError(_nobody(options, [old]))
     for servo in found:
         try:
             change_baud(lambda baud: open_bus(options.port, baud), servo.info.id, old, new)

@@ -54,7 +54,7 @@ def supervised(bus: ServoBus, ids: Sequence[int], stop: EmergencyStop, what: str
     """
     with contextlib.closing(bus), ending_by_signal():
         if stop.tripped:
-            raise ConfigError(f"the emergency stop is tripped: {stop.reason}; clear it with estop --clear")
+            raise ConfigError(f"the emergency stop is tripped: {stop.reason}; {stop.how_to_clear}")
         if not stop.writable():
             raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
         there = [one for one in ids if bus.ping(one) is not None]

@@ -9,11 +9,14 @@ import argparse
 import math
 
 from snake_gym.hardware.calibration_procedures import ProcedureError
-from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, open_bus, stop_of
+from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, open_bus, say_ids, stop_of
 from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.encoding import steps_to_rad
 from snake_gym.hardware.joint_wiggle import StoppedError, Wiggle, wiggle
 from snake_gym.hardware.key_watch import KeyWatch
+
+_USUAL = range(1, 31)
+"""IDs that are asked who else is there."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +41,14 @@ def run(options: argparse.Namespace) -> int:
     bus = open_bus(options.port, options.baud)
     stop = stop_of(options)
     with supervised(bus, options.ids, stop, "wiggle") as interrupted, KeyWatch(stop):
+        absent = [one for one in options.ids if bus.ping(one) is None]
+        others = say_ids(one for one in _USUAL if bus.ping(one) is not None) if absent else ""
         for servo_id in options.ids:
+            if servo_id in absent:
+                hint = f"{others} do" if others else "see scan --all-bauds"
+                print(f"servo {servo_id:3d}: does not answer at {options.baud} baud; {hint}")
+                bad += 1
+                continue
             try:
                 done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque, interrupted=interrupted)
             except StoppedError as error:
