@@ -25,6 +25,7 @@ from snake_gym.hardware.servo_bus import ServoBus, ServoInfo
 
 _MIDDLE = STEPS_PER_TURN // 2
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
+_FASTEST_STEPS = STEPS_PER_TURN // 4  # a hand does not get further between two readings
 _QUIET_S = 0.15
 
 
@@ -153,7 +154,8 @@ def watch_range(
 ) -> dict[int, tuple[int, int]]:
     """How far limp joints are moved by hand: least and largest position [steps] of each, over whole turns.
 
-    Positions count on over the encoder's zero, below 0 or beyond 4095. Readings that fail are left out.
+    Positions count on over the encoder's zero, below 0 or beyond 4095. Readings that fail are left out, and those more
+    than 90 degrees from the one before: no hand is so fast, and which way round it went nobody knows.
 
     Args:
         until: called about twenty times a second with the ranges so far; ends when it says True.
@@ -164,10 +166,13 @@ def watch_range(
     while not until(ranges):
         clock.sleep(0.05)
         for one, told in bus.read_block(ids, "present_position", "present_position").values.items():
-            if told is not None:
-                last[one] = nearest_turn(told["present_position"], last[one])
+            if told is None:
+                continue
+            at = nearest_turn(told["present_position"], last[one])
+            if abs(at - last[one]) <= _FASTEST_STEPS:
+                last[one] = at
                 low, high = ranges[one]
-                ranges[one] = min(low, last[one]), max(high, last[one])
+                ranges[one] = min(low, at), max(high, at)
     return ranges
 
 

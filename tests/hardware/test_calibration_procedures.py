@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import math
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from snake_gym.config import ConfigError
+from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.calibration_procedures import (
     ProcedureError,
@@ -18,8 +23,10 @@ from snake_gym.hardware.calibration_procedures import (
     passes_encoder_zero,
     recentre,
     scan,
+    watch_range,
 )
-from snake_gym.hardware.commands.calibrate import Guide, Recentring, calibrate
+from snake_gym.hardware.commands.calibrate import Guide, Person, Recentring, calibrate
+from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.joint_wiggle import Side, StoppedError, find_direction, switch_off, wiggle
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
@@ -272,3 +279,81 @@ def test_ranges_without_a_straight_position_inside_are_refused() -> None:
     assert joint_range(10, 1, (-990, 610), 0.0) == pytest.approx((-1.534, 0.9204), abs=1e-3)
     with pytest.raises(ProcedureError, match="expected to both sides of straight"):
         joint_range(2048, 1, (2100, 3000), 0.05)
+
+
+def test_a_joint_that_jumps_has_not_been_moved_there_by_a_hand() -> None:
+    bench = Bench([EmulatedServo(1)])
+    angles = iter([0.0, 1.0, 1.0 + math.pi, 1.0 + 0.6 * math.pi, 0.9, -0.5])
+
+    def until(ranges: Mapping[int, tuple[int, int]]) -> bool:
+        angle = next(angles, None)
+        bench.plant._angle[0] = 0.0 if angle is None else angle
+        return angle is None
+
+    steps = 2048 + np.array([-0.5, 1.0]) * 4096 / (2.0 * math.pi)
+    np.testing.assert_allclose(watch_range(bench.driver, [1], until, bench.clock)[1], steps, atol=2)
+
+
+def test_a_joint_that_was_moved_to_one_side_only_is_asked_for_again() -> None:
+    servos, direction = mounted(3, 0)
+    plant = HandledPlant(3)
+    bench = Bench(servos, plant)
+    rounds: list[list[int]] = []
+
+    class Careless(TruthfulGuide):
+        """Forgets the second joint's left side at first."""
+
+        def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+            done = super().moved_to_stops(ranges)
+            if not rounds and plant.hand is not None:
+                plant.hand[1] = max(plant.hand[1], 0.0)
+                if plant.hand[0] < 0.0 and np.allclose(plant.joint_angle(), plant.hand, atol=1e-6):
+                    self.stage, done = 0, True
+            if done:
+                rounds.append(list(ranges))
+            return done
+
+    guide = Careless(bench, plant)
+    found = calibrate(bench.driver, [1, 2, 3], guide, clock=bench.clock)
+    assert rounds == [[1, 2, 3], [2]]
+    assert any(line.startswith("joint 2 (servo 2): it was moved from") for line in guide.said)
+    np.testing.assert_allclose(found.low_rad, -0.8 * STOPS + math.radians(3.0), atol=4e-3)
+    assert found.direction.tolist() == direction.tolist()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_says_when_the_joints_have_been_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, theirs = os.pipe()
+    try:
+        screen = Terminal()
+        monkeypatch.setattr("sys.stdout", screen)
+        person = Person(EmergencyStop(tmp_path / "estop"), answers)
+        assert not person.moved_to_stops({1: (1024, 3072)})
+        shown = screen.getvalue()
+        assert shown.startswith("\r") and "180" in shown
+        os.write(theirs, b"\n")  # the terminal shows the end of the line itself: what follows begins a new one
+        assert person.moved_to_stops({1: (1024, 3072)})
+        assert screen.getvalue() == shown
+        os.write(theirs, b"q\n")
+        with pytest.raises(StoppedError, match="a key was pressed"):
+            person.moved_to_stops({1: (1024, 3072)})
+    finally:
+        os.close(answers)
+        os.close(theirs)
+
+
+def test_where_a_calibration_goes_is_checked_before_any_question(tmp_path: Path) -> None:
+    taken = tmp_path / "taken.json"
+    taken.write_text("{}")
+    for out, message in (
+        (tmp_path, "which is a folder"),
+        (taken, "which exists"),
+        (tmp_path / "no" / "snake.json", "there is no folder"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            main(["calibrate", "--port", "/dev/null", "--ids", "1", "--out", str(out)])
+    assert taken.read_text() == "{}"

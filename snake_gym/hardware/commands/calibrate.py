@@ -103,10 +103,12 @@ class Person:
                 return sides[answer[:1]]
 
     def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+        if self._heard(0.0) is not None:
+            return True
         widths = " ".join(f"{math.degrees(steps_to_rad(high - low)):.0f}" for low, high in ranges.values())
         if sys.stdout.isatty():
             print(f"\rranges so far [deg]: {widths}   (Enter: done) ", end="", flush=True)
-        return self._typed(0.0) is not None
+        return False
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -122,13 +124,18 @@ class Person:
         print(question, end="", flush=True)
         with nullcontext() if self._keys is None else self._keys.paused():
             while True:
-                answer = self._typed(_LOOK_S)
-                if answer is not None and answer in STOP_ANSWERS:
-                    self._stop.trip("a key was pressed")
-                if self._stop.tripped:
-                    raise StoppedError(f"stopped: {self._stop.reason}")
+                answer = self._heard(_LOOK_S)
                 if answer is not None:
                     return answer
+
+    def _heard(self, wait_s: float) -> str | None:
+        """An answer that comes within ``wait_s``. Raises StoppedError: it stops the robot, or somebody else has."""
+        answer = self._typed(wait_s)
+        if answer is not None and answer in STOP_ANSWERS:
+            self._stop.trip("a key was pressed")
+        if self._stop.tripped:
+            raise StoppedError(f"stopped: {self._stop.reason}")
+        return answer
 
     def _typed(self, wait_s: float) -> str | None:
         try:
@@ -180,8 +187,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--limit is {options.limit:g}; expected 5 to 180 degrees")
     if not 0.0 <= options.margin <= 20.0:
         raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
-    if not Path(options.out).parent.is_dir():
-        raise ConfigError(f"--out is {options.out!r}: there is no folder {Path(options.out).parent}")
+    _check_out(Path(options.out))
     stop = stop_of(options)
     bus = open_bus(options.port, options.baud)
     try:
@@ -200,6 +206,18 @@ def run(options: argparse.Namespace) -> int:
     print(table(calibration))
     print(f"wrote {options.out}")
     return 0
+
+
+def _check_out(out: Path) -> None:
+    """Raises ConfigError where nothing can be written, before anybody has answered anything."""
+    if out.is_dir():
+        raise ConfigError(f"--out is '{out}', which is a folder; expected a file")
+    if os.path.lexists(out):
+        raise ConfigError(f"--out is '{out}', which exists; move it away or name another")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out is '{out}': there is no folder {out.parent}")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise ConfigError(f"--out is '{out}': the folder {out.parent} cannot be written")
 
 
 def calibrate(
@@ -249,19 +267,37 @@ def calibrate(
     if limit_rad is not None:
         ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
     else:
-        guide.say("Move every joint by hand to its stop on both sides, several at a time if you like.")
-        with limp(bus, ids):
-            moved = watch_range(bus, ids, guide.moved_to_stops, clock)
-        for servo_id in ids:
-            try:
-                ranges[servo_id] = joint_range(zeros[servo_id], directions[servo_id], moved[servo_id], margin_rad)
-            except ProcedureError as error:
-                raise ProcedureError(f"servo {servo_id}: {error}") from None
+        ranges = _ranges_by_hand(bus, ids, guide, zeros, directions, margin_rad, clock)
     for servo_id in ids:
         if passes_encoder_zero(zeros[servo_id], *ranges[servo_id], directions[servo_id]):
             guide.say(f"servo {servo_id}: its range passes the encoder's zero, where it cannot be driven; recentre it")
     joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one]) for one in ids]
     return assemble(joints, name)
+
+
+def _ranges_by_hand(
+    bus: ServoBus,
+    ids: Sequence[int],
+    guide: Guide,
+    zeros: Mapping[int, int],
+    directions: Mapping[int, int],
+    margin_rad: float,
+    clock: Clock,
+) -> dict[int, tuple[float, float]]:
+    """Least and largest angle [rad] by ID of joints moved by hand; those with a range that cannot be are asked for
+    again. Raises ProcedureError."""
+    guide.say("Move every joint by hand to its stop on both sides, several at a time if you like.")
+    ranges: dict[int, tuple[float, float]] = {}
+    with limp(bus, ids):
+        while len(ranges) < len(ids):
+            left = [one for one in ids if one not in ranges]
+            for servo_id, moved in watch_range(bus, left, guide.moved_to_stops, clock).items():
+                try:
+                    ranges[servo_id] = joint_range(zeros[servo_id], directions[servo_id], moved, margin_rad)
+                except ProcedureError as error:
+                    joint = list(ids).index(servo_id) + 1
+                    guide.say(f"joint {joint} (servo {servo_id}): {error}; move this one again")
+    return ranges
 
 
 def _model_of(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:

@@ -12,13 +12,11 @@ import contextlib
 import json
 import math
 import os
-import select
 import signal
 import socket
-import sys
 import tempfile
-import threading
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -29,21 +27,30 @@ import numpy as np
 from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
-from snake_gym.hardware.commands.calibrate import table
+from snake_gym.hardware.commands.calibrate import TypedLines, table
 from snake_gym.hardware.commands.option_parser import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.connection import emulate
 from snake_gym.hardware.emulated_port import EmulatedPort
+from snake_gym.hardware.key_watch import standard_input
 from snake_gym.hardware.run_config import robot_of
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
 
 _POSE_HZ = 50.0
 _SEEN_RAD = math.radians(2.0)
-"""A joint that bends by so much while all others rest is worth a line."""
+"""A joint that bends by so much while all others are limp is worth a line."""
+_BACK_RAD = math.radians(1.0)
+"""So near to where it was, it has come back."""
+_SEEN_AFTER_S = 0.1
+"""It bends no further for so long: that was its far end."""
+_HAND_RAD_S = 2.0
+"""How fast a hand bends a joint: whoever reads the servos can follow."""
+_HAND_TURNS = 25
+"""Turns of the loop for which it stays where it has bent a joint to: half a second."""
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
 jam N, free N          joint N is blocked, moves again
-bend N DEG             a hand bends limp joint N to DEG degrees (straight: bend 0 0)
+bend N DEG             a hand bends limp joint N to DEG degrees, then to those of the next bend (all straight: bend 0 0)
 unplug, plug           the cable is pulled, put back
 blind, see             the pose source loses the robot, finds it again
 state                  angles and torque
@@ -81,6 +88,8 @@ def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.port is not None:
+        raise ConfigError(f"--port is {options.port!r}; the port of an emulated robot is named by --link")
     config = read_settings(options)
     spec = robot_of(config)
     if options.single:
@@ -89,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         )
         mounting = None
     else:
-        told = config.connection.calibration
+        told = config.connection.calibration if options.mounting is None else None
         model = config.connection.servo_model
         mounting = (
             straight_chain(range(1, spec.n_links), spec.joint_limit_rad, model)
@@ -98,6 +107,7 @@ def run(options: argparse.Namespace) -> int:
         )
         if options.mounting is not None:
             mounting = mounted_at_random(mounting, options.mounting)
+        print("physics are made ready; the first time takes up to a minute", flush=True)
         bus = emulate(config.connection, spec, mounting, MonotonicClock())
     link = Path(options.link or default_link())
     if link.exists() and not link.is_symlink():
@@ -131,35 +141,40 @@ class World:
         self._port, self._bus = port, port.bus
         self._physics, self._pose_port = has_physics, pose_port if has_physics else 0
         self._blind = False
-        self._ends = threading.Event()
-        self._seen = np.array(self._bus.plant.joint_angle())
+        self._ends = False  # set in a signal handler: nothing that locks
+        self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # where to [rad], one a turn of the loop
+        self._rest = np.array(self._bus.plant.joint_angle())
+        self._far_rad, self._grown_s, self._told = 0.0, 0.0, False
 
     def live(self, seconds: float | None) -> None:
         """Until the time is over, somebody says quit, or a signal comes."""
 
         def end(number: int, frame: FrameType | None) -> None:
-            self._ends.set()
+            self._ends = True
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(ValueError):  # not the main thread
                 signal.signal(number, end)
         give_up = math.inf if seconds is None else time.monotonic() + seconds
         out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        listening = [sys.stdin] if sys.stdin is not None else []
+        source = standard_input()
+        lines = None if source < 0 else TypedLines(source)
         with out:
-            while not self._ends.is_set() and time.monotonic() < give_up:
-                readable: list[Any] = []
-                with contextlib.suppress(InterruptedError, ValueError):
-                    readable, _, _ = select.select(listening, [], [], 1.0 / _POSE_HZ)
-                if readable:
-                    line = sys.stdin.readline()
-                    if not line:
-                        listening = []
-                    elif line.strip():
-                        print(self.obey(line.split()), flush=True)
+            while not self._ends and time.monotonic() < give_up:
+                line = None
+                if lines is None:
+                    time.sleep(1.0 / _POSE_HZ)
+                else:
+                    try:
+                        line = lines.next(1.0 / _POSE_HZ)
+                    except (EOFError, OSError):  # nobody types any more
+                        lines = None
+                if line is not None and line.strip():
+                    print(self.obey(line.split()), flush=True)
                 if self._pose_port and not self._blind and not self._bus.unplugged:
                     with contextlib.suppress(OSError):
                         out.sendto(json.dumps(self._pose()).encode(), ("127.0.0.1", self._pose_port))
+                self._move_hand()
                 self._watch()
 
     def obey(self, words: list[str]) -> str:
@@ -194,7 +209,7 @@ class World:
         elif what == "plug":
             self._port.plug()
         elif what == "quit":
-            self._ends.set()
+            self._ends = True
         return "done"
 
     def _jam(self, joint: int, is_jammed: bool) -> None:
@@ -206,13 +221,30 @@ class World:
 
     def _bend(self, joint: int, angle_rad: float) -> None:
         """Joint -1: all of them, straight."""
-        if not self._physics:
+        if not self._physics or not math.isfinite(angle_rad):
             raise ValueError("bend")
+        stop_rad = self._bus.plant.spec.joint_limit_rad  # type: ignore[attr-defined]
+        for hand in self._hand if joint < 0 else [self._hand[joint]]:
+            hand.extend([0.0 if joint < 0 else min(max(angle_rad, -stop_rad), stop_rad)] * _HAND_TURNS)
+
+    def _move_hand(self) -> None:
+        """Bend the joints that a hand is at by as much as it does in one turn of the loop; it lets go of servos that
+        have torque."""
+        if not any(self._hand):
+            return
         plant: Any = self._bus.plant
-        shape = np.zeros_like(plant.joint_angle()) if joint < 0 else np.array(plant.joint_angle())
-        if joint >= 0:
-            shape[joint] = angle_rad
-        plant.bend(shape)
+        step_rad = _HAND_RAD_S / _POSE_HZ
+        with self._bus.lock:
+            shape = np.array(plant.joint_angle())
+            for joint, (hand, servo) in enumerate(zip(self._hand, self._bus.servos, strict=True)):
+                if servo.torque_on:
+                    hand.clear()
+                elif hand:
+                    way = hand[0] - shape[joint]
+                    shape[joint] += min(max(way, -step_rad), step_rad)
+                    if abs(way) <= step_rad:
+                        hand.popleft()
+            plant.bend(shape)
 
     def _pose(self) -> dict[str, float]:
         with self._bus.lock:
@@ -222,13 +254,20 @@ class World:
         return {"x_m": x, "y_m": y, "angle_rad": angle, "stamp_s": time.monotonic()}
 
     def _watch(self) -> None:
-        """Say what a person would see of a wiggle: one joint that bends while all others rest."""
+        """Say what a person would see of a wiggle, at its far end: one joint that bends while all others are limp."""
         with self._bus.lock:
             now = np.array(self._bus.plant.joint_angle())
-        moved = np.abs(now - self._seen) > _SEEN_RAD
-        if moved.sum() == 1:
-            joint = int(np.flatnonzero(moved)[0])
-            side = "right" if now[joint] > 0.0 else "left"
-            print(f"joint {joint + 1} is bent to the {side}, {abs(math.degrees(now[joint])):.0f} degrees", flush=True)
-        if moved.any():
-            self._seen = now
+            on = [joint for joint, servo in enumerate(self._bus.servos) if servo.torque_on]
+        if len(on) != 1:
+            self._rest, self._far_rad, self._told = now, 0.0, False
+            return
+        way = float(now[on[0]] - self._rest[on[0]])
+        if abs(way) < _BACK_RAD:
+            self._far_rad, self._told = 0.0, False
+        if abs(way) > abs(self._far_rad):
+            self._far_rad, self._grown_s = way, time.monotonic()
+        if self._told or abs(self._far_rad) < _SEEN_RAD or time.monotonic() - self._grown_s < _SEEN_AFTER_S:
+            return
+        side = "right" if self._far_rad > 0.0 else "left"
+        print(f"joint {on[0] + 1} is bent to the {side}, {abs(math.degrees(self._far_rad)):.0f} degrees", flush=True)
+        self._told = True
