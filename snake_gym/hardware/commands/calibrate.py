@@ -13,7 +13,6 @@ import select
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import Literal, Protocol
 
 from snake_gym.config import ConfigError
@@ -29,7 +28,7 @@ from snake_gym.hardware.calibration_procedures import (
     watch_range,
 )
 from snake_gym.hardware.clock import Clock, MonotonicClock
-from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, open_bus, stop_of
+from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, open_bus, stop_of
 from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.commands.wiggle import check_motion
 from snake_gym.hardware.emergency_stop import EmergencyStop
@@ -187,7 +186,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--limit is {options.limit:g}; expected 5 to 180 degrees")
     if not 0.0 <= options.margin <= 20.0:
         raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
-    _check_out(Path(options.out))
+    check_new_file(options.out)
     stop = stop_of(options)
     bus = open_bus(options.port, options.baud)
     try:
@@ -206,18 +205,6 @@ def run(options: argparse.Namespace) -> int:
     print(table(calibration))
     print(f"wrote {options.out}")
     return 0
-
-
-def _check_out(out: Path) -> None:
-    """Raises ConfigError where nothing can be written, before anybody has answered anything."""
-    if out.is_dir():
-        raise ConfigError(f"--out is '{out}', which is a folder; expected a file")
-    if os.path.lexists(out):
-        raise ConfigError(f"--out is '{out}', which exists; move it away or name another")
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out is '{out}': there is no folder {out.parent}")
-    if not os.access(out.parent, os.W_OK | os.X_OK):
-        raise ConfigError(f"--out is '{out}': the folder {out.parent} cannot be written")
 
 
 def calibrate(

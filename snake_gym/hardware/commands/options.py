@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,16 @@ def say_ids(ids: Iterable[int]) -> str:
         else:
             parts.append([one])
     return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def check_new_file(path: str) -> None:
+    """Raises ConfigError where ``--out`` cannot be written, before anybody has answered anything."""
+    out = Path(path)
+    if out.is_dir():
+        raise ConfigError(f"--out is '{out}', which is a folder; expected a file")
+    if os.path.lexists(out):
+        raise ConfigError(f"--out is '{out}', which exists; move it away or name another")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out is '{out}': there is no folder {out.parent}")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise ConfigError(f"--out is '{out}': the folder {out.parent} cannot be written")
