@@ -272,7 +272,7 @@ class GuardedBody:
         if self._has_spoken:
             self._news.append(
                 f"torque is not known to be off in all joints: use the hardware stop; the guard (process "
-                f"{self._process.pid}) goes on trying for half a minute and holds the port"
+                f"{self._process.pid}) goes on trying for a while and holds the port"
             )
         else:
             self._process.kill()

@@ -12,11 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import build
-from snake_gym.hardware.connection import ConnectionConfig
-from snake_gym.hardware.course import CourseConfig
-from snake_gym.hardware.robot_loop import LoopConfig, StepRecord
-from snake_gym.hardware.run_config import Contract, action_contract, file_contract, open_loop
-from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.hardware.robot_loop import StepRecord
+from snake_gym.hardware.run_config import Contract, LoopSettings, action_contract, file_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_file import load_policy
@@ -40,27 +37,18 @@ class RealRewardConfig:
                 raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
 
 
-@dataclass(frozen=True)
-class RealConfig:
+@dataclass(frozen=True, kw_only=True)
+class RealConfig(LoopSettings):
     """Everything that can be set in ``SnakeGym/Real-v0``."""
 
     policy: str | None = None
     """A policy file: its contract then says the action and the tracked point."""
-    robot: str | dict[str, Any] | None = None
-    """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
     action: ActionConfig | None = None
     """None: the policy's, or the default of ``ActionConfig``."""
-    course: CourseConfig = field(default_factory=CourseConfig)
     reward: RealRewardConfig = field(default_factory=RealRewardConfig)
-    connection: ConnectionConfig = field(default_factory=ConnectionConfig)
-    """Port, servos and pose source; by default an emulated robot."""
-    safety: SafetyLimits = field(default_factory=SafetyLimits)
-    loop: LoopConfig = field(default_factory=LoopConfig)
-    time_limit_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
-            raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+        super().__post_init__()
         if self.policy is not None and self.action is not None:
             raise ValueError("action is set beside policy; expected one of them: the policy file says its action")
 
@@ -108,9 +96,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
         given = settings if config is None else config
         self.config = given if isinstance(given, RealConfig) else build(RealConfig, dict(given), "env")
-        self.loop, connected = open_loop(
-            contract_of(self.config), self.config.connection, self.config.safety, self.config.course, self.config.loop
-        )
+        self.loop, connected = open_loop(contract_of(self.config), self.config)
         self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))

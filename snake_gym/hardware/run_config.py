@@ -27,18 +27,15 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
 
-@dataclass(frozen=True)
-class RunConfig:
-    """Everything that can be set for a run."""
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """What a control loop on a robot needs besides its policy."""
 
-    policy: str | None = None
-    """A policy file, the name of a classical controller, or the YAML file of a tuned one."""
-    controller: dict[str, Any] = field(default_factory=dict)
-    """Further settings of the classical controller."""
     robot: str | dict[str, Any] | None = None
     """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
     course: CourseConfig = field(default_factory=CourseConfig)
     connection: ConnectionConfig = field(default_factory=ConnectionConfig)
+    """Port, servos and pose source; by default an emulated robot."""
     safety: SafetyLimits = field(default_factory=SafetyLimits)
     loop: LoopConfig = field(default_factory=LoopConfig)
     time_limit_s: float = 60.0
@@ -46,6 +43,16 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
             raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(LoopSettings):
+    """Everything that can be set for a run."""
+
+    policy: str | None = None
+    """A policy file, the name of a classical controller, or the YAML file of a tuned one."""
+    controller: dict[str, Any] = field(default_factory=dict)
+    """Further settings of the classical controller."""
 
 
 class Policy(Protocol):
@@ -148,14 +155,15 @@ def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig
     return Contract(decoder, ObservationLayout(robot, decoder.size, decoder.has_phase, course.tracked_point), robot)
 
 
-def open_loop(
-    contract: Contract, connection: ConnectionConfig, safety: SafetyLimits, course: CourseConfig, loop: LoopConfig
-) -> tuple[RobotLoop, Connected]:
+def open_loop(contract: Contract, settings: LoopSettings) -> tuple[RobotLoop, Connected]:
     """Open port and pose source; the loop on them. Raises ConfigError, and leaves nothing open then."""
-    connected = connect(connection, safety, contract.robot)
+    connected = connect(settings.connection, settings.safety, contract.robot)
     try:
-        measured = MeasuredCourse(course, contract.decoder.spec)
-        return RobotLoop(contract.decoder, contract.layout, connected.body, connected.pose, measured, loop), connected
+        course = MeasuredCourse(settings.course, contract.decoder.spec)
+        loop = RobotLoop(
+            contract.decoder, contract.layout, connected.body, connected.pose, course, settings.loop
+        )  # fmt: skip
+        return loop, connected
     except ValueError as error:
         connected.close()
         raise ConfigError(str(error)) from None
@@ -163,7 +171,7 @@ def open_loop(
 
 def open_run(config: RunConfig, plan: Plan) -> OpenRun:
     """Open port and pose source. Raises ConfigError."""
-    loop, connected = open_loop(plan.contract, config.connection, config.safety, config.course, config.loop)
+    loop, connected = open_loop(plan.contract, config)
     return OpenRun(loop, plan.policy, connected)
 
 

@@ -135,6 +135,20 @@ def begin_limits(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untyped-def]
+    """Where it ``changes``, the law of the joint with record ``a``: itself (at = 0), a chord from its zero to the
+    torque ``bound`` (0.5), or its limit (1), the ``line`` (torque at rest, slope)."""
+    stall, slope = line
+    law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
+    chord = bound / absolute(torque)
+    t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(stall, torque), law_t0 * chord))
+    k = select(at == 0.0, law_k, select(at == 1.0, slope, law_k * chord))
+    store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), load(s, a + AT_LIMIT)))
+    store(s, a + T0, select(changes, t0, load(s, a + T0)))
+    store(s, a + K, select(changes, k, load(s, a + K)))
+
+
+@njit(error_model="numpy")
 def revise_limits(s, n):  # type: ignore[no-untyped-def]
     """Put the torque limit where the law asks for more, the law elsewhere; first joint changed, or n + 1.
 
@@ -166,12 +180,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
             first = i
             busy = select(changes, one, busy)
             free = select(changes, one - orderly, free)
-            chord = limit / absolute(torque)
-            t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(limit, torque), law_t0 * chord))
-            k = select(at == 0.0, law_k, select(at == 1.0, zero, law_k * chord))
-            store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), was))
-            store(s, a + T0, select(changes, t0, load(s, a + T0)))
-            store(s, a + K, select(changes, k, load(s, a + K)))
+            put_limit(s, a, changes, at, torque, limit, (limit, zero))
     store(s, (n + 1) * RECORD + BUSY, busy)
     return first
 

@@ -24,7 +24,7 @@ import math
 
 from numba import njit
 
-from snake_gym.physics.actuators import NEARLY
+from snake_gym.physics.actuators import NEARLY, put_limit
 from snake_gym.physics.lanes import (
     AIM, ALPHA, AT_LIMIT, BASE, BETA, BUSY, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAW_K,
     LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, ORDERLY, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B,
@@ -161,12 +161,7 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     changes = ((over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
     at = select(other_slope & over, one, at)
     if any_lane(changes):
-        chord = bound / absolute(torque)
-        t0 = select(at == 0.0, law_t0, select(at == 1.0, copy_sign(stall, torque), law_t0 * chord))
-        k = select(at == 0.0, law_k, select(at == 1.0, slope, law_k * chord))
-        store(s, a + AT_LIMIT, select(changes, copy_sign(at, torque), was))
-        store(s, a + T0, select(changes, t0, load(s, a + T0)))
-        store(s, a + K, select(changes, k, load(s, a + K)))
+        put_limit(s, a, changes, at, torque, bound, (stall, slope))
     return select(changes, one, zero)
 
 

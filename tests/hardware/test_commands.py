@@ -75,6 +75,13 @@ def launch(*arguments: str, board: bool = False) -> subprocess.Popen[str]:
     )
 
 
+def press(process: subprocess.Popen[str], keys: str) -> None:
+    """Type into its standard input."""
+    assert process.stdin is not None
+    process.stdin.write(keys)
+    process.stdin.flush()
+
+
 def read_all(process: subprocess.Popen[str]) -> str:
     text, _ = process.communicate(timeout=30)
     return text
@@ -286,13 +293,10 @@ def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path) -> No
     try:
         first_line(process.stdout, "1.")  # a second into the run
         assert torque_on(port)
-        assert process.stdin is not None
-        process.stdin.write("x")
-        process.stdin.flush()
+        press(process, "x")
         time.sleep(0.2)
         assert torque_on(port), "only space and q stop it"
-        process.stdin.write("q")
-        process.stdin.flush()
+        press(process, "q")
         assert wait_until(lambda: not torque_on(port), 2.0) < 0.5
         out = read_all(process)
     finally:

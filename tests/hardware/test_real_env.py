@@ -14,6 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import snake_gym  # noqa: F401  registers
+from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.connection import ConnectionConfig, PoseConfig, connect, shortest_period_s
@@ -22,8 +23,7 @@ from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.real_env import RealSnakeEnv
 from snake_gym.hardware.registers import BAUD_RATES
-from snake_gym.hardware.robot_loop import LoopConfig
-from snake_gym.hardware.run_config import Contract, action_contract, open_loop
+from snake_gym.hardware.run_config import Contract, LoopSettings, action_contract, open_loop
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
@@ -36,8 +36,7 @@ from snake_gym.robot.spec import RobotSpec
 POLICY = "agents/pretrained/resilient_servo_locked_joints"
 TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))
 WAVE = 0.6 * np.sin(0.5236 * np.arange(9))
-OPEN = {"max_speed_rad_s": 1000.0, "max_acceleration_rad_s2": 1e6}
-"""Clamps that no reference meets: nothing but the bus between policy and servos."""
+UNCLAMPED = dict(zip(("max_speed_rad_s", "max_acceleration_rad_s2"), OPEN, strict=True))
 
 
 @pytest.fixture
@@ -73,15 +72,6 @@ def test_spaces_and_observations_are_those_of_the_simulated_env(latch: Path) -> 
     moved = [real.loop.layout.fields["distance"].columns.start]
     np.testing.assert_allclose(np.delete(first, moved), np.delete(expected, moved), atol=2e-3)
     real.close()
-
-
-def course(seed: int) -> list[list[float]]:
-    """Targets 1 to 2 m apart in random directions."""
-    rng = np.random.default_rng(seed)
-    bearing = np.cumsum(rng.uniform(-np.pi, np.pi, 40))
-    legs = rng.uniform(1.0, 2.0, 40)[:, None] * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
-    targets: list[list[float]] = np.cumsum(legs, axis=0).tolist()
-    return targets
 
 
 def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
@@ -145,7 +135,7 @@ def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
 ) -> None:
     """Ratio of sums: a turn taken a moment later leads another way, by up to 2 % in a single course."""
     courses = [course(seed) for seed in range(n_courses)]
-    made = sum(progress_on_servos(latch, targets, seconds, port, OPEN) for targets in courses)
+    made = sum(progress_on_servos(latch, targets, seconds, port, UNCLAMPED) for targets in courses)
     expected = sum(progress_in_simulation(targets, seconds) for targets in courses)
     assert expected > 0.3 * seconds * n_courses
     assert made == pytest.approx(expected, rel=0.03)
@@ -304,7 +294,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> Non
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
     contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())
-    loop, connected = open_loop(contract, connection, SafetyLimits(ramp_time_s=0.05), CourseConfig(), LoopConfig())
+    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=SafetyLimits(ramp_time_s=0.05)))
     assert connected.emulated is not None
     try:
         loop.reset()
@@ -331,7 +321,7 @@ def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
     connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ConfigError, match="which joints are failed"):
-        open_loop(Contract(decoder, layout, spec), connection, SafetyLimits(), CourseConfig(), LoopConfig())
+        open_loop(Contract(decoder, layout, spec), LoopSettings(connection=connection))
     assert len(os.listdir("/proc/self/fd")) == before
     taken = UdpJson(port=free.port)
     with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):

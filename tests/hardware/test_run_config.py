@@ -28,7 +28,7 @@ PRETRAINED = Path(__file__).parents[2] / "agents" / "pretrained"
 )
 def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        plan_run(RunConfig(policy))
+        plan_run(RunConfig(policy=policy))
     assert str(caught.value).startswith("policy")
     assert message in str(caught.value)
 
@@ -43,7 +43,7 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
     free.close()
     pose = PoseConfig("udp_json", udp_port=free.port)
     config = RunConfig(
-        "cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
+        policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
         loop=LoopConfig(first_pose_timeout_s=0.5),
     )  # fmt: skip
     opened = open_run(config, plan_run(config))

@@ -30,7 +30,7 @@ from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.transport import SerialTransport
-from tests.hardware.test_commands import first_line, launch, read_all, settings, torque_on, wait_until
+from tests.hardware.test_commands import first_line, launch, press, read_all, settings, torque_on, wait_until
 
 ROOT = Path(__file__).parents[2]
 N = 9
@@ -95,9 +95,7 @@ def test_estop_ends_a_wiggle_and_says_when_the_torque_was_off(
 def test_a_key_ends_a_wiggle(port: EmulatedPort, latch: str) -> None:
     process = wiggle(port, latch)
     try:
-        assert process.stdin is not None
-        process.stdin.write(" ")
-        process.stdin.flush()
+        press(process, " ")
         wait_until(lambda: not torque_on(port), 2.0)
         out = read_all(process)
     finally:
@@ -115,8 +113,7 @@ def calibrate(port: EmulatedPort, latch: str, keyboard: int | None = None) -> su
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     if process.stdin is not None:
-        process.stdin.write("\n")
-        process.stdin.flush()
+        press(process, "\n")
         first_line(process.stdout, "Lay the robot straight; the servos are limp. Then press Enter: joint 1")
         assert torque_on(port)
     return process
@@ -130,9 +127,7 @@ def test_a_calibration_that_waits_for_an_answer_can_be_stopped(port: EmulatedPor
             assert main(["estop", "--latch", latch]) == 0
             assert not torque_on(port)
         elif how == "answer":
-            assert process.stdin is not None
-            process.stdin.write("q\n")
-            process.stdin.flush()
+            press(process, "q\n")
         else:
             process.send_signal(getattr(signal, how))
         out = read_all(process)
@@ -171,9 +166,7 @@ def test_a_key_stops_a_run_whose_latch_cannot_be_written(port: EmulatedPort, tmp
     try:
         first_line(process.stdout, "1.")
         shutil.rmtree(folder)
-        assert process.stdin is not None
-        process.stdin.write("q")
-        process.stdin.flush()
+        press(process, "q")
         wait_until(lambda: not torque_on(port), 2.0)
         out = read_all(process)
     finally:
