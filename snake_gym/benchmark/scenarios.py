@@ -11,37 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
 from snake_gym.benchmark.policy_fit import column_fault, layout_in, robot_note, scale_note
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, build, choose, merge, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
-from snake_gym.interface.policy import ControllerPolicy
+from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
 EntrantKind = Literal["learned", "classical"]
 MOST_EPISODES = 100_000
 """About 1 GB: a world takes some 10 kB."""
-
-
-class Policy(Protocol):
-    """Anything with SB3's ``predict``."""
-
-    def predict(
-        self,
-        observation: NDArray[np.float32],
-        state: Any = None,
-        episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = False,
-    ) -> tuple[NDArray[Any], Any]:
-        """Actions (W, A) for observations (W, D), and the state to pass to the next call."""
-        ...
 
 
 class TrainedPolicy(Policy, Protocol):
@@ -221,12 +205,9 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     settings = resolve_controller({"file": str(path)}, name)
     make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
 
-    def connect(env: SnakeVectorEnv) -> Policy:
-        core = env.core
-        return ControllerPolicy(make_controller(settings, core.spec), core.layout, core.decoder)
-
-    env_settings = {"action": {"kind": "joint_reference"}}
-    return Entrant(name, "classical", env_settings, connect, {"controller": settings})
+    env_settings = {"action": controller_action(settings)}
+    identity = {"controller": settings}
+    return Entrant(name, "classical", env_settings, lambda env: ZeroResidual(env.core.decoder.size), identity)
 
 
 def _tuning_command(config: BenchmarkConfig, kind: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from snake_gym.benchmark.statistics import mean_interval
 from snake_gym.config import ConfigError, build, merge, to_dict, write_atomic
 from snake_gym.controllers import make_controller, resolve_controller
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
-from snake_gym.interface.policy import ControllerPolicy
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.policy import controller_action
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 SEED_BASE = TUNING.first
@@ -149,11 +150,9 @@ class Search:
     def __init__(self, config: TuningConfig) -> None:
         self.config = config
         settings = merge(config.env, {"robot": config.robot, "stagger": False})
-        settings["action"] = {"kind": "joint_reference"}
         make = choose_env(config.env_id)
-        self.env_config = build(make.config_type, settings, "env")
-        self.env: SnakeVectorEnv = make(config.worlds, AutoresetMode.DISABLED, config=self.env_config)
-        self.spec = self.env.core.spec
+        env_config = build(make.config_type, settings, "env")
+        self.spec = env_config.load_robot()
         fixed = resolve_controller(config.controller)
         self.kind = str(fixed["kind"])
         space = search_space(self.kind, self.spec)
@@ -162,6 +161,8 @@ class Search:
             raise ConfigError(f"controller fixes {', '.join(p.name for p in space)}; expected one left to search")
         self.base = {**fixed, **{p.name: float(p.value(np.array(0.5))) for p in self.space}}
         make_controller(self.base, self.spec)
+        self.env_config = replace(env_config, action=build(ActionConfig, controller_action(self.base), "action"))
+        self.env: SnakeVectorEnv = make(config.worlds, AutoresetMode.DISABLED, config=self.env_config)
         self.generation = 0
         self.mean = np.full(len(self.space), 0.5)
         self.deviation = np.full(len(self.space), START_DEVIATION)
@@ -197,14 +198,12 @@ class Search:
         """Progress [m] (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
         n_scenarios = seeds.size
         per_world = {name: np.repeat(values, n_scenarios) for name, values in self.parameters(shares).items()}
-        controller = make_controller(self.base, self.spec, per_world)
-        policy = ControllerPolicy(controller, self.env.core.layout, self.env.core.decoder)
-        obs, infos = self.env.reset(seed=np.tile(seeds, shares.shape[0]).tolist())
-        state = None
+        self.env.core.use_controller(make_controller(self.base, self.spec, per_world))
+        _, infos = self.env.reset(seed=np.tile(seeds, shares.shape[0]).tolist())
+        nothing = np.zeros((self.config.worlds, self.env.core.decoder.size), np.float32)
         ended = np.zeros(self.config.worlds, dtype=bool)
         while not ended.all():
-            action, state = policy.predict(obs, state)
-            obs, _, terminated, truncated, infos = self.env.step(action)
+            _, _, terminated, truncated, infos = self.env.step(nothing)
             ended = terminated | truncated
         return np.reshape(infos["progress_m"], (shares.shape[0], n_scenarios))
 

@@ -52,8 +52,9 @@ class FaultDetectorConfig:
 
     alarm: float = 9.0
     """Log likelihood ratio at which a joint is called failed; larger: later, fewer false alarms."""
-    angle_noise_rad: float = 0.0
-    """Standard deviation of a joint angle's measurement, resolution included [rad]."""
+    angle_noise_rad: float = 0.01
+    """Standard deviation of a joint angle's measurement, resolution included [rad]. Too large costs little; too small
+    takes noise for failed joints."""
     follow_share: float = 0.9
     """g: share of the predicted motion that a loaded healthy joint makes."""
     follow_spread: float = 0.35

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState
+from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.config import EnvConfig
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
@@ -73,6 +73,12 @@ class SnakeCore:
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
         self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
         self.measurement: Measurement = self._sense(slice(None))
+
+    def use_controller(self, controller: Controller) -> None:
+        """Put another controller under the residual action, such as one with parameters for each world."""
+        self.decoder.controller = controller
+        self.decoder_state = self.decoder.initial_state(self.n_worlds)
+        self._initial_decoder_state = self.decoder.initial_state(self.n_worlds)
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
         """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).

@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from snake_gym.config import ConfigError, nearest
+from snake_gym.config import ConfigError, build, nearest
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.hardware.connection import Connected, ConnectionConfig, connect
 from snake_gym.hardware.course import CourseConfig, MeasuredCourse
@@ -22,6 +19,7 @@ from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
@@ -53,36 +51,6 @@ class RunConfig(LoopSettings):
     """A policy file, the name of a classical controller, or the YAML file of a tuned one."""
     controller: dict[str, Any] = field(default_factory=dict)
     """Further settings of the classical controller."""
-
-
-class Policy(Protocol):
-    """What chooses the actions."""
-
-    def predict(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The action (A,) for an observation (D,)."""
-        ...
-
-
-class NothingAdded:
-    """The policy of a classical controller under a residual action."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-
-    def predict(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.zeros(self._size, np.float32)
-
-
-class FromFile:
-    """A trained policy."""
-
-    def __init__(self, path: str, robot: RobotSpec | None) -> None:
-        self.file = load_policy(path, robot)
-        self._state: Any = None
-
-    def predict(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
-        action, self._state = self.file.predict(observation, self._state)
-        return action
 
 
 class Contract(NamedTuple):
@@ -123,8 +91,8 @@ def plan_run(config: RunConfig) -> Plan:
     if config.policy is None:
         raise ConfigError(f"policy is missing; expected a policy file, a tuned YAML file, or one of {_controllers()}")
     if find_policy_file(config.policy) is not None:
-        policy = FromFile(config.policy, None if config.robot is None else load_robot(config.robot))
-        return Plan(policy, file_contract(policy.file, config.robot, config.course), policy.file.name)
+        policy = load_policy(config.policy, None if config.robot is None else load_robot(config.robot))
+        return Plan(policy, file_contract(policy, config.robot, config.course), policy.name)
     if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
         if os.sep in config.policy or os.path.exists(config.policy):
             raise ConfigError(f"policy: {describe_missing(config.policy)}")
@@ -134,9 +102,9 @@ def plan_run(config: RunConfig) -> Plan:
             + (f"; did you mean {guess!r}?" if guess else "")
         )
     named = {"kind": config.policy} if config.policy in CONTROLLERS else {"file": config.policy}
-    action = ActionConfig("residual", {**named, **config.controller})
+    action = build(ActionConfig, controller_action({**named, **config.controller}), "action")
     contract = action_contract(action, robot_of(config), config.course)
-    return Plan(NothingAdded(contract.decoder.size), contract, config.policy)
+    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy)
 
 
 def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course: CourseConfig) -> Contract:

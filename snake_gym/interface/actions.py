@@ -93,12 +93,6 @@ class ActionDecoder:
             return np.clip(self._wave(action, state), -limit, limit)
         return action * limit
 
-    def encode(self, reference: FloatArray) -> FloatArray:
-        """The action (W, J) that asks for ``reference``; ``joint_reference`` only."""
-        if self.config.kind != "joint_reference":
-            raise ValueError(f"action.kind is {self.config.kind!r}; references map to actions in joint_reference only")
-        return np.clip(reference / self.spec.joint_limit_rad, -1.0, 1.0)
-
     def _wave(self, action: FloatArray, state: ControllerState) -> FloatArray:
         config = self.config
         amplitude = 0.5 * (action[:, :1] + 1.0) * config.amplitude_max_rad

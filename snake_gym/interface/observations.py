@@ -1,8 +1,9 @@
 """What a policy sees, built from measurements alone: the same code for the simulated and the real robot.
 
-Every entry is ``clip(value * scale, -BOUND, BOUND)`` as float32. Directions are relative to the robot, so what it sees
-does not depend on where in the world it is: ``heading_error`` is the robot's mean link angle minus the bearing of the
-target as seen from the tracked point (sibilska2022, eq. 34-36), ``distance`` the distance to it.
+Every entry is ``clip(value * scale, -bound, bound)`` as float32; the bound is its field's, ``BOUND`` for most.
+Directions are relative to the robot, so what it sees does not depend on where in the world it is: ``heading_error`` is
+the robot's mean link angle minus the bearing of the target as seen from the tracked point (sibilska2022, eq. 34-36),
+``distance`` the distance to it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
+from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 BOUND = 10.0
+NEAR_M = 2.0
+"""From here on, [m], a target is far: ``distance`` grows no more, so that a long leg looks like any leg."""
 FULL_SCALE = 5.0
 """What the largest force that a sensor can tell becomes: forces in use are small beside it."""
 
@@ -28,6 +31,8 @@ class Field(NamedTuple):
     scale: float
     unit: str
     meaning: str
+    bound: float = BOUND
+    """Scaled values are clipped to plus and minus this."""
 
 
 class ObservationLayout:
@@ -67,7 +72,7 @@ class ObservationLayout:
             ("last_action", n_actions, 1.0, "1", "action of the previous step"),
             ("phase", 2 if has_phase else 0, 1.0, "1", "sine and cosine of the gait's phase"),
             ("heading_error", 2, 1.0, "1", "sine and cosine of mean link angle minus bearing of the target"),
-            ("distance", 1, 0.5, "m", "distance from the tracked point to the target"),
+            ("distance", 1, 1.0 / NEAR_M, "m", f"distance from the tracked point to the target, at most {NEAR_M:g} m"),
             ("failed", spec.n_joints if reveal_faults else 0, 1.0, "1", "1 where the joint is failed now"),
         ]
         if contact_limit_n is not None:
@@ -78,9 +83,13 @@ class ObservationLayout:
         start = 0
         for name, width, scale, unit, meaning in rows:
             if width:
-                self.fields[name] = Field(name, slice(start, start + width), scale, unit, meaning)
+                bound = 1.0 if name == "distance" else BOUND
+                self.fields[name] = Field(name, slice(start, start + width), scale, unit, meaning, bound)
                 start += width
         self.size = start
+        self._bound = np.concatenate(
+            [np.full(f.columns.stop - f.columns.start, f.bound, np.float32) for f in self.fields.values()]
+        )
 
     def build(
         self,
@@ -120,7 +129,7 @@ class ObservationLayout:
         if "range" in self.fields:
             reach = measurement.range_m
             self._put(obs, "range", np.array([self.max_range_m]) if reach is None else reach)
-        return np.clip(obs, -BOUND, BOUND, out=obs)
+        return np.clip(obs, -self._bound, self._bound, out=obs)
 
     def read(self, obs: NDArray[np.float32], name: str) -> FloatArray:
         """The part ``name`` of observations (W, D), unscaled: (W, width)."""
@@ -130,7 +139,8 @@ class ObservationLayout:
     def restore(self, obs: NDArray[np.float32]) -> tuple[Measurement, Goal]:
         """Measurement and goal that look like ``obs`` (W, D), in a frame that starts at the robot.
 
-        The tracked point is put at the origin with mean link angle 0; controllers do not depend on that choice.
+        The tracked point is put at the origin with mean link angle 0. A target that is farther away than the
+        observation tells is put where the observation's bound is.
         """
         angle = self.read(obs, "joint_angle")
         n_worlds = angle.shape[0]
@@ -141,6 +151,11 @@ class ObservationLayout:
         pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
         sample = Measurement(angle, self.read(obs, "joint_rate"), *pose)
         sample = sample._replace(head_angle=-mean_angle(sample))
+        centre = centre_offset(self.spec, link_angles(sample))
+        if self.point == "head":
+            sample = sample._replace(centre_xy_w=centre)
+        else:
+            sample = sample._replace(head_xy_w=-centre)
         target = distance * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
         if "contact_force" in self.fields:
             force = self.read(obs, "contact_force").reshape(n_worlds, self.spec.n_links, 2)

@@ -23,7 +23,7 @@ from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, ObservationLayout
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-FORMAT: Final = "snake_gym policy file 1"
+FORMAT: Final = "snake_gym policy file 2"
 SEAL = "sha256"
 """Key of the contract's own SHA-256."""
 
@@ -43,19 +43,22 @@ class WeightsFile:
 
 @dataclass(frozen=True)
 class FieldRow:
-    """A part of the observation: columns ``first`` to ``first + width - 1`` hold ``clip(value * scale)``."""
+    """A part of the observation: columns ``first`` to ``first + width - 1`` hold ``clip(value * scale)``.
+
+    Clipped to plus and minus ``bound``."""
 
     name: str
     first: int
     width: int
     scale: float
+    bound: float
     unit: str
     meaning: str
 
     @property
     def place(self) -> str:
         """What the policy depends on."""
-        return f"{self.name} (first {self.first}, width {self.width}, scale {self.scale!r})"
+        return f"{self.name} (first {self.first}, width {self.width}, scale {self.scale!r}, bound {self.bound:g})"
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class EnvOrigin:
 class PolicyContract:
     """Everything about a policy but its weights."""
 
-    format: Literal["snake_gym policy file 1"]
+    format: Literal["snake_gym policy file 2"]
     name: str
     weights: WeightsFile
     robot: RobotSpec
@@ -201,7 +204,7 @@ class PolicyContract:
 def field_rows(layout: ObservationLayout) -> tuple[FieldRow, ...]:
     """The table of a layout."""
     return tuple(
-        FieldRow(f.name, f.columns.start, f.columns.stop - f.columns.start, f.scale, f.unit, f.meaning)
+        FieldRow(f.name, f.columns.start, f.columns.stop - f.columns.start, f.scale, f.bound, f.unit, f.meaning)
         for f in layout.fields.values()
     )
 

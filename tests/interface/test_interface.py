@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from snake_gym.controllers import make_controller
-from snake_gym.envs import make_waypoints
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
-from snake_gym.interface.observations import BOUND, ObservationLayout
-from snake_gym.interface.policy import ControllerPolicy
-from snake_gym.robot.measurement import Goal, Measurement, mean_angle
+from snake_gym.interface.observations import NEAR_M, ObservationLayout
+from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
 from snake_gym.robot.presets import RESILIENT_SERVO
 
 W, J = 6, 9
@@ -26,12 +24,11 @@ def sample(seed: int = 0) -> tuple[Measurement, Goal]:
     return measurement, Goal(rng.normal(0, 3, (W, 2)), np.ones(W, bool))
 
 
-def test_joint_reference_scales_by_the_limit_and_encode_inverts_it() -> None:
+def test_joint_reference_scales_by_the_limit() -> None:
     decoder = ActionDecoder(ActionConfig(), RESILIENT_SERVO)
     action = np.random.default_rng(0).uniform(-1, 1, (W, J))
     reference = decoder.decode(action, *sample(), decoder.initial_state(W))
     np.testing.assert_allclose(reference, action * np.radians(90.0))
-    np.testing.assert_allclose(decoder.encode(reference), action)
 
 
 def test_residual_adds_to_the_controller_and_clips_once_last() -> None:
@@ -84,62 +81,28 @@ def test_layout_names_every_column_once_and_read_inverts_the_scales() -> None:
         measurement, goal, measurement.joint_angle, np.zeros((W, J)), np.zeros(W), np.eye(W, J, dtype=bool)
     )
     np.testing.assert_allclose(layout.read(obs, "joint_rate"), measurement.joint_rate, rtol=1e-6)
-    np.testing.assert_allclose(
-        layout.read(obs, "distance")[:, 0], np.linalg.norm(goal.target_xy_w - measurement.head_xy_w, axis=1), rtol=1e-6
-    )
+    away = np.linalg.norm(goal.target_xy_w - measurement.head_xy_w, axis=1)
+    assert away.max() > NEAR_M
+    np.testing.assert_allclose(layout.read(obs, "distance")[:, 0], np.minimum(away, NEAR_M), rtol=1e-6)
     np.testing.assert_array_equal(layout.read(obs, "failed"), np.eye(W, J))
     far = layout.build(measurement, goal._replace(target_xy_w=goal.target_xy_w + 1e9), measurement.joint_angle,
                        np.zeros((W, J)), np.zeros(W), np.zeros((W, J), bool))  # fmt: skip
-    assert far.max() == BOUND
+    assert layout.read(far, "distance").max() == NEAR_M
 
 
-def test_restored_measurement_has_the_same_shape_heading_and_distance() -> None:
-    layout = ObservationLayout(RESILIENT_SERVO, J, False, "centre")
+@pytest.mark.parametrize("point", ["centre", "head"])
+def test_restored_measurement_has_the_same_shape_heading_and_points(point: str) -> None:
+    layout = ObservationLayout(RESILIENT_SERVO, J, False, point)
     measurement, goal = sample()
-    obs = layout.build(measurement, goal, measurement.joint_angle, np.zeros((W, J)), None)
+    nearby = goal._replace(target_xy_w=tracked_point(RESILIENT_SERVO, measurement, point) + np.array([0.9, -1.2]))
+    obs = layout.build(measurement, nearby, measurement.joint_angle, np.zeros((W, J)), None)
     seen, target = layout.restore(obs)
     np.testing.assert_allclose(mean_angle(seen), 0.0, atol=1e-6)
     again = layout.build(seen, target, seen.joint_angle, np.zeros((W, J)), None)
     np.testing.assert_allclose(again, obs, atol=2e-6)
-
-
-@pytest.mark.parametrize("kind", ["sjc", "cc", "cpg", "serpenoid", "adaptive_bias"])
-def test_controller_as_policy_moves_like_the_controller_under_a_zero_residual(kind: str) -> None:
-    settings = {"faults": {"n_max": 2}, "course": {"radius_m": 0.2}}
-    residual = make_waypoints(8, {**settings, "action": {"kind": "residual", "controller": {"kind": kind}}}, "DISABLED")
-    direct = make_waypoints(8, settings, "DISABLED")
-    residual.reset(seed=0)
-    obs, _ = direct.reset(seed=0)
-    core = direct.core
-    policy = ControllerPolicy(make_controller({"kind": kind}, core.spec), core.layout, core.decoder)
-    state, start = None, np.ones(8, bool)
-    for _ in range(25):
-        action, state = policy.predict(obs, state, start)
-        obs = direct.step(action)[0]
-        residual.step(np.zeros((8, 9)))
-        start = np.zeros(8, bool)
-    np.testing.assert_allclose(core.robot.state.centre_xy, residual.core.robot.state.centre_xy, atol=1e-4)
-
-
-def test_policy_restarts_the_worlds_whose_episode_starts_and_takes_single_observations() -> None:
-    core = make_waypoints(3).core
-    core.reset(np.arange(3))
-    policy = ControllerPolicy(make_controller({"kind": "sjc"}, core.spec), core.layout, core.decoder)
-    obs = core.observe()
-    first, state = policy.predict(obs)
-    _, state = policy.predict(obs, state)
-    mixed, _ = policy.predict(obs, state, np.array([True, False, True]))
-    np.testing.assert_allclose(mixed[[0, 2]], first[[0, 2]])
-    assert not np.allclose(mixed[1], first[1])
-    single, _ = policy.predict(obs[0])
-    np.testing.assert_array_equal(single, first[0])
-    assert single.shape == (9,) and single.dtype == np.float32
-
-
-def test_policy_needs_joint_references() -> None:
-    core = make_waypoints(1, {"action": {"kind": "residual"}}).core
-    with pytest.raises(ValueError, match=r"action.kind is 'residual'"):
-        ControllerPolicy(make_controller({"kind": "sjc"}, core.spec), core.layout, core.decoder)
+    between = tracked_point(RESILIENT_SERVO, seen, "centre") - tracked_point(RESILIENT_SERVO, seen, "head")
+    expected = tracked_point(RESILIENT_SERVO, measurement, "centre") - measurement.head_xy_w
+    np.testing.assert_allclose(np.hypot(*between.T), np.hypot(*expected.T), atol=1e-6)
 
 
 def test_a_watchful_controller_is_told_what_was_really_sent() -> None:

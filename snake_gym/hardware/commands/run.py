@@ -129,8 +129,10 @@ def _steps(
         writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
     timing.begin()
     begun_s = clock.now()
+    carried = None
     while True:
-        record = loop.step(opened.policy.predict(observation))
+        action, carried = opened.policy.predict(observation, carried)
+        record = loop.step(action)
         observation, now = record.observation, clock.now()
         timing.step(record.late_s)
         target = course.goal().target_xy_w[0]

@@ -47,5 +47,5 @@ def play(
         command = driver.command(core.measurement, core.task.goal(), state, core.spec.control_dt_s)
         if on_step is not None:
             on_step(core, driver, state, command)
-        core.step(core.decoder.encode(command))
+        core.step(command / core.spec.joint_limit_rad)
     return core
