@@ -62,15 +62,20 @@ def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path
     path = tuned_file(spec.name, kind)
     if path.is_file():
         return path
+    raise ConfigError(
+        f"controller {kind} has no tuned parameters for robot {spec.name} ({path} does not exist): make them with "
+        f"{tuning_command(kind, spec, tune_with)}"
+    )
+
+
+def tuning_command(kind: str, spec: RobotSpec, tune_with: str | None = None) -> str:
+    """The command that tunes a controller, for people; see ``find_tuned``."""
     if tune_with is None:
         robot = spec.name if PRESETS.get(spec.name) == spec else "ROBOT.yaml"
         tune_with = f"--robot {robot} --env ENV.yaml"
     where = {"ROBOT.yaml": f"the robot's settings (name: {spec.name})", "ENV.yaml": "the env's, faults included"}
     holds = " and ".join(f"{name} holds {what}" for name, what in where.items() if name in tune_with.split())
-    raise ConfigError(
-        f"controller {kind} has no tuned parameters for robot {spec.name} ({path} does not exist): make them with "
-        f"`{PROGRAM} --controller {kind} {tune_with}`" + (f", where {holds}" if holds else "")
-    )
+    return f"`{PROGRAM} --controller {kind} {tune_with}`" + (f", where {holds}" if holds else "")
 
 
 def read_tuned(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Tuning | None]:
