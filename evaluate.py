@@ -1,9 +1,14 @@
 """Compare learned policies and classical controllers on the same scenarios.
 
     python evaluate.py                                     what configs/benchmark/demo.yaml says
-    python evaluate.py --policy mine=runs/mine --episodes 256 --out runs/mine/evaluation
+    python evaluate.py --policy mine=runs/mine             in the env that it was trained in
+    python evaluate.py --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     python evaluate.py --classical-only --set env.faults.n_max=5
     python evaluate.py --config configs/benchmark/obstacle_field.yaml --sweep
+
+Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
+against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
+tuning is noted beside the results.
 
 Everything goes into the folder --out, a table to the terminal too. What is done is played again only after a change.
 """
@@ -22,19 +27,19 @@ from typing import Any, NoReturn
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare, to_json
+from snake_gym.benchmark.own_scenarios import read_benchmark
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
-    Entrant,
     Scenarios,
+    TrainedPolicy,
     classical_entrant,
     learned_entrant,
-    named_policies,
 )  # fmt: skip
 from snake_gym.benchmark.sweep import play_one, play_sweep
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, prepare_file, run_cli, write_atomic
+from snake_gym.config import ConfigError, prepare_file, run_cli, write_atomic
 from snake_gym.interface import policy_file
 
-ROOT = Path(__file__).parent
+DEMO = Path(__file__).parent / "configs" / "benchmark" / "demo.yaml"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         terminal.width = 160
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
-        entrants = [load_entrant(name, path, scenarios) for name, path in config.policies.items()]
+        entrants = [learned_entrant(name, load_policy(name, path), scenarios) for name, path in config.policies.items()]
         entrants += [classical_entrant(entry, config) for entry in config.controllers]
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
@@ -72,7 +77,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = _Parser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
-    add("--config", type=Path, default=ROOT / "configs" / "benchmark" / "demo.yaml", help="settings (YAML)")
+    add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
+    add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
     add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint or policy file")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
@@ -89,31 +95,20 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
-    """The settings of the file, with those of the command line laid over."""
-    mapping = load_yaml(args.config)
-    for name in ("robot", "episodes", "seed"):
-        if getattr(args, name) is not None:
-            mapping[name] = getattr(args, name)
-    if args.controllers is not None:
-        names = [name.strip() for name in args.controllers.split(",") if name.strip()]
-        mapping["controllers"] = [] if names == ["none"] else names
-    if args.classical_only:
-        mapping["policies"] = {}
-    if args.policy:
-        mapping["policies"] = named_policies(args.policy)
-    return build(BenchmarkConfig, apply_overrides(mapping, args.set), str(args.config))
+    """The settings of the file, or of the policies' own training, with those of the command line laid over."""
+    return read_benchmark(args, DEMO, load_policy)
 
 
-def load_entrant(name: str, path: str, scenarios: Scenarios) -> Entrant:
+def load_policy(name: str, path: str) -> TrainedPolicy:
     """A trained policy; the libraries it needs are loaded now. A policy file needs numpy alone."""
     if policy_file.find_policy_file(path) is not None:
-        return learned_entrant(name, policy_file.load_policy(path), scenarios)
+        return policy_file.load_policy(path)
     try:
-        from agents.checkpoint import load_policy
+        from agents import checkpoint
     except ModuleNotFoundError as error:
         missing = f"policy {name} needs {error.name}, which is missing: pip install 'snake_gym[train]'"
         raise ConfigError(missing) from None
-    return learned_entrant(name, load_policy(path), scenarios)
+    return checkpoint.load_policy(path)
 
 
 if __name__ == "__main__":

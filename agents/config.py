@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import TRAINING
-from snake_gym.config import ConfigError, build, load_yaml, merge, to_dict
-from snake_gym.controllers import resolve_controller
-from snake_gym.envs import DEFAULT_ENV, choose_env
+from snake_gym.config import ConfigError, to_dict
+from snake_gym.controllers import resolve_controller, tuning_of
+from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
+from snake_gym.envs.task_settings import build_env, laid_over
 
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
@@ -122,6 +124,8 @@ class TrainConfig:
         return self.seed * self.n_envs % (TRAINING_SEEDS - self.n_envs)
 
 
+_BASE = "env.action.controller"
+
 MAY_CHANGE = (
     "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads", "run_dir",
     "if_exists",
@@ -134,20 +138,33 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
     Raises ConfigError for env settings that are wrong.
     """
-    settings, config_type = dict(config.env), choose_env(config.env_id).config_type
-    if config.env_file:
-        in_file = load_yaml(config.env_file)
-        build(config_type, in_file, config.env_file)  # names the file where the mistake is in there
-        settings = merge(in_file, config.env)
-    action = settings.get("action")
-    if isinstance(action, Mapping) and action.get("kind") == "residual":
-        controller = action.get("controller", {"kind": "sjc"})
-        settings["action"] = {**action, "controller": resolve_controller(controller, "env.action.controller")}
-    env = build(config_type, settings, "env")
+    env = _env_of(config)
     spec = env.load_robot()
     env.n_steps(spec)
+    if env.action.kind == "residual":
+        options = tune_options(env.robot, config.env_id, env)
+        controller = resolve_controller(env.action.controller, _BASE, spec, options)
+        env = replace(env, action=replace(env.action, controller=controller))
     robot = env.robot if env.robot == spec.name else to_dict(spec)
     return replace(config, env_file=None, env={**to_dict(env), "robot": robot})
+
+
+def _env_of(config: TrainConfig) -> EnvConfig:
+    settings = laid_over(config.env_id, config.env_file, config.env)
+    action = settings.get("action")
+    if isinstance(action, Mapping) and isinstance(text := action.get("controller"), str):
+        settings["action"] = {**action, "controller": {"file" if text.endswith((".yaml", ".yml")) else "kind": text}}
+    return build_env(config.env_id, settings)
+
+
+def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
+    """What to say of the gait below a residual: tuned on another robot than the run's, or in other scenarios."""
+    env = _env_of(config)
+    if env.action.kind != "residual":
+        return ()
+    spec = env.load_robot()
+    notes = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
+    return tuple(f"{_BASE}: {note}" for note in notes)
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

@@ -16,11 +16,12 @@ from types import FrameType
 
 from agents.algorithms import check_batch, check_device, find_algorithm
 from agents.checkpoint import list_checkpoints
-from agents.config import TrainConfig, check_same_run, resolve_env
+from agents.config import TrainConfig, base_gait_notes, check_same_run, resolve_env
 from agents.display import TrainingDisplay
 from agents.run_folder import RunFolder, new_run_path
 from agents.training import MakeEnv, Training, TrainingStopped
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, to_dict
+from snake_gym.envs.task_settings import check_task
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Launch:
     folder: RunFolder
     resume: bool
     """Whether the folder holds this run already."""
+    notes: tuple[str, ...] = ()
+    """What to know of the settings."""
 
 
 def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path | None = None) -> Launch:
@@ -40,20 +43,22 @@ def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path |
     Raises:
         ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
     """
-    config = build(TrainConfig, apply_overrides(load_yaml(config_file), assignments), str(config_file))
-    config = resolve_env(config)
+    in_file = load_yaml(config_file)
+    check_task(in_file, assignments, str(config_file))
+    config = build(TrainConfig, apply_overrides(in_file, assignments), str(config_file))
+    config, notes = resolve_env(config), base_gait_notes(config)
     check_batch(find_algorithm(config.algorithm), config.n_envs)  # says what is wrong before there is a folder
     check_device(config.device)
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
     config = replace(config, run_dir=str(path))
     if not folder.holds_run():
-        return Launch(config, folder, resume=False)
+        return Launch(config, folder, False, notes)
     if config.if_exists == "refuse":
         raise ConfigError(f"{path} holds a run already: continue it with --resume {path}, or choose another --run-dir")
     stored = folder.read_config()
     check_same_run(stored, config, str(path))
-    return Launch(config, folder, resume=True)
+    return Launch(config, folder, True, notes)
 
 
 def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
@@ -91,7 +96,9 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: M
         training = Training(config, folder, display, stop.is_requested, make_env)
         step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
         folder.write_config(config)
-        folder.begin_launch(command, step)
+        folder.begin_launch(command, step, launch.notes)
+        for note in launch.notes:
+            display.say(f"note: {note}")
         try:
             with display.show(step):
                 training.run()

@@ -67,12 +67,12 @@ class RunFolder:
         """What was noted about each launch of the run so far, the first one first."""
         return list(self._read().get("launches", []))
 
-    def begin_launch(self, argv: Sequence[str], step: int) -> None:
-        """Note a launch that starts from ``step``."""
+    def begin_launch(self, argv: Sequence[str], step: int, notes: Sequence[str] = ()) -> None:
+        """Note a launch that starts from ``step``, and what there is to know of its settings."""
         launch = {
             "command": shlex.join(argv), "started": _now(), "from_step": step, "git": git_hash(),
             "python": platform.python_version(), "system": platform.platform(), "cores": len(os.sched_getaffinity(0)),
-            "versions": versions(),
+            "versions": versions(), "notes": list(notes),
         }  # fmt: skip
         self._write("running", [*self.launches(), launch])
 

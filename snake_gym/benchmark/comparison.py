@@ -55,8 +55,8 @@ def compare(
 
         check_libraries()
     make_folder(out)
-    said = [seed_note(config.seed, config.episodes), *(note for entrant in entrants for note in entrant.notes)]
-    notes = [note for note in said if note is not None]
+    seeds = seed_note(config.seed, config.episodes)
+    notes = [*([] if seeds is None else [seeds]), *entrant_notes(entrants)]
     with _Bars(progress, names) as bars:
         results = play_all(entrants, scenarios, out / "policies", bars.show, fresh)
     summary = {
@@ -75,6 +75,15 @@ def compare(
     if pictures:
         _draw(config, entrants, results, summary, scenarios, out, progress)
     return summary
+
+
+def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
+    """What to know of the entrants, each note once, after the names of those that it is about."""
+    names: dict[str, list[str]] = {}
+    for entrant in entrants:
+        for note in entrant.notes:
+            names.setdefault(note, []).append(entrant.name)
+    return [f"{', '.join(about)}: {note}" for note, about in names.items()]
 
 
 def to_json(summary: dict[str, Any]) -> str:

@@ -17,12 +17,12 @@ from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.render.animation import require_pillow, scene_gif
 from snake_gym.render.frames import require_pygame
+from snake_gym.render.palette import policy_colours
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired, require_matplotlib
 from snake_gym.render.replay import (
     RecordedSurroundings,
     Recording,
     Scene,
-    colours,
     join_surroundings,
     observe_surroundings,
     replay_page,
@@ -63,7 +63,7 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
 
 def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title: str) -> dict[str, bytes]:
     """PNG files by name."""
-    chosen = dict(zip([e.name for e in results], colours([e.kind for e in results]), strict=True))
+    chosen = dict(zip([e.name for e in results], policy_colours([e.kind for e in results]), strict=True))
     curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
     files = {
         "progress_by_faults.png": plot_by_faults(_by_faults(results, summary, "mean", chosen), title),

@@ -1,35 +1,45 @@
-"""Whether a learned policy plays on the robot and the observations that it was trained with.
+"""Whether a learned policy plays on the robot, the observations and the scenarios that it was trained with.
 
-Columns that mean something else are an error. Another robot, or another scale of a column, may be what an experiment
-is about: it is said beside the results.
+Columns that mean something else are an error. Another robot, other scenarios, or another scale of a column may be what
+an experiment is about: it is said beside the results. The same holds for a tuned gait.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from snake_gym.config import ConfigError, build, to_dict
-from snake_gym.envs import VECTOR_ENVS
+from snake_gym.config import ConfigError, build
+from snake_gym.controllers.tuned import Tuning
+from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS, EnvConfig, choose_env
+from snake_gym.envs.task_settings import build_env, changed_assignments, scenario_settings
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.robot.catalogue import changed_settings
+from snake_gym.robot.difference import describe_changes
 from snake_gym.robot.spec import RobotSpec
 
-_SHOWN_FIRST = ("control_dt_s", "actuator.kind")
-_MOST_SHOWN = 4
-"""Settings that a note names."""
+
+def env_of(trained_in: Mapping[str, Any]) -> tuple[str, EnvConfig] | None:
+    """The env with these complete settings, and the settings checked; None where they are of no env of this version."""
+    for env_id, env in VECTOR_ENVS.items():
+        try:
+            return env_id, build(env.config_type, trained_in)
+        except ConfigError:
+            continue
+    return None
 
 
 def layout_in(trained_in: Mapping[str, Any]) -> ObservationLayout | None:
     """The observations of the env with these settings; None where they are of no env of this version."""
-    for env in VECTOR_ENVS.values():
-        try:
-            return env(1, AutoresetMode.DISABLED, config=build(env.config_type, trained_in)).core.layout
-        except (ConfigError, ValueError):
-            continue
-    return None
+    found = env_of(trained_in)
+    if found is None:
+        return None
+    try:
+        return choose_env(found[0])(1, AutoresetMode.DISABLED, config=found[1]).core.layout
+    except (ConfigError, ValueError):
+        return None
 
 
 def column_fault(own: ObservationLayout, here: ObservationLayout) -> str | None:
@@ -53,27 +63,38 @@ def scale_note(own: ObservationLayout, here: ObservationLayout) -> str | None:
     return "; ".join(parts) or None
 
 
-def robot_note(own: RobotSpec, here: RobotSpec) -> str | None:
-    """How the robot ``here`` differs from ``own``, which a policy was trained on; None if it does not."""
-    before, after = to_dict(own), to_dict(here)
-    changed = changed_settings(before, after)
-    changed.sort(key=lambda name: name not in _SHOWN_FIRST)
-    if not changed:
-        return None
-    shown = ", ".join(f"{name} {_value(after, name)} for {_value(before, name)}" for name in changed[:_MOST_SHOWN])
-    more = f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else ""
-    where = (
-        f"trained on {own.name}, plays on {here.name}" if own.name != here.name else f"plays on a changed {own.name}"
-    )
-    return f"{where}: {shown}{more}"
+def env_note(own_id: str, own: EnvConfig, here_id: str, here: EnvConfig, made: str = "trained") -> str | None:
+    """How the scenarios of the env ``here`` differ from those that a policy was trained in; None if they do not.
+
+    Robots have a note of their own; how actions and rewards are meant makes no scenario another one.
+    """
+    before, after = scenario_settings(own), scenario_settings(here)
+    shared = [name for name in after if name in before]
+    shown = describe_changes({name: before[name] for name in shared}, {name: after[name] for name in shared})
+    if own_id != here_id:
+        return f"{made} in {own_id}, plays in {here_id}" + (f": {shown}" if shown else "")
+    return None if shown is None else f"{made} in other scenarios: {shown}"
+
+
+def tuning_notes(tuning: Tuning | None, spec: RobotSpec, env_id: str, here: EnvConfig) -> tuple[str, ...]:
+    """What to say of a tuned gait on this robot and in this env; nothing where its file does not say what it is for."""
+    if tuning is None:
+        return ()
+    own_id = tuning.env_id or DEFAULT_ENV
+    try:
+        scenarios = env_note(own_id, build_env(own_id, tuning.env), env_id, here, "tuned")
+    except ConfigError:
+        scenarios = "the env it was tuned in is not known to this version"
+    return tuple(note for note in (tuning.robot_note(spec), scenarios) if note is not None)
+
+
+def tune_options(robot: str | Mapping[str, Any], env_id: str, env: EnvConfig) -> str:
+    """Options of the tuner for this robot and these scenarios; ``ROBOT.yaml`` stands for a robot that is in no file."""
+    options = ["--robot", robot if isinstance(robot, str) else "ROBOT.yaml"]
+    options += [] if env_id == DEFAULT_ENV else ["--env-id", env_id]
+    changed = changed_assignments(env)
+    return shlex.join([*options, *(["--set", *changed] if changed else [])])
 
 
 def _columns(layout: ObservationLayout) -> list[str]:
     return [field.name for field in layout.fields.values() for _ in range(field.columns.start, field.columns.stop)]
-
-
-def _value(settings: Mapping[str, Any], name: str) -> str:
-    value: Any = settings
-    for key in name.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

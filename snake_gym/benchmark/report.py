@@ -41,7 +41,8 @@ DEFINITIONS = {
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
     "seeds": "of the scenarios, and what such seeds are for: benchmarks, or (then it is noted) training or tuning",
-    "notes": "what to know beside the numbers: known scenarios, policies on another robot than they were trained on",
+    "notes": "what to know beside the numbers: known scenarios, policies and gaits on another robot or in other "
+    "scenarios than they were trained or tuned for",
     "controller": "every parameter of a classical policy",
     "policy": "digest of a learned policy's file",
     "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",

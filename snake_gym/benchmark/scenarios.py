@@ -14,13 +14,23 @@ from typing import Any, Literal, Protocol
 from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode
 
-from snake_gym.benchmark.policy_fit import column_fault, layout_in, robot_note, scale_note
+from snake_gym.benchmark.policy_fit import (
+    column_fault,
+    env_note,
+    env_of,
+    layout_in,
+    scale_note,
+    tune_options,
+    tuning_notes,
+)
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, build, choose, merge, to_dict
-from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
+from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
+from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
+from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
-from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
 
 EntrantKind = Literal["learned", "classical"]
@@ -69,12 +79,14 @@ class BenchmarkConfig:
 
     env_id: str = DEFAULT_ENV
     """The environment that the scenarios are of."""
-    robot: str | dict[str, Any] = "resilient_servo"
-    """A preset's name, the path of a robot's YAML file, or its settings."""
+    robot: str | dict[str, Any] | None = None
+    """A preset's name, the path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
     episodes: int = 512
     """How many scenarios each policy plays, one episode each."""
     seed: int = BENCHMARK.first
     """Seed of the first scenario; ``seed_ranges`` says which seeds training and tuning use."""
+    env_file: str | None = None
+    """YAML file with settings of the env; those of ``env`` are laid over it."""
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the env (faults, sensors, time_limit_s ...); robot and action are not set here."""
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
@@ -115,7 +127,7 @@ class Entrant:
     identity: Mapping[str, Any]
     """Plain data that changes whenever the policy would act differently."""
     notes: tuple[str, ...] = ()
-    """What to know beside its results."""
+    """What to know beside its results, without its name."""
 
 
 @dataclass(frozen=True)
@@ -161,60 +173,49 @@ class Scenarios:
         }  # fmt: skip
 
 
+def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
+    """The same benchmark with the settings of its ``env_file`` written out, and its robot named. Raises ConfigError."""
+    settings = laid_over(config.env_id, config.env_file, config.env)
+    robot = settings.pop("robot", "resilient_servo")
+    settings.pop("action", None)
+    return replace(config, env_file=None, env=settings, robot=robot if config.robot is None else config.robot)
+
+
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     """The scenarios of a benchmark. Raises ConfigError for env settings that are wrong."""
+    config = resolve_benchmark(config)
     settings = merge(config.env, {"robot": config.robot, "stagger": False})
-    env = build(choose_env(config.env_id).config_type, settings, "env")
+    env = build_env(config.env_id, settings)
     spec = env.load_robot()
     env.n_steps(spec)
     return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
 
 
-def tuned_file(robot: str, kind: str) -> Path:
-    """Where a controller's tuned parameters for a robot of that name are, or belong, in ``configs/controllers``.
-
-    That folder lies beside the package; where there is none (an installed package), below the working directory.
-    """
-    folder = Path("configs", "controllers")
-    beside = Path(__file__).parents[2] / folder
-    return (beside if beside.is_dir() else folder) / robot / f"{kind}.yaml"
-
-
 def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
-    """A classical controller.
+    """A classical controller. A gait that was tuned on another robot or in other scenarios is noted.
 
     Args:
-        entry: a controller kind, whose tuned parameters are in ``tuned_file``, or ``name=file``.
+        entry: a controller kind, played with the parameters that were tuned for the robot, or ``name=file``.
         config: the benchmark that it takes part in.
 
     Raises:
         ConfigError: unknown kind, no tuned parameters, or a file that is none of a controller.
     """
-    spec = load_robot(config.robot)
+    scenarios = make_scenarios(config)
+    spec, env = scenarios.spec, scenarios.env
     name, given, file = entry.partition("=")
     if given:
         path = Path(file)
     else:
-        path = tuned_file(spec.name, choose(name, CONTROLLERS, "controller"))
-        if not path.is_file():
-            raise ConfigError(
-                f"controller {name} has no tuned parameters for robot {spec.name} ({path} does not exist): make them "
-                f"with `{_tuning_command(config, name)}`, where ENV.yaml holds settings like those of env here, faults "
-                "included (as configs/env/locked_joints.yaml does)"
-            )
+        kind = choose(name, CONTROLLERS, "controller")
+        path = find_tuned(kind, spec, tune_options(env.robot, config.env_id, env))
     settings = resolve_controller({"file": str(path)}, name)
     make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
 
     env_settings = {"action": controller_action(settings)}
     identity = {"controller": settings}
-    return Entrant(name, "classical", env_settings, lambda env: ZeroResidual(env.core.decoder.size), identity)
-
-
-def _tuning_command(config: BenchmarkConfig, kind: str) -> str:
-    """Tunes a controller on scenarios like those of the benchmark."""
-    robot = config.robot if isinstance(config.robot, str) else "ROBOT.yaml"
-    env_id = "" if config.env_id == DEFAULT_ENV else f" --env-id {config.env_id}"
-    return f"python -m snake_gym.controllers.tune --robot {robot} --controller {kind}{env_id} --env ENV.yaml"
+    notes = tuning_notes(tuning_of({"file": str(path)}, spec), spec, config.env_id, env)
+    return Entrant(name, "classical", env_settings, lambda env: ZeroResidual(env.core.decoder.size), identity, notes)
 
 
 def named_policies(given: Sequence[str]) -> dict[str, str]:
@@ -238,18 +239,20 @@ def named_policies(given: Sequence[str]) -> dict[str, str]:
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
     """A trained policy. Raises ConfigError unless its observations and actions are those of the scenarios.
 
-    Another robot or scale than it was trained with is noted.
+    Another robot, scale or kind of scenario than it was trained with is noted.
     """
     settings = policy_settings(policy.env_config)
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
     scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
-    own, here = layout_in(policy.env_config), scenarios.make_env(entrant, 1).core.layout
-    if own is None:
-        return replace(entrant, notes=(f"{name}: the env it was trained in is not known to this version",))
+    core = scenarios.make_env(entrant, 1).core
+    env, own, here = env_of(policy.env_config), layout_in(policy.env_config), core.layout
+    if env is None or own is None:
+        return replace(entrant, notes=("the env it was trained in is not known to this version",))
     if (fault := column_fault(own, here)) is not None:
         raise ConfigError(f"policy {name} was trained on other observations: {fault}")
-    notes = (robot_note(own.spec, here.spec), scale_note(own, here))
-    return replace(entrant, notes=tuple(f"{name}: {note}" for note in notes if note is not None))
+    others = env_note(*env, scenarios.env_id, core.config)
+    notes = (robot_note(own.spec, here.spec), scale_note(own, here), others)
+    return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 
 def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:

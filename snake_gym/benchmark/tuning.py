@@ -1,9 +1,9 @@
 """Searching the gait parameters of a classical controller, so that a learned policy is compared with its best.
 
 The cross-entropy method (Rubinstein & Kroese 2004, ch. 4.2; diagonal Gaussian, smoothed updates) maximises the mean
-``progress_m`` of an episode. The candidates of a generation all play the same fresh scenarios, side by side as the
-worlds of one env. Then the distribution's mean after each late generation, a finalist, plays new scenarios; the best
-is scored on scenarios that no decision has seen.
+score of an episode, the one by which the env's task compares policies (``objective``). The candidates of a generation
+all play the same fresh scenarios, side by side as the worlds of one env. Then the distribution's mean after each late
+generation, a finalist, plays new scenarios; the best is scored on scenarios that no decision has seen.
 
 Seeds: ``SEED_BASE + SEED_SPAN * seed`` and up, three disjoint ranges (search, choice, score), above those of training
 and benchmarks (``seed_ranges``).
@@ -12,7 +12,6 @@ and benchmarks (``seed_ranges``).
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,11 +23,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from snake_gym.benchmark.objective import describe_score, objective, score_of
 from snake_gym.benchmark.seed_ranges import TUNING
-from snake_gym.benchmark.statistics import mean_interval
 from snake_gym.config import ConfigError, build, merge, to_dict, write_atomic
-from snake_gym.controllers import make_controller, resolve_controller
+from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
+from snake_gym.controllers.base import search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
+from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import controller_action
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -46,7 +47,7 @@ START_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
 """Standard deviations, as shares of a parameter's range."""
 MOST_FINALISTS = 8
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -67,38 +68,13 @@ class Parameter:
         return np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])(raw)
 
 
-_STEERING = (Parameter("heading_gain", 0.05, 3.0, log=True),)
-
-
 def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
-    """The parameters of a controller kind that are worth a search, and their bounds for this robot."""
-    fastest = 0.8 * math.pi / spec.control_dt_s  # below what the control step can follow
-    gait = (
-        Parameter("amplitude_rad", 0.05, min(1.2, spec.joint_limit_rad)),
-        Parameter("frequency_rad_s", 0.2, min(12.0, fastest), log=True),
-        Parameter("phase_shift_rad", math.radians(10.0), math.radians(90.0)),
+    """The parameters of a controller kind that its settings give a range (``searched``), for this robot."""
+    ranges = search_ranges(CONTROLLERS[kind].config_type)
+    return tuple(
+        Parameter(name, own.low, own.high if own.limit is None else min(own.high, own.limit(spec)), own.log)
+        for name, own in ranges.items()
     )
-    coupling = (Parameter("coupling", 0.0, 1.0), Parameter("gain_ratio_s", 0.01, 3.0, log=True))
-    rates = (
-        Parameter("convergence_per_s", 0.5, 8.0, log=True),
-        Parameter("coupling_per_s", 0.05, 2.0, log=True),
-        Parameter("steering_rate_per_s", 1.0, 30.0, log=True),
-    )
-    learning = (Parameter("course_gain", 0.01, 1.0, log=True), Parameter("learning_rate", 0.001, 0.3, log=True))
-    recovery = (
-        Parameter("front_weight_rad", 0.0, 5.0),
-        Parameter("turn_back", 0.0, 1.0),
-        Parameter("hysteresis_rad", 0.05, 1.5),
-        Parameter("spread_ahead", 0.0, 1.2),
-        Parameter("spread_behind", 0.0, 1.2),
-        Parameter("amplitude_per_fault", -0.2, 0.2),
-        Parameter("frequency_per_fault", -0.2, 0.2),
-    )
-    more = {"sjc": _STEERING, "cc": _STEERING + coupling, "cpg": _STEERING + rates, "adaptive_bias": learning}
-    more["pfl"] = (*_STEERING, Parameter("offset_bandwidth_rad_s", 0.2, 10.0, log=True))
-    more["speed"] = (*more["pfl"], Parameter("speed_m_s", 0.01, 1.0, log=True))
-    more["fault_aware"] = _STEERING + coupling + recovery
-    return gait + more.get(kind, ())
 
 
 @dataclass(frozen=True)
@@ -150,12 +126,16 @@ class Search:
     def __init__(self, config: TuningConfig) -> None:
         self.config = config
         settings = merge(config.env, {"robot": config.robot, "stagger": False})
-        make = choose_env(config.env_id)
-        env_config = build(make.config_type, settings, "env")
+        make, env_config = choose_env(config.env_id), build_env(config.env_id, settings)
         self.spec = env_config.load_robot()
-        fixed = resolve_controller(config.controller)
+        fixed = resolve_controller(config.controller, spec=self.spec)
         self.kind = str(fixed["kind"])
         space = search_space(self.kind, self.spec)
+        if not space:
+            raise ConfigError(
+                f"controller {self.kind} has nothing to search; give the numbers in its settings "
+                f"({CONTROLLERS[self.kind].config_type.__name__}) a range: snake_gym.controllers.base.searched"
+            )
         self.space = tuple(parameter for parameter in space if parameter.name not in config.controller)
         if not self.space:
             raise ConfigError(f"controller fixes {', '.join(p.name for p in space)}; expected one left to search")
@@ -168,11 +148,13 @@ class Search:
         self.deviation = np.full(len(self.space), START_DEVIATION)
         self.trail: list[list[float]] = []
         """The distribution's mean after each generation."""
+        self.score = self.env.core.task.score
+        """Name of what is maximised."""
         self.scores: list[float] = []
-        """Mean progress [m] of the elite of each generation."""
+        """Mean objective of the elite of each generation."""
 
     def advance(self) -> float:
-        """Play one generation and move the distribution to its elite; returns the elite's mean progress [m]."""
+        """Play one generation and move the distribution to its elite; returns the elite's mean objective."""
         config = self.config
         rng = np.random.default_rng([config.seed, self.generation])
         noise = rng.standard_normal((config.population, len(self.space)))
@@ -180,14 +162,14 @@ class Search:
         shares = np.clip(self.mean + self.deviation * noise, 0.0, 1.0)
         n_scenarios = config.worlds // config.population
         first = self._first_seed() + self.generation * n_scenarios
-        progress = self.play(shares, np.arange(first, first + n_scenarios)).mean(axis=1)
-        elite = shares[np.argsort(-progress, kind="stable")[: max(2, round(ELITE_SHARE * config.population))]]
+        worth = self.play(shares, np.arange(first, first + n_scenarios)).mean(axis=1)
+        elite = shares[np.argsort(-worth, kind="stable")[: max(2, round(ELITE_SHARE * config.population))]]
         self.mean = SMOOTHING * elite.mean(axis=0) + (1.0 - SMOOTHING) * self.mean
         self.deviation = SMOOTHING * elite.std(axis=0) + (1.0 - SMOOTHING) * self.deviation
         self.deviation = np.maximum(self.deviation, LEAST_DEVIATION)
         self.generation += 1
         self.trail.append(self.mean.tolist())
-        self.scores.append(float(np.sort(progress)[-len(elite) :].mean()))
+        self.scores.append(float(np.sort(worth)[-len(elite) :].mean()))
         return self.scores[-1]
 
     def parameters(self, shares: FloatArray) -> dict[str, FloatArray]:
@@ -195,7 +177,7 @@ class Search:
         return {parameter.name: parameter.value(shares[:, i]) for i, parameter in enumerate(self.space)}
 
     def play(self, shares: FloatArray, seeds: NDArray[np.int64]) -> FloatArray:
-        """Progress [m] (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
+        """Objective (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
         n_scenarios = seeds.size
         per_world = {name: np.repeat(values, n_scenarios) for name, values in self.parameters(shares).items()}
         self.env.core.use_controller(make_controller(self.base, self.spec, per_world))
@@ -205,7 +187,8 @@ class Search:
         while not ended.all():
             _, _, terminated, truncated, infos = self.env.step(nothing)
             ended = terminated | truncated
-        return np.reshape(infos["progress_m"], (shares.shape[0], n_scenarios))
+        worth = objective(infos, self.score, self.env_config.time_limit_s)
+        return worth.reshape(shares.shape[0], n_scenarios)
 
     def report(self) -> dict[str, Any]:
         """Choose among the finalists and score the winner; plain data for the result file."""
@@ -217,21 +200,18 @@ class Search:
         choice = self._first_seed() + CHOICE_START
         winner = int(self.play(finalists, np.arange(choice, choice + n_scenarios)).mean(axis=1).argmax())
         score = self._first_seed() + SCORE_START
-        progress = self.play(finalists[winner : winner + 1], np.arange(score, score + config.worlds)).ravel()
+        worth = self.play(finalists[winner : winner + 1], np.arange(score, score + config.worlds)).ravel()
         found = {name: float(values[winner]) for name, values in self.parameters(finalists).items()}
         searched = self.generation * (config.worlds // config.population)
         env = to_dict(self.env_config)
         return {
             "controller": resolve_controller({**self.base, **found}),
             "tuning": {
-                "robot": config.robot,
+                "robot": to_dict(self.spec),
                 "env_id": config.env_id,
                 "env": {name: env[name] for name in env if name not in ("robot", "action", "stagger", "n_threads")},
-                "progress_m": {
-                    "mean": round(float(progress.mean()), 4),
-                    "ci95": [round(bound, 4) for bound in mean_interval(progress)],
-                    "episodes": int(progress.size),
-                },
+                "score": self.score,
+                self.score: score_of(worth, self.score),
                 "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
                 "seeds": {
                     "search": [self._first_seed(), self._first_seed() + searched - 1],
@@ -303,7 +283,7 @@ def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dic
         while search.generation < config.generations:
             elite = search.advance()
             search.save(standing)
-            progress.update(task, advance=1, best=f"elite {elite:.2f} m")
+            progress.update(task, advance=1, best=f"elite {describe_score(elite, search.score)}")
         report = search.report()
         progress.update(task, advance=1)
     return report

@@ -1,7 +1,7 @@
 """Classical gait controllers: measurements and a goal in, joint references out, for W robots at once. Numpy only.
 
-``make_controller({"kind": "sjc", "amplitude_rad": 0.4}, spec)`` builds one; settings may also come from a file that
-``python -m snake_gym.controllers.tune`` wrote: ``{"file": "configs/controllers/resilient_servo/sjc.yaml"}``.
+``make_controller({"kind": "sjc", "amplitude_rad": 0.4}, spec)`` builds one. ``{"tuned": "sjc"}`` takes the settings
+that ``python -m snake_gym.controllers.tune`` found for the robot, ``{"file": "mine.yaml"}`` those of a file it wrote.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from snake_gym.config import ConfigError, build, choose, load_yaml, merge, to_dict
+from snake_gym.config import ConfigError, build, choose, merge, to_dict
 from snake_gym.controllers.adaptive_bias import AdaptiveBias
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld, reset_worlds
 from snake_gym.controllers.cc import Cc
@@ -19,6 +19,7 @@ from snake_gym.controllers.feedback_linearization import Pfl
 from snake_gym.controllers.serpenoid import Serpenoid
 from snake_gym.controllers.sjc import Sjc
 from snake_gym.controllers.speed_control import SpeedControl
+from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
 from snake_gym.robot.spec import RobotSpec
 
 CONTROLLERS: dict[str, type[Any]] = {
@@ -34,14 +35,25 @@ CONTROLLERS: dict[str, type[Any]] = {
 """Controllers by name; each class has ``config_type``, its frozen dataclass of settings."""
 
 
-def resolve_controller(config: str | Mapping[str, Any], where: str = "controller") -> dict[str, Any]:
+def resolve_controller(
+    config: str | Mapping[str, Any],
+    where: str = "controller",
+    spec: RobotSpec | None = None,
+    tune_with: str | None = None,
+) -> dict[str, Any]:
     """All settings of a controller as plain data, ``kind`` first, checked and with the defaults filled in.
 
-    ``config`` is a mapping {kind: sjc, amplitude_rad: ..}; {file: path} takes the settings of a tuned YAML file, which
-    other keys override; a text is a kind or, ending in .yaml or .yml, such a path. Raises ConfigError.
+    ``config`` is a mapping {kind: sjc, amplitude_rad: ..}; {tuned: sjc} takes the settings that were tuned for a robot
+    of the name of ``spec``, {file: path} those of a tuned YAML file, and other keys override them; a text is a kind or,
+    ending in .yaml or .yml, such a path. Raises ConfigError; ``tune_with`` is what it tells, see ``find_tuned``.
     """
-    kind, settings, place = _settings(config, where)
-    return {"kind": kind, **to_dict(build(CONTROLLERS[kind].config_type, settings, place))}
+    kind, settings, _ = _settings(config, where, spec, tune_with)
+    return {"kind": kind, **to_dict(build(CONTROLLERS[kind].config_type, settings, where))}
+
+
+def tuning_of(config: str | Mapping[str, Any], spec: RobotSpec, where: str = "controller") -> Tuning | None:
+    """On what the settings of ``config`` were tuned; None where they come from no tuned file that says so."""
+    return _settings(config, where, spec)[2]
 
 
 def make_controller(
@@ -52,35 +64,41 @@ def make_controller(
     ``per_world`` gives parameters one value for each world, arrays (W,), in place of the configured one. Raises
     ConfigError, whose message starts from ``where``.
     """
-    kind, settings, place = _settings(config, where)
+    kind, settings, _ = _settings(config, where, spec)
     controller = CONTROLLERS[kind]
-    parameters = build(controller.config_type, settings, place)
+    parameters = build(controller.config_type, settings, where)
     try:
         built: Controller = controller(parameters, spec, per_world)
     except ValueError as error:
-        raise ConfigError(f"{place}: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
     return built
 
 
-def _settings(config: str | Mapping[str, Any], where: str) -> tuple[str, dict[str, Any], str]:
-    """Kind, other settings, and the place to name in messages."""
+def _settings(
+    config: str | Mapping[str, Any], where: str, spec: RobotSpec | None, tune_with: str | None = None
+) -> tuple[str, dict[str, Any], Tuning | None]:
+    """Kind, other settings, and on what they were tuned, where they come from a file that says so."""
     if isinstance(config, str):
         config = {"file": config} if config.endswith((".yaml", ".yml")) else {"kind": config}
     if not isinstance(config, Mapping):
         raise ConfigError(f"{where} is {config!r}; expected settings such as {{kind: sjc}}, a kind, or a YAML file")
-    settings = dict(config)
-    path = settings.pop("file", None)
+    settings, tuning = dict(config), None
+    path, tuned_kind = settings.pop("file", None), settings.pop("tuned", None)
+    if tuned_kind is not None:
+        if path is not None:
+            raise ConfigError(f"{where} has both tuned and file; expected one of them")
+        if spec is None:
+            raise ConfigError(f"{where}.tuned is {tuned_kind!r}; expected kind or file here, where no robot is known")
+        path = find_tuned(choose(tuned_kind, CONTROLLERS, f"{where}.tuned"), spec, tune_with)
     if path is not None:
-        tuned = load_yaml(str(path)).get("controller")
-        if not isinstance(tuned, Mapping):
-            raise ConfigError(f"{path} holds no group 'controller'; expected a file written by the tuner")
+        tuned, tuning = read_tuned(str(path))
         if settings.get("kind", tuned.get("kind")) != tuned.get("kind"):
             raise ConfigError(f"{where}.kind is {settings['kind']!r}; expected {tuned.get('kind')!r}, as in {path}")
         settings = merge(tuned, settings)
     if "kind" not in settings:
         raise ConfigError(f"{where}.kind is missing; expected one of {', '.join(CONTROLLERS)}")
     kind = choose(settings.pop("kind"), CONTROLLERS, f"{where}.kind")
-    return kind, settings, where
+    return kind, settings, tuning
 
 
 __all__ = [
@@ -91,4 +109,5 @@ __all__ = [
     "make_controller",
     "reset_worlds",
     "resolve_controller",
+    "tuning_of",
 ]

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range
+from snake_gym.controllers.base import ControllerState, PerWorld, check_range, searched
 from snake_gym.controllers.guidance import PointOfSight, TrackedPoint, bearing, wrap_angle
 from snake_gym.controllers.serpenoid import GaitConfig, Serpenoid
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
@@ -42,9 +42,9 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class AdaptiveBiasConfig(GaitConfig):
     """A serpenoid gait with a bias that is learned."""
 
-    course_gain: float = 0.05
+    course_gain: float = searched(0.05, 0.01, 1.0, log=True)
     """p: joint bias per course error [rad/rad]."""
-    learning_rate: float = 0.01
+    learning_rate: float = searched(0.01, 0.001, 0.3, log=True)
     """r: joint bias learned in one gait period per course error [rad/rad]."""
     bias_limit_rad: float = math.radians(10.0)
     """Largest joint bias [rad]."""

@@ -10,15 +10,15 @@ A parameter may have one value for all worlds, or one for each (a *population*, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.robot.measurement import Goal, Measurement
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
 ControllerState = dict[str, FloatArray]
 PerWorld = Mapping[str, FloatArray]
@@ -87,6 +87,39 @@ def wrap_phase(phase: FloatArray) -> None:
     """Bring ``phase`` [rad] into [0, 2 pi), in place."""
     np.remainder(phase, TWO_PI, out=phase)
     np.minimum(phase, BELOW_TWO_PI, out=phase)  # a phase just below zero rounds up to 2 pi
+
+
+@dataclass(frozen=True)
+class SearchRange:
+    """Where the tuner looks for a parameter."""
+
+    low: float
+    high: float
+    log: bool = False
+    """Uniform in the logarithm."""
+    limit: Callable[[RobotSpec], float] | None = None
+    """No larger than this for a robot."""
+
+
+def searched(
+    default: Any, low: float, high: float, log: bool = False, limit: Callable[[RobotSpec], float] | None = None
+) -> Any:
+    """A field of a controller's settings that the tuner searches, see ``SearchRange``."""
+    return field(default=default, metadata={"search": SearchRange(low, high, log, limit)})
+
+
+def search_ranges(config_type: type[Any]) -> dict[str, SearchRange]:
+    """The searched fields of a controller's settings, in their order.
+
+    A field that a subclass declares anew, for another default, keeps the range that it had.
+    """
+    declared = [getattr(cls, "__dataclass_fields__", {}) for cls in config_type.__mro__]
+    found = {}
+    for name in (setting.name for setting in fields(config_type)):
+        ranges = [of[name].metadata["search"] for of in declared if name in of and "search" in of[name].metadata]
+        if ranges:
+            found[name] = ranges[0]
+    return found
 
 
 def check_range(name: str, value: float, low: float, high: float, expected: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range
+from snake_gym.controllers.base import ControllerState, PerWorld, check_range, searched
 from snake_gym.controllers.sjc import Sjc, SjcConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -28,9 +28,9 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class CcConfig(SjcConfig):
     """A steered serpenoid gait with coupled joints."""
 
-    coupling: float = 0.5
+    coupling: float = searched(0.5, 0.0, 1.0)
     """c: share of the neighbour's control signal (eq. 37)."""
-    gain_ratio_s: float | None = None
+    gain_ratio_s: float | None = searched(None, 0.01, 3.0, log=True)
     """k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""
 
     def __post_init__(self) -> None:

@@ -52,6 +52,7 @@ from snake_gym.controllers.base import (
     PerWorld,
     check_range,
     per_world_parameters,
+    searched,
     wrap_phase,
 )
 from snake_gym.controllers.coupling import Coupling, SingleArray, Topology, Weights, coupling_weights
@@ -77,9 +78,9 @@ LARGEST_EXCESS = 30.0
 class CpgConfig(SteeringConfig, GaitConfig):
     """A steered network of Hopf oscillators; ``amplitude_rad`` is rho, ``phase_shift_rad`` the locked difference."""
 
-    convergence_per_s: float = 2.0
+    convergence_per_s: float = searched(2.0, 0.5, 8.0, log=True)
     """lambda: how fast the amplitude settles [1/s]."""
-    coupling_per_s: float = 0.6
+    coupling_per_s: float = searched(0.6, 0.05, 2.0, log=True)
     """alpha: how fast the phases lock, for a coupling weight of one [1/s]."""
     topology: Topology = "full"
     """Which oscillators are coupled; see ``coupling_weights``."""
@@ -89,7 +90,7 @@ class CpgConfig(SteeringConfig, GaitConfig):
     """Standard deviation of the Gaussian weights [joints]."""
     steering: Steering = "centre"
     """Whether u_c is the centre of the oscillators or added to their output."""
-    steering_rate_per_s: float = 10.0
+    steering_rate_per_s: float = searched(10.0, 1.0, 30.0, log=True)
     """How fast u_c approaches the wanted offset [1/s]."""
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range, wrap_phase
+from snake_gym.controllers.base import ControllerState, PerWorld, check_range, searched, wrap_phase
 from snake_gym.controllers.cc import Cc, CcConfig
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
 from snake_gym.controllers.reverse_driving import mirror_flags, mirror_joints, mirror_measurement, mirror_phase
@@ -47,25 +47,25 @@ DETECTOR_PREFIX = "fault_"
 class FaultAwareConfig(CcConfig):
     """Coupled control with a detector of failed joints."""
 
-    front_weight_rad: float = 0.0
+    front_weight_rad: float = searched(0.0, 0.0, 5.0)
     """Heading error that a locked joint at the leading end is worth; 0: locked joints do not choose the direction."""
     free_front_weight_rad: float = 6.0
     """The same for a free joint, which leaves what is in front of it without a lead."""
-    turn_back: float = 0.0
+    turn_back: float = searched(0.0, 0.0, 1.0)
     """Weight of the heading error in the choice of direction; 0: targets behind do not choose it."""
-    hysteresis_rad: float = 0.5
+    hysteresis_rad: float = searched(0.5, 0.05, 1.5)
     """The choice changes where it is clearer than this."""
-    spread_ahead: float = 0.5
+    spread_ahead: float = searched(0.5, 0.0, 1.2)
     """Share of a locked joint's missing angle that the next healthy joint towards the leading end takes up."""
-    spread_behind: float = 0.0
+    spread_behind: float = searched(0.0, 0.0, 1.2)
     """... and the one on the other side."""
     free_ahead: float = 0.0
     """As ``spread_ahead``, of a free joint."""
     free_behind: float = 0.0
     """As ``spread_behind``, of a free joint."""
-    amplitude_per_fault: float = 0.0
+    amplitude_per_fault: float = searched(0.0, -0.2, 0.2)
     """Relative change of amplitude for each failed joint."""
-    frequency_per_fault: float = 0.0
+    frequency_per_fault: float = searched(0.0, -0.2, 0.2)
     """Relative change of frequency for each failed joint."""
     weak_counts: float = 0.5
     """How much of a failed joint a weak one is."""

@@ -40,7 +40,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range, per_world_parameters, wrap_phase
+from snake_gym.controllers.base import (
+    ControllerState,
+    PerWorld,
+    check_range,
+    per_world_parameters,
+    searched,
+    wrap_phase,
+)
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
 from snake_gym.controllers.serpenoid import GaitConfig
@@ -69,7 +76,7 @@ class PflConfig(SteeringConfig, GaitConfig):
     """k_theta: joint offset per heading error [rad/rad]; joints that follow closely pass its ripple on in full."""
     error_loop: ErrorLoop = "model"
     """What takes joint errors back: the gains above through the model, or the actuator's own loop."""
-    offset_bandwidth_rad_s: float = 1.0
+    offset_bandwidth_rad_s: float = searched(1.0, 0.2, 10.0, log=True)
     """b: how fast the joint offset follows the heading error [rad/s]."""
     contact_share: float = 0.0
     """Share of the measured contact forces that the torques make up for, where the robot senses them."""

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import TWO_PI, check_range
+from snake_gym.controllers.base import TWO_PI, check_range, searched
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -33,7 +33,7 @@ TrackedPoint = Literal["centre", "head"]
 class SteeringConfig:
     """Parameters of the guidance law; the defaults are those of sibilska2022, Table 3."""
 
-    heading_gain: float = 1.0
+    heading_gain: float = searched(1.0, 0.05, 3.0, log=True)
     """k_theta: joint offset per heading error [rad/rad]."""
     offset_limit_rad: float = math.radians(40.0)
     """Largest joint offset [rad]."""

@@ -20,21 +20,27 @@ from snake_gym.controllers.base import (
     PerWorld,
     check_range,
     per_world_parameters,
+    searched,
     wrap_phase,
 )
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
+def fastest_followed(spec: RobotSpec) -> float:
+    """Gait frequency [rad/s] that the control step can still follow."""
+    return 0.8 * math.pi / spec.control_dt_s
+
+
 @dataclass(frozen=True)
 class GaitConfig:
     """The travelling wave; the defaults are those of sibilska2022, Table 3."""
 
-    amplitude_rad: float = math.radians(20.0)
+    amplitude_rad: float = searched(math.radians(20.0), 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
     """alpha [rad]."""
-    frequency_rad_s: float = math.radians(50.0)
+    frequency_rad_s: float = searched(math.radians(50.0), 0.2, 12.0, log=True, limit=fastest_followed)
     """omega [rad/s]; negative: the wave runs backwards."""
-    phase_shift_rad: float = math.radians(30.0)
+    phase_shift_rad: float = searched(math.radians(30.0), math.radians(10.0), math.radians(90.0))
     """delta, between neighbouring joints [rad]."""
 
     def __post_init__(self) -> None:

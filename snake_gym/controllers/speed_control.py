@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from snake_gym.controllers.base import ControllerState, check_range
+from snake_gym.controllers.base import ControllerState, check_range, searched
 from snake_gym.controllers.feedback_linearization import ErrorLoop, Pace, Pfl, PflConfig
 from snake_gym.controllers.nominal_chain import Motion
 from snake_gym.robot.measurement import Goal
@@ -35,7 +35,7 @@ from snake_gym.robot.spec import FloatArray
 class SpeedConfig(PflConfig):
     """A steered gait that holds a speed."""
 
-    speed_m_s: float = 0.1
+    speed_m_s: float = searched(0.1, 0.01, 1.0, log=True)
     """v_d, along the mean direction of the links [m/s]."""
     frequency_rad_s: float = 0.0
     """omega at the start of an episode [rad/s]."""

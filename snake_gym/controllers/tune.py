@@ -3,9 +3,11 @@
     python -m snake_gym.controllers.tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
 
 The result (by default ``configs/controllers/<robot>/<controller>.yaml``, where ``evaluate.py`` looks for it) holds the
-controller's settings, its score with a confidence interval, and what it was tuned on; ``{file: PATH}`` uses it wherever
-a controller is configured. A result that is there is kept unless ``--overwrite`` is given. A search that was
-interrupted goes on where it stood, from a file next to the result, which is removed at the end.
+controller's settings, its score with a confidence interval, and what it was tuned on; ``{tuned: sjc}`` uses it wherever
+a controller of that robot is configured, ``{file: PATH}`` any result. The score is the one by which the env's task
+compares policies: progress in Waypoints, success in ObstacleField. A result that is there is kept unless
+``--overwrite`` is given. A search that was interrupted goes on where it stood, from a file next to the result, which is
+removed at the end.
 
 This is a program, imported by nobody: unlike the other modules here it reaches up to the envs.
 """
@@ -18,13 +20,12 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from snake_gym.benchmark.scenarios import tuned_file
+from snake_gym.benchmark.objective import describe_score
 from snake_gym.benchmark.tuning import TuningConfig, run_search
 from snake_gym.config import ConfigError, apply_overrides, build, choose, dump_yaml, load_yaml, prepare_file, run_cli
 from snake_gym.controllers import CONTROLLERS
+from snake_gym.controllers.tuned import PROGRAM, tuned_file
 from snake_gym.robot.catalogue import load_robot
-
-PROGRAM = "python -m snake_gym.controllers.tune"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -50,9 +51,10 @@ def main(argv: list[str] | None = None) -> int:
     report["tuning"] = {"command": command, **report["tuning"]}
     dump_yaml(report, out)
     standing.unlink(missing_ok=True)
-    score = report["tuning"]["progress_m"]
-    low, high = score["ci95"]
-    print(f"{kind}: {score['mean']:.2f} m [{low:.2f}, {high:.2f}] in {score['episodes']} unseen scenarios; wrote {out}")
+    name = report["tuning"]["score"]
+    score = report["tuning"][name]
+    mean, low, high = (describe_score(value, name) for value in (score["mean"], *score["ci95"]))
+    print(f"{kind}: {name} {mean} [{low}, {high}] in {score['episodes']} unseen scenarios; wrote {out}")
     return 0
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from snake_gym.config import ConfigError, build, nearest
-from snake_gym.controllers import CONTROLLERS
+from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
 from snake_gym.hardware.connection import Connected, ConnectionConfig, connect
 from snake_gym.hardware.course import CourseConfig, MeasuredCourse
 from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
@@ -22,7 +22,10 @@ from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
+
+_TASK = "SnakeGym/Waypoints-v0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +51,9 @@ class RunConfig(LoopSettings):
     """Everything that can be set for a run."""
 
     policy: str | None = None
-    """A policy file, the name of a classical controller, or the YAML file of a tuned one."""
+    """A policy file, the name of a classical controller, or the YAML file of a tuned one; None: see ``controller``."""
     controller: dict[str, Any] = field(default_factory=dict)
-    """Further settings of the classical controller."""
+    """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
 
 
 class Contract(NamedTuple):
@@ -69,6 +72,8 @@ class Plan(NamedTuple):
     contract: Contract
     name: str
     """For people."""
+    notes: tuple[str, ...] = ()
+    """What to know of it: another robot or task than it was trained or tuned for."""
 
 
 class OpenRun(NamedTuple):
@@ -88,11 +93,15 @@ def robot_of(config: RunConfig) -> RobotSpec:
 
 def plan_run(config: RunConfig) -> Plan:
     """Load what the settings name as policy. Raises ConfigError."""
-    if config.policy is None:
+    if config.policy is None and not config.controller:
         raise ConfigError(f"policy is missing; expected a policy file, a tuned YAML file, or one of {_controllers()}")
+    if config.policy is None:
+        return _plan_controller(config, config.controller)
     if find_policy_file(config.policy) is not None:
         policy = load_policy(config.policy, None if config.robot is None else load_robot(config.robot))
-        return Plan(policy, file_contract(policy, config.robot, config.course), policy.name)
+        contract = file_contract(policy, config.robot, config.course)
+        notes = (robot_note(policy.spec, contract.robot), _task_note("trained", policy.contract.env.id))
+        return Plan(policy, contract, policy.name, tuple(note for note in notes if note is not None))
     if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
         if os.sep in config.policy or os.path.exists(config.policy):
             raise ConfigError(f"policy: {describe_missing(config.policy)}")
@@ -102,9 +111,24 @@ def plan_run(config: RunConfig) -> Plan:
             + (f"; did you mean {guess!r}?" if guess else "")
         )
     named = {"kind": config.policy} if config.policy in CONTROLLERS else {"file": config.policy}
-    action = build(ActionConfig, controller_action({**named, **config.controller}), "action")
-    contract = action_contract(action, robot_of(config), config.course)
-    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy)
+    return _plan_controller(config, {**named, **config.controller})
+
+
+def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
+    robot = robot_of(config)
+    options = f"--robot {config.robot} --env ENV.yaml" if isinstance(config.robot, str) else None
+    settings = resolve_controller(controller, "controller", robot, options)
+    tuning = tuning_of(controller, robot)
+    notes = () if tuning is None else (tuning.robot_note(robot), _task_note("tuned", tuning.env_id))
+    action = build(ActionConfig, controller_action(settings), "action")
+    contract = action_contract(action, robot, config.course)
+    said = tuple(note for note in notes if note is not None)
+    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or str(settings["kind"]), said)
+
+
+def _task_note(made: str, env_id: str | None) -> str | None:
+    """What to say of a policy or gait that was made for another task than the robot's, which is to visit targets."""
+    return None if env_id in (None, _TASK) else f"{made} in {env_id}; here it visits targets, as in {_TASK}"
 
 
 def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course: CourseConfig) -> Contract:

@@ -32,7 +32,8 @@ class ActionConfig:
 
     kind: ActionKind = "joint_reference"
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
-    """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}."""
+    """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}, or
+    {tuned: a controller}, with the settings that were tuned for the robot."""
     scale_rad: float = 0.35
     """``residual``: reference change [rad] for an action of 1."""
     amplitude_max_rad: float = math.radians(60.0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.render.frames import FrameRenderer, standing
-from snake_gym.render.palette import LINE, rgb
-from snake_gym.render.replay import Recording, Scene, colours
+from snake_gym.render.palette import LINE, policy_colours, rgb
+from snake_gym.render.replay import Recording, Scene
 
 _GAP = 4
 _COLOURS = 128
@@ -45,7 +45,7 @@ def scene_gif(
 
 def _frames(scene: Scene, count: int, size: tuple[int, int]) -> list[NDArray[np.uint8]]:
     end_s = max(float(recording.time_s[-1]) for recording in scene.recordings)
-    chosen = colours([recording.kind for recording in scene.recordings])
+    chosen = policy_colours([recording.kind for recording in scene.recordings])
     renderers = [
         FrameRenderer(recording.spec, size=size, head_colour=colour)
         for recording, colour in zip(scene.recordings, chosen, strict=True)

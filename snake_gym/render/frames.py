@@ -60,6 +60,7 @@ class FrameRenderer:
         self._pygame = require_pygame()
         self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
         self._head_colour = head_colour
+        self._fault_colours = palette.fault_colours()
         self._half_length = spec.links("link_half_length_m")
         self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
         self._sketch = Sketch(self._pygame, self.size, spec.length_m)
@@ -177,7 +178,7 @@ class FrameRenderer:
         self._draw_eyes(pixels[-2], pixels[-1], body)
         for at, kind in zip(pixels[1:-1], kinds, strict=True):
             if kind:
-                colour = palette.FAULT_COLOURS.get(int(kind), palette.MUTED)
+                colour = self._fault_colours.get(int(kind), palette.MUTED)
                 self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, 0.62 * body + edge)
                 self._pygame.draw.circle(self._canvas, rgb(colour), at, 0.62 * body)
             else:
@@ -200,15 +201,13 @@ class FrameRenderer:
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
             plural = "s" if "," in numbers else ""
-            label = self._font.render(
-                f"{palette.FAULT_NAMES.get(kind, 'failed')}: joint{plural} {numbers}", True, rgb(palette.INK)
-            )
+            label = self._font.render(f"{palette.fault_name(kind)}: joint{plural} {numbers}", True, rgb(palette.INK))
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36
             at = (x + radius, y + label.get_height() / 2)
             self._sketch.label(label, (x + 3 * radius, y), 3 * radius)
             self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, radius + self._sketch.width(1.0))
-            self._pygame.draw.circle(self._canvas, rgb(palette.FAULT_COLOURS.get(kind, palette.MUTED)), at, radius)
+            self._pygame.draw.circle(self._canvas, rgb(self._fault_colours.get(kind, palette.MUTED)), at, radius)
 
     # window ---------------------------------------------------------------------------------------------------------
 

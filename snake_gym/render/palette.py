@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from snake_gym.physics.faults import FAULT_CODES, FREE, LOCKED, OFFSET, SLOW, WEAK
+import itertools
+from collections.abc import Iterable, Sequence
+
+from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -22,11 +25,54 @@ FORCE = "#7030C0"
 """Contact forces; away from the colours of faults and policies."""
 
 LEARNED = ("#AA3377", "#EE6677", "#661100")
-CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE")
+CLASSICAL = (BLUE, "#999933", "#555555", "#88CCEE", "#332288", "#8A5A2B", "#44AA99", "#BBBBBB")
 """Policies; from Tol's sets, away from the colours of faults and targets."""
 
-FAULT_COLOURS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW, SLOW: "#CC79A7", OFFSET: "#117733"}
-FAULT_NAMES: dict[int, str] = {code: name for name, code in FAULT_CODES.items()}
+_FAULTS: dict[int, str] = {LOCKED: VERMILION, FREE: SKY, WEAK: YELLOW, SLOW: "#CC79A7", OFFSET: "#117733"}
+_TAKEN = (PAPER, INK, BODY, JOINT, ORANGE, GREEN, FORCE, *LEARNED, *CLASSICAL, *_FAULTS.values())
+"""What a further colour is to be told apart from."""
+
+
+def fault_colours() -> dict[int, str]:
+    """A colour of its own for every kind of fault, by its code."""
+    others = [code for code in FAULT_CODES.values() if code != HEALTHY and code not in _FAULTS]
+    return {**_FAULTS, **dict(zip(others, _further(len(others), _TAKEN), strict=True))}
+
+
+def fault_name(code: int) -> str:
+    """What a kind of fault is called."""
+    return next((name for name, known in FAULT_CODES.items() if known == code), "failed")
+
+
+def policy_colours(kinds: Sequence[str]) -> list[str]:
+    """A colour of its own for each policy of the given kinds ("learned" or "classical"), in their order."""
+    sets = {"learned": list(LEARNED), "classical": list(CLASSICAL)}
+    missing = {kind: max(kinds.count(kind) - len(own), 0) for kind, own in sets.items()}
+    further = _further(sum(missing.values()), [*_TAKEN, *fault_colours().values()])
+    for kind, own in sets.items():
+        own += [further.pop(0) for _ in range(missing[kind])]
+    return [sets[kind].pop(0) for kind in kinds]
+
+
+def _further(count: int, taken: Iterable[str]) -> list[str]:
+    """As many colours as asked for, each the farthest from those taken and from the ones before."""
+    used = [rgb(colour) for colour in taken]
+    levels = range(34, 222, 17)  # neither glaring nor nearly black
+    grid = list(itertools.product(levels, levels, levels))
+    apart = [min(_distance(colour, other) for other in used) for colour in grid] if count else []
+    chosen = []
+    for _ in range(count):
+        best = grid[max(range(len(grid)), key=apart.__getitem__)]
+        apart = [min(before, _distance(colour, best)) for before, colour in zip(apart, grid, strict=True)]
+        chosen.append("#" + "".join(f"{part:02X}" for part in best))
+    return chosen
+
+
+def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
+    """How different two colours look: a weighted distance in RGB (Riemersma's "redmean")."""
+    red = (one[0] + other[0]) / 512.0
+    squares = [(a - b) ** 2 for a, b in zip(one, other, strict=True)]
+    return (2.0 + red) * squares[0] + 4.0 * squares[1] + (3.0 - red) * squares[2]
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

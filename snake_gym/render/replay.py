@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from snake_gym.envs.core import SnakeCore
 from snake_gym.render.outlines import outline
-from snake_gym.render.palette import CLASSICAL, FAULT_COLOURS, FAULT_NAMES, LEARNED
+from snake_gym.render.palette import fault_colours, fault_name, policy_colours
 from snake_gym.render.replay_page import PAGE
 from snake_gym.render.replay_player import PLAYER
 from snake_gym.render.replay_surroundings import SURROUNDINGS
@@ -128,17 +128,6 @@ class Scene:
     recordings: tuple[Recording, ...]
 
 
-def colours(kinds: Sequence[str]) -> list[str]:
-    """A colour for each policy of the given kinds ("learned" or "classical"), in their order."""
-    used = {"learned": 0, "classical": 0}
-    chosen = []
-    for kind in kinds:
-        palette = LEARNED if kind == "learned" else CLASSICAL
-        chosen.append(palette[used[kind] % len(palette)])
-        used[kind] += 1
-    return chosen
-
-
 def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
     """The page as text.
 
@@ -150,7 +139,7 @@ def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
     if not scenes or not all(scene.recordings for scene in scenes):
         raise ValueError("a replay needs at least one scene with at least one recording")
     data = {
-        "faults": {str(kind): {"name": FAULT_NAMES[kind], "colour": FAULT_COLOURS[kind]} for kind in FAULT_COLOURS},
+        "faults": {str(code): {"name": fault_name(code), "colour": own} for code, own in fault_colours().items()},
         "scenes": [_scene(scene) for scene in scenes],
     }
     # "</" would end the script element, "<!--" would start a comment in it.
@@ -161,7 +150,7 @@ def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
 
 
 def _scene(scene: Scene) -> dict[str, Any]:
-    chosen = colours([recording.kind for recording in scene.recordings])
+    chosen = policy_colours([recording.kind for recording in scene.recordings])
     policies = [_policy(recording, colour) for recording, colour in zip(scene.recordings, chosen, strict=True)]
     return {"label": scene.label, "policies": policies}
 

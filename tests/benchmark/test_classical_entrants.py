@@ -37,7 +37,7 @@ def test_a_classical_entrant_steers_by_what_its_file_says(kind: str, env_id: str
     settings = {"kind": kind, "tracked_point": point}
     dump_yaml({"controller": settings}, tmp_path / "gait.yaml")
     env = {"time_limit_s": 3.0, "faults": {"n_max": 2}, "sensors": NOISE}
-    config = BenchmarkConfig(env_id=env_id, episodes=EPISODES, seed=SEED, env=env)
+    config = BenchmarkConfig(robot="resilient_servo", env_id=env_id, episodes=EPISODES, seed=SEED, env=env)
     scenarios = make_scenarios(config)
     entrant = classical_entrant(f"{kind}={tmp_path / 'gait.yaml'}", config)
     made = scenarios.make_env(entrant)

@@ -106,7 +106,11 @@ def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> 
     [
         (["--controllers", "sjk"], "controller is 'sjk'.*did you mean 'sjc'"),
         (["--controllers", "none"], "nothing to compare"),
-        (["--robot", "resilient", "--controllers", "cc"], "tune --robot resilient --controller cc --env ENV.yaml"),
+        (
+            ["--robot", "resilient", "--controllers", "cc"],
+            "no tuned parameters for robot resilient .*tune --controller cc --robot resilient "
+            "--set env.faults.n_max=2 env.time_limit_s=4.0`",
+        ),
         (["--controllers", "a=nowhere.yaml"], "nowhere.yaml does not exist"),
         (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
         (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
@@ -206,7 +210,7 @@ def test_a_folder_that_cannot_be_made_is_found_before_playing(settings: Path, mo
 
 def test_a_policy_on_another_robot_is_noted(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     robot = "{preset: resilient_servo, link_mass_kg: 1.5, joint_limit_rad: 1.2}"
-    arguments = ["--config", settings, "--policy", f"ppo={SHIPPED}", "--controllers", "none", "--episodes", 2]
+    arguments = ["--policy", f"ppo={SHIPPED}", "--controllers", "none", "--episodes", 2]
     run(*arguments, "--out", tmp_path / "same", "--no-pictures")
     assert "note:" not in capsys.readouterr().out
     run(*arguments, "--set", f"robot={robot}", "--out", tmp_path / "other", "--no-pictures")

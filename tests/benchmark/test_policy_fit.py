@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from snake_gym.benchmark.policy_fit import column_fault, layout_in, robot_note, scale_note
+from snake_gym.benchmark.policy_fit import column_fault, layout_in, scale_note
 from snake_gym.config import to_dict
 from snake_gym.envs import WaypointsConfig
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.difference import robot_note
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 
 

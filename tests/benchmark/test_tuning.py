@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from snake_gym.benchmark.scenarios import tuned_file
 from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, run_search, search_space
-from snake_gym.config import ConfigError, load_yaml
-from snake_gym.controllers import make_controller, resolve_controller
+from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
+from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
+from snake_gym.controllers.base import per_world_parameters, searched
+from snake_gym.controllers.serpenoid import Serpenoid, SerpenoidConfig
 from snake_gym.controllers.tune import main
+from snake_gym.controllers.tuned import tuned_file
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 
 SHORT: dict[str, Any] = {"env": {"time_limit_s": 4.0, "n_threads": 1}, "population": 8, "worlds": 16}
@@ -240,3 +244,101 @@ def test_shipped_results_are_found_and_kept_whatever_the_working_directory(
 def test_bad_arguments_are_one_clear_line(arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         main(arguments)
+
+
+# --- what is searched ------------------------------------------------------------------------------------------------
+
+GAIT, STEERED = ["amplitude_rad", "frequency_rad_s", "phase_shift_rad"], ["heading_gain"]
+COUPLED = ["coupling", "gain_ratio_s"]
+RECOVERY = [
+    "front_weight_rad", "turn_back", "hysteresis_rad", "spread_ahead", "spread_behind", "amplitude_per_fault",
+    "frequency_per_fault",
+]  # fmt: skip
+SEARCHED = {
+    "serpenoid": GAIT,
+    "sjc": GAIT + STEERED,
+    "cc": GAIT + STEERED + COUPLED,
+    "cpg": GAIT + STEERED + ["convergence_per_s", "coupling_per_s", "steering_rate_per_s"],
+    "pfl": GAIT + STEERED + ["offset_bandwidth_rad_s"],
+    "speed": GAIT + STEERED + ["offset_bandwidth_rad_s", "speed_m_s"],
+    "adaptive_bias": [*GAIT, "course_gain", "learning_rate"],
+    "fault_aware": GAIT + STEERED + COUPLED + RECOVERY,
+}
+"""In this order the shipped gaits were searched: another one would give other candidates."""
+BOUNDS = {
+    "phase_shift_rad": (math.radians(10), math.radians(90), False), "heading_gain": (0.05, 3.0, True),
+    "coupling": (0.0, 1.0, False), "gain_ratio_s": (0.01, 3.0, True), "convergence_per_s": (0.5, 8.0, True),
+    "coupling_per_s": (0.05, 2.0, True), "steering_rate_per_s": (1.0, 30.0, True), "course_gain": (0.01, 1.0, True),
+    "learning_rate": (0.001, 0.3, True), "front_weight_rad": (0.0, 5.0, False), "turn_back": (0.0, 1.0, False),
+    "hysteresis_rad": (0.05, 1.5, False), "spread_ahead": (0.0, 1.2, False), "spread_behind": (0.0, 1.2, False),
+    "amplitude_per_fault": (-0.2, 0.2, False), "frequency_per_fault": (-0.2, 0.2, False),
+    "offset_bandwidth_rad_s": (0.2, 10.0, True), "speed_m_s": (0.01, 1.0, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", list(SEARCHED))
+@pytest.mark.parametrize("robot", [*PRESETS.values(), replace(RESILIENT_SERVO, joint_limit_rad=0.9, control_dt_s=0.4)])
+def test_the_search_spaces_are_those_of_the_shipped_gaits(kind: str, robot: Any) -> None:
+    bounds = {
+        **BOUNDS, "amplitude_rad": (0.05, min(1.2, robot.joint_limit_rad), False),
+        "frequency_rad_s": (0.2, min(12.0, 0.8 * math.pi / robot.control_dt_s), True),
+    }  # fmt: skip
+    expected = tuple(Parameter(name, *bounds[name]) for name in SEARCHED[kind])
+    assert search_space(kind, robot) == expected
+
+
+def test_every_controller_is_compared() -> None:
+    assert set(SEARCHED) == set(CONTROLLERS)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A controller without any wave: two numbers with a range, and one that is left alone."""
+
+    push_rad: float = searched(0.1, 0.0, 0.5)
+    rate: float = searched(1.0, 0.1, 4.0, log=True)
+    left_alone: float = 3.0
+
+
+class Drifting(Serpenoid):
+    config_type = Drift
+
+    def __init__(self, config: Any, spec: Any, per_world: Any = None) -> None:
+        parameters = per_world_parameters(config, per_world)
+        gait = {"amplitude_rad": parameters["push_rad"], "frequency_rad_s": parameters["rate"]}
+        worlds = {name: values for name, values in gait.items() if values.ndim}
+        numbers = {name: float(values) for name, values in gait.items() if not values.ndim}
+        super().__init__(SerpenoidConfig(**numbers), spec, worlds)
+
+
+class Unsearched(Serpenoid):
+    @dataclass(frozen=True)
+    class Settings:
+        gain: float = 1.0
+
+    config_type = Settings
+
+
+def test_a_new_controller_is_tuned_where_its_settings_have_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONTROLLERS, "drifting", Drifting)
+    tuned = search(controller={"kind": "drifting"}, generations=1)
+    tuned.advance()
+    report = tuned.report()
+    assert report["tuning"]["searched"] == {"push_rad": [0.0, 0.5], "rate": [0.1, 4.0]}
+    assert report["controller"]["left_alone"] == 3.0
+    assert report["controller"]["push_rad"] != 0.1
+
+
+def test_a_controller_without_any_range_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONTROLLERS, "unsearched", Unsearched)
+    with pytest.raises(ConfigError, match=r"controller unsearched has nothing to search; give .* \(Settings\) a range"):
+        search(controller={"kind": "unsearched"})
+
+
+def test_the_result_records_the_whole_robot(tmp_path: Path) -> None:
+    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "heavy.yaml")
+    tuned = search(robot=str(tmp_path / "heavy.yaml"), generations=1)
+    tuned.advance()
+    recorded = tuned.report()["tuning"]["robot"]
+    assert recorded == to_dict(tuned.spec)
+    assert (recorded["name"], recorded["link_mass_kg"]) == ("heavy", 1.5)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.controllers import resolve_controller
+from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.connection import ConnectionConfig, PoseConfig, make_pose
 from snake_gym.hardware.pose.udp_json import UdpJson
@@ -54,3 +57,28 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
             opened.loop.reset()
     finally:
         opened.connected.close()
+
+
+def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
+    plan = plan_run(RunConfig(controller={"tuned": "fault_aware"}))
+    assert plan.contract.decoder.config.controller == resolve_controller({"tuned": "fault_aware"}, spec=RESILIENT_SERVO)
+    assert (plan.name, plan.notes) == ("fault_aware", ())
+    both = plan_run(RunConfig(policy="fault_aware", controller={"tuned": "fault_aware", "coupling": 0.2}))
+    assert both.contract.decoder.config.controller["coupling"] == 0.2
+    with pytest.raises(ConfigError, match=r"cc has no tuned .* for robot resilient .*--robot resilient --env ENV\.y"):
+        plan_run(RunConfig(controller={"tuned": "cc"}, robot="resilient"))
+
+
+def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
+    heavy: dict[str, Any] = {"preset": "resilient_servo", "link_mass_kg": 1.5}
+    changed = "plays on a changed resilient_servo: link_mass_kg 1.5 for 1"
+    assert plan_run(RunConfig(controller={"tuned": "cc"}, robot=heavy)).notes == (changed,)
+    learned = str(PRETRAINED / "resilient_servo_locked_joints")
+    assert plan_run(RunConfig(policy=learned)).notes == ()
+    assert plan_run(RunConfig(policy=learned, robot=heavy)).notes == (changed,)
+    assert plan_run(RunConfig(policy="cc", robot=heavy)).notes == ()  # tuned for nothing
+    content = load_yaml(tuned_file("resilient_servo", "cc"))
+    content["tuning"]["env_id"] = "SnakeGym/ObstacleField-v0"
+    dump_yaml(content, tmp_path / "cc.yaml")
+    (note,) = plan_run(RunConfig(policy=str(tmp_path / "cc.yaml"))).notes
+    assert note.startswith("tuned in SnakeGym/ObstacleField-v0; here it visits targets")

@@ -14,7 +14,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.render.camera import Camera
 from snake_gym.render.frames import FrameRenderer, standing
-from snake_gym.render.palette import BLUE, FAULT_COLOURS, ORANGE, rgb
+from snake_gym.render.palette import BLUE, ORANGE, fault_colours, rgb
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
 STRAIGHT = np.zeros(10)
@@ -68,14 +68,14 @@ def test_lengths_agree_with_the_scale_of_the_targets() -> None:
     assert np.ptp(columns) / apart == pytest.approx(0.7 + 0.03, abs=0.04)  # and the round ends
 
 
-@pytest.mark.parametrize("kind", sorted(FAULT_COLOURS))
+@pytest.mark.parametrize("kind", sorted(fault_colours()))
 def test_a_failed_joint_shows_its_kind(kind: int) -> None:
     failed = np.zeros(9, int)
-    healthy = near(draw(failed=failed), FAULT_COLOURS[kind], 4).sum()
+    healthy = near(draw(failed=failed), fault_colours()[kind], 4).sum()
     failed[4] = kind
     frame = draw(failed=failed)
-    assert near(frame, FAULT_COLOURS[kind], 4).sum() > healthy + 60
-    marked = near(frame[100:-100], FAULT_COLOURS[kind], 4)  # on the robot, not in the legend
+    assert near(frame, fault_colours()[kind], 4).sum() > healthy + 60
+    marked = near(frame[100:-100], fault_colours()[kind], 4)  # on the robot, not in the legend
     body = near(frame[100:-100], "#5F7486") | near(frame[100:-100], BLUE)
     assert np.abs(centre_of(marked) - centre_of(body)).max() < 12  # joint 5 of 9 is the middle
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import math
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,9 +19,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.render.animation import scene_gif
+from snake_gym.render.frames import FrameRenderer
+from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
 from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
-from snake_gym.render.replay import Recording, Scene, colours, replay_page
+from snake_gym.render.replay import Recording, Scene, replay_page
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
 N_TIMES = 21
@@ -118,7 +124,7 @@ def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
 
 
 def test_policies_differ_in_colour() -> None:
-    chosen = colours(["learned", "classical", "learned", "classical", "classical", "classical"])
+    chosen = policy_colours(["learned", "classical", "learned", "classical", "classical", "classical"])
     assert len(set(chosen)) == 6
 
 
@@ -171,3 +177,40 @@ def test_drawing_leaves_pyplot_alone() -> None:
     already = "matplotlib.pyplot" in sys.modules
     plot_by_faults([FaultSeries("a", "#AA3377", [0], [1.0], [0.9], [1.1])])
     assert already or "matplotlib.pyplot" not in sys.modules
+
+
+def lab(colour: str) -> tuple[float, float, float]:
+    """CIE L*a*b* of "#RRGGBB" under D65."""
+    srgb = [int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in srgb]
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz / [0.9505, 1.0, 1.089])
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def least_difference(colours: Iterable[str]) -> float:
+    return min(math.dist(lab(one), lab(other)) for one, other in itertools.combinations(colours, 2))
+
+
+@pytest.mark.parametrize(("n_learned", "n_classical"), [(0, 8), (1, 8), (8, 0), (4, 12)])
+def test_every_entrant_has_a_colour_of_its_own(n_learned: int, n_classical: int) -> None:
+    chosen = policy_colours(["learned"] * n_learned + ["classical"] * n_classical)
+    assert least_difference(chosen) > 20.0  # 2.3 is just noticeable
+    assert least_difference(fault_colours().values()) > 20.0
+    assert not set(chosen) & set(fault_colours().values())
+
+
+def test_every_kind_of_fault_has_a_colour_and_a_name_in_page_and_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAULT_CODES, "sticky", 6)
+    monkeypatch.setitem(FAULT_CODES, "noisy", 7)
+    colours = fault_colours()
+    assert set(colours) == set(FAULT_CODES.values()) - {HEALTHY}
+    assert least_difference(colours.values()) > 20.0
+    one = recording()
+    failing = replace(one, fault_kind=np.where(one.fault_kind > 0, 6, 0))
+    shown = page_data(Page(replay_page("t", [Scene("joint 4 sticky", (failing,))])))["faults"]
+    named = {name: code for name, code in FAULT_CODES.items() if code != HEALTHY}
+    assert {kind["name"]: int(code) for code, kind in shown.items()} == named
+    assert shown["6"]["colour"] == colours[6] != MUTED
+    frame = FrameRenderer(SPEC).draw(np.zeros(10), (0, 0), [[5, 0]], 0, failed=[0, 0, 0, 6, 0, 0, 0, 0, 0])
+    assert (np.abs(frame.astype(int) - rgb(colours[6])).max(axis=2) <= 4).sum() > 60

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from snake_gym.config import ConfigError, write_atomic
 from snake_gym.hardware.even_run import to_even_run
 from snake_gym.hardware.run_record import RunRecord, read_record
 from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
 
 
@@ -45,6 +47,9 @@ def run(options: argparse.Namespace) -> int:
 
     records = [read_record(path) for path in options.log]
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
+    for path, record in zip(options.log, records, strict=True):
+        if (note := robot_note(record.spec, spec, "logged")) is not None:
+            print(f"note: {path}: {note}", file=sys.stderr)
     logs = [RunLog(*to_even_run(record, to_s=options.to)) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []

@@ -27,8 +27,10 @@ DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "int
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "policy", help="policy file or its folder, a controller (cc, sjc, cpg, ...), or a tuned YAML file"
-    )
+        "policy", nargs="?",
+        help="policy file or its folder, a controller (cc, sjc, cpg, ...), or a tuned YAML file; default: policy or "
+        "controller of --config and --set, as in --set controller.tuned=cc",
+    )  # fmt: skip
     add_settings(parser)
     parser.add_argument("--targets", nargs="+", metavar="X,Y", help="where to go [m], in order")
     parser.add_argument("--time", type=float, metavar="S", help="at most so long (60)")
@@ -42,7 +44,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    asked: dict[str, Any] = {"policy": options.policy}
+    asked: dict[str, Any] = {} if options.policy is None else {"policy": options.policy}
     if options.targets is not None:
         asked["course"] = {"targets": [read_target(text) for text in options.targets]}
     if options.time is not None:
@@ -65,6 +67,8 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
 
     A robot that did not come up leaves no log.
     """
+    for note in plan.notes:
+        print(f"note: {note}", file=sys.stderr)
     stop = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
     timing = Timing(config.connection.period_s)
     path = None if log == "none" else new_log(log)
@@ -185,7 +189,8 @@ def _writer(config: RunConfig, plan: Plan, path: Path | None, told: Mapping[str,
     calibration = config.connection.calibration
     start = {
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
-        "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]), **told,
+        "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]),
+        "action": to_dict(plan.contract.decoder.config), "notes": list(plan.notes), **told,
     }  # fmt: skip
     return RecordWriter(
         path, plan.contract.robot, None if calibration is None else load_calibration(calibration), start

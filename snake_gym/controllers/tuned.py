@@ -1,0 +1,90 @@
+"""Tuned gaits: where the settings lie that were tuned for a robot, and what their file says of the tuning.
+
+``python -m snake_gym.controllers.tune`` writes them to ``configs/controllers/<robot>/<controller>.yaml``: the group
+``controller``, its settings, and the group ``tuning``, on which robot and in which env they were found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snake_gym.config import ConfigError, load_yaml
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.difference import robot_note
+from snake_gym.robot.presets import PRESETS
+from snake_gym.robot.spec import RobotSpec
+
+PROGRAM = "python -m snake_gym.controllers.tune"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """On what a gait was tuned, as its file says."""
+
+    robot: str | Mapping[str, Any]
+    """Complete settings; older files have a name."""
+    env_id: str | None
+    env: Mapping[str, Any]
+    """Settings of the env, without robot and action."""
+
+    def robot_note(self, here: RobotSpec) -> str | None:
+        """How the robot ``here`` differs from the one of the tuning; None if it does not."""
+        try:
+            own = load_robot(self.robot)
+        except ConfigError:
+            return f"tuned on a robot that this version does not know, plays on {here.name}"
+        return robot_note(own, here, "tuned")
+
+
+def tuned_file(robot: str, kind: str) -> Path:
+    """Where a controller's tuned parameters for a robot of that name are, or belong, in ``configs/controllers``.
+
+    That folder lies beside the package; where there is none (an installed package), below the working directory.
+    """
+    folder = Path("configs", "controllers")
+    beside = Path(__file__).parents[2] / folder
+    return (beside if beside.is_dir() else folder) / robot / f"{kind}.yaml"
+
+
+def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path:
+    """The file of a controller that was tuned for a robot of that name.
+
+    Args:
+        tune_with: options of the program that tunes it for this robot and its scenarios; None: from the robot alone.
+
+    Raises:
+        ConfigError: there is none; the message has the command that makes it.
+    """
+    path = tuned_file(spec.name, kind)
+    if path.is_file():
+        return path
+    raise ConfigError(
+        f"controller {kind} has no tuned parameters for robot {spec.name} ({path} does not exist): make them with "
+        f"{tuning_command(kind, spec, tune_with)}"
+    )
+
+
+def tuning_command(kind: str, spec: RobotSpec, tune_with: str | None = None) -> str:
+    """The command that tunes a controller, for people; see ``find_tuned``."""
+    if tune_with is None:
+        robot = spec.name if PRESETS.get(spec.name) == spec else "ROBOT.yaml"
+        tune_with = f"--robot {robot} --env ENV.yaml"
+    where = {"ROBOT.yaml": f"the robot's settings (name: {spec.name})", "ENV.yaml": "the env's, faults included"}
+    holds = " and ".join(f"{name} holds {what}" for name, what in where.items() if name in tune_with.split())
+    return f"`{PROGRAM} --controller {kind} {tune_with}`" + (f", where {holds}" if holds else "")
+
+
+def read_tuned(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Tuning | None]:
+    """Settings of the controller in a tuned file, and what they were tuned on, where it says so. Raises ConfigError."""
+    content = load_yaml(path)
+    settings, tuning = content.get("controller"), content.get("tuning")
+    if not isinstance(settings, Mapping):
+        raise ConfigError(f"{path} holds no group 'controller'; expected a file written by the tuner")
+    if not isinstance(tuning, Mapping) or not isinstance(tuning.get("robot"), str | Mapping):
+        return settings, None
+    env = tuning.get("env")
+    return settings, Tuning(tuning["robot"], tuning.get("env_id"), env if isinstance(env, Mapping) else {})

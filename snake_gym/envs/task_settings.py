@@ -1,0 +1,109 @@
+"""Settings of an environment from a file, a config's own group and the command line, never those of another task.
+
+The environments share most of their settings (robot, faults, sensors ...). The other groups belong to one task each,
+and mean nothing, or something else, in another: there they are refused, not dropped and not merged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge, to_dict
+from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS, choose_env
+from snake_gym.envs.config import EnvConfig
+
+_NOT_SCENARIO = ("robot", "action", "reward", "stagger", "n_threads")
+"""Settings that make no scenario another one."""
+
+
+def task_groups(env_id: str) -> tuple[str, ...]:
+    """Groups of settings that belong to the task of an environment."""
+    shared = {setting.name for setting in fields(EnvConfig)}
+    return tuple(setting.name for setting in fields(choose_env(env_id).config_type) if setting.name not in shared)
+
+
+def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> EnvConfig:
+    """The checked settings of an environment. Raises ConfigError, whose message starts from ``where``."""
+    own = task_groups(env_id)
+    for other in VECTOR_ENVS:
+        foreign = [group for group in task_groups(other) if group in settings and group not in own]
+        if foreign:
+            raise ConfigError(
+                f"{where} has the group {foreign[0]!r} of {other}, and env_id is {env_id} (its groups: "
+                f"{', '.join(own)}); take the settings of that task, or set env_id to {other}"
+            )
+    return build(choose_env(env_id).config_type, settings, where)
+
+
+def read_env_file(path: str) -> dict[str, Any]:
+    """Settings in a file, which lies below the working directory or, like those of ``configs``, beside the package."""
+    beside = Path(__file__).parents[2] / path
+    return load_yaml(beside if not Path(path).exists() and beside.is_file() else path)
+
+
+def laid_over(env_id: str, env_file: str | None, env: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings ``env`` over those of ``env_file``. Raises ConfigError, which names the file for its mistakes."""
+    if env_file is None:
+        return dict(env)
+    in_file = read_env_file(env_file)
+    build_env(env_id, in_file, env_file)
+    return merge(in_file, env)
+
+
+def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str) -> None:
+    """Raise ConfigError where ``--set env_id=...`` makes a config another task's and leaves it settings of its own.
+
+    Args:
+        config: content of a file with ``env_id``, ``env_file`` and ``env``, of a training or a benchmark.
+        assignments: of the command line; a group that one of them replaces is not the config's any more.
+        where: names the config.
+    """
+    replaced = {text.partition("=")[0].strip() for text in assignments}
+    before = config.get("env_id", DEFAULT_ENV)
+    after = apply_overrides({"env_id": before}, [text for text in assignments if text.startswith("env_id")])["env_id"]
+    if after == before or before not in VECTOR_ENVS or after not in VECTOR_ENVS:
+        return
+    groups = task_groups(before)
+    env = (config.get("env") or {}) if "env" not in replaced else {}
+    kept = [f"env.{group}" for group in groups if env.get(group) and f"env.{group}" not in replaced]
+    advice = [f"--set {group}={{}}" for group in kept]
+    file = config.get("env_file") if "env_file" not in replaced else None
+    if isinstance(file, str):
+        content = read_env_file(file)
+        inside = [group for group in groups if content.get(group)]
+        kept += [f"{group} (in {file})" for group in inside]
+        advice += ["--set env_file=FILE"] if inside else []
+    if kept:
+        raise ConfigError(
+            f"env_id is {after}, but {where} is made for {before}, and {', '.join(kept)} belongs to that task: take a "
+            f"config file of {after}, or replace it ({' '.join(advice)})"
+        )
+
+
+def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
+    """What makes an episode the one it is, besides the robot: course or field, faults, start, sensors, time limit."""
+    return {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
+
+
+def changed_assignments(config: EnvConfig) -> list[str]:
+    """The scenario's settings that are not the default, as assignments of a command line: ``env.faults.n_max=3``."""
+    default = scenario_settings(type(config)())
+
+    def differences(own: Mapping[str, Any], default: Mapping[str, Any], path: str) -> list[str]:
+        found = []
+        for name, value in own.items():
+            if isinstance(value, Mapping):
+                found += differences(value, default[name], f"{path}.{name}")
+            elif value != default[name]:
+                found.append(f"{path}.{name}={_as_yaml(value)}")
+        return found
+
+    return differences(scenario_settings(config), default, "env")
+
+
+def _as_yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value).replace("Infinity", ".inf")

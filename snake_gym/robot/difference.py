@@ -1,0 +1,41 @@
+"""What differs between the settings that something was made for and those that it plays with, in a line for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from snake_gym.config import to_dict
+from snake_gym.robot.catalogue import changed_settings
+from snake_gym.robot.spec import RobotSpec
+
+_SHOWN_FIRST = ("control_dt_s", "actuator.kind")
+_MOST_SHOWN = 4
+"""Settings that a line names."""
+
+
+def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """The first settings of ``after`` that are others than in ``before``, with both values; None if none is."""
+    changed = changed_settings(before, after)
+    changed.sort(key=lambda name: name not in _SHOWN_FIRST)
+    if not changed:
+        return None
+    shown = ", ".join(f"{name} {_value(after, name)} for {_value(before, name)}" for name in changed[:_MOST_SHOWN])
+    return shown + (f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else "")
+
+
+def robot_note(own: RobotSpec, here: RobotSpec, made: str = "trained") -> str | None:
+    """How the robot ``here`` differs from ``own``, which a policy was trained on (or a gait tuned); None if not."""
+    shown = describe_changes(to_dict(own), to_dict(here))
+    if shown is None:
+        return None
+    if own.name != here.name:
+        return f"{made} on {own.name}, plays on {here.name}: {shown}"
+    return f"plays on a changed {own.name}: {shown}"
+
+
+def _value(settings: Mapping[str, Any], name: str) -> str:
+    value: Any = settings
+    for key in name.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,93 @@
+"""The tuned gait below a residual: found by the robot, written out, and noted where it is not at home."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import train
+from agents import launch
+from agents.checkpoint import load_policy
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from tests.agents.runs import PPO
+
+ROOT = Path(__file__).parents[2]
+HOME = "configs/env/locked_joints.yaml"
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    settings = {
+        "env_file": HOME, "env": {"action": {"kind": "residual", "controller": {"tuned": "cc"}}, "n_threads": 1},
+        "algorithm": PPO, "n_envs": 16, "total_steps": 128, "eval": {"every_steps": 0, "episodes": 4},
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(settings))
+    return path
+
+
+def test_the_settings_are_written_out(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    changes = ["--set", "env.time_limit_s=4", "--set", "env.robot={preset: resilient_servo, link_mass_kg: 1.5}"]
+    assert train.main(["--config", str(config_file), "--run-dir", str(run), "--quiet", *changes]) == 0
+    expected = load_yaml(ROOT / "configs/controllers/resilient_servo/cc.yaml")["controller"]
+    assert load_yaml(run / "config.yaml")["env"]["action"]["controller"] == expected
+    assert load_policy(run).env_config["action"]["controller"] == expected
+    told = [
+        "env.action.controller: plays on a changed resilient_servo: link_mass_kg 1.5 for 1",
+        "env.action.controller: tuned in other scenarios: time_limit_s 4 for 60",
+    ]
+    assert json.loads((run / "run.json").read_text())["launches"][0]["notes"] == told
+    text = capsys.readouterr().err
+    assert all(f"note: {note}" in text for note in told)
+
+
+def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, mine)
+    changes = [f"env.robot={mine}", "env.faults.n_max=2"]
+    with pytest.raises(ConfigError, match="cc has no tuned parameters for robot mine") as caught:
+        launch.plan_new(config_file, changes, tmp_path / "run")
+    command = str(caught.value).split("`")[1]
+    assert command.startswith(f"python -m snake_gym.controllers.tune --controller cc --robot {mine} --set ")
+    assert "env.faults.n_max=2" in command and "env.start.amplitude_rad=0.6" in command
+    with pytest.raises(ConfigError, match=r"sts3215_chain .*--robot configs/robot/sts3215_chain\.yaml"):
+        launch.plan_new(
+            ROOT / "configs/train/demo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r"
+        )
+
+
+@pytest.mark.parametrize(("name", "n_notes"), [("demo", 0), ("ppo", 0), ("sac", 0), ("obstacle_field", 1)])
+def test_shipped_trainings_take_the_gait_of_their_robot(name: str, n_notes: int, tmp_path: Path) -> None:
+    file = ROOT / f"configs/train/{name}.yaml"
+    plan = launch.plan_new(file, [], tmp_path / "run")
+    kind = load_yaml(file)["env"]["action"]["controller"]["tuned"]
+    expected = load_yaml(ROOT / f"configs/controllers/resilient_servo/{kind}.yaml")["controller"]
+    assert plan.config.env["action"]["controller"].items() >= expected.items()
+    assert len(plan.notes) == n_notes
+    if n_notes:
+        assert (
+            "tuned in SnakeGym/Waypoints-v0, plays in SnakeGym/ObstacleField-v0: faults.n_max 2 for 3" in plan.notes[0]
+        )
+
+
+def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
+    file = ROOT / "configs/train/demo.yaml"
+    switch = "env_id=SnakeGym/ObstacleField-v0"
+    with pytest.raises(
+        ConfigError, match=r"demo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"
+    ):
+        launch.plan_new(file, [switch], tmp_path / "run")
+    plan = launch.plan_new(
+        file, [switch, "env_file=configs/env/obstacle_field.yaml", "env.reward={}"], tmp_path / "run"
+    )
+    assert plan.config.env["field"]["kind"] == "pegboard" and "course" not in plan.config.env
+
+
+@pytest.mark.parametrize("controller", ["cc", "configs/controllers/resilient_servo/cc.yaml"])
+def test_a_text_is_a_kind_or_a_file(controller: str, config_file: Path, tmp_path: Path) -> None:
+    plan = launch.plan_new(config_file, [f"env.action.controller={controller}"], tmp_path / "run")
+    assert plan.config.env["action"]["controller"]["kind"] == "cc"

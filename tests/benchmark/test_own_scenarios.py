@@ -1,0 +1,174 @@
+"""Without a benchmark, policies play on the robot and in the env that they were trained with; else it is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluate
+from agents.algorithms import find_algorithm, make_learner
+from agents.policy import encode_policy, save_policy
+from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.benchmark.comparison import entrant_notes
+from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
+from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge, to_dict
+from snake_gym.controllers.tuned import tuned_file
+from snake_gym.envs import choose_env
+from snake_gym.envs.task_settings import build_env
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
+WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
+FREE = {
+    "time_limit_s": 4.0, "faults": {"n_min": 1, "n_max": 1, "kinds": ["free"]}, "course": {"radius_m": 0.3},
+    "start": {"amplitude_rad": 0.6, "phase_shift_rad": 0.5236},
+}  # fmt: skip
+
+
+def untrained(path: Path, settings: dict[str, Any], env_id: str = WAYPOINTS) -> Path:
+    """The folder of a policy of that env."""
+    config = build_env(env_id, settings)
+    algorithm = find_algorithm({"name": "PPO", "n_steps": 8, "batch_size": 16})
+    env = choose_env(env_id)(2, "SAME_STEP", config=config)
+    save_policy(
+        path / "policy" / "final.npz",
+        encode_policy(make_learner(algorithm, Sb3VecEnv(env), 0), algorithm, "untrained", to_dict(config)),
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("policies")
+    untrained(root / "free", FREE)
+    untrained(root / "told", merge(FREE, {"faults": {"reveal": True}, "reward": {"progress": 3.0}}))
+    untrained(root / "longer", merge(FREE, {"time_limit_s": 6.0}))
+    untrained(root / "field", {"time_limit_s": 2.0, "field": {"kind": "forest"}}, FIELD)
+    heavy = {"preset": "resilient_servo", "name": "heavy", "link_mass_kg": 1.5}
+    untrained(root / "heavy", merge(FREE, {"robot": heavy}))
+    return root
+
+
+def config_of(*arguments: Any) -> BenchmarkConfig:
+    return evaluate.read_config(evaluate.parse([str(argument) for argument in arguments]))
+
+
+def play(tmp_path: Path, *arguments: Any) -> Any:
+    out = tmp_path / "out"
+    evaluate.main([*map(str, arguments), "--episodes", "3", "--no-pictures", "--out", str(out)])
+    return json.loads((out / "results.json").read_text())
+
+
+def test_a_policy_plays_in_its_own_env_against_what_is_tuned_for_its_robot(policies: Path, tmp_path: Path) -> None:
+    results = play(tmp_path, "--policy", f"mine={policies}/free")
+    assert list(results["policies"]) == ["mine", "sjc", "cc", "cpg", "fault_aware"]
+    env = results["config"]["env"]
+    assert (env["time_limit_s"], env["course"]["radius_m"], env["faults"]["kinds"]) == (4.0, 0.3, ["free"])
+    assert set(results["policies"]["mine"]["by_faults"]) == {"1"}
+    (note,) = results["notes"]  # the gaits were tuned for locked joints; the policy is at home
+    assert note.startswith("sjc, cc, cpg, fault_aware: tuned in other scenarios: ")
+    assert "faults.kinds ['free'] for ['locked']" in note
+
+
+def test_the_task_is_the_policy_s_own(policies: Path) -> None:
+    config = config_of("--policy", policies / "field")
+    assert (config.env_id, config.env["field"]["kind"], config.env["time_limit_s"]) == (FIELD, "forest", 2.0)
+
+
+def test_opponents_are_blind_where_the_policy_is_told(policies: Path) -> None:
+    config = config_of("--policy", policies / "told")
+    assert config.env["faults"]["reveal"] is False
+    assert config.env["reward"]["progress"] == 3.0
+
+
+def test_another_robot_without_tuned_gaits_is_said(policies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = config_of("--policy", policies / "heavy")
+    assert config.controllers == ()
+    assert make_scenarios(config).spec.link_mass_kg == 1.5
+    text = capsys.readouterr().err
+    assert "note: no controller is tuned for robot heavy, so there is no classical opponent; make one with" in text
+    assert "tune --controller fault_aware --robot ROBOT.yaml --set env.start.amplitude_rad=0.6" in text
+    assert "where ROBOT.yaml holds the robot's settings (name: heavy)" in text
+
+
+def test_policies_of_one_env_play_together_and_others_are_told_what_to_do(policies: Path) -> None:
+    both = config_of("--policy", policies / "free", "--policy", policies / "told")
+    assert list(both.policies) == ["free", "told"]
+    for other, difference in (
+        ("longer", r"time_limit_s 6 for 4"), ("field", FIELD), ("heavy", r"trained on resilient_servo, plays on heavy"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=rf"policies free and {other} .*\({other}: .*{difference}") as caught:
+            config_of("--policy", policies / "free", "--policy", policies / other)
+        assert "say what to play: --env FILE" in str(caught.value)
+    config = config_of(
+        "--policy", policies / "free", "--policy", policies / "longer", "--env", "configs/env/locked_joints.yaml"
+    )
+    assert (config.env["time_limit_s"], config.env["faults"]["kinds"]) == (60, ["locked"])
+
+
+def test_an_env_file_takes_the_place_of_the_settings(tmp_path: Path, policies: Path) -> None:
+    dump_yaml({"time_limit_s": 8, "faults": {"n_max": 1}}, tmp_path / "short.yaml")
+    config = config_of("--policy", policies / "heavy", "--env", tmp_path / "short.yaml", "--set", "env.faults.n_min=1")
+    assert config.env == {"time_limit_s": 8, "faults": {"n_max": 1, "n_min": 1}}
+    assert make_scenarios(config).spec.name == "heavy"
+    dump_yaml({"robot": "resilient", "time_limit_s": 8}, tmp_path / "robot.yaml")
+    assert config_of("--policy", policies / "heavy", "--env", tmp_path / "robot.yaml").robot == "resilient"
+    demo = config_of("--env", tmp_path / "short.yaml")
+    assert (demo.env, demo.policies) == ({"time_limit_s": 8, "faults": {"n_max": 1}}, {"ppo": "runs/demo"})
+    with pytest.raises(ConfigError, match="has the group 'field' of SnakeGym/ObstacleField-v0"):
+        config_of("--policy", policies / "free", "--env", ROOT / "configs/env/obstacle_field.yaml")
+
+
+def test_another_task_is_not_mixed_with_the_config_s_settings(policies: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"env_id is .*Obstacle.*demo\.yaml is made for .*course \(in configs/env/lock"
+    ):
+        config_of("--set", f"env_id={FIELD}")
+    with pytest.raises(ConfigError, match=r"policy mine is made for SnakeGym/Waypoints-v0, and env.course, env.reward"):
+        config_of("--policy", f"mine={policies}/free", "--set", f"env_id={FIELD}")
+    switched = config_of("--set", f"env_id={FIELD}", "--env", "configs/env/obstacle_field.yaml")
+    assert make_scenarios(switched).env_id == FIELD
+
+
+def test_shipped_benchmarks_are_their_env_files() -> None:
+    for benchmark, env in (("demo", "locked_joints"), ("obstacle_field", "obstacle_field")):
+        content = load_yaml(ROOT / f"configs/benchmark/{benchmark}.yaml")
+        assert content["env_file"] == f"configs/env/{env}.yaml" and "env" not in content
+        config = config_of("--config", ROOT / f"configs/benchmark/{benchmark}.yaml")
+        settings = load_yaml(ROOT / f"configs/env/{env}.yaml")
+        assert (config.env_file, {**config.env, "robot": config.robot}) == (None, settings)
+
+
+def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp_path: Path) -> None:
+    assert play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "cc")["notes"] == []
+    away = ["--policy", f"mine={policies}/free", "--controllers", "none"]
+    notes = play(tmp_path, *away, "--set", "env.faults.n_max=2", "--set", "env.sensors.angle_noise_rad=0.01")["notes"]
+    assert notes == ["mine: trained in other scenarios: faults.n_max 2 for 1, sensors.angle_noise_rad 0.01 for 0"]
+    notes = play(tmp_path, *away, "--env", "configs/env/locked_joints.yaml")["notes"]
+    assert "time_limit_s 60 for 4" in notes[0] or "and " in notes[0]
+
+
+def test_gaits_of_another_robot_task_or_env_are_noted_together() -> None:
+    changed = {"preset": "resilient_servo", "link_mass_kg": 1.5}
+    config = BenchmarkConfig(
+        robot=changed, env_id=FIELD, env_file="configs/env/obstacle_field.yaml", env={"time_limit_s": 30.0}
+    )
+    notes = entrant_notes([classical_entrant(kind, config) for kind in ("sjc", "cc")])
+    assert notes == [
+        "sjc, cc: plays on a changed resilient_servo: link_mass_kg 1.5 for 1",
+        f"sjc, cc: tuned in {WAYPOINTS}, plays in {FIELD}: faults.n_max 2 for 3, time_limit_s 30 for 60",
+    ]
+    at_home = BenchmarkConfig(env_file="configs/env/locked_joints.yaml")
+    assert entrant_notes([classical_entrant(kind, at_home) for kind in ("sjc", "cc", "cpg", "fault_aware")]) == []
+
+
+def test_a_gait_from_a_file_is_noted_too(tmp_path: Path) -> None:
+    shutil.copy(tuned_file(RESILIENT_SERVO.name, "cc"), tmp_path / "cc.yaml")
+    config = BenchmarkConfig(robot="resilient", env_file="configs/env/locked_joints.yaml")
+    (note,) = entrant_notes([classical_entrant(f"mine={tmp_path}/cc.yaml", config)])
+    assert note.startswith("mine: tuned on resilient_servo, plays on resilient: ")

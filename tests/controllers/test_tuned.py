@@ -1,0 +1,88 @@
+"""Tuned gaits are found by the robot's name, and say which robot they were tuned on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
+from snake_gym.controllers import make_controller, resolve_controller, tuning_of
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "configs" / "controllers").glob("*/*.yaml"))
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    dump_yaml({"preset": "resilient_servo", "link_mass_kg": 1.5}, tmp_path / "mine.yaml")
+    return tmp_path / "mine.yaml"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_tuned_gait_is_found_by_the_robot_and_the_kind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    spec = PRESETS[path.parent.name]
+    settings = resolve_controller({"tuned": path.stem}, spec=spec)
+    assert settings == resolve_controller(load_yaml(path)["controller"])
+    assert "tuned" not in settings and "file" not in settings
+    built = make_controller({"tuned": path.stem}, spec)
+    assert built.config.amplitude_rad == settings["amplitude_rad"]  # type: ignore[attr-defined]
+
+
+def test_settings_beside_it_are_laid_over() -> None:
+    settings = resolve_controller({"tuned": "cc", "coupling": 0.25}, spec=RESILIENT_SERVO)
+    assert settings == {**resolve_controller({"tuned": "cc"}, spec=RESILIENT_SERVO), "coupling": 0.25}
+
+
+def test_another_robot_has_no_tuned_gait_until_somebody_tunes_one(mine: Path) -> None:
+    spec = load_robot(str(mine))
+    expected = r"cc has no tuned parameters for robot mine .*configs/controllers/mine/cc\.yaml does not exist"
+    with pytest.raises(ConfigError, match=expected) as caught:
+        make_controller({"tuned": "cc"}, spec)
+    command = "`python -m snake_gym.controllers.tune --controller cc --robot ROBOT.yaml --env ENV.yaml`"
+    assert command in str(caught.value)
+    assert "ROBOT.yaml holds the robot's settings (name: mine)" in str(caught.value)
+    with pytest.raises(ConfigError, match=r"--robot resilient --env ENV\.yaml`"):
+        make_controller({"tuned": "cc"}, PRESETS["resilient"])
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"tuned": "fault_awar"}, "controller.tuned is 'fault_awar'; .*did you mean 'fault_aware'"),
+        ({"tuned": "cc", "file": "x.yaml"}, "controller has both tuned and file"),
+        ({"tuned": "cc", "kind": "sjc"}, "controller.kind is 'sjc'; expected 'cc', as in .*cc.yaml"),
+        ({"tuned": "cc", "gain": 1}, "controller.gain is not a setting"),
+    ],
+)
+def test_mistakes_are_one_clear_line(config: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_controller(config, RESILIENT_SERVO)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_file_records_its_robot_completely(path: Path) -> None:
+    spec = PRESETS[path.parent.name]
+    recorded = load_yaml(path)["tuning"]
+    assert recorded["robot"] == to_dict(spec), "retune, or the gaits play on another robot than they were tuned on"
+    assert recorded["env_id"] == "SnakeGym/Waypoints-v0"
+    tuning = tuning_of({"tuned": path.stem}, spec)
+    assert tuning is not None and tuning.robot_note(spec) is None
+    changed = replace(spec, actuator=replace(spec.actuator, torque_limit_nm=12.0))
+    assert tuning.robot_note(changed) == f"plays on a changed {spec.name}: actuator.torque_limit_nm 12 for 8"
+
+
+def test_older_files_name_their_robot_and_foreign_ones_nothing(tmp_path: Path) -> None:
+    gait = {"controller": {"kind": "sjc"}}
+    dump_yaml({**gait, "tuning": {"robot": "resilient"}}, tmp_path / "old.yaml")
+    dump_yaml({**gait, "tuning": {"robot": "gone.yaml"}}, tmp_path / "gone.yaml")
+    dump_yaml(gait, tmp_path / "own.yaml")
+    old, gone, own = (tuning_of(str(tmp_path / f"{name}.yaml"), RESILIENT_SERVO) for name in ("old", "gone", "own"))
+    assert own is None and tuning_of("sjc", RESILIENT_SERVO) is None
+    assert old is not None and gone is not None
+    assert (old.robot_note(RESILIENT_SERVO) or "").startswith("tuned on resilient, plays on resilient_servo: ")
+    assert "does not know" in (gone.robot_note(RESILIENT_SERVO) or "")

@@ -1,0 +1,62 @@
+"""Settings of one task are never taken for those of another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from snake_gym.config import ConfigError, apply_overrides, build, dump_yaml
+from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
+from snake_gym.envs.task_settings import build_env, changed_assignments, check_task, laid_over, scenario_settings
+
+WAYPOINTS, FIELD = "SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"
+SWITCH = f"env_id={FIELD}"
+
+
+def test_a_group_of_another_task_is_named() -> None:
+    with pytest.raises(ConfigError, match=rf"^env has the group 'course' of {WAYPOINTS}, and env_id is {FIELD}"):
+        build_env(FIELD, {"course": {"radius_m": 0.1}})
+    with pytest.raises(ConfigError, match=rf"^x\.yaml has the group 'field' of {FIELD}, .*set env_id to {FIELD}"):
+        build_env(WAYPOINTS, {"field": {}}, "x.yaml")
+    with pytest.raises(ConfigError, match=r"env.cuorse is not a setting; did you mean 'course'"):
+        build_env(WAYPOINTS, {"cuorse": {}})
+    assert isinstance(build_env(FIELD, {"time_limit_s": 4.0}), ObstacleFieldConfig)
+
+
+def test_a_switched_config_may_keep_no_setting_of_its_task(tmp_path: Path) -> None:
+    dump_yaml({"course": {"radius_m": 0.2}, "time_limit_s": 30.0}, tmp_path / "env.yaml")
+    # reward would be merged in silence: both tasks have reward.progress
+    config = {"env_file": str(tmp_path / "env.yaml"), "env": {"reward": {"progress": 5.0}, "faults": {"n_max": 2}}}
+    with pytest.raises(ConfigError) as caught:
+        check_task(config, [SWITCH], "mine.yaml")
+    text = str(caught.value)
+    assert text.startswith(f"env_id is {FIELD}, but mine.yaml is made for {WAYPOINTS}, and env.reward, course (in ")
+    assert "--set env.reward={}" in text and "--set env_file=FILE" in text
+    with pytest.raises(ConfigError, match=r"and env.reward belongs"):
+        check_task(config, [SWITCH, "env_file=other.yaml"], "mine.yaml")
+    with pytest.raises(ConfigError, match=r"and env.reward belongs"):  # a part of it is not the whole
+        check_task(config, [SWITCH, "env_file=other.yaml", "env.reward.goal=3"], "mine.yaml")
+    check_task(config, [SWITCH, "env_file=other.yaml", "env.reward={}"], "mine.yaml")
+    check_task(config, [SWITCH, "env_file=other.yaml", "env={}"], "mine.yaml")
+    check_task({"env": {"faults": {"n_max": 2}}}, [SWITCH], "mine.yaml")
+    check_task(config, [f"env_id={WAYPOINTS}", "env.time_limit_s=3"], "mine.yaml")
+
+
+def test_a_file_is_found_beside_the_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = laid_over(WAYPOINTS, "configs/env/locked_joints.yaml", {"faults": {"n_max": 1}})
+    assert (shipped["faults"]["n_max"], shipped["faults"]["kinds"], shipped["time_limit_s"]) == (1, ["locked"], 60)
+    with pytest.raises(ConfigError, match=r"^configs/env/obstacle_field\.yaml has the group 'field'"):
+        laid_over(WAYPOINTS, "configs/env/obstacle_field.yaml", {})
+
+
+def test_changed_settings_as_assignments_make_the_same_scenarios() -> None:
+    config = build(WaypointsConfig, {
+        "time_limit_s": 30,
+        "faults": {"joints": [2, 4], "kinds": ["locked", "free"], "duration_s": 5, "onset_max_s": 1.5},
+        "course": {"kind": "list", "targets": [[1, 0], [2, 1.5]]}, "sensors": {"encoder_faults": {"n_max": 1}},
+    })  # fmt: skip
+    read = apply_overrides({}, changed_assignments(config))["env"]
+    assert scenario_settings(build(WaypointsConfig, read)) == scenario_settings(config)
+    assert changed_assignments(WaypointsConfig()) == []
