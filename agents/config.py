@@ -80,6 +80,8 @@ class TrainConfig:
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: int = 256
     """Worlds that are simulated at once."""
+    stagger: bool = False
+    """The first episodes end at up to 32 times spread over the time limit, so that the worlds are never all in step."""
     total_steps: int = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
     seed: int = 0
@@ -135,8 +137,11 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
     Raises ConfigError for env settings that are wrong.
     """
     settings, config_type = dict(config.env), choose_env(config.env_id).config_type
+    in_file = load_yaml(config.env_file) if config.env_file else {}
+    for where, given in ((config.env_file, in_file), ("env", settings)):
+        if "stagger" in given:
+            raise ConfigError(f"{where}.stagger is a setting of the training now; expected stagger beside env")
     if config.env_file:
-        in_file = load_yaml(config.env_file)
         build(config_type, in_file, config.env_file)  # names the file where the mistake is in there
         settings = merge(in_file, config.env)
     action = settings.get("action")
@@ -148,6 +153,15 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
     env.n_steps(spec)
     robot = env.robot if env.robot == spec.name else to_dict(spec)
     return replace(config, env_file=None, env={**to_dict(env), "robot": robot})
+
+
+def move_stagger(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, with ``stagger`` where it belongs: earlier runs kept it among those of their env."""
+    env = settings.get("env")
+    if not (isinstance(env, Mapping) and "stagger" in env):
+        return dict(settings)
+    rest = {name: value for name, value in env.items() if name != "stagger"}
+    return {**settings, "env": rest, "stagger": env["stagger"]}
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,8 @@ class Standing:
     """Where a run stands besides the learner itself."""
 
     logged: int = 0
-    """Step of the last log; likewise for the next two."""
-    evaluated: int = 0
+    """Step of the last log; likewise for the next two, -1 before the first."""
+    evaluated: int = -1
     saved: int = -1
     best_return: float = -np.inf
     evaluation: dict[str, float] | None = None
@@ -203,7 +203,7 @@ class Training:
             save_policy(self.folder.policies / "best.npz", self._encode())
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
-            self.display.say(text + ", the best so far" if best else text)
+            self.display.say(text + ", the best so far" if best and step else text)
         self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])  # not the learner's time
 
     def _save(self) -> None:
@@ -219,14 +219,16 @@ class Training:
         self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])
 
     def _encode(self) -> bytes:
-        return encode_policy(self.model, self.algorithm, self.folder.name, self.config.env, self.standing.evaluation)
+        config = self.config
+        evaluation = self.standing.evaluation
+        return encode_policy(self.model, self.algorithm, self.folder.name, config.env, evaluation, config.env_id)
 
     def _is_finite(self) -> bool:
         return all(bool(torch.isfinite(values).all()) for values in self.model.policy.parameters())
 
     def _make_venv(self) -> VecEnv:
         config = self.config
-        venv: VecEnv = Sb3VecEnv(self._make_env(config.n_envs, AutoresetMode.SAME_STEP))
+        venv: VecEnv = Sb3VecEnv(self._make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger)
         wanted = config.normalise
         if wanted.observation or wanted.reward:
             gamma = float(self.algorithm.parameters.get("gamma", 0.99))
@@ -252,15 +254,10 @@ class _Player:
 
 
 def make_envs(config: TrainConfig) -> MakeEnv:
-    """Makes the env of a config; evaluation plays whole episodes, never staggered ones."""
+    """Makes the env of a config."""
     env = choose_env(config.env_id)
     settings = build(env.config_type, config.env, "env")
-
-    def make(n_worlds: int, mode: AutoresetMode) -> VectorEnv[Any, Any, Any]:
-        stagger = settings.stagger and mode is AutoresetMode.SAME_STEP
-        return env(n_worlds, mode, config=replace(settings, stagger=stagger))
-
-    return make
+    return lambda n_worlds, mode: env(n_worlds, mode, config=settings)
 
 
 def _describe(means: dict[str, float]) -> str:

@@ -148,7 +148,7 @@ class Search:
 
     def __init__(self, config: TuningConfig) -> None:
         self.config = config
-        settings = merge(config.env, {"robot": config.robot, "stagger": False})
+        settings = merge(config.env, {"robot": config.robot})
         settings["action"] = {"kind": "joint_reference"}
         make = choose_env(config.env_id)
         self.env_config = build(make.config_type, settings, "env")
@@ -227,7 +227,7 @@ class Search:
             "tuning": {
                 "robot": config.robot,
                 "env_id": config.env_id,
-                "env": {name: env[name] for name in env if name not in ("robot", "action", "stagger", "n_threads")},
+                "env": {name: env[name] for name in env if name not in ("robot", "action", "n_threads")},
                 "progress_m": {
                     "mean": round(float(progress.mean()), 4),
                     "ci95": [round(bound, 4) for bound in mean_interval(progress)],
@@ -249,7 +249,7 @@ class Search:
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a generation would."""
         env = to_dict(self.env_config)
-        for irrelevant in ("n_threads", "stagger", "robot", "action"):
+        for irrelevant in ("n_threads", "robot", "action"):
             env.pop(irrelevant)
         return {
             "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": env,
