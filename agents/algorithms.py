@@ -197,6 +197,24 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
     return typing.cast(BaseAlgorithm, model)
 
 
+def find_divergence(model: BaseAlgorithm) -> str | None:
+    """What of the policy is no longer finite, "weights" or "actions"; None if all is well.
+
+    Draws no random numbers. An action is that for the model's last observations.
+    """
+    policy: Any = model.policy
+    if not all(bool(torch.isfinite(values).all()) for values in policy.parameters()):
+        return "weights"
+    if model._last_obs is None:
+        return None
+    try:
+        with torch.no_grad():
+            actions = policy._predict(policy.obs_to_tensor(model._last_obs)[0], deterministic=True)
+    except ValueError:  # torch's distributions refuse a mean that is no number, or a deviation of 0 or infinity
+        return "actions"
+    return None if bool(torch.isfinite(actions).all()) else "actions"
+
+
 def _contrib() -> types.ModuleType | None:
     try:
         return importlib.import_module("sb3_contrib")

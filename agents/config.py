@@ -140,7 +140,7 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
     in_file = load_yaml(config.env_file) if config.env_file else {}
     for where, given in ((config.env_file, in_file), ("env", settings)):
         if "stagger" in given:
-            raise ConfigError(f"{where}.stagger is a setting of the training now; expected stagger beside env")
+            raise ConfigError(f"{where}.stagger is a setting of the training now; expected it beside env")
     if config.env_file:
         build(config_type, in_file, config.env_file)  # names the file where the mistake is in there
         settings = merge(in_file, config.env)

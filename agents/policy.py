@@ -136,8 +136,8 @@ def read_policy(path: Path) -> LoadedPolicy:
         parts = {k.removeprefix(_NORMALISER): v for k, v in arrays.items() if k.startswith(_NORMALISER)}
         return LoadedPolicy(
             name=str(meta["name"]), algorithm=algorithm.name, env_id=_env_id(meta), env_config=_env_config(meta),
-            steps=int(meta["steps"]), evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path, observation_space=observation_space,
-            action_space=action_space, network=policy, normaliser=_normaliser(parts) if parts else None,
+            steps=int(meta["steps"]), evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path,
+            observation_space=observation_space, action_space=action_space, network=policy, normaliser=_normaliser(parts) if parts else None,
         )  # fmt: skip
     except ConfigError:
         raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from agents.algorithms import BetweenRollouts, find_algorithm, make_learner
+from agents.algorithms import BetweenRollouts, find_algorithm, find_divergence, make_learner
 from agents.callbacks import ResumableTensorBoard, StepCallback
-from agents.checkpoint import newest_checkpoint, write_checkpoint
+from agents.checkpoint import checkpoint_step, list_checkpoints, newest_checkpoint, write_checkpoint
 from agents.config import TrainConfig
 from agents.display import TrainingDisplay
 from agents.evaluation import play_episodes
@@ -90,7 +90,7 @@ class Training:
 
     def resume(self) -> int:
         """Go to where the newest checkpoint stands; returns its step. Raises ConfigError if there is none for us."""
-        path, step, snapshot = newest_checkpoint(self.folder.path)
+        path, step, snapshot = newest_checkpoint(self.folder.path, self.display.say)
         try:
             restore(self.model, snapshot)
             prefix = "metrics/"
@@ -104,8 +104,14 @@ class Training:
         return step
 
     def run(self) -> None:
-        """Train to the end. Raises TrainingStopped when asked to stop, with the state saved."""
-        with self.logging():
+        """Train to the end.
+
+        Raises:
+            TrainingStopped: it was asked to stop; the state is saved.
+            ConfigError: it diverged; what was saved before is kept.
+            OSError: something could not be written.
+        """
+        with self.logging(), self._explaining_divergence():
             self.learn(self.config.total_steps)
             self._finish()
 
@@ -116,30 +122,25 @@ class Training:
         self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
         try:
             yield
-        finally:
-            writer.close()
+        except BaseException:
+            with suppress(OSError):  # the error on its way says more
+                writer.close()
+            raise
+        writer.close()
 
     def learn(self, until: int) -> None:
-        """Train until at least the step ``until``, within ``logging``. Raises TrainingStopped and ConfigError."""
+        """Train until at least the step ``until``, within ``logging``. Raises TrainingStopped."""
         model = self.model
         assert isinstance(model, BetweenRollouts)
         model.between_rollouts = self._between_rollouts
         self._clock = (time.monotonic(), model.num_timesteps)
         torch.set_num_threads(self.config.torch_threads)
-        try:
-            model.learn(
-                max(until - model.num_timesteps, 0),
-                callback=StepCallback(self.window, self.display),
-                log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
-                reset_num_timesteps=False,
-            )
-        except ValueError as error:
-            if self._is_finite():
-                raise
-            raise ConfigError(
-                f"training diverged after {model.num_timesteps} steps: the policy's weights are no longer finite "
-                "(a lower algorithm.learning_rate may help)"
-            ) from error
+        model.learn(
+            max(until - model.num_timesteps, 0),
+            callback=StepCallback(self.window, self.display),
+            log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
+            reset_num_timesteps=False,
+        )
 
     def close(self) -> None:
         """Free the envs."""
@@ -184,6 +185,7 @@ class Training:
             self.display.note(_describe(means))
 
     def _evaluate(self) -> None:
+        self._check_finite()
         model, config, began = self.model, self.config, time.monotonic()
         if self._evaluation_env is None:
             self._evaluation_env = self._make_env(config.eval.episodes, AutoresetMode.DISABLED)
@@ -210,6 +212,7 @@ class Training:
         step = self.model.num_timesteps
         if step == self.standing.saved:
             return
+        self._check_finite()
         began = time.monotonic()
         self.standing.saved = step
         snapshot = capture(self.model)
@@ -223,8 +226,28 @@ class Training:
         evaluation = self.standing.evaluation
         return encode_policy(self.model, self.algorithm, self.folder.name, config.env, evaluation, config.env_id)
 
-    def _is_finite(self) -> bool:
-        return all(bool(torch.isfinite(values).all()) for values in self.model.policy.parameters())
+    @contextmanager
+    def _explaining_divergence(self) -> Iterator[None]:
+        try:
+            yield
+        except ConfigError:
+            raise
+        except (ValueError, RuntimeError):  # of an action or a distribution that is not finite, most likely
+            self._check_finite()
+            raise
+
+    def _check_finite(self) -> None:
+        """Raise ConfigError unless the policy's weights and its actions are finite; draws no random numbers."""
+        fault = find_divergence(self.model)
+        if fault is None:
+            return
+        kept = list_checkpoints(self.folder.path)
+        rate = self.model.lr_schedule(self.model._current_progress_remaining)
+        raise ConfigError(
+            f"training diverged after {self.model.num_timesteps} steps: the policy's {fault} are no longer finite; the "
+            f"likely cause is algorithm.learning_rate ({rate:g}): begin a new run with a lower one"
+            + (f"; the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "")
+        )
 
     def _make_venv(self) -> VecEnv:
         config = self.config

@@ -26,8 +26,8 @@ SAC = {"name": "SAC", "buffer_size": 4000, "batch_size": 32, "learning_starts": 
 
 def small_config(**changes: Any) -> TrainConfig:
     base = {
-        "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": 1280, "log_every_steps": 128, "torch_threads": 1,
-        "eval": {"every_steps": 512, "episodes": 4}, "checkpoint": {"every_steps": 256},
+        "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": 1280, "log_every_steps": 128,
+        "torch_threads": 1, "eval": {"every_steps": 512, "episodes": 4}, "checkpoint": {"every_steps": 256},
     }  # fmt: skip
     if "algorithm" in changes:
         base.pop("algorithm")

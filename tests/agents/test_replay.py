@@ -66,9 +66,7 @@ def test_the_shipped_policy_plays_the_whole_time_limit_as_evaluation_does() -> N
 
 def test_all_worlds_of_the_vector_env_play_the_whole_time_limit() -> None:
     policy = load_policy(SHIPPED)
-    env = gym.make_vec(
-        policy.env_id, num_envs=3, vectorization_mode="vector_entry_point", config=policy.env_config
-    )
+    env = gym.make_vec(policy.env_id, num_envs=3, vectorization_mode="vector_entry_point", config=policy.env_config)
     obs, _ = env.reset(seed=0)
     for step in range(1, N_STEPS + 1):
         obs, _, terminated, truncated, _ = env.step(policy.predict(obs)[0])
@@ -118,5 +116,5 @@ def test_an_earlier_run_goes_on_with_its_setting_moved(run: Path, tmp_path: Path
 
 def test_the_setting_at_its_former_place_is_pointed_to_the_new_one(tmp_path: Path) -> None:
     (tmp_path / "old.yaml").write_text("env: {stagger: true}\n")
-    with pytest.raises(ConfigError, match=r"env\.stagger is a setting of the training now; expected stagger beside env"):
+    with pytest.raises(ConfigError, match=r"env\.stagger is a setting of the training now; expected it beside env"):
         launch.plan_new(tmp_path / "old.yaml")

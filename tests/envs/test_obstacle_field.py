@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 
 from snake_gym.config import ConfigError
 from snake_gym.envs import ObstacleFieldEnv, WaypointsConfig, make_obstacle_field
