@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from agents.array_files import MAX_CHECKPOINT_BYTES, MAX_TEXT_BYTES, check_parts, check_size, read_arrays
 from agents.learner_state import Snapshot
 from agents.policy import LoadedPolicy, read_policy
 from snake_gym.config import ConfigError, nearest, to_dict, write_atomic
@@ -30,7 +31,8 @@ FORMAT = "snake_gym checkpoint 1"
 FOLDER = "checkpoints"
 _STATE, _ARRAYS, _TENSORS, _REPLAY, _POLICY = "state.json", "arrays.npz", "tensors.pt", "replay", "policy.npz"
 _UNREADABLE = (
-    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, UnpicklingError, zipfile.BadZipFile,
+    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError, UnpicklingError,
+    zipfile.BadZipFile,
 )  # fmt: skip
 
 
@@ -92,14 +94,15 @@ def checkpoint_step(path: Path) -> int:
 def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
     """Step and state of a checkpoint. Raises ConfigError if it is none of ours, or damaged."""
     try:
+        check_size(path / _STATE, MAX_TEXT_BYTES)
         state = json.loads((path / _STATE).read_text(encoding="utf-8"))
         if state["format"] != FORMAT:
             raise ValueError(f"its format is {state['format']!r}")
         for name, (size, checksum) in state["files"].items():
             if (path / name).stat().st_size != size or _checksum(path / name) != checksum:
                 raise ValueError(f"{name} has changed since it was written")
-        with (path / _ARRAYS).open("rb") as stream, np.load(stream, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
+        arrays = read_arrays(path / _ARRAYS, MAX_CHECKPOINT_BYTES)
+        check_parts(path / _TENSORS, MAX_CHECKPOINT_BYTES)
         tensors = torch.load(path / _TENSORS, map_location="cpu", weights_only=True)
         files = sorted((path / _REPLAY).glob("*.npy"))
         replay = {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in files}

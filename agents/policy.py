@@ -25,6 +25,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecNormalize
 
 from agents.algorithms import Algorithm, find_algorithm
+from agents.array_files import MAX_POLICY_BYTES, read_arrays
 from snake_gym.config import ConfigError, to_dict, write_atomic
 from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS
 from snake_gym.interface.actor_network import FrozenNormaliser
@@ -32,6 +33,9 @@ from snake_gym.interface.policy_contract import TRAINING_ONLY
 
 FORMAT = "snake_gym policy 1"
 _WEIGHT, _NORMALISER = "weight/", "normaliser/"
+_UNREADABLE = (
+    ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, MemoryError, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 class ObservationNormaliser(FrozenNormaliser):
@@ -120,15 +124,13 @@ def save_policy(path: Path, content: bytes) -> None:
 def read_policy(path: Path) -> LoadedPolicy:
     """The policy in a file. Raises ConfigError if it is no policy of this project, or damaged."""
     try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("no zip file")
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
+        arrays = read_arrays(path, MAX_POLICY_BYTES)
         meta = json.loads(str(arrays["meta"]))
         if meta["format"] != FORMAT:
             raise ValueError(f"its format is {meta['format']!r}")
-        algorithm = find_algorithm({"name": meta["algorithm"], "network": meta["network"]}, "policy")
+        algorithm = find_algorithm({"name": meta["algorithm"], "network": meta["network"]}, f"{path}: policy")
         observation_space, action_space = (_box(arrays, part) for part in ("observation", "action"))
+        algorithm.network.check_size(observation_space, action_space)
         policy = _build_policy(algorithm, observation_space, action_space, bool(meta["use_sde"]))
         weights = {k.removeprefix(_WEIGHT): torch.from_numpy(v) for k, v in arrays.items() if k.startswith(_WEIGHT)}
         _network(policy).load_state_dict(weights)
@@ -137,13 +139,14 @@ def read_policy(path: Path) -> LoadedPolicy:
         return LoadedPolicy(
             name=str(meta["name"]), algorithm=algorithm.name, env_id=_env_id(meta), env_config=_env_config(meta),
             steps=int(meta["steps"]), evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path,
-            observation_space=observation_space, action_space=action_space, network=policy, normaliser=_normaliser(parts) if parts else None,
+            observation_space=observation_space, action_space=action_space, network=policy,
+            normaliser=_normaliser(parts) if parts else None,
         )  # fmt: skip
     except ConfigError:
         raise
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise ConfigError(
             f"{path} is no policy that train.py wrote, or it is damaged ({reason}); expected a run or policy file"
