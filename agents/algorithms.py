@@ -12,13 +12,15 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, Union
 
 import numpy as np
 import stable_baselines3
 import torch
+from gymnasium.spaces import Space
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -30,6 +32,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from snake_gym.config import ConfigError, build, choose
 
 POLICY = "MlpPolicy"
+MAX_LAYERS = 64
+MAX_WEIGHTS = 1 << 24
+"""Of one network: two layers of 4000. A learner holds up to five networks, their gradients and two means of these."""
+_WIDEST_DEFAULT = (400, 300)
+"""Of TD3 and DDPG."""
 _SET_ELSEWHERE = {
     "self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model",
     "action_noise", "rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs",
@@ -69,6 +76,17 @@ class NetworkConfig:
         widths = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or ()]
         if any(width < 1 for layers in widths for width in layers):
             raise ValueError(f"net_arch is {self.net_arch}; expected widths >= 1")
+        for layers in widths:
+            if len(layers) > MAX_LAYERS:
+                raise ValueError(f"net_arch has {len(layers)} layers; expected at most {MAX_LAYERS}")
+            _check_weights(layers)
+
+    def check_size(self, observation_space: Space[Any], action_space: Space[Any]) -> None:
+        """Raise ValueError if a network between these spaces would have more than ``MAX_WEIGHTS`` weights."""
+        ends = [math.prod(space.shape or ()) for space in (observation_space, action_space)]
+        parts = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or _WIDEST_DEFAULT]
+        for layers in parts:
+            _check_weights((sum(ends), *layers, ends[1]))  # a critic takes observation and action
 
     def policy_kwargs(self) -> dict[str, Any]:
         """The settings as SB3's policies take them."""
@@ -82,6 +100,12 @@ class NetworkConfig:
         if self.log_std_init is not None:
             kwargs["log_std_init"] = self.log_std_init
         return kwargs
+
+
+def _check_weights(widths: Sequence[int]) -> None:
+    count = sum(inputs * outputs for inputs, outputs in pairwise((1, *widths)))
+    if count > MAX_WEIGHTS:
+        raise ValueError(f"net_arch asks for a network of {count} weights; expected at most {MAX_WEIGHTS}")
 
 
 @dataclass(frozen=True)
@@ -195,6 +219,24 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error
     model.between_rollouts = lambda: None
     return typing.cast(BaseAlgorithm, model)
+
+
+def find_divergence(model: BaseAlgorithm) -> str | None:
+    """What of the policy is no longer finite, "weights" or "actions"; None if all is well.
+
+    Draws no random numbers. An action is that for the model's last observations.
+    """
+    policy: Any = model.policy
+    if not all(bool(torch.isfinite(values).all()) for values in policy.parameters()):
+        return "weights"
+    if model._last_obs is None:
+        return None
+    try:
+        with torch.no_grad():
+            actions = policy._predict(policy.obs_to_tensor(model._last_obs)[0], deterministic=True)
+    except ValueError:  # torch's distributions refuse a mean that is no number, or a deviation of 0 or infinity
+        return "actions"
+    return None if bool(torch.isfinite(actions).all()) else "actions"
 
 
 def _contrib() -> types.ModuleType | None:

@@ -35,10 +35,10 @@ class ResumableTensorBoard(TensorBoardOutputFormat):
 
     Args:
         folder: where the event files go; every launch adds one.
-        resumed_from: that step; None for a new run.
+        resumed_from: that step; None for a run that begins, or begins anew since it was killed before a checkpoint.
     """
 
     def __init__(self, folder: Path, resumed_from: int | None) -> None:
-        purge_step = None if resumed_from is None else resumed_from + 1
+        purge_step = 0 if resumed_from is None else resumed_from + 1
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge_step)
         self._is_closed = False

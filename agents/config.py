@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import TRAINING
-from snake_gym.config import ConfigError, to_dict
+from snake_gym.config import ConfigError, load_yaml, to_dict
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
 from snake_gym.envs.task_settings import build_env, laid_over
@@ -82,6 +82,8 @@ class TrainConfig:
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: int = 256
     """Worlds that are simulated at once."""
+    stagger: bool = False
+    """The first episodes end at up to 32 times spread over the time limit, so that the worlds are never all in step."""
     total_steps: int = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
     seed: int = 0
@@ -138,6 +140,10 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
     Raises ConfigError for env settings that are wrong.
     """
+    in_file = load_yaml(config.env_file) if config.env_file else {}
+    for where, given in ((config.env_file, in_file), ("env", config.env)):
+        if "stagger" in given:
+            raise ConfigError(f"{where}.stagger is a setting of the training now; expected it beside env")
     env = _env_of(config)
     spec = env.load_robot()
     env.n_steps(spec)
@@ -165,6 +171,15 @@ def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
     spec = env.load_robot()
     notes = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
     return tuple(f"{_BASE}: {note}" for note in notes)
+
+
+def move_stagger(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, with ``stagger`` where it belongs: earlier runs kept it among those of their env."""
+    env = settings.get("env")
+    if not (isinstance(env, Mapping) and "stagger" in env):
+        return dict(settings)
+    rest = {name: value for name, value in env.items() if name != "stagger"}
+    return {**settings, "env": rest, "stagger": env["stagger"]}
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

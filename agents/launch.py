@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from agents.algorithms import check_batch, check_device, find_algorithm
-from agents.checkpoint import list_checkpoints
+from agents.checkpoint import checkpoint_step, list_checkpoints
 from agents.config import TrainConfig, base_gait_notes, check_same_run, resolve_env
 from agents.display import TrainingDisplay
 from agents.run_folder import RunFolder, new_run_path
@@ -84,7 +84,8 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: M
         make_env: see ``Training``.
 
     Raises:
-        ConfigError: the folder's checkpoints cannot be used, or another process trains in it.
+        ConfigError: the folder's checkpoints cannot be used, another process trains in it, it cannot be written to,
+            or the training diverged.
     """
     config, folder = launch.config, launch.folder
     begun, stop = time.monotonic(), StopSignal()
@@ -95,11 +96,11 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: M
         display = TrainingDisplay(config.total_steps, quiet=quiet)
         training = Training(config, folder, display, stop.is_requested, make_env)
         step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
-        folder.write_config(config)
-        folder.begin_launch(command, step, launch.notes)
         for note in launch.notes:
             display.say(f"note: {note}")
         try:
+            folder.write_config(config)
+            folder.begin_launch(command, step, launch.notes)
             with display.show(step):
                 training.run()
         except TrainingStopped:
@@ -107,12 +108,23 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: M
             folder.end_launch("stopped", step, time.monotonic() - begun)
             display.say(f"stopped after {step:,} steps; continue with: python train.py --resume {folder.path}")
             return False
+        except OSError as error:
+            raise ConfigError(_describe_write_error(error, folder.path, training.model.num_timesteps)) from error
         finally:
             training.close()
         step = training.model.num_timesteps
         folder.end_launch("finished", step, time.monotonic() - begun)
         display.say(f"trained {step:,} steps; the policy is in {folder.path}")
         return True
+
+
+def _describe_write_error(error: OSError, run: Path, step: int) -> str:
+    kept = list_checkpoints(run)
+    what = f"the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "no checkpoint was written yet"
+    return (
+        f"training stopped after {step} steps: {error.filename or run} cannot be written: {error.strerror or error}; "
+        f"{what}: make room, then continue with: python train.py --resume {run}"
+    )
 
 
 class StopSignal:

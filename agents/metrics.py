@@ -71,7 +71,11 @@ def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
 
 
 class EpisodeWindow:
-    """The newest ended episodes of a training env."""
+    """The newest ended episodes of a training env.
+
+    What ends while first episodes are being cut short is left out: those are short, and beside them only early
+    successes could end.
+    """
 
     def __init__(self, n_worlds: int, length: int) -> None:
         self.length = length
@@ -92,7 +96,8 @@ class EpisodeWindow:
         new = {"return": ends.returns, "length": ends.lengths.astype(np.float64)}
         new |= end_columns(ends.infos, ends.worlds)
         new |= self._running.close(ends.worlds, ends.lengths)
-        self._new.append(new)
+        if not venv.had_cut_episodes:
+            self._new.append(new)
 
     @property
     def columns(self) -> Columns:

@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,17 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecNormalize
 
 from agents.algorithms import Algorithm, find_algorithm
+from agents.array_files import MAX_POLICY_BYTES, read_arrays
 from snake_gym.config import ConfigError, to_dict, write_atomic
+from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS
 from snake_gym.interface.actor_network import FrozenNormaliser
+from snake_gym.interface.policy_contract import TRAINING_ONLY
 
 FORMAT = "snake_gym policy 1"
 _WEIGHT, _NORMALISER = "weight/", "normaliser/"
+_UNREADABLE = (
+    ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, MemoryError, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 class ObservationNormaliser(FrozenNormaliser):
@@ -51,8 +57,10 @@ class LoadedPolicy:
     name: str
     """Name of the run it comes from."""
     algorithm: str
+    env_id: str
+    """Registered name of the env it was trained in."""
     env_config: dict[str, Any]
-    """Settings of the env it was trained in, complete."""
+    """Settings of that env, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
     steps: int
     """Env steps of training."""
     evaluation: dict[str, float]
@@ -84,6 +92,7 @@ def encode_policy(
     name: str,
     env_config: Mapping[str, Any],
     evaluation: Mapping[str, float] | None = None,
+    env_id: str = DEFAULT_ENV,
 ) -> bytes:
     """The content of a policy file for the model as it stands."""
     spaces = (model.observation_space, model.action_space)
@@ -91,7 +100,7 @@ def encode_policy(
         raise TypeError(f"the spaces are {spaces}; expected boxes")
     meta = {
         "format": FORMAT, "name": name, "algorithm": algorithm.name, "network": to_dict(algorithm.network),
-        "use_sde": bool(model.use_sde), "env": to_dict(env_config), "steps": model.num_timesteps,
+        "use_sde": bool(model.use_sde), "env_id": env_id, "env": to_dict(env_config), "steps": model.num_timesteps,
         "evaluation": dict(evaluation or {}),
     }  # fmt: skip
     arrays: dict[str, Any] = {"meta": np.array(json.dumps(meta))}
@@ -115,23 +124,21 @@ def save_policy(path: Path, content: bytes) -> None:
 def read_policy(path: Path) -> LoadedPolicy:
     """The policy in a file. Raises ConfigError if it is no policy of this project, or damaged."""
     try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("no zip file")
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
+        arrays = read_arrays(path, MAX_POLICY_BYTES)
         meta = json.loads(str(arrays["meta"]))
         if meta["format"] != FORMAT:
             raise ValueError(f"its format is {meta['format']!r}")
-        algorithm = find_algorithm({"name": meta["algorithm"], "network": meta["network"]}, "policy")
+        algorithm = find_algorithm({"name": meta["algorithm"], "network": meta["network"]}, f"{path}: policy")
         observation_space, action_space = (_box(arrays, part) for part in ("observation", "action"))
+        algorithm.network.check_size(observation_space, action_space)
         policy = _build_policy(algorithm, observation_space, action_space, bool(meta["use_sde"]))
         weights = {k.removeprefix(_WEIGHT): torch.from_numpy(v) for k, v in arrays.items() if k.startswith(_WEIGHT)}
         _network(policy).load_state_dict(weights)
         policy.set_training_mode(False)
         parts = {k.removeprefix(_NORMALISER): v for k, v in arrays.items() if k.startswith(_NORMALISER)}
         return LoadedPolicy(
-            name=str(meta["name"]), algorithm=algorithm.name, env_config=dict(meta["env"]), steps=int(meta["steps"]),
-            evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path,
+            name=str(meta["name"]), algorithm=algorithm.name, env_id=_env_id(meta), env_config=_env_config(meta),
+            steps=int(meta["steps"]), evaluation=dict(meta["evaluation"]), digest=_digest(arrays), path=path,
             observation_space=observation_space, action_space=action_space, network=policy,
             normaliser=_normaliser(parts) if parts else None,
         )  # fmt: skip
@@ -139,11 +146,24 @@ def read_policy(path: Path) -> LoadedPolicy:
         raise
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, EOFError, RuntimeError, AttributeError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
         raise ConfigError(
             f"{path} is no policy that train.py wrote, or it is damaged ({reason}); expected a run or policy file"
         ) from None
+
+
+def _env_config(meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in dict(meta["env"]).items() if name not in TRAINING_ONLY}
+
+
+def _env_id(meta: Mapping[str, Any]) -> str:
+    """The env of that id; of earlier files, which have none, the one that knows all their settings."""
+    if "env_id" in meta:
+        return str(meta["env_id"])
+    settings = _env_config(meta).keys()
+    fits = [i for i, env in VECTOR_ENVS.items() if settings <= {field.name for field in fields(env.config_type)}]
+    return fits[0] if fits else DEFAULT_ENV
 
 
 def _build_policy(

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import snake_gym
 from agents.checkpoint import missing_run
-from agents.config import TrainConfig
+from agents.config import TrainConfig, move_stagger
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, write_atomic
 
 CONFIG, STATUS = "config.yaml", "run.json"
@@ -52,7 +52,7 @@ class RunFolder:
             raise ConfigError(missing_run(self.path))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
-        return build(TrainConfig, load_yaml(self.path / CONFIG), str(self.path / CONFIG))
+        return build(TrainConfig, move_stagger(load_yaml(self.path / CONFIG)), str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:
         """Store the settings, complete."""

@@ -18,6 +18,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from snake_gym.envs.core import SnakeCore
+
 Infos = Mapping[str, Any]
 
 
@@ -41,13 +43,20 @@ class Sb3VecEnv(VecEnv):
         infos: arrays (W, ...) that the env reported for the last step.
         ends: the episodes that ended in the last step, or None.
         returns, lengths: (W,) sum of rewards and number of steps of the running episodes.
+        had_cut_episodes: whether first episodes with a cut time limit were running in the last step.
+
+    Args:
+        env: with autoreset mode SAME_STEP.
+        stagger: spread the first episodes' ends over the time limit (``SnakeCore.spread_ends``).
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], stagger: bool = False) -> None:
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"the env's autoreset mode is {mode}; expected AutoresetMode.SAME_STEP")
         self.env = env
+        self.stagger = stagger
+        self.had_cut_episodes = False
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self.infos: Infos = {}
         self.ends: Ends | None = None
@@ -67,6 +76,8 @@ class Sb3VecEnv(VecEnv):
         """New episodes in all worlds; observations (W, D)."""
         obs, self.infos = self.env.reset(seed=self._first_seed)
         self._first_seed = None
+        if self.stagger:
+            self._core.spread_ends()
         self.ends = None
         self.returns[:] = 0.0
         self.lengths[:] = 0
@@ -78,6 +89,7 @@ class Sb3VecEnv(VecEnv):
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
+        self.had_cut_episodes = self.stagger and self._core.has_cut_episodes
         obs, reward, terminated, truncated, self.infos = self.env.step(self._actions)
         done = terminated | truncated
         self.returns += reward
@@ -133,6 +145,11 @@ class Sb3VecEnv(VecEnv):
         """One frame of each world."""
         frames = self.env.render()
         return [None] * self.num_envs if frames is None else list(frames)  # type: ignore[arg-type]
+
+    @property
+    def _core(self) -> SnakeCore:
+        core: SnakeCore = self.env.core  # type: ignore[attr-defined]
+        return core
 
     def _report_ends(self, worlds: NDArray[np.int64], timed_out: NDArray[np.bool_]) -> list[dict[str, Any]]:
         infos = self.infos["final_info"]

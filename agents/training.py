@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from agents.algorithms import BetweenRollouts, find_algorithm, make_learner
+from agents.algorithms import BetweenRollouts, find_algorithm, find_divergence, make_learner
 from agents.callbacks import ResumableTensorBoard, StepCallback
-from agents.checkpoint import newest_checkpoint, write_checkpoint
+from agents.checkpoint import checkpoint_step, list_checkpoints, newest_checkpoint, write_checkpoint
 from agents.config import TrainConfig
 from agents.display import TrainingDisplay
 from agents.evaluation import play_episodes
@@ -46,8 +46,8 @@ class Standing:
     """Where a run stands besides the learner itself."""
 
     logged: int = 0
-    """Step of the last log; likewise for the next two."""
-    evaluated: int = 0
+    """Step of the last log; likewise for the next two, -1 before the first."""
+    evaluated: int = -1
     saved: int = -1
     best_return: float = -np.inf
     evaluation: dict[str, float] | None = None
@@ -90,7 +90,7 @@ class Training:
 
     def resume(self) -> int:
         """Go to where the newest checkpoint stands; returns its step. Raises ConfigError if there is none for us."""
-        path, step, snapshot = newest_checkpoint(self.folder.path)
+        path, step, snapshot = newest_checkpoint(self.folder.path, self.display.say)
         try:
             restore(self.model, snapshot)
             prefix = "metrics/"
@@ -104,8 +104,14 @@ class Training:
         return step
 
     def run(self) -> None:
-        """Train to the end. Raises TrainingStopped when asked to stop, with the state saved."""
-        with self.logging():
+        """Train to the end.
+
+        Raises:
+            TrainingStopped: it was asked to stop; the state is saved.
+            ConfigError: it diverged; what was saved before is kept.
+            OSError: something could not be written.
+        """
+        with self.logging(), self._explaining_divergence():
             self.learn(self.config.total_steps)
             self._finish()
 
@@ -116,30 +122,25 @@ class Training:
         self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
         try:
             yield
-        finally:
-            writer.close()
+        except BaseException:
+            with suppress(OSError):  # the error on its way says more
+                writer.close()
+            raise
+        writer.close()
 
     def learn(self, until: int) -> None:
-        """Train until at least the step ``until``, within ``logging``. Raises TrainingStopped and ConfigError."""
+        """Train until at least the step ``until``, within ``logging``. Raises TrainingStopped."""
         model = self.model
         assert isinstance(model, BetweenRollouts)
         model.between_rollouts = self._between_rollouts
         self._clock = (time.monotonic(), model.num_timesteps)
         torch.set_num_threads(self.config.torch_threads)
-        try:
-            model.learn(
-                max(until - model.num_timesteps, 0),
-                callback=StepCallback(self.window, self.display),
-                log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
-                reset_num_timesteps=False,
-            )
-        except ValueError as error:
-            if self._is_finite():
-                raise
-            raise ConfigError(
-                f"training diverged after {model.num_timesteps} steps: the policy's weights are no longer finite "
-                "(a lower algorithm.learning_rate may help)"
-            ) from error
+        model.learn(
+            max(until - model.num_timesteps, 0),
+            callback=StepCallback(self.window, self.display),
+            log_interval=None,  # type: ignore[arg-type]  # logging is ours: SB3 counts episodes or rollouts
+            reset_num_timesteps=False,
+        )
 
     def close(self) -> None:
         """Free the envs."""
@@ -184,6 +185,7 @@ class Training:
             self.display.note(_describe(means))
 
     def _evaluate(self) -> None:
+        self._check_finite()
         model, config, began = self.model, self.config, time.monotonic()
         if self._evaluation_env is None:
             self._evaluation_env = self._make_env(config.eval.episodes, AutoresetMode.DISABLED)
@@ -203,13 +205,14 @@ class Training:
             save_policy(self.folder.policies / "best.npz", self._encode())
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
-            self.display.say(text + ", the best so far" if best else text)
+            self.display.say(text + ", the best so far" if best and step else text)
         self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])  # not the learner's time
 
     def _save(self) -> None:
         step = self.model.num_timesteps
         if step == self.standing.saved:
             return
+        self._check_finite()
         began = time.monotonic()
         self.standing.saved = step
         snapshot = capture(self.model)
@@ -219,14 +222,36 @@ class Training:
         self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])
 
     def _encode(self) -> bytes:
-        return encode_policy(self.model, self.algorithm, self.folder.name, self.config.env, self.standing.evaluation)
+        config = self.config
+        evaluation = self.standing.evaluation
+        return encode_policy(self.model, self.algorithm, self.folder.name, config.env, evaluation, config.env_id)
 
-    def _is_finite(self) -> bool:
-        return all(bool(torch.isfinite(values).all()) for values in self.model.policy.parameters())
+    @contextmanager
+    def _explaining_divergence(self) -> Iterator[None]:
+        try:
+            yield
+        except ConfigError:
+            raise
+        except (ValueError, RuntimeError):  # of an action or a distribution that is not finite, most likely
+            self._check_finite()
+            raise
+
+    def _check_finite(self) -> None:
+        """Raise ConfigError unless the policy's weights and its actions are finite; draws no random numbers."""
+        fault = find_divergence(self.model)
+        if fault is None:
+            return
+        kept = list_checkpoints(self.folder.path)
+        rate = self.model.lr_schedule(self.model._current_progress_remaining)
+        raise ConfigError(
+            f"training diverged after {self.model.num_timesteps} steps: the policy's {fault} are no longer finite; the "
+            f"likely cause is algorithm.learning_rate ({rate:g}): begin a new run with a lower one"
+            + (f"; the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "")
+        )
 
     def _make_venv(self) -> VecEnv:
         config = self.config
-        venv: VecEnv = Sb3VecEnv(self._make_env(config.n_envs, AutoresetMode.SAME_STEP))
+        venv: VecEnv = Sb3VecEnv(self._make_env(config.n_envs, AutoresetMode.SAME_STEP), config.stagger)
         wanted = config.normalise
         if wanted.observation or wanted.reward:
             gamma = float(self.algorithm.parameters.get("gamma", 0.99))
@@ -252,15 +277,10 @@ class _Player:
 
 
 def make_envs(config: TrainConfig) -> MakeEnv:
-    """Makes the env of a config; evaluation plays whole episodes, never staggered ones."""
+    """Makes the env of a config."""
     env = choose_env(config.env_id)
     settings = build(env.config_type, config.env, "env")
-
-    def make(n_worlds: int, mode: AutoresetMode) -> VectorEnv[Any, Any, Any]:
-        stagger = settings.stagger and mode is AutoresetMode.SAME_STEP
-        return env(n_worlds, mode, config=replace(settings, stagger=stagger))
-
-    return make
+    return lambda n_worlds, mode: env(n_worlds, mode, config=settings)
 
 
 def _describe(means: dict[str, float]) -> str:

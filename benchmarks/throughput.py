@@ -173,9 +173,10 @@ def measure_link_cost(rounds: int, seconds: float) -> list[Row]:
 def measure_env(threads: int, rounds: int, seconds: float, kind: str) -> Row:
     """Env steps per second with everything included: residual actions on SJC, 0-3 locked joints, autoreset."""
     worlds = 256
-    settings = {"action": {"kind": kind}, "faults": {"n_max": 3}, "stagger": True, "n_threads": threads}
+    settings = {"action": {"kind": kind}, "faults": {"n_max": 3}, "n_threads": threads}
     env = make_waypoints(worlds, settings, "SAME_STEP")
     env.reset(seed=0)
+    env.core.spread_ends()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
 
     def ours() -> None:
@@ -197,8 +198,9 @@ def measure_obstacle_env(threads: int, rounds: int, seconds: float) -> Row:
     worlds, configs = 256, Path(__file__).parents[1] / "configs"
     action = {"kind": "residual", "controller": {"file": str(configs / "controllers" / "resilient_servo" / "cc.yaml")}}
     settings = {**load_yaml(configs / "env" / "obstacle_field.yaml"), "action": action, "n_threads": threads}
-    env = make_obstacle_field(worlds, {**settings, "stagger": True}, "SAME_STEP")
+    env = make_obstacle_field(worlds, settings, "SAME_STEP")
     env.reset(seed=0)
+    env.core.spread_ends()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *env.action_space.shape)).astype(np.float32)
     contacts: list[float] = []
 

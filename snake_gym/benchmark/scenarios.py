@@ -165,7 +165,7 @@ class Scenarios:
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a scenario would."""
         settings = to_dict(self.env)
-        for irrelevant in ("action", "n_threads", "stagger"):
+        for irrelevant in ("action", "n_threads"):
             settings.pop(irrelevant, None)
         return {
             "env_id": self.env_id, "env": settings, "robot": to_dict(self.spec), "seed": self.seed,
@@ -184,7 +184,7 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     """The scenarios of a benchmark. Raises ConfigError for env settings that are wrong."""
     config = resolve_benchmark(config)
-    settings = merge(config.env, {"robot": config.robot, "stagger": False})
+    settings = merge(config.env, {"robot": config.robot})
     env = build_env(config.env_id, settings)
     spec = env.load_robot()
     env.n_steps(spec)

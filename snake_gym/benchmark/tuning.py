@@ -125,7 +125,7 @@ class Search:
 
     def __init__(self, config: TuningConfig) -> None:
         self.config = config
-        settings = merge(config.env, {"robot": config.robot, "stagger": False})
+        settings = merge(config.env, {"robot": config.robot})
         make, env_config = choose_env(config.env_id), build_env(config.env_id, settings)
         self.spec = env_config.load_robot()
         fixed = resolve_controller(config.controller, spec=self.spec)
@@ -209,7 +209,7 @@ class Search:
             "tuning": {
                 "robot": to_dict(self.spec),
                 "env_id": config.env_id,
-                "env": {name: env[name] for name in env if name not in ("robot", "action", "stagger", "n_threads")},
+                "env": {name: env[name] for name in env if name not in ("robot", "action", "n_threads")},
                 "score": self.score,
                 self.score: score_of(worth, self.score),
                 "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
@@ -228,7 +228,7 @@ class Search:
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a generation would."""
         env = to_dict(self.env_config)
-        for irrelevant in ("n_threads", "stagger", "robot", "action"):
+        for irrelevant in ("n_threads", "robot", "action"):
             env.pop(irrelevant)
         return {
             "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": env,

@@ -92,6 +92,9 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a disk that is full names none
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

@@ -23,7 +23,7 @@ def check_vector_env(make: MakeEnv, n_worlds: int = 5, n_steps: int = 40) -> Non
 
     Args:
         make: ``make(num_envs, autoreset_mode)`` builds the env; its episodes must end within ``n_steps`` steps, some of
-            them not all at once (say, by staggered time limits).
+            them not all at once (say, after ``core.spread_ends()``).
     """
     _check_spaces(make(n_worlds, AutoresetMode.SAME_STEP), n_worlds)
     for mode in AutoresetMode:

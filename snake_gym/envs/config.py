@@ -47,8 +47,6 @@ class EnvConfig(ABC):
     faults: FaultConfig = dataclasses.field(default_factory=FaultConfig)
     sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     time_limit_s: float = 60.0
-    stagger: bool = False
-    """Vector env: the first episodes end at up to 32 times spread over the time limit: worlds are not all in step."""
     n_threads: int | None = None
     """Threads for the physics; None: as many as the process may use."""
 

@@ -25,8 +25,8 @@ from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.task import Task
 
 BoolArray = NDArray[np.bool_]
-_STAGGER_GROUPS = 32
-"""Resets cost about the same for one world as for many, so staggered worlds end in groups."""
+_END_GROUPS = 32
+"""Resets cost about the same for one world as for many, so worlds whose ends are spread end in groups."""
 
 StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
@@ -103,9 +103,6 @@ class SnakeCore:
         self.action[rows] = 0.0
         self.step_count[rows] = 0
         self.step_limit[rows] = self.n_steps
-        if self.config.stagger and seeds is not None and rows.size == self.n_worlds:
-            group = np.arange(self.n_worlds) * _STAGGER_GROUPS // self.n_worlds + 1
-            self.step_limit[:] = -(-group * self.n_steps // _STAGGER_GROUPS)
         self.live[rows] = True
         self.terminated[rows] = False
         self.truncated[rows] = False
@@ -118,6 +115,19 @@ class SnakeCore:
         self.reference[rows] = sample.joint_angle
         self.task.aim(tracked_point(self.spec, sample, self.task.tracked_point), rows)
         return self.observe()
+
+    def spread_ends(self) -> None:
+        """Cut the time limits of the running episodes, just begun: they end at up to 32 times spread over the limit.
+
+        The worlds are then never all in step, which suits a learner. Later episodes have the whole time limit.
+        """
+        group = np.arange(self.n_worlds) * _END_GROUPS // self.n_worlds + 1
+        self.step_limit[:] = -(-group * self.n_steps // _END_GROUPS)
+
+    @property
+    def has_cut_episodes(self) -> bool:
+        """Whether an episode is running whose time limit ``spread_ends`` cut."""
+        return bool((self.step_limit < self.n_steps).any())
 
     def step(self, action: NDArray[Any]) -> StepResult:
         """One control step of all live worlds.

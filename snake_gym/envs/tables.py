@@ -172,8 +172,8 @@ def write_page() -> str:
         "### `action.kind: residual`", observation_table(ObstacleFieldConfig, "residual"),
         "The other kinds of action change columns as in Waypoints. The action tables are the same.",
         "## Info", info, info_table(FIELD_INFOS),
-        "## Settings", "`robot`, `time_limit_s`, `stagger`, `n_threads`, `action`, `start`, `faults` and `sensors` are "
-        "those of Waypoints.",
+        "## Settings", "`robot`, `time_limit_s`, `n_threads`, `action`, `start`, `faults` and `sensors` are those of "
+        "Waypoints.",
         *group_tables(FIELD_PARTS),
     ]  # fmt: skip
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

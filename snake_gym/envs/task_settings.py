@@ -16,7 +16,7 @@ from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, mer
 from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS, choose_env
 from snake_gym.envs.config import EnvConfig
 
-_NOT_SCENARIO = ("robot", "action", "reward", "stagger", "n_threads")
+_NOT_SCENARIO = ("robot", "action", "reward", "n_threads")
 """Settings that make no scenario another one."""
 
 

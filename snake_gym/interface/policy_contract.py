@@ -26,6 +26,8 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 FORMAT: Final = "snake_gym policy file 2"
 SEAL = "sha256"
 """Key of the contract's own SHA-256."""
+TRAINING_ONLY: Final = ("stagger",)
+"""Settings that stood among those of the env in earlier files; they concern the training alone."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,8 @@ class PolicyContract:
     @property
     def env_config(self) -> dict[str, Any]:
         """Settings of the env it was trained in, complete."""
-        return {**self.env.settings, "robot": to_dict(self.robot), "action": to_dict(self.action.settings)}
+        settings = {name: value for name, value in self.env.settings.items() if name not in TRAINING_ONLY}
+        return {**settings, "robot": to_dict(self.robot), "action": to_dict(self.action.settings)}
 
 
 def field_rows(layout: ObservationLayout) -> tuple[FieldRow, ...]:

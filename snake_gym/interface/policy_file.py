@@ -65,8 +65,13 @@ class FilePolicy:
         return self.contract.robot
 
     @property
+    def env_id(self) -> str:
+        """Registered name of the env it was trained in."""
+        return self.contract.env.id
+
+    @property
     def env_config(self) -> Mapping[str, Any]:
-        """Settings of the env it was trained in, complete."""
+        """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
         return self.contract.env_config
 
     @property

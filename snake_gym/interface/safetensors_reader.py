@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError
 
 MAX_HEADER_BYTES = 1 << 20
-MAX_FILE_BYTES = 1 << 28
+MAX_FILE_BYTES = 1 << 26
 DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _MAX_DIMENSIONS = 8
 _LENGTH_BYTES = 8

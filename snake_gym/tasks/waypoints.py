@@ -25,6 +25,7 @@ PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 
 FARTHEST_M = 1e6
 """Largest coordinate or distance: from there on a position is no finer than 1e-10 m."""
+MAX_TARGETS = 10_000
 
 Point = Literal["centre", "head"]
 
@@ -61,10 +62,10 @@ class CourseConfig:
             )
         if not 0.0 < self.radius_m <= FARTHEST_M:
             raise ValueError(f"course.radius_m is {self.radius_m:g}; expected > 0 and <= {FARTHEST_M:g}")
-        if self.n_targets < 1 or not self.success_targets >= 1:
-            raise ValueError(
-                f"course.n_targets is {self.n_targets}, success_targets {self.success_targets}; expected >= 1"
-            )
+        if not 1 <= self.n_targets <= MAX_TARGETS:
+            raise ValueError(f"course.n_targets is {self.n_targets}; expected 1 to {MAX_TARGETS}")
+        if self.success_targets < 1:
+            raise ValueError(f"course.success_targets is {self.success_targets}; expected >= 1")
         if not 0.0 <= self.max_turn_rad <= math.pi:
             raise ValueError(f"course.max_turn_rad is {self.max_turn_rad:g}; expected in [0, pi]")
 

@@ -18,7 +18,7 @@ from agents.training import MakeEnv, Training, TrainingStopped
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import build, merge
 
-SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "stagger": True, "time_limit_s": 4.0, "n_threads": 1}
+SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 4.0, "n_threads": 1}
 NETWORK = {"net_arch": [16], "log_std_init": -1.0}
 PPO = {"name": "PPO", "n_steps": 8, "batch_size": 64, "n_epochs": 2, "network": NETWORK}
 SAC = {"name": "SAC", "buffer_size": 4000, "batch_size": 32, "learning_starts": 96, "network": {"net_arch": [16]}}
@@ -26,8 +26,8 @@ SAC = {"name": "SAC", "buffer_size": 4000, "batch_size": 32, "learning_starts": 
 
 def small_config(**changes: Any) -> TrainConfig:
     base = {
-        "env": SNAKE, "algorithm": PPO, "n_envs": 16, "total_steps": 1280, "log_every_steps": 128, "torch_threads": 1,
-        "eval": {"every_steps": 512, "episodes": 4}, "checkpoint": {"every_steps": 256},
+        "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": 1280, "log_every_steps": 128,
+        "torch_threads": 1, "eval": {"every_steps": 512, "episodes": 4}, "checkpoint": {"every_steps": 256},
     }  # fmt: skip
     if "algorithm" in changes:
         base.pop("algorithm")

@@ -104,7 +104,7 @@ def test_the_contract_plays_the_env_it_was_trained_in(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", PPO, faults={"n_min": 2, "n_max": 2, "reveal": True})
     export.export_policy(folder.path)
     policy = load_policy(folder.path / "export")
-    env = make_waypoints(3, {**policy.env_config, "stagger": False}, "DISABLED")
+    env = make_waypoints(3, policy.env_config, "DISABLED")
     core = env.core
     obs, _ = env.reset(seed=0)
     layout, decoder = policy.make_layout(), policy.make_decoder()

@@ -20,7 +20,7 @@ from tests.agents.runs import PPO, SNAKE
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {
-    "env": SNAKE, "algorithm": PPO, "n_envs": 16, "total_steps": 256, "torch_threads": 1,
+    "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": 256, "torch_threads": 1,
     "eval": {"every_steps": 0, "episodes": 4},
 }  # fmt: skip
 

@@ -33,7 +33,11 @@ def test_copying_what_is_seen_is_learned(
     algorithm: dict[str, Any], steps: int, normalise: dict[str, bool], tmp_path: Path
 ) -> None:
     config = small_config(
-        algorithm=algorithm, total_steps=steps, normalise=normalise, eval={"every_steps": 0, "episodes": 64}
+        algorithm=algorithm,
+        stagger=False,
+        total_steps=steps,
+        normalise=normalise,
+        eval={"every_steps": 0, "episodes": 64},
     )
     training = run_to_end(config, tmp_path / "run", make_env=copy_envs)
     columns = play_episodes(load_policy(tmp_path / "run"), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
@@ -54,7 +58,7 @@ class _Idle:
 def test_ppo_makes_the_snake_crawl_to_its_targets(tmp_path: Path) -> None:
     # The course of a run hangs on rounding, so no seed is sure of its result: 0 to 11 end at 2.3 to 3.8 m. With SB3's
     # default noise (standard deviation 1 on actions in [-1, 1]) seeds 0 to 3 end at 0.5 to 1.3 m.
-    snake = {"action": {"kind": "gait"}, "stagger": True, "time_limit_s": 30.0, "n_threads": 1}
+    snake = {"action": {"kind": "gait"}, "time_limit_s": 30.0, "n_threads": 1}
     network = {"net_arch": [32], "log_std_init": -1.0}
     algorithm = {"name": "PPO", "n_steps": 32, "batch_size": 1024, "n_epochs": 5, "gamma": 0.95, "gae_lambda": 0.9,
                  "learning_rate": 1e-3, "network": network}  # fmt: skip

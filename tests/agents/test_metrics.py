@@ -13,9 +13,9 @@ from agents.evaluation import play_episodes
 from agents.metrics import EpisodeWindow, summarise
 from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import make_waypoints
-from tests.agents.runs import resume_to_end, run_to_end, small_config, stop_after
+from tests.agents.runs import make_training, resume_to_end, run_to_end, small_config, stop_after
 
-SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0, "stagger": True}
+SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
 
 
 class Random:
@@ -56,6 +56,24 @@ def test_reward_terms_add_up_to_the_return_and_the_window_keeps_the_newest() -> 
     }
 
 
+def test_episodes_that_end_while_ends_are_being_spread_do_not_count() -> None:
+    """Short first episodes would make every mean climb while the policy stays what it is."""
+    venv = Sb3VecEnv(make_waypoints(8, SETTINGS, AutoresetMode.SAME_STEP), stagger=True)
+    venv.seed(0)
+    venv.reset()
+    window = EpisodeWindow(8, 1000)
+    policy = Random()
+    lengths: list[int] = []
+    for _ in range(35):
+        venv.step(policy.predict(np.zeros((8, 1)))[0])
+        window.update(venv)
+        lengths += [] if venv.ends is None else venv.ends.lengths.tolist()
+    assert min(lengths) < 5
+    assert window.columns["length"].tolist() == [10.0] * (len(lengths) - 7)
+    terms = sum(values for name, values in window.columns.items() if name.startswith("reward/"))
+    assert np.allclose(terms, window.columns["return"], atol=1e-12)
+
+
 def test_means_by_number_of_failed_joints() -> None:
     columns = {
         "return": np.array([1.0, 2.0, 6.0]), "progress_m": np.array([1.0, 3.0, 8.0]),
@@ -71,7 +89,7 @@ def test_means_by_number_of_failed_joints() -> None:
 
 
 def test_evaluation_plays_one_episode_of_each_world() -> None:
-    env = make_waypoints(6, {**SETTINGS, "stagger": False}, AutoresetMode.DISABLED)
+    env = make_waypoints(6, SETTINGS, AutoresetMode.DISABLED)
     columns = play_episodes(Random(), env, seed=500_000)
     assert columns is not None
     assert (columns["length"] == 10).all()
@@ -106,3 +124,29 @@ def test_tensorboard_has_what_was_promised_and_goes_on_after_a_resume(tmp_path: 
     assert promised <= whole.keys()
     for tag in promised - {"time/fps"}:
         assert parts[tag] == whole[tag], tag
+    assert {value for _, value in whole["rollout/length"]} == {20.0}, "no episode that was cut short"
+    assert [step for step, _ in whole["eval/return"]] == [0, 512, 1024, 1280]
+
+
+def test_a_resumed_run_does_not_evaluate_its_beginning_again(tmp_path: Path) -> None:
+    config = small_config()
+    stop_after(config, tmp_path / "run", rollouts=1)
+    training = make_training(config, tmp_path / "run")
+    evaluated: list[int] = []
+    evaluate = training._evaluate
+    training._evaluate = lambda: (evaluated.append(training.model.num_timesteps), evaluate())[1]  # type: ignore[method-assign]
+    training.resume()
+    training.run()
+    training.close()
+    assert evaluated == [512, 1024, 1280]
+
+
+def test_a_run_that_begins_anew_shows_each_evaluation_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        run_to_end(small_config(total_steps=512), tmp_path / "run")
+    assert [step for step, _ in read_scalars(tmp_path / "run")["eval/return"]] == [0, 512]
+
+
+def test_a_run_without_evaluation_on_the_way_has_none_at_its_beginning(tmp_path: Path) -> None:
+    run_to_end(small_config(total_steps=128, eval={"every_steps": 0, "episodes": 4}), tmp_path / "run")
+    assert [step for step, _ in read_scalars(tmp_path / "run")["eval/return"]] == [128]

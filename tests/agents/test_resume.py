@@ -105,7 +105,7 @@ def test_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
 
 def write_config(path: Path, total_steps: int) -> None:
     settings = {
-        "env": SNAKE, "algorithm": PPO, "n_envs": 16, "total_steps": total_steps, "torch_threads": 1,
+        "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": total_steps, "torch_threads": 1,
         "log_every_steps": 1024, "eval": {"every_steps": 4096, "episodes": 4}, "checkpoint": {"every_steps": 512},
     }  # fmt: skip
     path.write_text(yaml.safe_dump(settings))

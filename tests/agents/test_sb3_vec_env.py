@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import WaypointsVectorEnv, make_waypoints
 
-SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0, "stagger": True}
+SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
 
 
 def make(n_worlds: int = 6, settings: dict[str, object] = SETTINGS) -> WaypointsVectorEnv:
@@ -49,6 +49,32 @@ def test_steps_are_those_of_the_env_and_only_ended_worlds_have_infos() -> None:
             assert infos[world]["episode"]["l"] == lengths[world]
             returns[world] = lengths[world] = 0
     assert ends >= 12
+
+
+def test_spread_ends_come_one_after_another_and_a_resumed_run_goes_on_with_them() -> None:
+    venv = Sb3VecEnv(make(5), stagger=True)
+    venv.seed(3)
+    venv.reset()
+    drawn = actions(25, 5)
+    done = []
+    for action in drawn[:3]:
+        done.append(venv.step(action)[2])
+        assert venv.had_cut_episodes
+    state = venv.get_state()
+    ahead = [venv.step(action) for action in drawn[3:]]
+    twin = Sb3VecEnv(make(5), stagger=True)
+    twin.reset()
+    twin.set_state(state)
+    cut = []
+    for action, (obs, reward, ended, _) in zip(drawn[3:], ahead, strict=True):
+        again = twin.step(action)
+        assert np.array_equal(again[0], obs)
+        assert np.array_equal(again[1], reward)
+        assert np.array_equal(again[2], ended)
+        cut.append(twin.had_cut_episodes)
+        done.append(ended)
+    assert (np.array(done).argmax(axis=0) + 1).tolist() == [1, 3, 5, 7, 9]
+    assert cut == [True] * 6 + [False] * 16, "until the last cut episode ends in step 9"
 
 
 def test_a_completed_course_is_no_truncation() -> None:

@@ -8,12 +8,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 
 from snake_gym.config import ConfigError
 from snake_gym.envs import ObstacleFieldEnv, WaypointsConfig, make_obstacle_field
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 from snake_gym.obstacles.shapes import distance
+from tests.envs.test_vector_env import spread_ends_at_reset
 
 ENV_ID = "SnakeGym/ObstacleField-v0"
 KINDS = ["joint_reference", "residual", "gait"]
@@ -54,11 +54,7 @@ def test_sb3_check_env_is_silent(kind: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_vector_checker_passes(name: str) -> None:
     settings = {"time_limit_s": 4.0, **SETTINGS[name]}
-    check_vector_env(
-        lambda n, mode: make_obstacle_field(
-            n, {**settings, "stagger": n > 1 and mode is not AutoresetMode.DISABLED}, mode
-        )
-    )
+    check_vector_env(lambda n, mode: spread_ends_at_reset(make_obstacle_field(n, settings, mode)))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -186,7 +186,7 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "other timing": (lambda c: c.update(control_dt_s=0.1), "control_dt_s is 0.1; expected the robot's, 0.2"),
     "other observation scale": (
         lambda c: c["observation"]["fields"][1].update(scale=2.0),
-        "observation field joint_rate (first 9, width 9, scale 2.0, bound 10) is joint_rate (first 9, width 9, scale 0.5,",
+        "joint_rate (first 9, width 9, scale 2.0, bound 10) is joint_rate (first 9, width 9, scale 0.5,",
     ),
     "fewer fields": (lambda c: c["observation"]["fields"].pop(), "41 entries in 6 fields"),
     "other bound": (lambda c: c["observation"].update(bound=5.0), "within +-5; in this version"),

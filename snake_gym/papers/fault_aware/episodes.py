@@ -36,7 +36,7 @@ def play(
         env: settings laid over configs/env/locked_joints.yaml (robot, faults, sensors, time_limit_s ...).
         n_episodes: worlds; world i has the scenario ``seed + i``.
     """
-    settings = merge(scenario_settings(), {**env, "stagger": False, "n_threads": 1})
+    settings = merge(scenario_settings(), {**env, "n_threads": 1})
     settings["action"] = {"kind": "joint_reference"}
     make = choose_env(DEFAULT_ENV)
     core = make(n_episodes, AutoresetMode.DISABLED, config=build(make.config_type, settings, "env")).core

@@ -1,0 +1,120 @@
+"""A trained policy in the environment that it was trained in: whole episodes, the same as evaluation's."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+
+import snake_gym  # noqa: F401  (registers)
+from agents import export, launch
+from agents.checkpoint import load_policy as load_trained
+from snake_gym.benchmark.runner import play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, TrainedPolicy, learned_entrant, make_scenarios
+from snake_gym.config import ConfigError
+from snake_gym.interface.policy_contract import SEAL, seal
+from snake_gym.interface.policy_file import load_policy
+from tests.agents.runs import run_to_end, small_config
+
+SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
+N_STEPS = 300
+SEED = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run whose first episodes were cut short, with its policy file."""
+    path = tmp_path_factory.mktemp("runs") / "short"
+    training = run_to_end(small_config(total_steps=256), path)
+    training.folder.write_config(training.config)
+    export.export_policy(path)
+    return path
+
+
+def play_alone(policy: TrainedPolicy, env_id: str, seed: int) -> tuple[int, float, dict[str, Any]]:
+    """Steps, return and last info of one episode of the single env that the policy asks for."""
+    env = gym.make(env_id, config=policy.env_config)
+    obs, info = env.reset(seed=seed)
+    total, steps, ended = 0.0, 0, False
+    while not ended:
+        obs, reward, terminated, truncated, info = env.step(policy.predict(obs)[0])
+        total, steps, ended = total + float(reward), steps + 1, terminated or truncated
+    env.close()
+    return steps, total, info
+
+
+def test_the_shipped_policy_plays_the_whole_time_limit_as_evaluation_does() -> None:
+    policy = load_policy(SHIPPED)
+    settings = {name: value for name, value in policy.env_config.items() if name not in ("robot", "action")}
+    config = BenchmarkConfig(robot=policy.env_config["robot"], env=settings, seed=SEED, episodes=2)
+    scenarios = make_scenarios(config)
+    expected = play(learned_entrant("shipped", policy, scenarios), scenarios)
+    for world in range(2):
+        steps, total, info = play_alone(policy, policy.env_id, SEED + world)
+        assert steps == N_STEPS
+        # One observation alone may round otherwise in a product than two together.
+        np.testing.assert_allclose(total, expected.columns["return"][world], rtol=1e-6)
+        np.testing.assert_allclose(info["progress_m"], expected.columns["progress_m"][world], rtol=1e-6)
+
+
+def test_all_worlds_of_the_vector_env_play_the_whole_time_limit() -> None:
+    policy = load_policy(SHIPPED)
+    env = gym.make_vec(policy.env_id, num_envs=3, vectorization_mode="vector_entry_point", config=policy.env_config)
+    obs, _ = env.reset(seed=0)
+    for step in range(1, N_STEPS + 1):
+        obs, _, terminated, truncated, _ = env.step(policy.predict(obs)[0])
+        assert not terminated.any()
+        assert truncated.tolist() == [step == N_STEPS] * 3
+    env.close()
+
+
+def test_a_run_with_spread_ends_leaves_a_policy_that_plays_whole_episodes(run: Path) -> None:
+    trained, exported = load_trained(run), load_policy(run / "export")
+    assert trained.env_id == exported.env_id == "SnakeGym/Waypoints-v0"
+    one, two = (play_alone(policy, policy.env_id, 5) for policy in (trained, exported))
+    assert one[0] == two[0] == 20
+    np.testing.assert_allclose(one[1], two[1], rtol=1e-4)
+
+
+def test_policies_of_earlier_runs_still_play_whole_episodes(run: Path, tmp_path: Path) -> None:
+    """They carry ``stagger`` among the settings of their env, and run policies no id."""
+    old = tmp_path / "old"
+    shutil.copytree(run, old)
+    with np.load(old / "policy" / "best.npz") as data:
+        arrays = {name: data[name] for name in data.files}
+    meta = json.loads(str(arrays["meta"]))
+    meta["env"]["stagger"] = True
+    del meta["env_id"]
+    buffer = io.BytesIO()
+    np.savez(buffer, **{**arrays, "meta": np.array(json.dumps(meta))})
+    (old / "policy" / "best.npz").write_bytes(buffer.getvalue())
+    content = json.loads((old / "export" / "policy.json").read_text())
+    content["env"]["settings"]["stagger"] = True
+    content[SEAL] = seal(content)
+    (old / "export" / "policy.json").write_text(json.dumps(content))
+    for policy in (load_trained(old), load_policy(old / "export")):
+        assert play_alone(policy, policy.env_id, 5)[0] == 20
+
+
+def test_an_earlier_run_goes_on_with_its_setting_moved(run: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(run, old)
+    stored = yaml.safe_load((old / "config.yaml").read_text())
+    stored["env"]["stagger"] = stored.pop("stagger")
+    (old / "config.yaml").write_text(yaml.safe_dump(stored))
+    plan = launch.plan_resume(old)
+    assert plan.config.stagger
+    assert "stagger" not in plan.config.env
+
+
+def test_the_setting_at_its_former_place_is_pointed_to_the_new_one(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text("env: {stagger: true}\n")
+    with pytest.raises(ConfigError, match=r"env\.stagger is a setting of the training now; expected it beside env"):
+        launch.plan_new(tmp_path / "old.yaml")
