@@ -22,7 +22,7 @@ from snake_gym.simulation.identification.coefficients import Coefficient, Place
 from snake_gym.simulation.identification.delayed_fit import DelayedIdentification, identify_with_delay
 from snake_gym.simulation.identification.fit import Identification, SensorNoise, identify
 from snake_gym.simulation.identification.held_out import SEEN_SHARE, Proof, miss, seen_part
-from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, STEP_S, fine
+from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine
 from snake_gym.simulation.identification.run_log import RunLog
 
 _NOISE = SensorNoise(position_m=0.004, heading_rad=0.01, joint_rad=0.002)
@@ -112,18 +112,12 @@ def identify_robot(
         found = identify(logs, step, _started(only, part), "avs", n_threads=1)
         tried, std, delay_std = part.spec, None, math.nan
     else:
-        first = identify_with_delay(seen, fine(spec, logs[0].period_s), coefficients, _NOISE, n_threads=1)
-        if backlash:
-            first = _with_backlash(seen, spec, coefficients, first)
+        first = _fitted(seen, spec, coefficients, backlash)
         part = first.found
-        step = fine(spec, logs[0].period_s, BACKLASH_STEP_S if "backlash_rad" in part.values else STEP_S)
-        again = [*coefficients, *_lash(part.values.get("backlash_rad"))]
-        best = identify_with_delay(
-            logs, step, _started(again, part), _NOISE, first.delay_s, n_threads=1, max_evaluations=12
-        )
+        best = _fitted(logs, spec, coefficients, "backlash_rad" in part.values)
         found, tried = best.found, part.spec
         std = {
-            name: math.hypot((found.relative_std or {})[name], math.log(value / part.values[name]), _AT_BEST)
+            name: math.hypot((found.relative_std or {})[name], math.log(value / part.values.get(name, value)), _AT_BEST)
             for name, value in found.values.items()
         }
         delay_std = math.hypot(best.delay_std_s, best.delay_s - first.delay_s, _AT_BEST_S)
@@ -140,11 +134,6 @@ def _started(coefficients: Sequence[Coefficient], found: Identification) -> list
     return [replace(one, start=found.values[one.name]) for one in coefficients]
 
 
-def _lash(start: float | None) -> list[Coefficient]:
-    """Backlash, where it is looked for."""
-    return [] if start is None else [Coefficient("backlash_rad", start, 1e-4, 0.3, (Place("actuator.backlash_rad"),))]
-
-
 def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
     """``found`` with the control step and the method of ``spec``, and its physics step or, where ``found`` has
     imperfections, one that goes into that control step and is no longer than the one it was identified with."""
@@ -155,17 +144,27 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
     return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=step_s, integrator="implicit")
 
 
+def _fitted(
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], backlash: bool
+) -> DelayedIdentification:
+    """The fit from the robot given on."""
+    found = identify_with_delay(logs, fine(spec, logs[0].period_s), coefficients, _NOISE, n_threads=1)
+    return _with_backlash(logs, spec, coefficients, found) if backlash else found
+
+
 def _with_backlash(
     logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], without: DelayedIdentification
 ) -> DelayedIdentification:
     """The fit with backlash, where it explains clearly more; its residuals are rough, so it starts from the other's."""
 
     started = _started(coefficients, without.found)
+    place = (Place("actuator.backlash_rad"),)
     step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
     best = without
     for start in _BACKLASH_STARTS:
+        lash = Coefficient("backlash_rad", start, 1e-4, 0.3, place)
         trial = identify_with_delay(
-            logs, step, [*started, *_lash(start)], _NOISE, without.delay_s, n_threads=1, max_evaluations=12
+            logs, step, [*started, lash], _NOISE, without.delay_s, n_threads=1, max_evaluations=12
         )
         if trial.misfit < best.misfit:
             best = trial
