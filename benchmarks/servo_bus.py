@@ -6,9 +6,11 @@ a robot's loop does at every tick: goals for all servos in one sync write, every
 
     python benchmarks/servo_bus.py --minutes 10 --servos 13 --rate-hz 50                # the guard process, as in a run
     python benchmarks/servo_bus.py --minutes 10 --servos 13 --rate-hz 50 --loop driver   # the bare driver
+    python benchmarks/servo_bus.py --config configs/hardware/sm8524bl.yaml               # a configuration's bus
 
 ``--loop guard`` is what a run uses: the guard owns the port, checks and clamps, and this process sends it a command for
-every sample, as a policy that acts at the bus's rate. Emulator and loop have the real-time priority of a run
+every sample, as a policy that acts at the bus's rate; with ``--config`` one in each control period of its robot, at
+its baud rate and bus period. Emulator and loop have the real-time priority of a run
 (``--priority``, 0: none); whether the system granted it is printed.
 
 Printed: percentiles of the period's deviation, answers that were missing, and the share of one core that the loop and
@@ -35,26 +37,30 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from snake_gym.config import build, load_yaml
 from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import straight_chain
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.connection import ConnectionConfig
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.guarded_body import GuardedBody
+from snake_gym.hardware.registers import BAUD_RATES
+from snake_gym.hardware.run_config import RunConfig
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import spare_old_objects, take_priority
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
 from snake_gym.hardware.transport import SerialTransport
+from snake_gym.robot.catalogue import load_robot
 
 BLOCK = ("present_position", "present_current")
-BAUDS = (1_000_000, 500_000)
 
 
-def emulate(pipe: Connection, n_servos: int, baud: int, loss: float, priority: int) -> None:
+def emulate(pipe: Connection, n_servos: int, baud: int, loss: float, priority: int, return_delay: int) -> None:
     """The other process: servos until the pipe is closed, then its processor time."""
     refused = take_priority(priority)
-    servos = [EmulatedServo(i + 1, settings={"baud_rate": BAUDS.index(baud)}) for i in range(n_servos)]
+    settings = {"baud_rate": BAUD_RATES.index(baud), "return_delay": return_delay}
+    servos = [EmulatedServo(i + 1, settings=settings) for i in range(n_servos)]
     faults = WireFaults(lost=loss, corrupted=loss)
     bus = EmulatedBus(servos, clock=MonotonicClock(), baud=baud, faults=faults, step_s=0.005)
     spare_old_objects()
@@ -97,17 +103,22 @@ def run_driver(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int
     }
 
 
-def run_guard(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int, priority: int) -> dict[str, Any]:
-    """Tick with the guard process of a run, and report."""
+def run_guard(
+    port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int, priority: int, command_s: float = 0.0
+) -> dict[str, Any]:
+    """Tick with the guard process of a run, and report; a command every ``command_s`` [s], 0: for every sample."""
     period_s = 1.0 / rate_hz
     chain = straight_chain(range(1, n_servos + 1), 1.5)
     starts: list[float] = []
-    missing = 0
+    missing = whole = 0
+    by_joint = np.zeros(n_servos, int)
 
     def watch(sample: BodySample) -> None:
-        nonlocal missing
+        nonlocal missing, whole
         starts.append(sample.cycle_s)
         missing += int((~sample.health.answered).sum())
+        whole += bool(sample.health.answered.all())
+        by_joint[~sample.health.answered] += 1
 
     with tempfile.TemporaryDirectory() as folder:
         latch = Path(folder) / "estop"
@@ -115,9 +126,10 @@ def run_guard(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int,
         body.start()
         body.watch = watch
         begin_s = time.monotonic()
-        for tick in tqdm(range(n_ticks), unit="tick", mininterval=5.0):
+        step_s = max(command_s, period_s)
+        for tick in tqdm(range(round(n_ticks * period_s / step_s)), unit="tick", mininterval=5.0):
             body.command(wave(n_servos, time.monotonic() - begin_s))
-            body.run_until(begin_s + (tick + 1) * period_s)
+            body.run_until(begin_s + (tick + 1) * step_s)
             if body.stop_reason is not None:
                 sys.exit(f"stopped: {body.stop_reason}")
         news = body.news()
@@ -125,7 +137,9 @@ def run_guard(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int,
         body.close()
         cpu_s = _cpu_s(resource.RUSAGE_CHILDREN) - cpu_s
     refused = next((line for line in news if "priority" in line), "")
-    return _report(np.array(starts), period_s, missing, n_servos, cpu_s, refused) | {"news": news}
+    return _report(np.array(starts), period_s, missing, n_servos, cpu_s, refused) | {
+        "whole_cycles_share": whole / len(starts), "missing_by_joint": by_joint.tolist(), "news": news,
+    }  # fmt: skip
 
 
 def _report(
@@ -160,25 +174,33 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--servos", type=int, default=13)
     parser.add_argument("--rate-hz", type=float, default=50.0)
-    parser.add_argument("--baud", type=int, default=BAUDS[0], choices=BAUDS)
+    parser.add_argument("--baud", type=int, default=BAUD_RATES[0], choices=BAUD_RATES)
+    parser.add_argument("--config", help="baud rate, bus period, servos and control period are those of this file")
+    parser.add_argument("--return-delay", type=int, default=0, help="register of the emulated servos [2 us]")
     parser.add_argument("--loss", type=float, default=0.0, help="share of packets lost, and again corrupted")
     parser.add_argument("--loop", choices=("guard", "driver"), default="guard")
     parser.add_argument("--priority", type=int, default=ConnectionConfig.priority, help="real-time; 0: none")
     parser.add_argument("--port", help="a real bus instead of the emulated one (its servos will move!)")
     options = parser.parse_args()
+    command_s = 0.0
+    if options.config is not None:
+        config = build(RunConfig, load_yaml(options.config))
+        spec = load_robot(config.robot or "resilient_servo")
+        options.servos, options.baud, command_s = spec.n_joints, config.connection.baud, spec.control_dt_s
+        options.rate_hz = 1.0 / config.connection.period_s
     process = pipe = None
     port = options.port
     if port is None:
         spawn = multiprocessing.get_context("spawn")
         pipe, theirs = spawn.Pipe()
-        arguments = (theirs, options.servos, options.baud, options.loss, options.priority)
+        arguments = (theirs, options.servos, options.baud, options.loss, options.priority, options.return_delay)
         process = spawn.Process(target=emulate, args=arguments, daemon=True)
         process.start()
         port, refused = pipe.recv()
-    run = run_guard if options.loop == "guard" else run_driver
     n_ticks = max(2, round(60.0 * options.minutes * options.rate_hz))
     began_s = time.monotonic()
-    report = run(port, options.servos, options.baud, options.rate_hz, n_ticks, options.priority)
+    told = (port, options.servos, options.baud, options.rate_hz, n_ticks, options.priority)
+    report = run_guard(*told, command_s) if options.loop == "guard" else run_driver(*told)
     if process is not None and pipe is not None:
         pipe.send("stop")
         report["emulator_cpu_share"] = pipe.recv() / (time.monotonic() - began_s)

@@ -110,6 +110,11 @@ class Calibration:
         """Joint rates (J,) [rad/s] for servo speeds (J,) [steps/s]."""
         return np.asarray(self.direction * np.asarray(steps_per_s, dtype=np.float64) * self.rad_per_step)
 
+    def goal_speeds(self, speed_rad_s: FloatArray | float) -> list[int]:
+        """Greatest speeds (J,) of the servos [steps/s] for (J,) or one for all [rad/s]; inf: 0, which is no limit."""
+        steps = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (len(self.joints),)) / self.rad_per_step
+        return [max(1, round(one)) if math.isfinite(one) else 0 for one in steps.tolist()]
+
     def steps(self, angle_rad: FloatArray, near_steps: FloatArray | None = None) -> NDArray[np.int64]:
         """Servo positions (J,) [steps] for joint angles (J,) [rad].
 

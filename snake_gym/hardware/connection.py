@@ -21,6 +21,7 @@ from snake_gym.hardware import scheduling
 from snake_gym.hardware.body import Body
 from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import Clock, MonotonicClock
+from snake_gym.hardware.cycle_time import too_short
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
@@ -28,23 +29,15 @@ from snake_gym.hardware.pose.emulated import EmulatedPose
 from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.protocol import OVERHEAD_BYTES, wire_time_s
-from snake_gym.hardware.registers import BAUD_RATES, block, block_span
+from snake_gym.hardware.registers import BAUD_RATES
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
-from snake_gym.hardware.servo_readings import BLOCK, READING_SHARE
 from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import RobotSpec
 
 EMULATED = ("memory", "pty")
-_ADAPTER_S = 0.001
-"""What a USB adapter adds to a reading: one frame."""
-_CYCLE_SHARE = 0.9
-"""Of the bus period, for reading and goals; the rest is for the computer."""
-_PERIOD_STEP_S = 0.005
-"""Periods that are proposed are whole multiples of this."""
 PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
 
 
@@ -232,24 +225,10 @@ def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
     return calibration
 
 
-def shortest_period_s(n_servos: int, baud: int) -> float:
-    """Least bus period [s] in which ``n_servos`` can be read and sent their goals; their return delay counts as 0."""
-    answer = OVERHEAD_BYTES + block_span(block(*BLOCK))[1]
-    reading_s = wire_time_s(OVERHEAD_BYTES + 2 + n_servos * (1 + answer), baud) + _ADAPTER_S
-    goal = 1 + block_span(block("acceleration", "goal_speed"))[1]
-    goals_s = wire_time_s(OVERHEAD_BYTES + 2 + n_servos * goal, baud)
-    return max(reading_s / READING_SHARE, (reading_s + goals_s) / _CYCLE_SHARE)
-
-
 def _check_period(config: ConnectionConfig, spec: RobotSpec) -> None:
-    shortest = shortest_period_s(spec.n_joints, config.baud)
-    if config.period_s < shortest:
-        fits = _PERIOD_STEP_S * math.ceil(shortest / _PERIOD_STEP_S)
-        raise ConfigError(
-            f"connection.period_s is {config.period_s:g}; expected >= {fits:g}: {spec.n_joints} servos at "
-            f"{config.baud} baud need {1e3 * shortest:.1f} ms a cycle (or set the servos to a higher baud rate: "
-            "python -m snake_gym.hardware scan --change-baud)"
-        )
+    complaint = too_short(config.period_s, spec.n_joints, config.baud)
+    if complaint is not None:
+        raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
         raise ConfigError(
             f"connection.period_s is {config.period_s:g}; expected <= {spec.control_dt_s:g}, "

@@ -1,6 +1,6 @@
 """A log of the robot on an even grid of bus cycles, as replays and identification want it.
 
-References are those that were sent to the servos, after all safety clamps.
+References are those that were sent to the servos, after all safety clamps, in whole steps of their encoders.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from snake_gym.config import ConfigError
+from snake_gym.hardware.imposed import Imposed, speed_limits
 from snake_gym.hardware.run_record import RunRecord
 from snake_gym.robot.spec import FloatArray
 
@@ -32,6 +33,10 @@ class EvenRun(NamedTuple):
     """(T + 1,)."""
     free_joints: tuple[int, ...]
     """Joints that were lost most of the time, from 1 at the tail."""
+    torque_share: float
+    """Share of the servos' stall torque that the run used; 1 where the log does not say."""
+    speed_limit_rad_s: tuple[float, ...]
+    """(J,) greatest speeds that the servos were given; inf: their own."""
 
 
 def to_even_run(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> EvenRun:
@@ -64,7 +69,11 @@ def to_even_run(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) 
             raise ConfigError(f"{record.path} has no pose of the head; expected one to start from")
         return to_even_run(record, float(grid[first[0]]) - 1e-6, to_s)
     free = tuple((np.flatnonzero(np.isnan(joint).mean(axis=0) > 0.5) + 1).tolist())
-    return EvenRun(period, sent[following], angle, xy, heading, free)
+    step_rad = 2.0 * math.pi / (record.start["calibration"] or {}).get("steps_per_turn", 4096)
+    sent = step_rad * np.rint(sent / step_rad)
+    imposed = record.imposed or Imposed()
+    speed = speed_limits(imposed, joint.shape[1])
+    return EvenRun(period, sent[following], angle, xy, heading, free, imposed.torque_limit, speed)
 
 
 def _resampled(grid: FloatArray, stamps: FloatArray, values: FloatArray, period: float) -> FloatArray:

@@ -52,9 +52,8 @@ from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.transport import PortGone, SerialTransport
 
 _ANSWER_SHARE = 0.2
-"""Share of a period for which a cycle waits for the command that answers its sample,"""
-_SENDING_S = 0.002
-"""unless the next cycle is due: sending the goals takes so long."""
+"""Share of a period for which a cycle waits for the command that answers its sample, as far as there is time to send
+the goals before the next cycle."""
 _MOST = 100
 """Messages taken in a row: no flood of commands keeps the guard from its cycles."""
 _BEAT_S = 0.02
@@ -92,7 +91,7 @@ class Guard:
         """Until the policy's process is gone or a signal comes; torque off in any case."""
         body = self._body
         try:
-            while self._listen(self._patience_s()) and not self._ends:
+            while self._listen(self.patience_s()) and not self._ends:
                 if self._asked_up:
                     self._bring_up()
                 elif self._is_up or body.torque_off_owed:
@@ -152,14 +151,14 @@ class Guard:
         else:
             self._send(b"F")
 
-    def _patience_s(self) -> float:
-        """How long to wait for a message."""
+    def patience_s(self) -> float:
+        """How long to wait for a message now [s]."""
         if self._asked_up:
             return 0.0
         if not (self._is_up or self._body.torque_off_owed):
             return _BEAT_S
         left_s = self._body.next_cycle_s - self._body.clock.now()
-        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - _SENDING_S))
+        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.timing.sending_s))
 
     def _listen(self, wait_s: float) -> bool:
         """Take the messages that have come, waiting for the first; False: nobody is there any more."""

@@ -1,9 +1,9 @@
 """The log of a run on the robot: one JSON object a line, written as it happens, readable after a crash.
 
-Lines: ``start`` (robot, calibration, policy, settings), then, in the order of time, ``cycle`` (one reading of all
-servos at the bus's rate), ``step`` (one of the policy's), and at last ``end``. While the run lasts the file is called
-``NAME.partial``; at the end it is renamed, so ``NAME`` is always whole. A partial file is read up to its last whole
-line.
+Lines: ``start`` (robot, calibration, what the run imposes on the servos, policy, settings), then, in the order of
+time, ``cycle`` (one reading of all servos at the bus's rate), ``step`` (one of the policy's), and at last ``end``.
+While the run lasts the file is called ``NAME.partial``; at the end it is renamed, so ``NAME`` is always
+whole. A partial file is read up to its last whole line.
 
 Times are seconds since the start, on the machine's monotonic clock; angles are joint angles [rad], joint 1 at the tail.
 """
@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import Calibration
+from snake_gym.hardware.imposed import Imposed
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot_loop import StepRecord
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-FORMAT = 1
+FORMAT = 2
+"""1: without what the run imposed."""
 PARTIAL = ".partial"
 
 
@@ -38,11 +40,17 @@ class RecordWriter:
 
     Args:
         path: of the finished log; its folder is made.
-        told: what the ``start`` line holds besides format, robot and calibration.
+        told: what the ``start`` line holds besides format, robot, calibration and what is imposed.
+        imposed: on the servos by this run; None: nothing, they are limp.
     """
 
     def __init__(
-        self, path: str | Path, spec: RobotSpec, calibration: Calibration | None, told: Mapping[str, Any]
+        self,
+        path: str | Path,
+        spec: RobotSpec,
+        calibration: Calibration | None,
+        told: Mapping[str, Any],
+        imposed: Imposed | None = None,
     ) -> None:
         self.path = Path(path)
         self.fault = ""
@@ -55,7 +63,8 @@ class RecordWriter:
         except OSError as error:
             raise ConfigError(f"--log {str(path)!r} cannot be written: {error.strerror or error}") from None
         robot = {"spec": to_dict(spec), "calibration": None if calibration is None else asdict(calibration)}
-        self._write({"kind": "start", "format": FORMAT, **robot, **told})
+        limits = None if imposed is None else asdict(imposed)
+        self._write({"kind": "start", "format": FORMAT, **robot, "imposed": limits, **told})
         self.flush()
 
     def cycle(self, sample: BodySample) -> None:
@@ -189,6 +198,18 @@ class RunRecord:
         return build(RobotSpec, self.start["spec"], "log: spec")
 
     @property
+    def imposed(self) -> Imposed | None:
+        """What the run imposed on the servos; None: the log does not say."""
+        if self.start["format"] == FORMAT:
+            told = self.start["imposed"]
+            return None if told is None else build(Imposed, told, "log: imposed")
+        share = self.start.get("config", {}).get("safety", {}).get("torque_limit")
+        if share is None:
+            return None
+        speeds = self.spec.joints("actuator.speed_limit_rad_s").tolist()
+        return Imposed(share, tuple(one if math.isfinite(one) else None for one in speeds))
+
+    @property
     def is_limp(self) -> bool:
         """Whether the servos had no torque."""
         return bool(self.start.get("limp"))
@@ -220,7 +241,7 @@ def read_record(path: str | Path) -> RunRecord:
         if not isinstance(row, dict):
             raise ConfigError(f"{path} is no log that run or log wrote: line {number} is no record")
         rows.append(row)
-    if not rows or rows[0].get("kind") != "start" or rows[0].get("format") != FORMAT:
+    if not rows or rows[0].get("kind") != "start" or rows[0].get("format") not in (1, FORMAT):
         raise ConfigError(f"{path} is no log that run or log wrote (format {FORMAT})")
     try:
         return _arranged(rows, path)

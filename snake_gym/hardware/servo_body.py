@@ -24,12 +24,13 @@ from snake_gym.hardware.body import BodySample, BringUpError
 from snake_gym.hardware.bring_up import Interrupted, TorqueRamp, check_health, find_missing, let_follow
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
+from snake_gym.hardware.cycle_time import CycleTime
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.exchange import PORT_GONE
 from snake_gym.hardware.protocol import ServoError
 from snake_gym.hardware.safety import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.servo_bus import ServoBus
-from snake_gym.hardware.servo_readings import BLOCK, READING_SHARE, ServoReadings
+from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
 from snake_gym.hardware.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
@@ -68,21 +69,18 @@ class ServoBody:
     ) -> None:
         self.bus, self.calibration, self.clock = bus, calibration, clock
         self.limits = limits = limits.of_model(calibration.model)
-        self.period_s = period_s
+        self.period_s, self.timing = period_s, CycleTime(bus, calibration.ids, period_s)
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
         n = len(calibration.joints)
-        speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (n,)) / calibration.rad_per_step
-        # 0 counts mean no limit of speed.
-        self._speed = [0 if not math.isfinite(one) else max(1, round(one)) for one in speed.tolist()]
+        self._speed = calibration.goal_speeds(speed_rad_s)
         self._read = ServoReadings(calibration)
         self._cycle_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
-        self._follows = np.zeros(n, bool)
+        self._follows, self._clamped = np.zeros((2, n), bool)
         self._torque = TorqueOff(bus, clock, self.stop)
-        self._clamped = np.zeros(n, bool)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -154,7 +152,7 @@ class ServoBody:
         self._cycle_s = now
         late = now - self._next_s
         self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
-        self._ask(now + READING_SHARE * self.period_s)
+        self._ask(self.timing.reading_ends_s(now))
         self._look_after(now, passed_s)
         self._owes_goal = self._stop_reason is None and not self.port_gone
         if self.watch is not None:
@@ -280,6 +278,7 @@ class ServoBody:
             ids, goals, speeds = zip(*chosen, strict=True)
             self._torque.expect_on(ids)
             self.bus.write_targets(ids, goals, speeds)
+            self.timing.goals_sent(self.clock.now(), len(ids))
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
@@ -295,6 +294,7 @@ class ServoBody:
         missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
+        self.timing.check()
         self._read.take(self.bus.read_block(ids, *BLOCK, None))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)

@@ -11,7 +11,6 @@ the first byte is sent; a vanished port makes every answer fail with "port gone"
   the business of the next control tick, with fresh numbers. (A goal also switches torque on: see ``registers``.)
 - Other writes are acknowledged. If the acknowledgement is missing the register is read back; only if it holds another
   value is the write repeated. So a servo that is set not to acknowledge can be written as well.
-- ``torque`` first tells all servos at once, then makes sure of each, whatever the others did.
 """
 
 from __future__ import annotations
@@ -56,6 +55,12 @@ class BlockRead(NamedTuple):
 
 class ServoBus(Protocol):
     """Servos that share a bus. Positions and speeds in counts of the servo's registers."""
+
+    baud: int
+
+    def return_delay_s(self, ids: Sequence[int]) -> float:
+        """How long the slowest of them waits before it answers [s], as far as they have told it."""
+        ...
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         """Who has this ID; None: nobody answers."""
@@ -122,7 +127,7 @@ class FeetechBus:
         probe_interval_s: float = 0.25,
     ) -> None:
         self.clock: Clock = clock or MonotonicClock()
-        self.retries = retries
+        self.baud, self.retries = baud, retries
         self._line = Line(transport, baud, self.clock, timing or LineTiming(), echo, reopen)
         self._silent_after, self._probe_interval_s = silent_after, probe_interval_s
         self._return_delay_s: dict[int, float] = {}
@@ -286,9 +291,12 @@ class FeetechBus:
         parts = range(0, len(blocks), per_packet)
         return all(self._line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
 
-    def _expect(self, ids: Sequence[int]) -> None:
+    def return_delay_s(self, ids: Sequence[int]) -> float:
         unknown_s = self._line.timing.return_delay_s
-        self._line.expect_return_delay(max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s))
+        return max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s)
+
+    def _expect(self, ids: Sequence[int]) -> None:
+        self._line.expect_return_delay(self.return_delay_s(ids))
 
     def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
         span_s = self._line.span_s(8 + n_servos, n_servos, n_bytes)
@@ -300,8 +308,7 @@ class FeetechBus:
         if len(silent) == len(ids):
             return list(ids), []
         due = [servo_id for servo_id in silent if now >= self._next_probe_s.get(servo_id, now)][:1]
-        for servo_id in due:
-            self._next_probe_s[servo_id] = now + self._probe_interval_s
+        self._next_probe_s.update(dict.fromkeys(due, now + self._probe_interval_s))
         return [servo_id for servo_id in ids if servo_id not in silent], due
 
 

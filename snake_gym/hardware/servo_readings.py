@@ -15,8 +15,6 @@ from snake_gym.robot.spec import FloatArray
 
 BLOCK = ("present_position", "present_current")
 """First and last register of what ``take`` wants to have been read."""
-READING_SHARE = 0.7
-"""Of the bus period: a reading, repeated or not, is over by then."""
 
 
 class ServoReadings:

@@ -1,8 +1,7 @@
 """Drivers that others wrote talk to the emulator through the pseudo terminal as they would to servos.
 
-None of them is needed to run this project; each test is skipped where its driver is not installed
-(``pip install feetech-servo-sdk``, or ``ftservo-python-sdk``, ``rustypot``, ``feetech-cli``). They wait 20-100 ms for
-an answer and do not ask again: on a machine that is busy with other work a test may fail for that alone.
+None of them is needed to run this project; the ``dev`` extra brings them all. They wait 20-100 ms for an answer and do
+not ask again: on a machine that is busy with other work a test may fail for that alone.
 """
 
 from __future__ import annotations
@@ -12,6 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import rustypot
+import scservo_sdk as scs
+import serial
+from feetech_cli import protocol
+from st3215 import ST3215
+from st3215.group_sync_read import GroupSyncRead
+from st3215.group_sync_write import GroupSyncWrite
+from st3215.values import COMM_RX_TIMEOUT, COMM_SUCCESS
 
 from tests.hardware.emulate_servos import emulated
 
@@ -39,17 +46,14 @@ def until_settled(read: Any, goal: int) -> int:
 
 @pytest.fixture
 def sdk1(port: str) -> Iterator[Any]:
-    scs = pytest.importorskip("scservo_sdk")
-    if not hasattr(scs, "PacketHandler") or hasattr(scs, "sms_sts"):
-        pytest.skip("another version of scservo_sdk is installed")
     handler = scs.PortHandler(port)
     assert handler.openPort()
-    yield scs, handler, scs.PacketHandler(0)
+    yield handler, scs.PacketHandler(0)
     handler.closePort()
 
 
 def test_sdk1_pings_reads_and_writes(sdk1: Any) -> None:
-    scs, handler, packets = sdk1
+    handler, packets = sdk1
     for servo_id in IDS:
         assert packets.ping(handler, servo_id) == (777, scs.COMM_SUCCESS, 0)
     assert packets.ping(handler, 9)[1] == scs.COMM_RX_TIMEOUT
@@ -63,7 +67,7 @@ def test_sdk1_pings_reads_and_writes(sdk1: Any) -> None:
 
 
 def test_sdk1_registered_writes(sdk1: Any) -> None:
-    scs, handler, packets = sdk1
+    handler, packets = sdk1
     for servo_id in IDS:
         assert packets.regWriteTxRx(handler, servo_id, 42, 2, [0x34, 0x08]) == (scs.COMM_SUCCESS, 0)
     assert packets.action(handler, scs.BROADCAST_ID) == scs.COMM_SUCCESS
@@ -72,7 +76,7 @@ def test_sdk1_registered_writes(sdk1: Any) -> None:
 
 
 def test_sdk1_sync_write_and_read(sdk1: Any) -> None:
-    scs, handler, packets = sdk1
+    handler, packets = sdk1
     writer = scs.GroupSyncWrite(handler, packets, 41, 7)
     for servo_id in IDS:
         goal = 2000 + 100 * servo_id
@@ -89,7 +93,7 @@ def test_sdk1_sync_write_and_read(sdk1: Any) -> None:
 
 def test_sdk1_unacknowledged_writes_leave_their_status_packets(sdk1: Any) -> None:
     """This SDK's TxOnly writes are acknowledged all the same; it skips the answers of others when it reads."""
-    scs, handler, packets = sdk1
+    handler, packets = sdk1
     for servo_id in IDS:
         assert packets.write1ByteTxOnly(handler, servo_id, 41, 7) == scs.COMM_SUCCESS
         time.sleep(0.005)
@@ -100,7 +104,7 @@ def test_sdk1_unacknowledged_writes_leave_their_status_packets(sdk1: Any) -> Non
 
 
 def test_sdk1_changes_an_id_as_lerobot_does(sdk1: Any) -> None:
-    scs, handler, packets = sdk1
+    handler, packets = sdk1
     for address, value in ((40, 0), (55, 0), (5, 77)):
         assert packets.write1ByteTxRx(handler, 5, address, value) == (scs.COMM_SUCCESS, 0)
     assert packets.ping(handler, 77)[1] == scs.COMM_SUCCESS
@@ -110,7 +114,7 @@ def test_sdk1_changes_an_id_as_lerobot_does(sdk1: Any) -> None:
 
 
 def test_sdk1_broadcast_ping_as_lerobot_does(sdk1: Any) -> None:
-    scs, handler, packets = sdk1
+    handler, packets = sdk1
     assert packets.txPacket(handler, [0, 0, scs.BROADCAST_ID, 2, scs.INST_PING, 0]) == scs.COMM_SUCCESS
     handler.is_using = False
     time.sleep(0.1)
@@ -118,10 +122,7 @@ def test_sdk1_broadcast_ping_as_lerobot_does(sdk1: Any) -> None:
     assert answers == b"".join(bytes([0xFF, 0xFF, i, 2, 0, ~(i + 2) & 0xFF]) for i in IDS)
 
 
-def test_sdk1_finds_a_servo_at_its_baud_rate(port: str) -> None:
-    scs = pytest.importorskip("scservo_sdk")
-    if not hasattr(scs, "PacketHandler") or hasattr(scs, "sms_sts"):
-        pytest.skip("another version of scservo_sdk is installed")
+def test_sdk1_finds_a_servo_at_its_baud_rate() -> None:
     with emulated([3], baud_rate=4) as device:
         handler, packets = scs.PortHandler(device), scs.PacketHandler(0)
         assert handler.openPort()
@@ -133,51 +134,47 @@ def test_sdk1_finds_a_servo_at_its_baud_rate(port: str) -> None:
     assert found == {1_000_000: False, 500_000: False, 250_000: False, 115_200: True}
 
 
-# --- ftservo-python-sdk 2: Feetech's own -----------------------------------------------------------------------------
+# --- st3215: Feetech's second SDK under a name of its own (ftservo-python-sdk 2 takes that of the first) --------------
 
 
 @pytest.fixture
 def sdk2(port: str) -> Iterator[Any]:
-    scs = pytest.importorskip("scservo_sdk")
-    if not hasattr(scs, "sms_sts"):
-        pytest.skip("another version of scservo_sdk is installed")
-    handler = scs.PortHandler(port)
-    assert handler.openPort()
-    yield scs.scservo_def, handler, scs.sms_sts(handler), scs
-    handler.closePort()
+    servo = ST3215(port)
+    yield servo
+    servo.portHandler.closePort()
 
 
 def test_sdk2_moves_and_reads(sdk2: Any) -> None:
-    names, _, servo, _ = sdk2
     for servo_id in IDS:
-        assert servo.ping(servo_id) == (777, names.COMM_SUCCESS, 0)
-    assert servo.WritePosEx(1, 2400, 3000, 0) == (names.COMM_SUCCESS, 0)
-    assert until_settled(lambda: servo.ReadPos(1)[0], 2400) == 2400
-    assert servo.WritePosEx(1, 1000, 300, 0) == (names.COMM_SUCCESS, 0)
+        assert sdk2.ping(servo_id) == (777, COMM_SUCCESS, 0)
+    assert sdk2.ping(9)[1] == COMM_RX_TIMEOUT
+    assert sdk2.MoveTo(1, 2400, 3000, 0)
+    assert until_settled(lambda: sdk2.ReadPosition(1), 2400) == 2400
+    assert sdk2.MoveTo(1, 1000, 300, 0)
     time.sleep(0.3)
-    position, speed, result, error = servo.ReadPosSpeed(1)
-    assert (result, error) == (names.COMM_SUCCESS, 0)
-    assert 2000 < position < 2400
+    speed, result, error = sdk2.ReadSpeed(1)
+    assert (result, error) == (COMM_SUCCESS, 0)
     assert speed == pytest.approx(-300, abs=15)
-    assert servo.ReadMoving(1)[0] == 1
-    assert servo.RegWritePosEx(2, 2100, 0, 0) == (names.COMM_SUCCESS, 0)
-    assert servo.RegAction() == names.COMM_SUCCESS
-    assert until_settled(lambda: servo.ReadPos(2)[0], 2100) == 2100
-    assert servo.unLockEprom(2) == (names.COMM_SUCCESS, 0)
-    assert servo.LockEprom(2) == (names.COMM_SUCCESS, 0)
+    assert 2000 < sdk2.ReadPosition(1) < 2400
+    assert sdk2.IsMoving(1) is True
+    assert sdk2.regWriteTxRx(2, 41, 7, [0, 0x34, 0x08, 0, 0, 0, 0]) == (COMM_SUCCESS, 0)
+    assert sdk2.action(0xFE) == COMM_SUCCESS
+    assert until_settled(lambda: sdk2.ReadPosition(2), 0x834) == 0x834
+    assert sdk2.write1ByteTxRx(2, 55, 0) == (COMM_SUCCESS, 0)
+    assert sdk2.write1ByteTxRx(2, 55, 1) == (COMM_SUCCESS, 0)
 
 
 def test_sdk2_sync_write_and_read(sdk2: Any) -> None:
-    names, _, servo, scs = sdk2
+    writer = GroupSyncWrite(sdk2, 41, 7)
     for servo_id in IDS:
-        assert servo.SyncWritePosEx(servo_id, 2000 + 50 * servo_id, 0, 0)
-    assert servo.groupSyncWrite.txPacket() == names.COMM_SUCCESS
-    servo.groupSyncWrite.clearParam()
+        goal = 2000 + 50 * servo_id
+        assert writer.addParam(servo_id, [0, sdk2.sts_lobyte(goal), sdk2.sts_hibyte(goal), 0, 0, 0, 0])
+    assert writer.txPacket() == COMM_SUCCESS
     time.sleep(1.0)
-    reader = scs.GroupSyncRead(servo, 56, 11)
+    reader = GroupSyncRead(sdk2, 56, 11)
     for servo_id in IDS:
         assert reader.addParam(servo_id)
-    assert reader.txRxPacket() == names.COMM_SUCCESS
+    assert reader.txRxPacket() == COMM_SUCCESS
     for servo_id in IDS:
         assert reader.isAvailable(servo_id, 56, 2) == (True, 0)
         assert reader.getData(servo_id, 56, 2) == 2000 + 50 * servo_id
@@ -187,7 +184,6 @@ def test_sdk2_sync_write_and_read(sdk2: Any) -> None:
 
 
 def test_rustypot(port: str) -> None:
-    rustypot = pytest.importorskip("rustypot")
     servos = rustypot.Sts3215PyController(serial_port=port, baudrate=1_000_000, timeout=0.1)
     assert [servos.ping(i) for i in (1, 2, 5, 7)] == [True, True, True, False]
     servos.sync_write_torque_enable(IDS, [True] * 3)
@@ -204,8 +200,6 @@ def test_rustypot(port: str) -> None:
 
 @pytest.mark.parametrize("echo", [0, 1])
 def test_feetech_cli_reads_and_writes(echo: int) -> None:
-    protocol = pytest.importorskip("feetech_cli.protocol")
-    serial = pytest.importorskip("serial")
     with emulated(IDS, echo=echo) as device, serial.Serial(device, 1_000_000, timeout=0.1) as line:
         packets = protocol.PacketHandler(line)
         assert packets.ping(1)

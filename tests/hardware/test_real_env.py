@@ -17,8 +17,9 @@ import snake_gym  # noqa: F401  registers
 from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.body import BringUpError
-from snake_gym.hardware.connection import ConnectionConfig, PoseConfig, connect, shortest_period_s
+from snake_gym.hardware.connection import ConnectionConfig, PoseConfig, connect
 from snake_gym.hardware.course import CourseConfig
+from snake_gym.hardware.cycle_time import READING_SHARE, shortest_period_s
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.real_env import RealSnakeEnv
@@ -27,7 +28,6 @@ from snake_gym.hardware.run_config import Contract, LoopSettings, action_contrac
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
-from snake_gym.hardware.servo_readings import READING_SHARE
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.catalogue import load_robot

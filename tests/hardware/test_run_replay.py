@@ -29,7 +29,7 @@ REAL = replace(
 
 
 def to_run_log(record: RunRecord, **part: float) -> RunLog:
-    return RunLog(*to_even_run(record, **part))
+    return RunLog(**to_even_run(record, **part)._asdict())
 
 
 def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings: Any) -> Path:

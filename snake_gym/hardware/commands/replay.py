@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from snake_gym.config import ConfigError, write_atomic
 from snake_gym.hardware.even_run import to_even_run
 from snake_gym.hardware.run_record import RunRecord, read_record
@@ -48,9 +50,10 @@ def run(options: argparse.Namespace) -> int:
     records = [read_record(path) for path in options.log]
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
     for path, record in zip(options.log, records, strict=True):
-        if (note := robot_note(record.spec, spec, "logged")) is not None:
-            print(f"note: {path}: {note}", file=sys.stderr)
-    logs = [RunLog(*to_even_run(record, to_s=options.to)) for record in records]
+        for note in (robot_note(record.spec, spec, "logged"), _assumption(record, spec)):
+            if note is not None:
+                print(f"note: {path}: {note}", file=sys.stderr)
+    logs = [RunLog(**to_even_run(record, to_s=options.to)._asdict()) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []
     if options.delay is not None:
@@ -60,6 +63,12 @@ def run(options: argparse.Namespace) -> int:
         lines += [f"{path}, as given: {_sentence(one)}" for path, one in zip(options.log, before, strict=True)]
         found = identify_robot(logs, spec, options.method, not options.no_backlash, ", ".join(options.log))
         lines += _table(found)
+        objection = found.proof.objection()
+        if objection is not None:
+            print("\n".join(lines), file=sys.stderr if options.json == "-" else sys.stdout)
+            why = "the model lacks something that these runs had, or they are not of one robot"
+            print(f"{options.identify} is not written: {objection}; {why}", file=sys.stderr)
+            return 1
         _write_robot(found, options.identify)
         lines.append(f"wrote {options.identify}")
         told["identified"] = found.as_dict()
@@ -77,6 +86,17 @@ def run(options: argparse.Namespace) -> int:
         lines.append(f"wrote {options.json}")
     print("\n".join(lines))
     return 0
+
+
+def _assumption(record: RunRecord, spec: RobotSpec) -> str | None:
+    """What the log does not say, or the robot's model does not have."""
+    imposed = record.imposed
+    if imposed is None:
+        return "it does not say how much torque the run used; all of it is assumed"
+    if imposed.torque_limit < 1.0 and not np.isfinite(spec.joints("actuator.torque_limit_nm")).all():
+        share = f"{100.0 * imposed.torque_limit:g} % of the torque"
+        return f"the run used {share}; {spec.name} has no torque_limit_nm that could be scaled"
+    return None
 
 
 def _with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
@@ -99,6 +119,12 @@ def _table(found: Any) -> list[str]:
         lines.append(f"  {name:24s} {value:10.4g}{spread}")
     if math.isfinite(found.delay_std_s):
         lines.append(f"  {'delay [ms]':24s} {1e3 * found.delay_s:10.4g}  +- {1e3 * found.delay_std_s:.1f} ms")
+    (seen, tried), (before, after) = found.proof.held_out, found.proof.whole
+    for where, old, new in (("last quarter, unseen by a fit to the rest", seen, tried), ("whole runs", before, after)):
+        lines.append(
+            f"  {where}: head {100 * old.head_m:.1f} -> {100 * new.head_m:.1f} cm rms, "
+            f"joints {math.degrees(old.joint_rad):.2f} -> {math.degrees(new.joint_rad):.2f} deg rms"
+        )
     return lines
 
 

@@ -16,6 +16,7 @@ from snake_gym.hardware.calibration import load_calibration
 from snake_gym.hardware.commands.options import add_settings, is_emulated, read_settings
 from snake_gym.hardware.commands.supervision import ending_by_signal
 from snake_gym.hardware.emergency_stop import EmergencyStop
+from snake_gym.hardware.imposed import imposed_by
 from snake_gym.hardware.key_watch import KeyWatch
 from snake_gym.hardware.live_view import Moment, Timing, View, make_view
 from snake_gym.hardware.pose.source import PoseSample
@@ -186,12 +187,11 @@ def new_log(asked: str | None) -> Path:
 def _writer(config: RunConfig, plan: Plan, path: Path | None, told: Mapping[str, Any]) -> RecordWriter | None:
     if path is None:
         return None
-    calibration = config.connection.calibration
+    robot, path_of = plan.contract.robot, config.connection.calibration
+    calibration = None if path_of is None else load_calibration(path_of)
     start = {
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
         "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]),
         "action": to_dict(plan.contract.decoder.config), "notes": list(plan.notes), **told,
     }  # fmt: skip
-    return RecordWriter(
-        path, plan.contract.robot, None if calibration is None else load_calibration(calibration), start
-    )
+    return RecordWriter(path, robot, calibration, start, imposed_by(config.safety, robot, calibration))

@@ -2,7 +2,8 @@
 
 A real chain of servos follows a reference some milliseconds after it was logged: host, bus and the servo's own loop
 take their time. Left out, the delay is made up for by servo gains that are too low. It is found together with the
-coefficients, by the same residuals, and becomes ``actuator.delay_s`` of the robot.
+coefficients, by the same residuals, and becomes ``actuator.delay_s`` of the robot. The standard deviations hold what
+single stretches of the runs do to the fit, and what half the physics step would do to it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from snake_gym.simulation.identification.coefficients import Coefficient, with_v
 from snake_gym.simulation.identification.fit import Identification, Residuals, SensorNoise
 from snake_gym.simulation.identification.replay import Replay, head_error
 from snake_gym.simulation.identification.run_log import RunLog
+from snake_gym.simulation.identification.uncertainty import jackknife_std
 
 _DIFFERENCE = 0.03
 _DELAY_DIFFERENCE_S = 0.002
@@ -60,7 +62,7 @@ def identify_with_delay(
     residuals = Residuals(logs, noise or SensorNoise())
     n_simulations = 0
 
-    def predict(values: FloatArray, delay_s: float) -> FloatArray:
+    def predict(values: FloatArray, delay_s: float, spec: RobotSpec = spec) -> FloatArray:
         nonlocal n_simulations
         replay = Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads)
         of = residuals.of(replay.predict(values))
@@ -86,8 +88,10 @@ def identify_with_delay(
         max_nfev=max_evaluations,
     )  # fmt: skip
     slope = jacobian(result.x)
-    covariance = np.linalg.pinv(slope.T @ slope) * 2.0 * result.cost / max(slope.shape[0] - slope.shape[1], 1)
-    std = np.sqrt(np.diag(covariance))
+    std = jackknife_std(slope, result.fun, residuals.stretches)
+    halved = replace(spec, sim_dt_s=0.5 * spec.sim_dt_s)
+    finer = predict(np.exp(result.x[None, :-1]), result.x[-1] * _DELAY_SCALE_S, halved)[0]
+    std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
     values, delay_s = np.exp(result.x[:-1]), float(result.x[-1]) * _DELAY_SCALE_S
     spec = with_delay(spec, delay_s)
     replay = Replay(logs, spec, coefficients, n_threads)
@@ -101,5 +105,5 @@ def identify_with_delay(
         n_simulations=n_simulations,
         seconds=time.perf_counter() - begin,
     )
-    misfit = 2.0 * float(result.cost) / slope.shape[0]
+    misfit = 2.0 * float(result.cost) / result.fun.size
     return DelayedIdentification(found, delay_s, float(std[-1]) * _DELAY_SCALE_S, misfit)

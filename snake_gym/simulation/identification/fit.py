@@ -2,8 +2,8 @@
 
 Least squares minimises ``sum ((predicted - measured) / sigma)^2`` over head positions, head angles and joint angles of
 all runs (Gauss-Newton in a trust region, scipy), with the logarithms of the coefficients as variables. The Jacobian is
-central differences; all displaced candidates are one batch. The standard deviations returned are the usual linear ones,
-scaled by the residuals that are left; they do not know of what the model lacks.
+central differences; all displaced candidates are one batch. The standard deviations returned are those of
+``uncertainty``: what single stretches of the runs do to the fit.
 
 A run is replayed whole from its start, with the starting pose left free (see ``Residuals``). Runs that are unstable (a
 joint without power near the head) amplify every error and teach little: leave them out, or cut them short.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, choose
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -24,6 +25,7 @@ from snake_gym.simulation.identification.alternating_search import SearchStep, a
 from snake_gym.simulation.identification.coefficients import Coefficient, with_values
 from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.identification.run_log import RunLog
+from snake_gym.simulation.identification.uncertainty import jackknife_std
 
 Method = Literal["least_squares", "avs"]
 Loss = Literal["linear", "soft_l1", "huber", "cauchy"]
@@ -141,10 +143,7 @@ def _least_squares(
         evaluate, np.log(start), jac=jacobian, bounds=(np.log(low), np.log(high)), loss=loss, xtol=1e-5, ftol=1e-6,
         max_nfev=max_evaluations,
     )  # fmt: skip
-    slope = jacobian(result.x)
-    scale = 2.0 * result.cost / max(slope.shape[0] - slope.shape[1], 1)
-    covariance = np.linalg.pinv(slope.T @ slope) * scale
-    return np.exp(result.x), np.sqrt(np.diag(covariance))
+    return np.exp(result.x), jackknife_std(jacobian(result.x), result.fun, residuals.stretches)
 
 
 def _bounds(coefficients: Sequence[Coefficient]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -158,34 +157,52 @@ class Residuals:
     The starting pose is known no better than the pose source tells it, and an error of its angle turns the whole path.
     On even ground paths that begin in another place and direction are the same but for that, so each prediction is
     first moved and turned to where it fits best.
+
+    Args:
+        logs: the runs.
+        noise: what residuals are measured in.
+        from_share: what comes before this share of a run does not count.
     """
 
-    def __init__(self, logs: Sequence[RunLog], noise: SensorNoise) -> None:
+    def __init__(self, logs: Sequence[RunLog], noise: SensorNoise, from_share: float = 0.0) -> None:
         n_periods = max(log.n_periods for log in logs)
         self._noise = noise
         self._measured: dict[str, FloatArray] = {}
-        for number, log in enumerate(logs, start=1):
-            if (
-                np.isnan(log.head_xy_m[log.n_rest :]).any(axis=1).all()
-                or np.isnan(log.head_angle_rad[log.n_rest :]).all()
-            ):
+        firsts = [max(log.n_rest, round(from_share * log.n_periods)) for log in logs]
+        for number, (log, first) in enumerate(zip(logs, firsts, strict=True), start=1):
+            if np.isnan(log.head_xy_m[first:]).any(axis=1).all() or np.isnan(log.head_angle_rad[first:]).all():
                 raise ConfigError(f"log {number} has no head pose after the start; expected some")
         for name in ("head_xy_m", "head_angle_rad", "joint_angle_rad"):
             rows = np.full((len(logs), n_periods + 1, *getattr(logs[0], name).shape[1:]), np.nan)
-            for k, log in enumerate(logs):
-                rows[k, log.n_rest : log.n_periods + 1] = getattr(log, name)[log.n_rest :]
+            for k, (log, first) in enumerate(zip(logs, firsts, strict=True)):
+                rows[k, first : log.n_periods + 1] = getattr(log, name)[first:]
             self._measured[name] = rows
+        self._measured["head_xy_m"][np.isnan(self._measured["head_xy_m"]).any(axis=-1)] = np.nan
 
     def of(self, prediction: Prediction) -> FloatArray:
         """(K, number of residuals)."""
-        position, angle = self._aligned(prediction)
-        joint = prediction.joint_angle_rad - self._measured["joint_angle_rad"]
+        position, angle, joint = self.misses(prediction)
         noise = self._noise
         parts = []
         for off, sigma in ((position, noise.position_m), (angle, noise.heading_rad), (joint, noise.joint_rad)):
             known = np.isfinite(off[0])
             parts.append(off[:, known] / sigma)
         return np.concatenate(parts, axis=1)
+
+    def misses(self, prediction: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Predicted minus measured: head position (K, L, T + 1, 2) [m] and angle (K, L, T + 1) [rad] after the best
+        move, joint angles (K, L, T + 1, J) [rad]; NaN: not measured."""
+        return *self._aligned(prediction), prediction.joint_angle_rad - self._measured["joint_angle_rad"]
+
+    def stretches(self, number: int) -> NDArray[np.int64]:
+        """To which stretch of time each residual belongs, from 0, with each run cut into ``number``."""
+        n_logs, n_samples = self._measured["head_angle_rad"].shape
+        cut = number * np.arange(n_logs)[:, None] + np.arange(n_samples) * number // n_samples
+        parts = []
+        for rows in self._measured.values():
+            label = np.broadcast_to(cut.reshape(n_logs, n_samples, *(1,) * (rows.ndim - 2)), rows.shape)
+            parts.append(label[np.isfinite(rows)])
+        return np.unique(np.concatenate(parts), return_inverse=True)[1]
 
     def _aligned(self, prediction: Prediction) -> tuple[FloatArray, FloatArray]:
         """Differences of head position (K, L, T + 1, 2) and angle (K, L, T + 1) after the best move; NaN: unknown."""

@@ -1,7 +1,8 @@
 """Replays logged runs with many candidate robots at once: every pair of candidate and log is one world of a batch.
 
 The commands of the log go through the robot's own servo model. irani2015 imposes the measured joint angles instead;
-that leaves no torque limit and no lag in the model, and needs encoders without gaps.
+that leaves no torque limit and no lag in the model, and needs encoders without gaps. Each log's own limits of torque
+and speed hold in its worlds.
 """
 
 from __future__ import annotations
@@ -100,6 +101,10 @@ class Replay:
             ChainParams(*(np.repeat(np.concatenate(part), n_logs, axis=0) for part in zip(*rows, strict=True)))
         )
         for k, log in enumerate(self.logs):
+            robot.params.torque_limit[k::n_logs] *= log.torque_share
+            if log.speed_limit_rad_s and np.isfinite(robot.params.speed_limit).all():
+                own = robot.params.speed_limit[k::n_logs]
+                robot.params.speed_limit[k::n_logs] = np.minimum(own, log.speed_limit_rad_s)
             for joint in log.free_joints:
                 robot.faults.kind[k::n_logs, joint - 1] = FREE
         return robot

@@ -2,11 +2,15 @@
 
 Friction as far as the nominal robot has any, servo gains, and the delay by which references act. Backlash makes the
 residuals rough, so a fit with it starts from the one without, and counts only where it explains clearly more.
+
+All is found twice: from the first three quarters of each run, to be tried on the last (``held_out``), and then from
+whole runs. How far the second moves from the first is part of the standard deviations.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +20,16 @@ import numpy as np
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, Place
 from snake_gym.simulation.identification.delayed_fit import DelayedIdentification, identify_with_delay
-from snake_gym.simulation.identification.fit import SensorNoise, identify
+from snake_gym.simulation.identification.fit import Identification, SensorNoise, identify
+from snake_gym.simulation.identification.held_out import SEEN_SHARE, Proof, miss, seen_part
 from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine
 from snake_gym.simulation.identification.run_log import RunLog
 
 _NOISE = SensorNoise(position_m=0.004, heading_rad=0.01, joint_rad=0.002)
 """How well a usual pose source and a 12-bit encoder tell."""
+_AT_BEST, _AT_BEST_S = 0.003, 0.0005
+"""No value is known better than this share of it, and no delay better than this: encoders answer one after the other
+within some milliseconds of their common time stamp, in steps, and so move."""
 _BACKLASH_STARTS = (0.01, 0.04)
 _CLEARLY = 0.9
 """Backlash has to bring the misfit below this share of that without,"""
@@ -67,6 +75,8 @@ class FoundRobot:
     delay_std_s: float
     """Of ``actuator.delay_s`` [s]; NaN where it was not identified."""
     seconds: float
+    proof: Proof
+    """What it and the robot given make of the logs; ask for its ``objection`` before use."""
 
     @property
     def delay_s(self) -> float:
@@ -77,7 +87,7 @@ class FoundRobot:
         """Plain data for JSON."""
         return {
             "values": self.values, "relative_std": self.relative_std, "delay_s": self.delay_s,
-            "delay_std_s": self.delay_std_s, "seconds": self.seconds,
+            "delay_std_s": self.delay_std_s, "seconds": self.seconds, "proof": self.proof.as_dict(),
         }  # fmt: skip
 
 
@@ -92,19 +102,36 @@ def identify_robot(
         said: where the logs are from, for the specification's source.
     """
 
-    step = fine(spec, logs[0].period_s)
+    begin = time.perf_counter()
     coefficients = usual_coefficients(spec)
+    seen = [seen_part(log) for log in logs]
     if method == "avs":
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
-        found, delay_std = identify(logs, step, only, "avs", n_threads=1), math.nan
+        step = fine(spec, logs[0].period_s)
+        part = identify(seen, step, only, "avs", n_threads=1)
+        found = identify(logs, step, _started(only, part), "avs", n_threads=1)
+        tried, std, delay_std = part.spec, None, math.nan
     else:
-        best = identify_with_delay(logs, step, coefficients, _NOISE, n_threads=1)
-        if backlash:
-            best = _with_backlash(logs, spec, coefficients, best)
-        found, delay_std = best.found, best.delay_std_s
+        first = _fitted(seen, spec, coefficients, backlash)
+        part = first.found
+        best = _fitted(logs, spec, coefficients, "backlash_rad" in part.values)
+        found, tried = best.found, part.spec
+        std = {
+            name: math.hypot((found.relative_std or {})[name], math.log(value / part.values.get(name, value)), _AT_BEST)
+            for name, value in found.values.items()
+        }
+        delay_std = math.hypot(best.delay_std_s, best.delay_s - first.delay_s, _AT_BEST_S)
+    pairs = ((spec, tried, SEEN_SHARE), (spec, found.spec, 0.0))
+    held_out, whole = (tuple(miss(logs, one, _NOISE, share) for one in (old, new)) for old, new, share in pairs)
     source = f"{spec.name} with friction and servos identified from {said or 'logged runs'} ({method})"
     named = replace(in_steps_of(found.spec, spec), name=f"{spec.name}_identified", source=source)
-    return FoundRobot(named, found.values, found.relative_std, delay_std, found.seconds)
+    proof = Proof((held_out[0], held_out[1]), (whole[0], whole[1]), _NOISE)
+    return FoundRobot(named, found.values, std, delay_std, time.perf_counter() - begin, proof)
+
+
+def _started(coefficients: Sequence[Coefficient], found: Identification) -> list[Coefficient]:
+    """``coefficients`` that start from what was found."""
+    return [replace(one, start=found.values[one.name]) for one in coefficients]
 
 
 def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
@@ -117,12 +144,20 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
     return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=step_s, integrator="implicit")
 
 
+def _fitted(
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], backlash: bool
+) -> DelayedIdentification:
+    """The fit from the robot given on."""
+    found = identify_with_delay(logs, fine(spec, logs[0].period_s), coefficients, _NOISE, n_threads=1)
+    return _with_backlash(logs, spec, coefficients, found) if backlash else found
+
+
 def _with_backlash(
     logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], without: DelayedIdentification
 ) -> DelayedIdentification:
     """The fit with backlash, where it explains clearly more; its residuals are rough, so it starts from the other's."""
 
-    started = [replace(one, start=without.found.values[one.name]) for one in coefficients]
+    started = _started(coefficients, without.found)
     place = (Place("actuator.backlash_rad"),)
     step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
     best = without

@@ -63,16 +63,20 @@ def fine(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
     return replace(spec, control_dt_s=period_s, sim_dt_s=period_s / steps, integrator="implicit")
 
 
+def unchanged(spec: RobotSpec) -> Coefficient:
+    """A coefficient whose start is the value that ``spec`` has: for the replay of a batch with one candidate."""
+    limit = spec.joint_limit_rad
+    return Coefficient("limit", limit, 0.5 * limit, limit, (Place("joint_limit_rad"),))
+
+
 def replay(log: RunLog, spec: RobotSpec) -> ReplayedRun:
     """Play the log's references on ``spec``. Raises ConfigError where it has another number of joints."""
 
     if log.reference_rad.shape[1] != spec.n_joints:
         raise ConfigError(f"the log has {log.reference_rad.shape[1]} joints; expected {spec.n_joints} ({spec.name})")
-    limit = spec.joint_limit_rad
-    # A coefficient that is given its own value: the replay of a batch with one candidate.
-    same = Coefficient("limit", limit, 0.5 * limit, limit, (Place("joint_limit_rad"),))
+    same = unchanged(spec)
     player = Replay([log], fine(spec, log.period_s), [same], 1)
-    seen = player.predict(np.array([[limit]]))
+    seen = player.predict(np.array([[same.start]]))
     return ReplayedRun(
         log.period_s * np.arange(log.n_periods + 1, dtype=np.float64), log.joint_angle_rad, seen.joint_angle_rad[0, 0],
         log.reference_rad, log.head_xy_m, seen.head_xy_m[0, 0], log.head_angle_rad, seen.head_angle_rad[0, 0],

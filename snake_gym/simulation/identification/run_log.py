@@ -7,7 +7,7 @@ Frames as in ``robot.measurement``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from snake_gym.config import ConfigError
 from snake_gym.robot.spec import FloatArray
 
 _ARRAYS = ("reference_rad", "joint_angle_rad", "head_xy_m", "head_angle_rad")
-_FORMAT = 1
+_FORMAT = 2
+"""1: without torque_share and speed_limit_rad_s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,10 @@ class RunLog:
     """Joints without power, numbered from 1 at the tail."""
     n_rest: int = 1
     """Samples at the start during which the robot lay still."""
+    torque_share: float = 1.0
+    """Of the actuators' torque limit: no more was used in this run."""
+    speed_limit_rad_s: tuple[float, ...] = ()
+    """(J,) joints went no faster in this run, whatever the actuators can do; empty: the actuators' own limits."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.period_s < np.inf:
@@ -49,6 +54,11 @@ class RunLog:
             shape = getattr(self, name).shape
             if shape != (n_periods + 1, *rest):
                 raise ConfigError(f"log: {name} has shape {shape}; expected {(n_periods + 1, *rest)}")
+        if not 0.0 < self.torque_share <= 1.0:
+            raise ConfigError(f"log: torque_share is {self.torque_share:g}; expected in (0, 1]")
+        speeds = self.speed_limit_rad_s
+        if speeds and not (len(speeds) == n_joints and all(one > 0.0 for one in speeds)):
+            raise ConfigError(f"log: speed_limit_rad_s is {speeds}; expected {n_joints} numbers > 0")
         if not np.isfinite(self.reference_rad).all():
             raise ConfigError("log: reference_rad holds a NaN; expected finite references")
         if not 1 <= self.n_rest <= n_periods + 1:
@@ -60,6 +70,11 @@ class RunLog:
     def n_periods(self) -> int:
         """T."""
         return self.reference_rad.shape[0]
+
+    def first(self, n_periods: int) -> RunLog:
+        """The first so many periods of it."""
+        samples = {name: getattr(self, name)[: n_periods + 1] for name in _ARRAYS[1:]}
+        return replace(self, reference_rad=self.reference_rad[:n_periods], **samples)
 
     def start(self) -> tuple[FloatArray, FloatArray, float]:
         """Joint angles (J,) [rad], head position (2,) [m] and head angle [rad] at rest.
@@ -80,6 +95,7 @@ class RunLog:
         """Write the log as an ``.npz`` file."""
         data: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         data |= {"format": _FORMAT, "period_s": self.period_s, "n_rest": self.n_rest}
+        data |= {"torque_share": self.torque_share, "speed_limit_rad_s": np.array(self.speed_limit_rad_s)}
         data["free_joints"] = np.array(self.free_joints, dtype=np.int64)
         with open(path, "wb") as file:
             np.savez_compressed(file, **data)
@@ -95,8 +111,12 @@ class RunLog:
         missing = {"format", "free_joints", "period_s", "n_rest", *_ARRAYS} - set(data)
         if missing:
             raise ConfigError(f"{path} is no log of a run: it lacks {', '.join(sorted(missing))}")
-        if int(data["format"]) != _FORMAT:
+        if int(data["format"]) not in (1, _FORMAT):
             raise ConfigError(f"{path} is a log of format {int(data['format'])}; expected {_FORMAT}")
+        share, speed = float(data.get("torque_share", 1.0)), data.get("speed_limit_rad_s", np.empty(0))
         arrays = {name: np.asarray(data[name], dtype=np.float64) for name in _ARRAYS}
         free = tuple(int(joint) for joint in data["free_joints"])
-        return cls(float(data["period_s"]), **arrays, free_joints=free, n_rest=int(data["n_rest"]))
+        return cls(
+            float(data["period_s"]), **arrays, free_joints=free, n_rest=int(data["n_rest"]), torque_share=share,
+            speed_limit_rad_s=tuple(speed.tolist()),
+        )  # fmt: skip
