@@ -93,7 +93,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
             os.fsync(stream.fileno())
         partial.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a disk that is full names none
+        if error.errno is not None:
+            error.filename = error.filename or str(path)  # a disk that is full names none
         raise
     finally:
         partial.unlink(missing_ok=True)

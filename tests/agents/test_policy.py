@@ -107,9 +107,12 @@ def test_foreign_files_are_refused(write: object, tmp_path: Path) -> None:
 
 
 def test_a_damaged_policy_is_refused(run: tuple[Path, Training], tmp_path: Path) -> None:
-    content = (run[0] / "policy" / "best.npz").read_bytes()
+    path = run[0] / "policy" / "best.npz"
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        largest = max(archive.infolist(), key=lambda part: part.file_size)
     flipped = bytearray(content)
-    flipped[len(content) // 2] ^= 0xFF
+    flipped[largest.header_offset + largest.file_size // 2] ^= 0xFF
     for damaged in (content[: len(content) // 2], bytes(flipped)):
         path = tmp_path / "damaged.npz"
         path.write_bytes(damaged)
