@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP) ## train a fault-tolerant policy and compare it with the classical controllers (minutes)
-	$(BIN)/python train.py --config configs/train/demo.yaml
+	$(BIN)/python train.py --config configs/train/ppo.yaml --run-dir runs/demo --set if_exists=continue
 	$(BIN)/python evaluate.py --config configs/benchmark/demo.yaml
 	@echo "Where to look: $(BIN)/tensorboard --logdir runs for the training; plots, tables and animation as named above"
 

@@ -56,7 +56,7 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
     assert "env.faults.n_max=2" in command and "env.start.amplitude_rad=0.6" in command
     with pytest.raises(ConfigError, match=r"sts3215_chain .*--robot configs/robot/sts3215_chain\.yaml"):
         launch.plan_new(
-            ROOT / "configs/train/demo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r"
+            ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r"
         )
 
 
@@ -75,7 +75,7 @@ def test_shipped_trainings_take_the_gait_of_their_robot(name: str, n_notes: int,
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
-    file = ROOT / "configs/train/demo.yaml"
+    file = ROOT / "configs/train/ppo.yaml"
     switch = "env_id=SnakeGym/ObstacleField-v0"
     with pytest.raises(
         ConfigError, match=r"demo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"
