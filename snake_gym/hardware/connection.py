@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -177,11 +177,12 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         # The first step compiles the physics, which takes seconds: not once the servos' time runs.
         one = np.ones(spec.n_joints)
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
-    stored = {"baud_rate": BAUD_RATES.index(config.baud)}
-    servos = [
-        EmulatedServo(joint.servo_id, calibration.model, joint.zero_steps, joint.direction, stored)
-        for joint in calibration.joints
-    ]
+    servos = []
+    for joint in calibration.joints:
+        held = {} if joint.held is None else asdict(joint.held)
+        zero = joint.zero_steps + held.get("homing_offset", 0)
+        stored = {**held, "baud_rate": BAUD_RATES.index(config.baud)}
+        servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
     return EmulatedBus(servos, plant, clock, faults, config.baud)
 
 

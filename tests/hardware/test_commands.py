@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO
 
@@ -19,13 +20,14 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import COMMANDS, main
-from snake_gym.hardware.calibration import load_calibration, straight_chain
+from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.commands.run import read_target
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.run_record import read_record
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.servo_settings import ServoSettings
 from tests.interface.test_small_board import ABSENT, HOOK
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +58,12 @@ def wait_until(condition: object, seconds: float = 20.0) -> float:
 
 def settings(folder: Path, port: EmulatedPort) -> list[str]:
     """Options for a run on ``port`` without a pose sensor."""
-    straight_chain(range(1, N + 1), 1.5).save(folder / "snake.json")
+    with port.bus.lock:
+        names = [one.name for one in fields(ServoSettings)]
+        held = [ServoSettings(**{name: servo.memory.get(name) for name in names}) for servo in port.bus.servos]
+    joints = straight_chain(range(1, N + 1), 1.5).joints
+    joints = tuple(replace(joint, held=one) for joint, one in zip(joints, held, strict=True))
+    Calibration(joints).save(folder / "snake.json")
     return [
         "--port", port.port, "--calibration", str(folder / "snake.json"), "--pose", "dead_reckoning",
         "--latch", str(folder / "estop"), "--plain",
