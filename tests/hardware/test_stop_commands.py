@@ -27,9 +27,7 @@ from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.guarded_body import GuardedBody
 from snake_gym.hardware.key_watch import KeyWatch
 from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant
-from snake_gym.hardware.transport import SerialTransport
 from tests.hardware.test_commands import first_line, launch, press, read_all, settings, torque_on, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -230,6 +228,8 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = wiggle(port, latch)
+    (watcher,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(watcher), signal.SIGKILL)  # who would switch it off
     process.kill()
     process.communicate()
     assert torque_on(port)
@@ -288,8 +288,8 @@ def test_torque_that_stays_on_keeps_the_mark(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = EmergencyStop(Path(latch))
-    bus = FeetechBus(SerialTransport(port.port, 1_000_000))
-    with supervised(bus, [1, 2], stop, "wiggle") as interrupted:
+    with supervised(port.port, 1_000_000, [1, 2], stop, "wiggle") as (bus, there, interrupted):
+        assert there == [1, 2]
         assert interrupted() is None
         assert bus.torque([1, 2], True) == {1: True, 2: True}
         with port.bus.lock:

@@ -30,7 +30,7 @@ from snake_gym.hardware.calibration_procedures import (
     watch_range,
 )
 from snake_gym.hardware.clock import Clock, MonotonicClock
-from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, open_bus, stop_of
+from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, stop_of
 from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.commands.wiggle import check_motion
 from snake_gym.hardware.emergency_stop import EmergencyStop
@@ -190,9 +190,8 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
     check_new_file(options.out)
     stop = stop_of(options)
-    bus = open_bus(options.port, options.baud)
     try:
-        with supervised(bus, options.ids, stop, "calibrate") as interrupted:
+        with supervised(options.port, options.baud, options.ids, stop, "calibrate") as (bus, _, interrupted):
             calibration = calibrate(
                 bus, options.ids, Person(stop), options.model, math.radians(options.degrees), options.torque,
                 None if options.limit is None else math.radians(options.limit), math.radians(options.margin),
