@@ -216,8 +216,10 @@ def test_estop_stops_every_robot_and_waits_for_each(
     assert main(["estop", "--clear"]) == 0
     assert f"estop --clear --latch {other.latch}" in capsys.readouterr().out
     other.release()
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
     dead = tmp_path / "snake_gym-torque-1-1.json"
-    dead.write_text('{"pid": 1, "what": "run", "latch": "/second_robot"}')
+    dead.write_text(f'{{"pid": {ended.pid}, "what": "run", "latch": "/second_robot"}}')
     assert main(["estop", "--clear", "--latch", str(tmp_path / "third_robot")]) == 0
     assert dead.exists()
     assert main(["estop", "--clear"]) == 0

@@ -16,6 +16,9 @@ from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.joint_wiggle import switch_off
 from snake_gym.hardware.servo_bus import FeetechBus
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command."""
+
 
 @contextlib.contextmanager
 def ending_by_signal() -> Iterator[None]:
@@ -31,7 +34,7 @@ def ending_by_signal() -> Iterator[None]:
 
     before: dict[int, Any] = {}
     try:
-        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for one in ENDING:
             before[int(one)] = signal.signal(one, end)
     except ValueError:  # not the main thread
         pass
