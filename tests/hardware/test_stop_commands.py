@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -94,7 +95,7 @@ def test_a_key_ends_a_wiggle(port: EmulatedPort, latch: str) -> None:
     process = wiggle(port, latch)
     try:
         press(process, " ")
-        wait_until(lambda: not torque_on(port), 2.0)
+        wait_until(lambda: not torque_on(port))
         out = read_all(process)
     finally:
         process.kill()
@@ -144,7 +145,7 @@ def test_a_key_stops_a_calibration_that_moves_a_joint(port: EmulatedPort, latch:
         os.write(ours, b"\n")
         wait_until(lambda: torque_on(port))
         os.write(ours, b"q")
-        wait_until(lambda: not torque_on(port), 2.0)
+        wait_until(lambda: not torque_on(port))
         out = read_all(process)
     finally:
         process.kill()
@@ -165,7 +166,7 @@ def test_a_key_stops_a_run_whose_latch_cannot_be_written(port: EmulatedPort, tmp
         first_line(process.stdout, "1.")
         shutil.rmtree(folder)
         press(process, "q")
-        wait_until(lambda: not torque_on(port), 2.0)
+        wait_until(lambda: not torque_on(port))
         out = read_all(process)
     finally:
         process.kill()
@@ -208,7 +209,8 @@ def test_estop_stops_every_robot_and_waits_for_each(
     robot.start()
     assert main(["estop", "--wait", "20"]) == 0
     robot.join()
-    assert capsys.readouterr().out.count("torque is off in all servos, after 1") == 2
+    took_ms = re.findall(r"torque is off in all servos, after (\d+) ms", capsys.readouterr().out)
+    assert len(took_ms) == 2 and min(map(int, took_ms)) >= 100
     one.clear()
     other.hold("run")
     assert main(["estop", "--wait", "0.1"]) == 1
