@@ -157,11 +157,11 @@ def test_sdk2_moves_and_reads(sdk2: Any) -> None:
     assert sdk2.MoveTo(1, 2400, 3000, 0)
     assert until_settled(lambda: sdk2.ReadPosition(1), 2400) == 2400
     assert sdk2.MoveTo(1, 1000, 300, 0)
-    time.sleep(0.3)
+    assert until_equal(lambda: sdk2.ReadPosition(1) < 2390, True)
     speed, result, error = sdk2.ReadSpeed(1)
     assert (result, error) == (COMM_SUCCESS, 0)
     assert speed == pytest.approx(-300, abs=15)
-    assert 2000 < sdk2.ReadPosition(1) < 2400
+    assert 1000 < sdk2.ReadPosition(1) < 2400
     assert sdk2.IsMoving(1) is True
     assert sdk2.regWriteTxRx(2, 41, 7, [0, 0x34, 0x08, 0, 0, 0, 0]) == (COMM_SUCCESS, 0)
     assert sdk2.action(0xFE) == COMM_SUCCESS
