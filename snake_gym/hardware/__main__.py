@@ -12,6 +12,7 @@ docs/hardware.md leads through them. Only what a command needs is loaded: ``run`
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 
@@ -55,5 +56,15 @@ def main(argv: list[str] | None = None) -> int:
         raise ConfigError(str(error)) from None
 
 
+def program(argv: list[str] | None = None) -> int:
+    """``main`` in a process of its own, deaf once it has ended: a signal that meets the interpreter on its way out
+    would change the exit code."""
+    try:
+        return main(argv)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+
 if __name__ == "__main__":
-    run_cli(main)
+    run_cli(program)

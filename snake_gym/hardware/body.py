@@ -14,7 +14,7 @@ from snake_gym.robot.spec import FloatArray
 
 
 class BringUpError(RuntimeError):
-    """The robot may not move: why, in one line."""
+    """The robot may not move: why, one line for each thing that is wrong."""
 
 
 class BodySample(NamedTuple):

@@ -1,13 +1,14 @@
 """The way up of a servo chain: every servo is looked at, then the torque comes in steps, each goal where the joint is.
 
-A servo may move the robot when it answers, is of the calibrated model, runs in position mode, has limits that leave
-the joint its calibrated range, and does not have to drive across its encoder's zero, which no servo does within one
-turn. The same looks are taken at a servo that comes back in mid-run (``check_servo``).
+A servo may move the robot when it answers, holds what it held when it was calibrated, runs in position mode, has limits
+that leave the joint its calibrated range, and does not have to drive across its encoder's zero, which no servo does
+within one turn. The same looks are taken at a servo that comes back in mid-run (``servo_faults``). Its joint has to be
+within its range, or nearly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from snake_gym.hardware.body import BringUpError
 from snake_gym.hardware.calibration import Calibration
@@ -16,60 +17,50 @@ from snake_gym.hardware.protocol import ServoError
 from snake_gym.hardware.registers import model
 from snake_gym.hardware.safety import HealthMonitor, SafetyLimits, ServoHealth
 from snake_gym.hardware.servo_bus import ServoBus
+from snake_gym.hardware.servo_settings import read_settings
 
 _FULL_TORQUE = 1000
 """Counts of the torque limit's register."""
 _RAMP_STEPS = 5
 _LOOK_S = 0.02
 """Time between two questions whether to go on."""
-_SETTINGS = ("min_angle_limit", "mode")
-_POSITION_MODE = 0
 
 Interrupted = Callable[[], str | None]
 """Asked during the way up: why it shall end, None to go on."""
 
 
-def check_servo(bus: ServoBus, calibration: Calibration, joint: int) -> bool:
-    """Whether the servo of ``joint`` (from 0) answers. Raises BringUpError where it answers and may not move."""
+def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[str] | None:
+    """Why the servo of ``joint`` (from 0) may not move, one line each; None: it does not answer."""
     one = calibration.joints[joint]
     name = f"joint {joint + 1} (servo {one.servo_id})"
     info = bus.ping(one.servo_id)
     if info is None:
-        return False
+        return None
     expected = model(calibration.model).number
-    if expected is not None and info.model != expected:
-        raise BringUpError(f"{name} says it is model {info.model}; expected {expected} ({calibration.model})")
-    found = bus.read_block([one.servo_id], *_SETTINGS).values[one.servo_id]
+    if one.held is None and expected is not None and info.model != expected:
+        return [f"{name} says it is model {info.model}; expected {expected} ({calibration.model})"]
+    found = read_settings(bus, [one.servo_id])[one.servo_id]
     if found is None:
-        return False
-    if found["mode"] != _POSITION_MODE:
-        raise BringUpError(f"{name} is in mode {found['mode']}; expected {_POSITION_MODE}, position")
-    low, high = found["min_angle_limit"], found["max_angle_limit"]
-    if low == high == 0:  # it counts whole turns: no limits, and no place where its counts jump
-        return True
+        return None
+    changes = [] if one.held is None else [f"{name}: {line}" for line in one.held.changes(found)]
     ends = [one.zero_steps + one.direction * angle / calibration.rad_per_step for angle in (one.low_rad, one.high_rad)]
-    if min(ends) < -0.5 or max(ends) > calibration.steps_per_turn - 0.5:
-        raise BringUpError(
-            f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
-            "made with --recentre"
-        )
-    if low > min(ends) + 1.0 or high < max(ends) - 1.0:
-        raise BringUpError(
-            f"{name} has angle limits {low} to {high}; expected at least {min(ends):.0f} to {max(ends):.0f}, the "
-            "joint's calibrated range"
-        )
-    return True
+    return changes or found.faults(name, (ends[0], ends[1]))
 
 
 def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
-    """Joints (from 0) whose servos do not answer. Raises BringUpError: too many, one may not move, or interrupted."""
-    missing = []
+    """Joints (from 0) whose servos do not answer. Raises BringUpError: too many, some may not move, or interrupted."""
+    missing, wrong = [], []
     for joint in range(len(calibration.joints)):
         reason = interrupted()
         if reason is not None:
             raise BringUpError(reason)
-        if not check_servo(bus, calibration, joint):
+        faults = servo_faults(bus, calibration, joint)
+        if faults is None:
             missing.append(joint)
+        else:
+            wrong += faults
+    if wrong:
+        raise BringUpError("\n".join(wrong))
     if len(missing) == len(calibration.joints):
         raise BringUpError(
             "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"
@@ -93,14 +84,29 @@ def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLi
             raise BringUpError(f"{name} says that its encoder is broken")
 
 
+def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
+    """Raise BringUpError where a joint of ``joints`` (from 0) is ``outside`` its range: it would be driven wherever its
+    servo takes the range to be."""
+    wrong = [
+        f"joint {joint + 1} (servo {calibration.ids[joint]}): {how}: bend it back by hand; where the robot does not "
+        "look like that, calibrate again (python -m snake_gym.hardware calibrate)"
+        for joint, how in outside.items() if joint in joints
+    ]  # fmt: skip
+    if wrong:
+        raise BringUpError("\n".join(wrong))
+
+
 def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
     """Whether the servo of ``joint`` (from 0), which was away, may have goals again, with this share of its torque.
 
     Raises:
         BringUpError: it is there and may not move.
     """
-    if not check_servo(bus, calibration, joint):
+    faults = servo_faults(bus, calibration, joint)
+    if faults is None:
         return False
+    if faults:
+        raise BringUpError("; ".join(faults))
     return bus.write_register(calibration.ids[joint], "torque_limit", round(_FULL_TORQUE * torque_limit))
 
 

@@ -2,6 +2,7 @@
 
 ``angle = direction * (steps - zero_steps) * 2 pi / steps_per_turn``, with the difference wrapped to half a turn, so
 that a servo whose counter has passed the end of its turn reads right (no joint of a snake turns by more than that).
+The file also says what each servo held when it was calibrated: with other servos, or other offsets, it means nothing.
 Joint 1 is at the tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
 """
 
@@ -18,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, build, near_path, write_atomic
+from snake_gym.hardware.servo_settings import ServoSettings
 from snake_gym.robot.spec import FloatArray
 
-FORMAT = 1
-"""Of the file."""
+FORMAT = 2
+"""Of the file. Format 1 did not say what the servos held."""
+_AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class JointCalibration:
     """Least joint angle that may be asked for."""
     high_rad: float = math.radians(90.0)
     """Largest one."""
+    held: ServoSettings | None = None
+    """What the servo held when it was calibrated; None: nobody has read it, and it is not compared."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.servo_id <= 253:
@@ -151,6 +156,12 @@ def load_calibration(path: str | Path) -> Calibration:
         raise ConfigError(
             f"calibration {path} cannot be read: {error}; expected the JSON that calibrate writes"
         ) from None
-    if not isinstance(told, dict) or told.pop("format", None) != FORMAT:
-        raise ConfigError(f"calibration {path} is not in format {FORMAT}; make it anew with calibrate")
-    return build(Calibration, told, "calibration")
+    number = told.pop("format", None) if isinstance(told, dict) else None
+    if number != FORMAT:
+        why = ", which does not say what the servos held" if number == 1 else ""
+        raise ConfigError(f"calibration {path} is in format {number}{why}; expected {FORMAT}: {_AGAIN}")
+    calibration = build(Calibration, told, "calibration")
+    unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
+    if unknown:
+        raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")
+    return calibration

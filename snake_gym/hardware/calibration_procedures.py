@@ -20,8 +20,9 @@ from typing import NamedTuple
 from snake_gym.hardware.calibration import Calibration, JointCalibration
 from snake_gym.hardware.clock import Clock, MonotonicClock
 from snake_gym.hardware.encoding import STEPS_PER_TURN, nearest_turn, rad_to_steps, steps_to_rad
-from snake_gym.hardware.registers import BY_NAME, CALIBRATE_MIDDLE
+from snake_gym.hardware.registers import BY_NAME, CALIBRATE_MIDDLE, MODELS, model
 from snake_gym.hardware.servo_bus import ServoBus, ServoInfo
+from snake_gym.hardware.servo_settings import ServoSettings, read_settings
 
 _MIDDLE = STEPS_PER_TURN // 2
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
@@ -196,6 +197,37 @@ def passes_encoder_zero(zero_steps: int, low_rad: float, high_rad: float, direct
     """Whether a joint's range [rad] holds the place where the servo's counts jump."""
     ends = [zero_steps + direction * rad_to_steps(angle) for angle in (low_rad, high_rad)]
     return min(ends) < _MARGIN_STEPS or max(ends) > STEPS_PER_TURN - 1 - _MARGIN_STEPS
+
+
+def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
+    """What each servo holds, by ID. Raises ProcedureError naming who does not answer."""
+    found = read_settings(bus, ids)
+    silent = [str(one) for one in ids if found[one] is None]
+    if silent:
+        raise ProcedureError(f"servos {', '.join(silent)} do not answer; look at their ids and cables")
+    return {one: told for one, told in found.items() if told is not None}
+
+
+def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
+    """Name of the servos' type, which ``kind`` says or they themselves. Raises ProcedureError: there are several."""
+    by_number = {one.number: one.name for one in MODELS.values() if one.number is not None}
+    expected = None if kind is None else model(kind)
+    names = set()
+    for servo_id in ids:
+        info = bus.ping(servo_id)
+        if info is None:
+            raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
+        if expected is not None and expected.number not in (None, info.model):
+            raise ProcedureError(
+                f"servo {servo_id} says it is type {info.model}; expected {expected.number} ({expected.name})"
+            )
+        names.add(by_number.get(info.model, f"type {info.model}") if expected is None else expected.name)
+    if len(names) > 1:
+        raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
+    name = names.pop()
+    if name not in MODELS:
+        raise ProcedureError(f"the servos say they are {name}, which is not known; say --model {'|'.join(MODELS)}")
+    return name
 
 
 def assemble(joints: Sequence[JointCalibration], model: str) -> Calibration:

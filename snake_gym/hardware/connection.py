@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -34,6 +34,7 @@ from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.torque_watch import TorqueWatch
 from snake_gym.hardware.transport import PortGone, SerialTransport
 from snake_gym.robot.spec import RobotSpec
 
@@ -144,9 +145,13 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
         body: Body
         if config.guarded and config.port != "memory":
             body = GuardedBody(port, config.baud, calibration, limits, config.period_s, speed, latch, config.priority)
+            closing.append(body.close)
         else:
-            bus = _open_bus(config, port, emulated, clock)
-            body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, EmergencyStop(latch))
+            stop, bus = EmergencyStop(latch), _open_bus(config, port, emulated, clock)
+            body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, stop)
+            closing.append(body.close)
+            if config.port != "memory":
+                closing.insert(0, watch(port, config.baud, calibration.ids, stop, "run").close)
     except BaseException:
         for one in reversed(closing):
             one()
@@ -154,10 +159,18 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
 
     def close() -> None:
         with contextlib.ExitStack() as rest:  # each of them, whatever becomes of the others
-            for one in (*closing, body.close):
+            for one in closing:
                 rest.callback(one)
 
     return Connected(body, pose, emulated, close)
+
+
+def watch(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> TorqueWatch:
+    """A process that switches the torque off if this one dies. Raises ConfigError: it does not start."""
+    try:
+        return TorqueWatch(port, baud, ids, stop, what)
+    except OSError as error:
+        raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
 
 
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
@@ -177,11 +190,12 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         # The first step compiles the physics, which takes seconds: not once the servos' time runs.
         one = np.ones(spec.n_joints)
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
-    stored = {"baud_rate": BAUD_RATES.index(config.baud)}
-    servos = [
-        EmulatedServo(joint.servo_id, calibration.model, joint.zero_steps, joint.direction, stored)
-        for joint in calibration.joints
-    ]
+    servos = []
+    for joint in calibration.joints:
+        held = {} if joint.held is None else asdict(joint.held)
+        zero = joint.zero_steps + held.get("homing_offset", 0)
+        stored = {**held, "baud_rate": BAUD_RATES.index(config.baud)}
+        servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
     return EmulatedBus(servos, plant, clock, faults, config.baud)
 
 

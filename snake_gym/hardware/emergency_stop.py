@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from snake_gym.hardware.torque_mark import TorqueMark, sweep
+from snake_gym.hardware.torque_mark import TorqueMark, read_plain, sweep
 
 
 def default_latch() -> Path:
@@ -51,8 +51,13 @@ class EmergencyStop:
     def reason(self) -> str:
         """Why and when it was tripped; empty where it is not."""
         try:
-            told = json.loads(self.latch.read_text())
-            return f"{told['reason']} ({told['time']})"
+            descriptor = os.open(self.latch, os.O_RDONLY | os.O_NONBLOCK)  # anybody may have put anything there
+            try:
+                told = json.loads(read_plain(descriptor))
+            finally:
+                os.close(descriptor)
+            reason = f"{told['reason']} ({told['time']})"
+            return reason if reason.isprintable() else ascii(reason)
         except (ValueError, KeyError, TypeError):
             return "tripped by hand"
         except OSError as error:
@@ -82,9 +87,9 @@ class EmergencyStop:
 
     def writable(self) -> bool:
         """Whether the latch could be written now."""
-        trial = self.latch.with_name(f"{self.latch.name}.{os.getpid()}.trial")
+        trial = self.latch.with_name(f"{self.latch.name}.{os.urandom(8).hex()}.trial")
         try:
-            os.close(os.open(trial, os.O_WRONLY | os.O_CREAT, 0o600))
+            os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             trial.unlink()
         except OSError:
             return False

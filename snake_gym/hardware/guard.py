@@ -49,6 +49,7 @@ from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import spare_old_objects, take_priority
 from snake_gym.hardware.servo_body import ServoBody
 from snake_gym.hardware.servo_bus import FeetechBus
+from snake_gym.hardware.torque_off import FAREWELL_S, PORT_FAREWELL_S
 from snake_gym.hardware.transport import PortGone, SerialTransport
 
 _ANSWER_SHARE = 0.2
@@ -58,9 +59,6 @@ _MOST = 100
 """Messages taken in a row: no flood of commands keeps the guard from its cycles."""
 _BEAT_S = 0.02
 """Time between signs of life while there are no samples [s]."""
-_FAREWELL_S, _PORT_FAREWELL_S = 5.0, 30.0
-"""How long the guard goes on, once nobody is there any more, until all servos have said that torque is off [s]: while
-the port is there, so that a dead servo does not keep it from the next run, and while it is gone."""
 
 
 class Guard:
@@ -137,7 +135,7 @@ class Guard:
             body.halt(self._why or "closed")
             begun_s = body.clock.now()
             while body.torque_off_owed:
-                if body.clock.now() - begun_s > (_PORT_FAREWELL_S if body.port_gone else _FAREWELL_S):
+                if body.clock.now() - begun_s > (PORT_FAREWELL_S if body.port_gone else FAREWELL_S):
                     break
                 body.clock.sleep(body.next_cycle_s - body.clock.now())
                 body.cycle()

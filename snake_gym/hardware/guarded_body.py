@@ -39,9 +39,9 @@ from snake_gym.hardware.guard_link import (
 )
 from snake_gym.hardware.safety import SafetyLimits
 from snake_gym.hardware.scheduling import NONE
-from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.torque_mark import sweep
-from snake_gym.hardware.transport import PortGone, SerialTransport
+from snake_gym.hardware.torque_off import RETRY_S, switch_off_port
+from snake_gym.hardware.transport import PortGone
 from snake_gym.robot.spec import FloatArray
 
 _BEGIN_S = 15.0
@@ -52,7 +52,6 @@ _LAST_LOOK_S = 0.1
 """A guard counts as hung when nothing comes for so long on top: the whole machine may have paused [s]."""
 _FAREWELL_S = 2.0
 """How long an end is waited for [s]."""
-_RETRY_S = 0.02
 
 
 class GuardedBody:
@@ -288,20 +287,15 @@ class GuardedBody:
             if time.monotonic() > give_up_s:
                 self._news.append(f"torque is not known to be off ({why}): use the hardware stop")
                 return
-            time.sleep(_RETRY_S)
+            time.sleep(RETRY_S)
 
     def _try_off(self) -> str:
         """Torque off in all servos; why that is not known, empty where it is."""
         try:
-            transport = SerialTransport(self._port, self._baud)
+            left = switch_off_port(self._port, self._baud, self._calibration.ids)
         except PortGone as error:
             return str(error)
-        bus = FeetechBus(transport, self._baud)
-        try:
-            off = bus.torque(self._calibration.ids, False)
-        finally:
-            bus.close()
-        silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if not off[one])
+        silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if one in left)
         self._off_owed = bool(silent)
         if not silent:
             sweep(self._latch)

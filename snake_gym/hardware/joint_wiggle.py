@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from snake_gym.hardware.calibration_procedures import ProcedureError, read_positions
+from snake_gym.hardware.calibration_procedures import ProcedureError, held_settings, read_positions
 from snake_gym.hardware.clock import Clock, MonotonicClock
-from snake_gym.hardware.encoding import STEPS_PER_TURN, rad_to_steps, wrap_steps
+from snake_gym.hardware.encoding import rad_to_steps, steps_to_rad, wrap_steps
 from snake_gym.hardware.registers import BY_NAME
 from snake_gym.hardware.servo_bus import ServoBus
 
@@ -23,6 +23,8 @@ Side = Literal["right", "left", "unseen"]
 
 _SETTLE_S = 0.02
 _FULL_TORQUE = 1000
+_STRAY_STEPS = rad_to_steps(math.radians(5.0))
+"""A joint that leaves its way by more than this does not do what it is told."""
 
 
 class StoppedError(ProcedureError):
@@ -63,21 +65,21 @@ def wiggle(
 ) -> Wiggle:
     """Move one joint by ``amplitude_rad`` [rad] the way that its counts grow (negative: fall), and back.
 
-    Where that would pass the encoder's zero it moves the other way.
+    Where that would pass the encoder's zero, or the servo's limits, it moves the other way. A servo that is set up in a
+    way that it would not move as asked is left alone, and a joint that goes further than asked is let go.
 
     Args:
         torque: share of the stall torque that it may use.
         at_the_end: called while the joint holds its far end: the time to look.
 
     Raises:
-        ProcedureError: it does not answer, does not take its torque limit, or does not switch its torque off.
+        ProcedureError: it does not answer, would not move as asked, does not take its torque limit, or does not switch
+            its torque off.
         StoppedError: it was interrupted.
     """
     clock = MonotonicClock() if clock is None else clock
     start = read_positions(bus, [servo_id])[servo_id]
-    step = rad_to_steps(amplitude_rad)
-    if not 0 <= start + step < STEPS_PER_TURN:
-        step = -step
+    step = _free_way(bus, servo_id, start, rad_to_steps(amplitude_rad))
     speed = max(1, rad_to_steps(speed_rad_s))
     before = _torque_limit(bus, servo_id)
     largest = 0.0
@@ -89,7 +91,7 @@ def wiggle(
             _go_on(interrupted)
             bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
             patience_s = 1.5 * abs(goal - start) / speed if goal != start else 1.5 * abs(step) / speed
-            position, load = _await(bus, servo_id, goal, clock, patience_s + 0.6, interrupted)
+            position, load = _await(bus, servo_id, goal, (start, step), clock, patience_s + 0.6, interrupted)
             largest = max(largest, load)
             positions.append(position)
             if goal != start and at_the_end is not None:
@@ -100,6 +102,16 @@ def wiggle(
     if left:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off: use the hardware stop")
     return Wiggle(start, wrap_steps(positions[1] - start), wrap_steps(positions[2] - start), largest)
+
+
+def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
+    """``step`` with the sign of a way that the servo can go. Raises ProcedureError: it can go neither."""
+    held = held_settings(bus, [servo_id])[servo_id]
+    ways = {way: held.faults(f"servo {servo_id}", (start, start + way)) for way in (step, -step)}
+    for way, faults in ways.items():
+        if not faults:
+            return way
+    raise ProcedureError(f"{ways[step][0]}; it was not moved")
 
 
 def _torque_limit(bus: ServoBus, servo_id: int) -> int:
@@ -127,12 +139,21 @@ def _go_on(interrupted: Callable[[], str | None]) -> None:
 
 
 def _await(
-    bus: ServoBus, servo_id: int, goal: int, clock: Clock, patience_s: float, interrupted: Callable[[], str | None]
+    bus: ServoBus,
+    servo_id: int,
+    goal: int,
+    way: tuple[int, int],
+    clock: Clock,
+    patience_s: float,
+    interrupted: Callable[[], str | None],
 ) -> tuple[int, float]:
     """Position when it is at the goal, or when patience has run out, and the largest load until then.
 
+    Args:
+        way: where the wiggle starts and how far it goes [steps].
+
     Raises:
-        ProcedureError: it never answered.
+        ProcedureError: it never answered, or the joint has left its way.
         StoppedError: it was interrupted.
     """
     give_up, position, largest = clock.now() + patience_s, None, 0.0
@@ -143,6 +164,12 @@ def _await(
         if values is None:
             continue
         position = values["present_position"]
+        gone = wrap_steps(position - way[0])
+        if not min(0, way[1]) - _STRAY_STEPS <= gone <= max(0, way[1]) + _STRAY_STEPS:
+            raise ProcedureError(
+                f"servo {servo_id} went {math.degrees(steps_to_rad(gone)):+.1f} degrees where "
+                f"{math.degrees(steps_to_rad(way[1])):+.1f} were asked for; it was let go"
+            )
         largest = max(largest, abs(values["present_load"]) * BY_NAME["present_load"].encoding.scale)
         if abs(wrap_steps(position - goal)) <= 4:
             break

@@ -59,7 +59,8 @@ class SafetyLimits:
     max_lost_joints: int = 2
     """With more lost joints the robot stops."""
     runaway_rad: float = 0.2
-    """A joint that gets further out of its calibrated range than this does not do what it is told."""
+    """A joint that gets further out of its calibrated range than this does not do what it is told; one that is further
+    out at the start has another calibration."""
     command_timeout_s: float = 0.5
     """Without a new command for so long the torque goes off."""
     port_timeout_s: float = 3.0
@@ -255,6 +256,14 @@ class RangeWatch:
     def begin(self, angle: FloatArray) -> None:
         """Joints (J,) [rad] as they are at the start."""
         self._at_start = self._beyond(angle)
+
+    def outside(self, angle: FloatArray) -> dict[int, str]:
+        """Joints (from 0) that are too far out of their range at the start (J,) [rad], and how far."""
+        return {
+            joint: f"it is at {angle[joint]:.3g} rad, outside its range {self._low[joint]:.3g} to "
+            f"{self._high[joint]:.3g} by more than {self._allowed_rad:g}"
+            for joint in np.flatnonzero(self._beyond(angle) > self._allowed_rad).tolist()
+        }
 
     def left(self, angle: FloatArray) -> str | None:
         """Which joint (J,) [rad] is too far out of its range; None: none."""

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from snake_gym.hardware.body import BodySample, BringUpError
-from snake_gym.hardware.bring_up import Interrupted, TorqueRamp, check_health, find_missing, let_follow
+from snake_gym.hardware.bring_up import Interrupted, TorqueRamp, check_health, check_range, find_missing, let_follow
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.cycle_time import CycleTime
@@ -299,6 +299,7 @@ class ServoBody:
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
+        check_range(self._range.outside(self._read.angle), self.calibration, present)
         self._torque.expect_on(ids[joint] for joint in present)
         try:
             ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, asked)
@@ -311,8 +312,7 @@ class ServoBody:
         self._wanted = self._read.angle.copy()
         self._range.begin(self._read.angle)
         self._follows = np.isin(np.arange(self.n_joints), present)
-        self._refused = set()
-        self._stop_reason, self._gone_since_s = None, None
+        self._refused, self._stop_reason, self._gone_since_s = set(), None, None
         self._next_s = self.clock.now()
         self._owes_goal = False
 

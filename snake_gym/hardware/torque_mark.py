@@ -4,23 +4,29 @@ Before the torque goes on, whoever owns the port makes a file with its process, 
 servo has said that its torque is off, the file goes away. The process holds a lock on the file, which the kernel takes
 back when it dies: a file without its lock is of a process that died before it could switch the torque off.
 
-The files are in one folder of the machine, whichever latch they name, so that one stop finds all robots. Nothing here
-raises where the file system fails; a mark that cannot be made is missing, and the stop says that it found nobody.
+The files are in one folder of the machine, whichever latch they name and whoever runs the robot, so that one stop finds
+all robots. Anybody may put files there: names are drawn at random, and a mark counts only where it is a plain file of
+the user who runs the process that it names. What another user's mark says is told, and nothing is made of it.
+
+Nothing here raises where the file system fails; a mark that cannot be made is missing, and the stop says that it found
+nobody.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import itertools
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path("/tmp")
 _PREFIX = "snake_gym-torque-"
-_numbers = itertools.count()
+_LARGEST = 65536
+"""Bytes of a mark or a latch that are read."""
 
 
 class SeenMark(NamedTuple):
@@ -34,6 +40,8 @@ class SeenMark(NamedTuple):
     """Of the stop that this process obeys."""
     alive: bool
     """Whether the process is there; False: it died with the torque on, as far as anybody knows."""
+    uid: int
+    """User who has made it, and who runs the process."""
 
 
 class TorqueMark:
@@ -55,11 +63,11 @@ class TorqueMark:
             return
         self._is_made = True
         sweep(self._latch)
-        name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+        name = f"{_PREFIX}{os.urandom(8).hex()}"
         told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self._latch.absolute())})
         path, draft = FOLDER / f"{name}.json", FOLDER / f"{name}.draft"
         with suppress(OSError):
-            self._descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            self._descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
             os.fchmod(self._descriptor, 0o644)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.write(self._descriptor, told.encode())
@@ -84,8 +92,7 @@ def seen_marks(latch: Path | None = None) -> list[SeenMark]:
     found = []
     for path in sorted(FOLDER.glob(f"{_PREFIX}*.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(path.read_text())
-            mark = SeenMark(path, int(told["pid"]), str(told["what"]), Path(told["latch"]), _is_locked(path))
+            mark = _look_at(path)
             if latch is None or mark.latch == latch.absolute():
                 found.append(mark)
     return found
@@ -99,12 +106,38 @@ def sweep(latch: Path | None = None) -> None:
                 mark.path.unlink()
 
 
-def _is_locked(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDONLY)
+def user_of(pid: int) -> int | None:
+    """Who runs a process; None: there is none, or this system does not say."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("Uid:"):
+                return int(line.split()[2])
+    return None
+
+
+def read_plain(descriptor: int) -> str:
+    """What a small file holds. Raises OSError: it is no plain file; ValueError: it holds no text."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return os.read(descriptor, _LARGEST).decode()
+
+
+def _look_at(path: Path) -> SeenMark:
+    """The mark in a file. Raises OSError, ValueError, KeyError or TypeError: it is none that counts."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        told, uid = json.loads(read_plain(descriptor)), os.fstat(descriptor).st_uid
+        pid, what, latch = int(told["pid"]), str(told["what"]), str(told["latch"])
+        if pid <= 0 or not (what + latch).isprintable() or user_of(pid) not in (None, uid):
+            raise ValueError(told)
+        return SeenMark(path, pid, what, Path(latch), _is_locked(descriptor), uid)
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(descriptor)
     return False

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from snake_gym.hardware.clock import Clock, VirtualClock
 from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.servo_bus import ServoBus
+from snake_gym.hardware.servo_bus import FeetechBus, ServoBus
+from snake_gym.hardware.transport import SerialTransport
+
+FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
+"""How long a process goes on, once nobody is there any more, until all servos have said that torque is off [s]: while
+the port is there, so that a dead servo does not keep it from the next run, and while it is gone."""
+RETRY_S = 0.02
+"""Between two attempts to open the port and switch off [s]."""
 
 _RETRY_S = 0.1
 """Between two attempts [s]."""
+
+
+def switch_off_port(port: str, baud: int, ids: Sequence[int]) -> list[int]:
+    """Open the port and switch the torque off, once; the IDs of servos that have not said so. Raises PortGone."""
+    bus = FeetechBus(SerialTransport(port, baud), baud)
+    try:
+        off = bus.torque(ids, False)
+    finally:
+        bus.close()
+    return [one for one in ids if not off[one]]
 
 
 class TorqueOff:

@@ -11,8 +11,12 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration import Calibration, JointCalibration, load_calibration, straight_chain
+from snake_gym.hardware.servo_settings import ServoSettings
 
-CHAIN = Calibration((JointCalibration(4, 1, 2048), JointCalibration(2, -1, 100), JointCalibration(9, 1, 4000)))
+HELD = ServoSettings(777, 3, 10, -85, 0, 4095, 0, 12, 1)
+CHAIN = Calibration(
+    tuple(JointCalibration(*one, held=HELD) for one in ((4, 1, 2048), (2, -1, 100), (9, 1, 4000)))  # type: ignore[arg-type]
+)
 
 
 def test_every_position_comes_back_through_its_angle() -> None:
@@ -49,6 +53,8 @@ def test_a_file_round_trips_and_a_wrong_one_is_named(tmp_path: Path) -> None:
         ({"format": 7}, "format"),
         ({"joints": [{"servo_id": 4, "direction": 2}]}, "direction of servo 4 is 2"),
         ({"joints": [{"servo_id": 4}, {"servo_id": 4}]}, "each once"),
+        ({"joints": [{"servo_id": 4}]}, "does not say what servos 4 held; calibrate again"),
+        ({"joints": [{"servo_id": 4, "held": {"model": 777}}]}, "held"),
         ({"stepz_per_turn": 4096}, "steps_per_turn"),
     ):
         path.write_text(json.dumps({**told, **change}))

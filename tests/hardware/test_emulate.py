@@ -23,6 +23,7 @@ from snake_gym.hardware.commands.calibrate import calibrate
 from snake_gym.hardware.commands.emulate import mounted_at_random
 from snake_gym.hardware.commands.options import open_bus
 from snake_gym.hardware.joint_wiggle import Side
+from tests.hardware.test_stale_calibration import refused
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,6 +151,27 @@ def test_an_emulated_robot_is_calibrated_by_hand_with_what_it_says(tmp_path: Pat
             assert sum("is bent to the" in line for line in robot.said) == 2
         finally:
             bus.close()
+
+
+@pytest.mark.slow
+def test_the_file_of_an_emulator_that_was_started_anew_moves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "snake.json"
+    with emulator(tmp_path / "bus", "--mounting", "5", "--pose-port", "0") as robot:
+        bus = open_bus(robot.port, 1_000_000)
+        try:
+            found = calibrate(bus, range(1, 10), Neighbour(robot), limit_rad=math.radians(85.0))
+        finally:
+            bus.close()
+        found.save(file)
+    recentred = [joint.servo_id for joint in found.joints if joint.held is not None and joint.held.homing_offset]
+    assert recentred, "a mounting that tells something"
+    for mounting, named in (("5", recentred), ("6", recentred)):
+        with emulator(tmp_path / "bus", "--mounting", mounting, "--pose-port", "0") as robot:
+            lines = refused(robot.port, file, capsys)
+            assert {int(line.split()[1]) for line in lines} == set(named)
+            assert max(abs(angle) for angle in robot.joint_angles_deg()) < 2.0
 
 
 def test_the_port_of_an_emulated_robot_has_an_option_of_its_own() -> None:

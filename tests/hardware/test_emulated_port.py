@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,15 +35,23 @@ def open_driver(port: EmulatedPort, **more: object) -> FeetechBus:
     return FeetechBus(open_port(), timing=PATIENT, reopen=open_port, **more)  # type: ignore[arg-type]
 
 
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begun < seconds
+        time.sleep(0.005)
+
+
 def test_reading_and_moving_through_a_serial_device() -> None:
-    with EmulatedPort(make_bus()) as port:
+    bus = make_bus()
+    with EmulatedPort(bus) as port:
         driver = open_driver(port)
         info = driver.ping(4)
         assert info is not None and info.model == 777
         assert not driver.read_block(IDS, *BLOCK).failures
         assert driver.torque(IDS, True) == dict.fromkeys(IDS, True)
         assert driver.write_targets(IDS, [2000 + 10 * i for i in IDS])
-        time.sleep(0.6)
+        wait_until(lambda: [bus.servo(i).present() for i in IDS] == [2000 + 10 * i for i in IDS])
         found = driver.read_block(IDS, *BLOCK)
         assert [v["present_position"] for v in found.values.values() if v] == [2000 + 10 * i for i in IDS]
         assert driver.write_register(2, "torque_limit", 444)
@@ -98,7 +107,7 @@ def test_the_cable_is_pulled_and_put_back() -> None:
         driver = open_driver(port)
         driver.torque(IDS, True)
         driver.write_targets(IDS, [2500] * 13)
-        time.sleep(0.05)
+        wait_until(lambda: all(servo.memory.get("goal_position") == 2500 for servo in bus.servos))
         port.unplug()
         assert not os.path.exists(port.port)
         for _ in range(5):
@@ -108,10 +117,9 @@ def test_the_cable_is_pulled_and_put_back() -> None:
             time.sleep(0.02)
         assert not driver.connected
         # the servos go on to their last goal: nobody has told them otherwise
-        time.sleep(0.5)
-        assert bus.servo(1).present() == 2500
+        wait_until(lambda: all(servo.present() == 2500 for servo in bus.servos))
         port.plug()
-        time.sleep(0.06)
+        wait_until(lambda: not driver.read_block(IDS, *BLOCK).failures)
         found = driver.read_block(IDS, *BLOCK)
         assert not found.failures
         assert driver.counters.reconnects == 1
@@ -147,7 +155,7 @@ def test_a_dying_servo_and_an_overloaded_one() -> None:
         plant.blocked[2] = True
         driver.torque([i for i in IDS if i != 6], True)
         driver.write_targets(IDS, [3000] * 13)
-        time.sleep(0.5)
+        wait_until(lambda: bus.servo(3).last_error == 0x20)
         for _ in range(4):
             found = driver.read_block(IDS, *BLOCK)
             assert set(found.failures) == {6}
@@ -172,7 +180,7 @@ def test_heat_brown_out_wrong_id_and_encoder_wrap() -> None:
         bus.servo(3).supply_v = 0.5
         plant._angle[3] = 0.05  # turned by hand: 33 steps, across the zero
         bus.faults.order("wrong_id", 8)
-        time.sleep(0.05)
+        wait_until(lambda: not bus.servo(3).listens(1_000_000) and bus.servo(4).present() == 4090 + 33 - 4096)
         found = driver.read_block(IDS, *BLOCK)
         assert set(found.failures) == {3}
         assert (found.errors[1], found.errors[2]) == (0x04, 0x01)
@@ -181,8 +189,7 @@ def test_heat_brown_out_wrong_id_and_encoder_wrap() -> None:
         assert values is not None
         assert values["present_position"] == 4090 + 33 - 4096
         bus.servo(3).supply_v = 12.0
-        time.sleep(0.5)
-        assert driver.ping(3) is not None
+        wait_until(lambda: driver.ping(3) is not None)
         assert not driver.read_block(IDS, *BLOCK).failures
         driver.close()
 
@@ -198,8 +205,7 @@ def test_a_host_that_does_not_read() -> None:
         for _ in range(40):
             line.write(request)
             time.sleep(0.003)
-        time.sleep(0.1)
-        assert not driver.read_block(IDS, *BLOCK).failures
+        wait_until(lambda: not driver.read_block(IDS, *BLOCK).failures)
         driver.close()
 
 

@@ -60,7 +60,7 @@ class Onlooker:
         asked = re.findall(r"joint (\d+) \(servo", question)
         if not asked:
             return ""
-        time.sleep(0.3)
+        self.wait(lambda lines: any(line.startswith(f"joint {asked[-1]} is bent") for line in lines))
         told = [line for line in self.lines if line.startswith(f"joint {asked[-1]} is bent")]
         return "r" if "right" in told[-1] else "l"
 

@@ -294,7 +294,8 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> Non
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
     contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())
-    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=SafetyLimits(ramp_time_s=0.05)))
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
+    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits))
     assert connected.emulated is not None
     try:
         loop.reset()

@@ -75,10 +75,10 @@ def test_a_port_is_opened_by_one_process_only() -> None:
         SerialTransport(name, 1_000_000)
     first.close()
     SerialTransport(name, 1_000_000).close()
-    os.close(ours)
-    os.close(theirs)
+    os.close(ours)  # the other end stays open: nobody else on this machine gets a terminal of that name
     with pytest.raises(PortGone, match="cannot open"):
         SerialTransport(name, 1_000_000)
+    os.close(theirs)
 
 
 def refusal(port: str | Path) -> str:

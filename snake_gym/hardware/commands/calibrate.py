@@ -20,6 +20,8 @@ from snake_gym.hardware.calibration import Calibration, JointCalibration
 from snake_gym.hardware.calibration_procedures import (
     ProcedureError,
     assemble,
+    common_model,
+    held_settings,
     joint_range,
     limp,
     passes_encoder_zero,
@@ -28,14 +30,14 @@ from snake_gym.hardware.calibration_procedures import (
     watch_range,
 )
 from snake_gym.hardware.clock import Clock, MonotonicClock
-from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, open_bus, stop_of
+from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, stop_of
 from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.commands.wiggle import check_motion
 from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.encoding import steps_to_rad
+from snake_gym.hardware.encoding import rad_to_steps, steps_to_rad
 from snake_gym.hardware.joint_wiggle import Side, StoppedError, find_direction, never
 from snake_gym.hardware.key_watch import STOP_KEYS, KeyWatch, standard_input
-from snake_gym.hardware.registers import MODELS, model
+from snake_gym.hardware.registers import MODELS
 from snake_gym.hardware.servo_bus import ServoBus
 
 Recentring = Literal["auto", "always", "never"]
@@ -188,9 +190,8 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--margin is {options.margin:g}; expected 0 to 20 degrees")
     check_new_file(options.out)
     stop = stop_of(options)
-    bus = open_bus(options.port, options.baud)
     try:
-        with supervised(bus, options.ids, stop, "calibrate") as interrupted:
+        with supervised(options.port, options.baud, options.ids, stop, "calibrate") as (bus, _, interrupted):
             calibration = calibrate(
                 bus, options.ids, Person(stop), options.model, math.radians(options.degrees), options.torque,
                 None if options.limit is None else math.radians(options.limit), math.radians(options.margin),
@@ -233,7 +234,11 @@ def calibrate(
         StoppedError: it was interrupted.
     """
     clock = MonotonicClock() if clock is None else clock
-    name = _model_of(bus, ids, kind)
+    name = common_model(bus, ids, kind)
+    positions = read_positions(bus, ids)
+    for one, found in held_settings(bus, ids).items():
+        for fault in found.faults(f"servo {one}", (positions[one], positions[one])):
+            raise ProcedureError(fault)
     with limp(bus, ids):
         guide.straighten()
         zeros = read_positions(bus, ids)
@@ -255,10 +260,15 @@ def calibrate(
         ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
     else:
         ranges = _ranges_by_hand(bus, ids, guide, zeros, directions, margin_rad, clock)
-    for servo_id in ids:
-        if passes_encoder_zero(zeros[servo_id], *ranges[servo_id], directions[servo_id]):
-            guide.say(f"servo {servo_id}: its range passes the encoder's zero, where it cannot be driven; recentre it")
-    joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one]) for one in ids]
+    held = held_settings(bus, ids)
+    for one in ids:
+        ends = [zeros[one] + directions[one] * rad_to_steps(angle) for angle in ranges[one]]
+        if passes_encoder_zero(zeros[one], *ranges[one], directions[one]):
+            guide.say(f"servo {one}: its range passes the encoder's zero, where it cannot be driven; recentre it")
+        else:
+            for fault in held[one].faults(f"servo {one}", (ends[0], ends[1])):
+                guide.say(fault)
+    joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one], held[one]) for one in ids]
     return assemble(joints, name)
 
 
@@ -285,28 +295,6 @@ def _ranges_by_hand(
                     joint = list(ids).index(servo_id) + 1
                     guide.say(f"joint {joint} (servo {servo_id}): {error}; move this one again")
     return ranges
-
-
-def _model_of(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
-    """Name of the servos' type; all must be of one."""
-    by_number = {one.number: one.name for one in MODELS.values() if one.number is not None}
-    expected = None if kind is None else model(kind)
-    names = set()
-    for servo_id in ids:
-        info = bus.ping(servo_id)
-        if info is None:
-            raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
-        if expected is not None and expected.number not in (None, info.model):
-            raise ProcedureError(
-                f"servo {servo_id} says it is type {info.model}; expected {expected.number} ({expected.name})"
-            )
-        names.add(by_number.get(info.model, f"type {info.model}") if expected is None else expected.name)
-    if len(names) > 1:
-        raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
-    name = names.pop()
-    if name not in MODELS:
-        raise ProcedureError(f"the servos say they are {name}, which is not known; say --model {'|'.join(MODELS)}")
-    return name
 
 
 def table(calibration: Calibration) -> str:

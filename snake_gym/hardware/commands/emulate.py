@@ -30,6 +30,7 @@ from snake_gym.hardware.clock import MonotonicClock
 from snake_gym.hardware.commands.calibrate import TypedLines, table
 from snake_gym.hardware.commands.option_parser import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, read_settings
+from snake_gym.hardware.commands.supervision import ENDING
 from snake_gym.hardware.connection import emulate
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.key_watch import standard_input
@@ -113,6 +114,7 @@ def run(options: argparse.Namespace) -> int:
     if link.exists() and not link.is_symlink():
         raise ConfigError(f"--link is {str(link)!r}, which is no link; expected a free name")
     with _port(bus, link) as port:
+        world = World(port, mounting is not None, options.pose_port)
         print(f"{'one servo' if mounting is None else spec.name} on {port.port}", flush=True)
         if mounting is not None:
             print(table(mounting) if options.mounting is not None else f"servos {mounting.joints[0].servo_id} to "
@@ -121,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
                 print(f"true pose to UDP port {options.pose_port}: --pose udp_json")
         example = f"{PROGRAM} scan --port {port.port}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)
-        World(port, mounting is not None, options.pose_port).live(options.seconds)
+        world.live(options.seconds)
     return 0
 
 
@@ -142,19 +144,18 @@ class World:
         self._physics, self._pose_port = has_physics, pose_port if has_physics else 0
         self._blind = False
         self._ends = False  # set in a signal handler: nothing that locks
+        for number in ENDING:
+            with contextlib.suppress(ValueError):  # not the main thread
+                signal.signal(number, self._end)
         self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # where to [rad], one a turn of the loop
         self._rest = np.array(self._bus.plant.joint_angle())
         self._far_rad, self._grown_s, self._told = 0.0, 0.0, False
 
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self._ends = True
+
     def live(self, seconds: float | None) -> None:
         """Until the time is over, somebody says quit, or a signal comes."""
-
-        def end(number: int, frame: FrameType | None) -> None:
-            self._ends = True
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with contextlib.suppress(ValueError):  # not the main thread
-                signal.signal(number, end)
         give_up = math.inf if seconds is None else time.monotonic() + seconds
         out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         source = standard_input()

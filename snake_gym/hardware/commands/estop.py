@@ -1,7 +1,8 @@
 """``estop``: stop the robot from another terminal, or allow it to move again.
 
 The stop is a file, the latch. Whoever owns the port looks at it on every bus cycle; while it is there nothing moves
-and nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch.
+and nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch; one of
+another user with a latch of its own is ended by a signal, which root may send.
 
 ``estop`` waits until each process that had torque on has said that it is off in all servos. If one does not, or has
 died, the exit code is 1 and only the hardware stop is left.
@@ -11,13 +12,16 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import pwd
+import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.torque_mark import SeenMark, seen_marks, sweep
+from snake_gym.hardware.torque_mark import SeenMark, seen_marks, sweep, user_of
 
 _LOOK_S = 0.005
 
@@ -46,21 +50,56 @@ def run(options: argparse.Namespace) -> int:
     tripped: dict[Path, bool] = {}
     for _ in range(2):  # again for one that has come up meanwhile
         marks |= {mark.path: mark for mark in seen_marks(latch)}
-        for one in (stop.latch.absolute(), *(mark.latch for mark in marks.values())):
+        # What another user's mark says is no place to make a file.
+        for one in (stop.latch.absolute(), *(mark.latch for mark in marks.values() if mark.uid == os.geteuid())):
             if one not in tripped:
                 tripped[one] = EmergencyStop(one).trip(options.reason)
                 how = f"tripped: {EmergencyStop(one).reason}; {one}"
                 print(how if tripped[one] else f"NOT tripped: {one} cannot be written", flush=True)
     bad = not all(tripped.values())
+    for mark in marks.values():
+        if mark.alive and mark.latch not in tripped and not end(mark):
+            bad = True
+            print(f"NOT stopped: {who_is(mark)} obeys {mark.latch}; only that user or root can stop it", flush=True)
     if not marks:
         print("nothing was moving: no process of this machine has torque on" + (" with this latch" if latch else ""))
         return int(bad)
     owing = _await(marks.values(), begun_s, options.wait)
     for mark in owing:
-        who = f"{mark.what} (process {mark.pid})"
         how = f"has not said within {options.wait:g} s" if mark.alive else "died before it said"
-        print(f"{who} {how} that the torque is off: USE THE HARDWARE STOP")
+        print(f"{who_is(mark)} {how} that the torque is off: USE THE HARDWARE STOP")
     return int(bool(owing) or bad)
+
+
+def who_is(mark: SeenMark) -> str:
+    """A process, for people."""
+    who = f"{mark.what} (process {mark.pid})"
+    if mark.uid == os.geteuid():
+        return who
+    try:
+        return f"{who} of user {pwd.getpwuid(mark.uid).pw_name}"
+    except KeyError:
+        return f"{who} of user {mark.uid}"
+
+
+def end(mark: SeenMark) -> bool:
+    """End another user's process by a signal, which switches its torque off; False: this user may not, or it is none of
+    theirs any more."""
+    try:
+        process = os.pidfd_open(mark.pid)
+    except ProcessLookupError:
+        return True  # it has ended: whether its mark has gone as well is looked at next
+    except OSError:
+        return False
+    try:
+        if user_of(mark.pid) != mark.uid:
+            return False
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except OSError:
+        return False
+    finally:
+        os.close(process)
+    return True
 
 
 def _await(marks: Iterable[SeenMark], begun_s: float, wait_s: float) -> list[SeenMark]:
@@ -71,7 +110,7 @@ def _await(marks: Iterable[SeenMark], begun_s: float, wait_s: float) -> list[See
         for path in [path for path in owing if path not in there]:
             mark = owing.pop(path)
             after_ms = 1e3 * (time.monotonic() - begun_s)
-            print(f"{mark.what} (process {mark.pid}): torque is off in all servos, after {after_ms:.0f} ms", flush=True)
+            print(f"{who_is(mark)}: torque is off in all servos, after {after_ms:.0f} ms", flush=True)
         owing = {path: there[path] for path in owing}
         if all(not mark.alive for mark in owing.values()) or time.monotonic() - begun_s > wait_s:
             break

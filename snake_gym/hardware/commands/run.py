@@ -103,7 +103,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
             opened.connected.close()
             passed_s = max(opened.loop.body.clock.now() - begun_s, 1e-9)
             view.close()
-            left = [line for line in opened.loop.body.news() if line != "stopped: closed"]
+            left = [line for line in opened.loop.body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             for line in left:
                 print(line)
             summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}

@@ -7,12 +7,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from snake_gym.config import ConfigError
+from snake_gym.hardware.commands.options import open_bus
+from snake_gym.hardware.connection import watch
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.joint_wiggle import switch_off
-from snake_gym.hardware.servo_bus import ServoBus
+from snake_gym.hardware.servo_bus import FeetechBus
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command."""
 
 
 @contextlib.contextmanager
@@ -29,7 +34,7 @@ def ending_by_signal() -> Iterator[None]:
 
     before: dict[int, Any] = {}
     try:
-        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for one in ENDING:
             before[int(one)] = signal.signal(one, end)
     except ValueError:  # not the main thread
         pass
@@ -40,27 +45,39 @@ def ending_by_signal() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextlib.contextmanager
-def supervised(bus: ServoBus, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Callable[[], str | None]]:
-    """Move servos under supervision; whatever ends it, torque goes off, and the bus is closed.
+class Supervised(NamedTuple):
+    """Servos that may be moved."""
 
-    Gives what procedures ask all the time: why to stop, or None to go on.
+    bus: FeetechBus
+    there: list[int]
+    """IDs of those that answer."""
+    interrupted: Callable[[], str | None]
+    """What procedures ask all the time: why to stop, or None to go on."""
+
+
+@contextlib.contextmanager
+def supervised(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
+    """Move servos under supervision; whatever ends it, SIGKILL included, torque goes off, and the port is free.
 
     Args:
         what: is done, in a word.
 
     Raises:
-        ConfigError: the stop is tripped, or could not be.
+        ConfigError: the port cannot be opened, the stop is tripped, or could not be.
     """
-    with contextlib.closing(bus), ending_by_signal():
+    with contextlib.ExitStack() as closing:
+        bus = closing.enter_context(contextlib.closing(open_bus(port, baud)))
+        closing.enter_context(ending_by_signal())
         if stop.tripped:
             raise ConfigError(f"the emergency stop is tripped: {stop.reason}; {stop.how_to_clear}")
         if not stop.writable():
             raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
         there = [one for one in ids if bus.ping(one) is not None]
+        if there:
+            closing.callback(watch(port, baud, there, stop, what).close)
         stop.hold(what)
         try:
-            yield lambda: stop.reason if stop.tripped else None
+            yield Supervised(bus, there, lambda: stop.reason if stop.tripped else None)
         finally:
             left = switch_off(bus, there)
             bus.torque(ids, False)  # one that was not there at the beginning may be by now

@@ -9,7 +9,7 @@ import argparse
 import math
 
 from snake_gym.hardware.calibration_procedures import ProcedureError
-from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, open_bus, say_ids, stop_of
+from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, say_ids, stop_of
 from snake_gym.hardware.commands.supervision import supervised
 from snake_gym.hardware.encoding import steps_to_rad
 from snake_gym.hardware.joint_wiggle import StoppedError, Wiggle, wiggle
@@ -38,13 +38,15 @@ def check_motion(degrees: float, torque: float) -> None:
 def run(options: argparse.Namespace) -> int:
     check_motion(options.degrees, options.torque)
     bad = 0
-    bus = open_bus(options.port, options.baud)
     stop = stop_of(options)
-    with supervised(bus, options.ids, stop, "wiggle") as interrupted, KeyWatch(stop):
-        absent = [one for one in options.ids if bus.ping(one) is None]
-        others = say_ids(one for one in _USUAL if bus.ping(one) is not None) if absent else ""
+    with (
+        supervised(options.port, options.baud, options.ids, stop, "wiggle") as (bus, there, interrupted),
+        KeyWatch(stop),
+    ):
+        all_there = len(there) == len(options.ids)
+        others = "" if all_there else say_ids(one for one in _USUAL if bus.ping(one) is not None)
         for servo_id in options.ids:
-            if servo_id in absent:
+            if servo_id not in there:
                 hint = f"{others} do" if others else "see scan --all-bauds"
                 print(f"servo {servo_id:3d}: does not answer at {options.baud} baud; {hint}")
                 bad += 1
