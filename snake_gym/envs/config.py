@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError, apply_keywords
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.obstacles.plans import FieldConfig
 from snake_gym.robot.catalogue import load_robot
@@ -124,10 +124,10 @@ class ObstacleFieldConfig(EnvConfig):
 AnyConfig = TypeVar("AnyConfig", bound=EnvConfig)
 
 
-def as_config(kind: type[AnyConfig], config: EnvConfig | Mapping[str, Any] | None) -> AnyConfig:
-    """The settings as a checked object of the given kind."""
-    if isinstance(config, kind):
-        return config
-    if isinstance(config, EnvConfig):
+def as_config(
+    kind: type[AnyConfig], config: EnvConfig | Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> AnyConfig:
+    """The settings as a checked object of the given kind: ``config`` with ``keywords`` laid over it."""
+    if isinstance(config, EnvConfig) and not isinstance(config, kind):
         raise ConfigError(f"the settings are a {type(config).__name__}; this env expects a {kind.__name__}")
-    return build(kind, dict(config or {}), "env")
+    return apply_keywords(kind, config, keywords, "env")

@@ -21,7 +21,7 @@ class SnakeEnv(gym.Env[Any, Any]):
 
     Args:
         render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too.
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
     """
 
     config_type: ClassVar[type[EnvConfig]]
@@ -36,7 +36,7 @@ class SnakeEnv(gym.Env[Any, Any]):
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or 'human'")
-        self.core = SnakeCore(as_config(self.config_type, settings if config is None else config), 1)
+        self.core = SnakeCore(as_config(self.config_type, config, settings), 1)
         self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.core.spec.control_dt_s)}
         self.render_mode: RenderMode | None = render_mode
         self.observation_space, self.action_space = single_spaces(self.core)
@@ -91,7 +91,7 @@ class SnakeEnv(gym.Env[Any, Any]):
             self._view = None
 
     def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: values[0].item() for name, values in infos.items()}
+        return {name: values[0] for name, values in infos.items()}
 
 
 class WaypointsEnv(SnakeEnv):
@@ -122,7 +122,8 @@ class WaypointsEnv(SnakeEnv):
 
     Arguments:
         render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too (``WaypointsConfig``).
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``WaypointsConfig``).
 
     Versions:
         v0: first version.
@@ -163,7 +164,8 @@ class ObstacleFieldEnv(SnakeEnv):
 
     Arguments:
         render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too (``ObstacleFieldConfig``).
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``ObstacleFieldConfig``).
 
     Versions:
         v0: first version.

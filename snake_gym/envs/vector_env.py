@@ -34,7 +34,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: W.
         autoreset_mode: an ``AutoresetMode`` or its name or value.
         render_mode: None or "rgb_array".
-        config: settings as an object or mapping; further keyword arguments are settings too.
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
     """
 
     env_id: ClassVar[str]
@@ -60,7 +60,7 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
             raise ValueError(f"num_envs is {num_envs}; expected >= 1")
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
-        self.core = SnakeCore(as_config(self.config_type, settings if config is None else config), num_envs)
+        self.core = SnakeCore(as_config(self.config_type, config, settings), num_envs)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = _as_mode(autoreset_mode)
