@@ -35,9 +35,9 @@ def test_keyword_settings_are_laid_over_a_config(make: Any, config: Any) -> None
 def test_a_misspelt_keyword_beside_a_config_is_an_error(env_id: str, config: Any) -> None:
     given = ObstacleFieldConfig() if env_id == IDS[1] and isinstance(config, WaypointsConfig) else config
     for make in (gym.make, gym.make_vec):
-        with pytest.raises(ConfigError, match="env.fautls is not a setting; did you mean 'faults'"):
+        with pytest.raises(ConfigError, match=r"env.fautls is not a setting; did you mean 'faults'"):
             make(env_id, config=given, fautls={"n_max": 9})
-        with pytest.raises(ConfigError, match="faults.n_max is 20; expected at most 9"):
+        with pytest.raises(ConfigError, match=r"faults.n_max is 20; expected at most 9"):
             make(env_id, config=given, faults={"n_max": 20})
 
 
