@@ -21,6 +21,9 @@ from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, Obstac
 from snake_gym.tasks.task import Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
+MAX_STEPS = 1_000_000_000
+"""Longest episode, in control steps: years."""
+
 
 @dataclass(frozen=True)
 class StartConfig:
@@ -71,6 +74,11 @@ class EnvConfig(ABC):
     def n_steps(self, spec: RobotSpec) -> int:
         """Control steps until truncation; raises unless the time limit is a whole number of them."""
         steps = self.time_limit_s / spec.control_dt_s
+        if steps > MAX_STEPS * (1.0 + 1e-9):
+            raise ConfigError(
+                f"time_limit_s is {self.time_limit_s:g}; expected at most {MAX_STEPS * spec.control_dt_s:g} "
+                f"({MAX_STEPS} control steps of this robot)"
+            )
         if round(steps) < 1 or abs(steps - round(steps)) > 1e-9 * steps:
             near = max(round(steps), 1) * spec.control_dt_s
             raise ConfigError(

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
 from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.vector_env import single_spaces
 
 RenderMode = Literal["rgb_array", "human"]
 
 
-class SnakeEnv(gym.Env[Any, Any]):
+class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):  # type: ignore[misc]  # spec is a property
     """One snake robot. The classes below say what it has to do; ``config_type`` are their settings.
 
     Args:
@@ -118,7 +119,8 @@ class WaypointsEnv(SnakeEnv):
         heading. Targets, faults and start depend on the seed and the episode's number alone.
 
     End:
-        Terminated when the course is complete; truncated after ``time_limit_s``.
+        Terminated when the course is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
+        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
 
     Arguments:
         render_mode: None, "rgb_array" or "human".
@@ -160,7 +162,8 @@ class ObstacleFieldEnv(SnakeEnv):
         episode's number alone.
 
     End:
-        Terminated when the goal is reached; truncated after ``time_limit_s``.
+        Terminated when the goal is reached; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
+        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
 
     Arguments:
         render_mode: None, "rgb_array" or "human".
