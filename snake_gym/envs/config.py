@@ -35,8 +35,10 @@ class StartConfig:
     """Random phase of the wave and random heading; else phase 0 and head along x (sibilska2022)."""
 
     def __post_init__(self) -> None:
-        if not (0.0 <= self.amplitude_rad <= math.pi and math.isfinite(self.phase_shift_rad)):
+        if not 0.0 <= self.amplitude_rad <= math.pi:
             raise ValueError(f"start.amplitude_rad is {self.amplitude_rad:g}; expected in [0, pi]")
+        if not math.isfinite(self.phase_shift_rad):
+            raise ValueError(f"start.phase_shift_rad is {self.phase_shift_rad:g}; expected a finite number")
 
 
 @dataclass(frozen=True)

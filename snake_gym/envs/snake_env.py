@@ -17,7 +17,7 @@ from snake_gym.envs.vector_env import single_spaces
 RenderMode = Literal["rgb_array", "human"]
 
 
-class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):  # type: ignore[misc]  # spec is a property
+class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
     """One snake robot. The classes below say what it has to do; ``config_type`` are their settings.
 
     Args:

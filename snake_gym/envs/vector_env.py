@@ -23,7 +23,7 @@ def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
 
 
-class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # spec is a property
+class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
     """W worlds; see the single envs of the same name (``snake_env``) for what happens in each.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
