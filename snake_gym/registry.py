@@ -32,7 +32,10 @@ ENVS = {
 
 
 def register_envs() -> None:
-    """Register every environment once. No ``max_episode_steps``: the environments truncate by their own clock."""
+    """Register every environment once. No ``max_episode_steps``: the environments truncate by their own clock.
+
+    How many steps that is depends on the robot; a simulated environment's ``spec`` says it.
+    """
     try:
         from gymnasium.envs.registration import register, registry
     except ModuleNotFoundError as error:

@@ -20,6 +20,10 @@ class ConfigError(ValueError):
         super().__init__(" ".join(str(message).split()))
 
 
+class UnexpectedKeywordError(ConfigError, TypeError):
+    """A keyword argument that is no setting: a ``TypeError``, as of any function, so that callers can try."""
+
+
 def nearest(name: str, choices: Iterable[str]) -> str | None:
     """The choice that ``name`` was most likely meant to be, or None. Case and ``-``/``_`` do not matter.
 

@@ -1,12 +1,17 @@
-"""Settings laid over settings: deep merging, and assignments from the command line."""
+"""Settings laid over settings: deep merging, keyword arguments, and assignments from the command line."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
-from snake_gym.config.errors import ConfigError, show
+from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, show
+from snake_gym.config.plain import to_dict
+from snake_gym.config.schema import build, describe_unknown
+
+T = TypeVar("T")
 
 
 def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,6 +24,21 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[key] = copy.deepcopy(value)
     return merged
+
+
+def apply_keywords(cls: type[T], config: T | Mapping[str, Any] | None, keywords: Mapping[str, Any], where: str) -> T:
+    """An instance of dataclass ``cls`` from ``config``, an object or a mapping, with keyword settings laid over it.
+
+    All of it is checked strictly, as by ``build``; ``config`` is not changed. An object of a subclass stays one.
+    Raises ConfigError; where a keyword is no setting, one that is a TypeError too.
+    """
+    kind = type(config) if isinstance(config, cls) else cls
+    known = {f.name for f in fields(kind) if f.init}  # type: ignore[arg-type]
+    for key in keywords:
+        if key not in known:
+            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {describe_unknown(kind, key, where)}")
+    plain = to_dict({} if config is None else config)
+    return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
 
 
 def apply_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     declared = typing.get_type_hints(cls)
     for key in mapping:
         if key not in settings:
-            raise ConfigError(_unknown(str(key), settings, declared, where))
+            raise ConfigError(describe_unknown(cls, str(key), where))
     values = {}
     for name, setting in settings.items():
         if name in mapping:
@@ -53,7 +53,10 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
         raise ConfigError(_place(str(error), settings, where)) from error
 
 
-def _unknown(key: str, settings: Mapping[str, Field[Any]], declared: Mapping[str, Any], where: str) -> str:
+def describe_unknown(cls: type[Any], key: str, where: str = "") -> str:
+    """What is told of ``key``, which is no setting of dataclass ``cls``."""
+    settings = [f.name for f in fields(cls) if f.init]
+    declared = typing.get_type_hints(cls)
     nested = {
         f"{group}.{inner.name}": inner.name
         for group in settings

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError, apply_keywords
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.obstacles.plans import FieldConfig
 from snake_gym.robot.catalogue import load_robot
@@ -20,6 +20,9 @@ from snake_gym.simulation.sensors import SensorConfig
 from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, ObstacleField, robot_extent
 from snake_gym.tasks.task import Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
+
+MAX_STEPS = 1_000_000_000
+"""Longest episode, in control steps: years."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,10 @@ class StartConfig:
     """Random phase of the wave and random heading; else phase 0 and head along x (sibilska2022)."""
 
     def __post_init__(self) -> None:
-        if not (0.0 <= self.amplitude_rad <= math.pi and math.isfinite(self.phase_shift_rad)):
+        if not 0.0 <= self.amplitude_rad <= math.pi:
             raise ValueError(f"start.amplitude_rad is {self.amplitude_rad:g}; expected in [0, pi]")
+        if not math.isfinite(self.phase_shift_rad):
+            raise ValueError(f"start.phase_shift_rad is {self.phase_shift_rad:g}; expected a finite number")
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,11 @@ class EnvConfig(ABC):
     def n_steps(self, spec: RobotSpec) -> int:
         """Control steps until truncation; raises unless the time limit is a whole number of them."""
         steps = self.time_limit_s / spec.control_dt_s
+        if steps > MAX_STEPS * (1.0 + 1e-9):
+            raise ConfigError(
+                f"time_limit_s is {self.time_limit_s:g}; expected at most {MAX_STEPS * spec.control_dt_s:g} "
+                f"({MAX_STEPS} control steps of this robot)"
+            )
         if round(steps) < 1 or abs(steps - round(steps)) > 1e-9 * steps:
             near = max(round(steps), 1) * spec.control_dt_s
             raise ConfigError(
@@ -122,10 +132,10 @@ class ObstacleFieldConfig(EnvConfig):
 AnyConfig = TypeVar("AnyConfig", bound=EnvConfig)
 
 
-def as_config(kind: type[AnyConfig], config: EnvConfig | Mapping[str, Any] | None) -> AnyConfig:
-    """The settings as a checked object of the given kind."""
-    if isinstance(config, kind):
-        return config
-    if isinstance(config, EnvConfig):
+def as_config(
+    kind: type[AnyConfig], config: EnvConfig | Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> AnyConfig:
+    """The settings as a checked object of the given kind: ``config`` with ``keywords`` laid over it."""
+    if isinstance(config, EnvConfig) and not isinstance(config, kind):
         raise ConfigError(f"the settings are a {type(config).__name__}; this env expects a {kind.__name__}")
-    return build(kind, dict(config or {}), "env")
+    return apply_keywords(kind, config, keywords, "env")

@@ -7,6 +7,7 @@ observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,11 @@ class SnakeCore:
         self.decoder.controller = controller
         self.decoder_state = self.decoder.initial_state(self.n_worlds)
         self._initial_decoder_state = self.decoder.initial_state(self.n_worlds)
+
+    def limit_steps(self, n: int) -> None:
+        """Let the episodes to come end after ``n`` control steps; ``config`` says so from then on."""
+        self.config = replace(self.config, time_limit_s=n * self.spec.control_dt_s)
+        self.n_steps = self.config.n_steps(self.spec)
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
         """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).

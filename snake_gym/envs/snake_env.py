@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
 from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.vector_env import single_spaces
 
 RenderMode = Literal["rgb_array", "human"]
 
 
-class SnakeEnv(gym.Env[Any, Any]):
+class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
     """One snake robot. The classes below say what it has to do; ``config_type`` are their settings.
 
     Args:
         render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too.
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
     """
 
     config_type: ClassVar[type[EnvConfig]]
@@ -36,7 +37,7 @@ class SnakeEnv(gym.Env[Any, Any]):
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or 'human'")
-        self.core = SnakeCore(as_config(self.config_type, settings if config is None else config), 1)
+        self.core = SnakeCore(as_config(self.config_type, config, settings), 1)
         self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.core.spec.control_dt_s)}
         self.render_mode: RenderMode | None = render_mode
         self.observation_space, self.action_space = single_spaces(self.core)
@@ -91,7 +92,7 @@ class SnakeEnv(gym.Env[Any, Any]):
             self._view = None
 
     def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: values[0].item() for name, values in infos.items()}
+        return {name: values[0] for name, values in infos.items()}
 
 
 class WaypointsEnv(SnakeEnv):
@@ -118,11 +119,13 @@ class WaypointsEnv(SnakeEnv):
         heading. Targets, faults and start depend on the seed and the episode's number alone.
 
     End:
-        Terminated when the course is complete; truncated after ``time_limit_s``.
+        Terminated when the course is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
+        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
 
     Arguments:
         render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too (``WaypointsConfig``).
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``WaypointsConfig``).
 
     Versions:
         v0: first version.
@@ -159,11 +162,13 @@ class ObstacleFieldEnv(SnakeEnv):
         episode's number alone.
 
     End:
-        Terminated when the goal is reached; truncated after ``time_limit_s``.
+        Terminated when the goal is reached; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
+        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
 
     Arguments:
         render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too (``ObstacleFieldConfig``).
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``ObstacleFieldConfig``).
 
     Versions:
         v0: first version.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
 from snake_gym.envs.core import SnakeCore, check_seeds
+from snake_gym.envs.episode_limit import TellsItsLimit, limit_steps
 from snake_gym.interface.observations import BOUND
 
 
@@ -22,7 +23,7 @@ def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
 
 
-class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
+class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
     """W worlds; see the single envs of the same name (``snake_env``) for what happens in each.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
@@ -34,7 +35,8 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: W.
         autoreset_mode: an ``AutoresetMode`` or its name or value.
         render_mode: None or "rgb_array".
-        config: settings as an object or mapping; further keyword arguments are settings too.
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
+        max_episode_steps: control steps until truncation, as ``gymnasium.make_vec`` gives it; None: ``time_limit_s``.
     """
 
     env_id: ClassVar[str]
@@ -54,13 +56,15 @@ class SnakeVectorEnv(VectorEnv[Any, Any, Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         config: EnvConfig | Mapping[str, Any] | None = None,
+        max_episode_steps: int | None = None,
         **settings: Any,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs is {num_envs}; expected >= 1")
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
-        self.core = SnakeCore(as_config(self.config_type, settings if config is None else config), num_envs)
+        self.core = SnakeCore(as_config(self.config_type, config, settings), num_envs)
+        limit_steps(self.core, max_episode_steps)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = _as_mode(autoreset_mode)

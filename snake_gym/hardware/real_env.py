@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import build
+from snake_gym.config import apply_keywords
 from snake_gym.hardware.robot_loop import StepRecord
 from snake_gym.hardware.run_config import Contract, LoopSettings, action_contract, file_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
@@ -78,7 +78,8 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         its safety: ``info["stop_reason"]`` says why.
 
     Arguments:
-        config: settings as an object or mapping; further keyword arguments are settings too (``RealConfig``).
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``RealConfig``).
 
     Versions:
         v0: first version.
@@ -94,8 +95,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     ) -> None:
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
-        given = settings if config is None else config
-        self.config = given if isinstance(given, RealConfig) else build(RealConfig, dict(given), "env")
+        self.config = apply_keywords(RealConfig, config, settings, "env")
         self.loop, connected = open_loop(contract_of(self.config), self.config)
         self._close = connected.close
         self.robot_spec = self.loop.spec

@@ -24,6 +24,9 @@ IntArray = NDArray[np.int64]
 FAR_M = 1.0e6
 """Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
 
+MAX_CELLS = 4_000_000
+"""Of one world's grid; more would take gigabytes for the worlds of a training."""
+
 
 class ObstacleArrays(NamedTuple):
     """Obstacles of W worlds as the physics reads them (see ``physics.state.Obstacles``: the same fields)."""
@@ -80,6 +83,11 @@ def empty_arrays(
     far = reach_m + bounds.max_radius_m + math.sqrt(2.0) * cell
     area = 2.0 * far * bounds.total_length_m + bounds.max_features * math.pi * far * far
     n_items = min(math.ceil(area / cell**2), bounds.max_features * side * side)
+    if max(side * side, n_items) > MAX_CELLS:
+        raise ConfigError(
+            f"field: its obstacles need a grid of {side * side:.3g} cells with {n_items:.3g} entries; expected at most "
+            f"{MAX_CELLS} (a smaller goal_distance_m, width_m, gap_m, obstacle_radius_m or wall_radius_m)"
+        )
     arrays = ObstacleArrays(
         np.empty((n_worlds, max(bounds.max_features, 1), 6)),
         np.zeros((n_worlds, side * side + 1), np.int64),

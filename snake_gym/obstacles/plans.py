@@ -14,7 +14,7 @@ from typing import Literal
 from snake_gym.config import ConfigError, choose
 from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import CORRIDOR, FOREST, GATES, MAX_HEADING_RAD, PEGBOARD, Plan
-from snake_gym.obstacles.shapes import Shape
+from snake_gym.obstacles.shapes import FARTHEST_M, Shape
 
 FieldKind = Literal["pegboard", "forest", "corridor", "bends", "gates", "list"]
 KINDS: tuple[FieldKind, ...] = ("pegboard", "forest", "corridor", "bends", "gates", "list")
@@ -25,6 +25,9 @@ NARROWEST = 2.0 + STEP
 """Narrowest corridor or opening that the search is sure to find, in clearances."""
 TREE_COVER = 0.4
 """Share of a forest's area covered by circles of diameter 2 radius + gap."""
+LARGEST = 1e3
+"""[m], and trees per square metre: more is no field for a robot on a table or in a hall."""
+FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
 MAX_OBSTACLES = 20_000
 """More would take seconds for each field."""
@@ -78,10 +81,15 @@ class FieldConfig:
             raise ValueError(f"field.difficulty is {self.difficulty:g}; expected in [0, 1]")
         for name in ("goal_distance_m", "width_m", "gap_m", "obstacle_radius_m", "density_m2", "clearance_m"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0.0):
-                raise ValueError(f"field.{name} is {value:g}; expected finite and > 0, or null (from the robot)")
-        if self.wall_radius_m is not None and not (math.isfinite(self.wall_radius_m) and self.wall_radius_m >= 0.0):
-            raise ValueError(f"field.wall_radius_m is {self.wall_radius_m:g}; expected finite and >= 0")
+            if value is not None and not 0.0 < value <= LARGEST:
+                expected = f"finite and > 0, at most {LARGEST:g}, or null (from the robot)"
+                raise ValueError(f"field.{name} is {value:g}; expected {expected}")
+        if self.clearance_m is not None and self.clearance_m < FINEST_M:
+            raise ValueError(f"field.clearance_m is {self.clearance_m:g}; expected at least {FINEST_M:g}, or null")
+        if self.wall_radius_m is not None and not 0.0 <= self.wall_radius_m <= LARGEST:
+            raise ValueError(
+                f"field.wall_radius_m is {self.wall_radius_m:g}; expected finite and >= 0, at most {LARGEST:g}"
+            )
         if self.turn_rad is not None and not 0.0 <= self.turn_rad <= MAX_HEADING_RAD:
             raise ValueError(f"field.turn_rad is {self.turn_rad:g}; expected in [0, {MAX_HEADING_RAD:.4g}]")
         if self.radius_spread is not None and not 0.0 <= self.radius_spread < 1.0:
@@ -95,8 +103,11 @@ class FieldConfig:
         if (self.kind == "list") != bool(self.shapes):
             wanted = "at least one shape" if self.kind == "list" else "none, or kind: list"
             raise ValueError(f"field.shapes has {len(self.shapes)} shapes for kind {self.kind}; expected {wanted}")
-        if self.goal_m is not None and (self.kind != "list" or not all(map(math.isfinite, self.goal_m))):
-            raise ValueError(f"field.goal_m is {list(self.goal_m)}; expected two finite numbers, for kind list only")
+        if self.goal_m is not None and (self.kind != "list" or not all(abs(m) <= FARTHEST_M for m in self.goal_m)):
+            raise ValueError(
+                f"field.goal_m is {list(self.goal_m)}; expected two finite numbers within {FARTHEST_M:g} m, for kind "
+                "list only"
+            )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ FloatArray = NDArray[np.float64]
 FEATURE_SIZE = 6
 SX, SY, AX, AY, LENGTH, RADIUS = range(FEATURE_SIZE)
 """Columns of a feature: start, axis, length and radius."""
+FARTHEST_M = 1e5
+"""Largest coordinate of a shape."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ class Polygon:
         if len(self.points) < 3 or any(len(point) != 2 for point in self.points):
             raise ValueError(f"polygon.points is {list(self.points)}; expected at least 3 corners [x, y]")
         corners = np.array(self.points, dtype=np.float64)
-        if not np.isfinite(corners).all():
-            raise ValueError(f"polygon.points is {list(self.points)}; expected finite numbers [m]")
+        if not (np.abs(corners) <= FARTHEST_M).all():
+            raise ValueError(f"polygon.points is {list(self.points)}; expected finite numbers within {FARTHEST_M:g} m")
         edges = np.roll(corners, -1, axis=0) - corners
         lengths = np.hypot(edges[:, 0], edges[:, 1])
         if not (lengths > 0.0).all():
@@ -109,8 +111,9 @@ Shape = Circle | Capsule | Polygon | Wall
 
 def _check_finite(shape: Circle | Capsule | Wall, name: str) -> None:
     for f in fields(shape):
-        if not math.isfinite(getattr(shape, f.name)):
-            raise ValueError(f"{name}.{f.name} is {getattr(shape, f.name):g}; expected a finite number [m]")
+        if not abs(getattr(shape, f.name)) <= FARTHEST_M:
+            expected = f"a finite number within {FARTHEST_M:g} m"
+            raise ValueError(f"{name}.{f.name} is {getattr(shape, f.name):g}; expected {expected}")
 
 
 def _check_positive(value: float, where: str) -> None:

@@ -108,6 +108,8 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     if not period < _NEVER or duty >= 1.0:
         return _first_step(faults.onset_s[w, i], now_s, dt), end
     onset = (faults.onset_s[w, i] - now_s) / dt
+    if not onset < _NEVER:
+        return _NEVER, _NEVER
     burst = max(math.floor((step - onset + _SLACK) / period), 0.0)
     while True:
         begin = onset + burst * period

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 PerJoint = float | tuple[float, ...]
 ActuatorKind = Literal["acceleration", "torque", "position", "muscle"]
 LONGEST_DELAY_S = 1.0
+LARGEST = 1e9
+"""Of what has no limit of its own, in its unit; beyond, arithmetic overflows."""
+FLATTEST_BRAID_RAD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,14 @@ class MuscleSpec:
         for f in fields(self):
             value = getattr(self, f.name)
             low = 0.0 if f.name in ("base_pressure_pa", "pressure_lag_s", "damping_nms_rad") else None
-            if not math.isfinite(value) or value < 0.0 or (low is None and value == 0.0):
+            if not 0.0 <= value <= LARGEST or (low is None and value == 0.0):
                 expected = "> 0" if low is None else ">= 0"
-                raise ValueError(f"muscle.{f.name} is {value:g}; expected finite and {expected}")
+                raise ValueError(f"muscle.{f.name} is {value:g}; expected finite and {expected}, at most {LARGEST:g}")
         steepest = math.acos(1.0 / math.sqrt(3.0))
-        if not self.braid_angle_rad < steepest:
+        if not FLATTEST_BRAID_RAD <= self.braid_angle_rad < steepest:
             raise ValueError(
                 f"muscle.braid_angle_rad is {self.braid_angle_rad:g}; expected below {steepest:.4g} (54.7 degrees), "
-                "where a muscle stops contracting"
+                f"where a muscle stops contracting, and at least {FLATTEST_BRAID_RAD:g}"
             )
         if self.base_pressure_pa > self.max_pressure_pa:
             raise ValueError(
@@ -161,8 +164,9 @@ def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.fl
     """
     for name in ("kp", "kd", "dead_band_rad", "backlash_rad"):
         values = joints(name)
-        if not (np.isfinite(values) & (values >= 0)).all():
-            raise ValueError(f"robot.actuator.{name} is {values.tolist()}; expected finite and >= 0")
+        if not ((values >= 0) & (values <= LARGEST)).all():
+            expected = f"finite and >= 0, at most {LARGEST:g}"
+            raise ValueError(f"robot.actuator.{name} is {values.tolist()}; expected {expected}")
     for name in ("torque_limit_nm", "speed_limit_rad_s", "no_load_speed_rad_s"):
         limit = joints(name)
         if not (limit > 0).all():

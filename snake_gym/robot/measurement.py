@@ -10,7 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import choose
 from snake_gym.robot.spec import FloatArray, RobotSpec
+
+POINTS = ("centre", "head")
+"""Points of a robot that can be tracked: its centre of mass, the centre of its head link."""
 
 
 class Measurement(NamedTuple):
@@ -89,6 +93,7 @@ def tracked_point(spec: RobotSpec, measurement: Measurement, point: str) -> Floa
     """Measured position (W, 2) [m] of ``point``: "head" (its centre) or "centre" (of mass, nominal geometry)."""
     if point == "head":
         return measurement.head_xy_w
+    choose(point, POINTS, "point")
     if measurement.centre_xy_w is not None:
         return measurement.centre_xy_w
     return measurement.head_xy_w + centre_offset(spec, link_angles(measurement))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.actuator_spec import ActuatorKind, ActuatorSpec, MuscleSpec, PerJoint, check_actuator
+from snake_gym.robot.actuator_spec import LARGEST, ActuatorKind, ActuatorSpec, MuscleSpec, PerJoint, check_actuator
 
 __all__ = [
     "GRAVITY_M_S2", "MAX_LINKS", "ActuatorKind", "ActuatorSpec", "ContactSpec", "FloatArray", "FrictionSpec",
@@ -29,6 +29,9 @@ IntegratorKind = Literal["implicit", "rk4"]
 CoulombAxes = Literal["independent", "coupled"]
 ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
+SHORTEST_LINK_M, LONGEST_LINK_M = 1e-6, 1e3
+"""Half lengths, and radii up to the longest: beyond, arithmetic overflows, and no such robot crawls."""
+MAX_SUBSTEPS = 1_000_000
 GRAVITY_M_S2 = 9.81
 
 
@@ -112,10 +115,13 @@ class RobotSpec:
     def __post_init__(self) -> None:
         if not 2 <= self.n_links <= MAX_LINKS:
             raise ValueError(f"robot.n_links is {self.n_links}; expected 2 to {MAX_LINKS}")
-        for name in ("link_half_length_m", "link_mass_kg"):
-            self._check(name, self.links(name), "> 0", lambda v: v > 0)
+        half_length = self.links("link_half_length_m")
+        if not ((half_length >= SHORTEST_LINK_M) & (half_length <= LONGEST_LINK_M)).all():
+            expected = f"finite, {SHORTEST_LINK_M:g} to {LONGEST_LINK_M:g}"
+            raise ValueError(f"robot.link_half_length_m is {half_length.tolist()}; expected {expected}")
+        self._check("link_mass_kg", self.links("link_mass_kg"), "> 0", lambda v: v > 0)
         self._check("link_inertia_kgm2", self.inertia(), "> 0", lambda v: v > 0)
-        self._check("link_radius_m", self.links("link_radius_m"), ">= 0", lambda v: v >= 0)
+        self._check("link_radius_m", self.links("link_radius_m"), ">= 0", lambda v: v >= 0, LONGEST_LINK_M)
         for f in fields(self.friction):
             if f.name != "coulomb_axes":
                 self._check(f"friction.{f.name}", self.links(f"friction.{f.name}"), ">= 0", lambda v: v >= 0)
@@ -140,16 +146,16 @@ class RobotSpec:
     def _check_contact(self) -> None:
         for f in fields(self.contact):
             value = getattr(self.contact, f.name)
-            if isinstance(value, float | int) and not (math.isfinite(value) and value >= 0.0):
-                raise ValueError(f"robot.contact.{f.name} is {value:g}; expected finite and >= 0")
+            if isinstance(value, float | int) and not 0.0 <= value <= LARGEST:
+                raise ValueError(f"robot.contact.{f.name} is {value:g}; expected finite and >= 0, at most {LARGEST:g}")
         if not self.contact.stiffness_n_m > 0.0:
             raise ValueError(f"robot.contact.stiffness_n_m is {self.contact.stiffness_n_m:g}; expected > 0")
         if self.contact.restitution > 1.0:
             raise ValueError(f"robot.contact.restitution is {self.contact.restitution:g}; expected in [0, 1]")
 
-    def _check(self, name: str, values: FloatArray, expected: str, ok: Any) -> None:
-        if not (np.isfinite(values) & ok(values)).all():
-            raise ValueError(f"robot.{name} is {values.tolist()}; expected finite and {expected}")
+    def _check(self, name: str, values: FloatArray, expected: str, ok: Any, largest: float = LARGEST) -> None:
+        if not ((values <= largest) & ok(values)).all():
+            raise ValueError(f"robot.{name} is {values.tolist()}; expected finite and {expected}, at most {largest:g}")
 
     def _get(self, path: str) -> Any:
         value: Any = self
@@ -220,9 +226,16 @@ class RobotSpec:
     @property
     def n_substeps(self) -> int:
         """Physics steps per control step; raises unless control_dt / sim_dt is an integer."""
-        if not (self.sim_dt_s > 0 and self.control_dt_s > 0):
-            raise ValueError(f"robot.sim_dt_s is {self.sim_dt_s:g}, control_dt_s {self.control_dt_s:g}; expected > 0")
+        if not (0.0 < self.sim_dt_s < math.inf and 0.0 < self.control_dt_s < math.inf):
+            raise ValueError(
+                f"robot.sim_dt_s is {self.sim_dt_s:g}, control_dt_s {self.control_dt_s:g}; expected finite and > 0"
+            )
         ratio = self.control_dt_s / self.sim_dt_s
+        if ratio > MAX_SUBSTEPS:
+            raise ValueError(
+                f"robot.control_dt_s / robot.sim_dt_s is {ratio:.6g}; expected at most {MAX_SUBSTEPS} (sim_dt_s at "
+                f"least {self.control_dt_s / MAX_SUBSTEPS:g})"
+            )
         n = round(ratio)
         if n < 1 or abs(ratio - n) > 1e-9 * ratio:
             raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.faults import LATEST_S
 from snake_gym.simulation.streams import RandomStreams
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
@@ -21,9 +22,15 @@ GOOD, DEAD, BIASED, NOISY = 0, 1, 2, 3
 ENCODER_CODES = {"good": GOOD, "dead": DEAD, "biased": BIASED, "noisy": NOISY}
 
 
-def _check(name: str, value: float, low: float) -> None:
-    if not low <= value < math.inf:
-        raise ValueError(f"{name} is {value:g}; expected finite" + (" and >= 0" if low == 0.0 else ""))
+LARGEST = 1e6
+"""[rad, rad/s, m] of a sensor's error: more would be no reading."""
+
+
+def check_size(name: str, value: float, low: float = 0.0) -> None:
+    """Raise ValueError unless ``value`` is a number from ``low`` to ``LARGEST``."""
+    if not low <= value <= LARGEST:
+        expected = "finite and >= 0, at most" if low == 0.0 else "finite, of size at most"
+        raise ValueError(f"{name} is {value:g}; expected {expected} {LARGEST:g}")
 
 
 @dataclass(frozen=True)
@@ -40,11 +47,13 @@ class EncoderFault:
     noise_rad_s: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("onset_s", "noise_rad", "noise_rad_s"):
-            _check(name, getattr(self, name), 0.0)
-        _check("bias_rad", self.bias_rad, -math.inf)
+        if not 0.0 <= self.onset_s <= LATEST_S:
+            raise ValueError(f"onset_s is {self.onset_s:g}; expected finite and >= 0, at most {LATEST_S:g}")
+        for name in ("noise_rad", "noise_rad_s"):
+            check_size(name, getattr(self, name))
+        check_size("bias_rad", self.bias_rad, -LARGEST)
         if not self.duration_s > 0.0:
-            raise ValueError(f"duration_s is {self.duration_s:g}; expected > 0")
+            raise ValueError(f"duration_s is {self.duration_s:g}; expected > 0 (.inf: for good)")
 
 
 @dataclass(frozen=True)
@@ -73,17 +82,17 @@ class EncoderFaultConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.n_min <= self.n_max:
             raise ValueError(f"encoder_faults.n_min is {self.n_min}, n_max {self.n_max}; expected 0 <= n_min <= n_max")
-        if not 0.0 <= self.onset_min_s <= self.onset_max_s < math.inf:
+        if not 0.0 <= self.onset_min_s <= self.onset_max_s <= LATEST_S:
             raise ValueError(
                 f"encoder_faults.onset_min_s is {self.onset_min_s:g}, onset_max_s {self.onset_max_s:g}; "
-                "expected 0 <= onset_min_s <= onset_max_s"
+                f"expected 0 <= onset_min_s <= onset_max_s <= {LATEST_S:g}"
             )
         if not self.kinds:
             raise ValueError("encoder_faults.kinds is empty; expected some of dead, biased, noisy")
         if not self.duration_s > 0.0:
             raise ValueError(f"encoder_faults.duration_s is {self.duration_s:g}; expected > 0")
         for name in ("bias_rad", "noise_rad", "noise_rad_s"):
-            _check(f"encoder_faults.{name}", getattr(self, name), 0.0)
+            check_size(f"encoder_faults.{name}", getattr(self, name))
         if self.events and self.n_max > 0:
             raise ValueError(
                 "encoder_faults.events and encoder_faults.n_max are both set; expected a list or a distribution"

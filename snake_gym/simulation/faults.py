@@ -23,6 +23,10 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.streams import RandomStreams
 
 FaultKind = Literal["locked", "free", "weak", "slow", "offset"]
+LATEST_S = 1e9
+"""A fault that begins later is none: it is left out, not put off."""
+SHORTEST_PERIOD_S = 1e-6
+"""Of bursts; far below any physics step, of which a burst takes at least one."""
 _KINDS = ", ".join(name for name in FAULT_CODES if name != "healthy")
 
 
@@ -48,11 +52,12 @@ class JointFault:
     """Intermittent: share of the period that a burst takes, from the period's begin."""
 
     def __post_init__(self) -> None:
-        _check("onset_s", self.onset_s, 0.0 <= self.onset_s < math.inf, "finite and >= 0")
-        _check("duration_s", self.duration_s, self.duration_s > 0.0, "> 0")
+        _check("onset_s", self.onset_s, 0.0 <= self.onset_s <= LATEST_S, f"finite and >= 0, at most {LATEST_S:g}")
+        _check("duration_s", self.duration_s, self.duration_s > 0.0, "> 0 (.inf: for good)")
         _check("strength", self.strength, 0.0 < self.strength <= 1.0, "in (0, 1]")
         _check("offset_rad", self.offset_rad, abs(self.offset_rad) <= math.pi, "in [-pi, pi]")
-        _check("period_s", self.period_s, self.period_s > 0.0, "> 0 (.inf: not intermittent)")
+        expected = f"> 0, at least {SHORTEST_PERIOD_S:g} (.inf: not intermittent)"
+        _check("period_s", self.period_s, self.period_s >= SHORTEST_PERIOD_S, expected)
         _check("duty", self.duty, 0.0 < self.duty <= 1.0, "in (0, 1]")
 
 
@@ -98,10 +103,10 @@ class FaultConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.n_min <= self.n_max:
             raise ValueError(f"faults.n_min is {self.n_min}, n_max {self.n_max}; expected 0 <= n_min <= n_max")
-        if not 0.0 <= self.onset_min_s <= self.onset_max_s:
+        if not 0.0 <= self.onset_min_s <= self.onset_max_s <= LATEST_S:
             raise ValueError(
                 f"faults.onset_min_s is {self.onset_min_s:g}, onset_max_s {self.onset_max_s:g}; "
-                "expected 0 <= onset_min_s <= onset_max_s"
+                f"expected 0 <= onset_min_s <= onset_max_s <= {LATEST_S:g}"
             )
         if not self.kinds:
             raise ValueError(f"faults.kinds is empty; expected some of {_KINDS}")
@@ -118,10 +123,10 @@ class FaultConfig:
             value = getattr(self, name)
             _check(f"faults.{name}", value, 0.0 <= value <= 1.0, "in [0, 1]")
         _check("faults.offset_rad", self.offset_rad, abs(self.offset_rad) <= math.pi, "in [-pi, pi]")
-        if not 0.0 < self.period_min_s <= self.period_max_s < math.inf:
+        if not SHORTEST_PERIOD_S <= self.period_min_s <= self.period_max_s < math.inf:
             raise ValueError(
                 f"faults.period_min_s is {self.period_min_s:g}, period_max_s {self.period_max_s:g}; "
-                "expected 0 < period_min_s <= period_max_s, finite"
+                f"expected {SHORTEST_PERIOD_S:g} <= period_min_s <= period_max_s, finite"
             )
         if self.events and (self.joints is not None or self.n_max > 0):
             other = "joints" if self.joints is not None else "n_max"

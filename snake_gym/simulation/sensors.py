@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
-from snake_gym.simulation.encoders import EncoderFaultConfig, Encoders
+from snake_gym.simulation.encoders import EncoderFaultConfig, Encoders, check_size
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
@@ -31,8 +31,7 @@ class SensorConfig:
 
     def __post_init__(self) -> None:
         for name, value in self._sizes().items():
-            if not (np.isfinite(value) and value >= 0.0):
-                raise ValueError(f"sensors.{name} is {value:g}; expected finite and >= 0")
+            check_size(f"sensors.{name}", value)
 
     def _sizes(self) -> dict[str, float]:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults"}

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import choose
 from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.faults import acting
 from snake_gym.physics.friction import AXES_CODES
@@ -31,7 +32,7 @@ from snake_gym.physics.state import (
     no_obstacles,
     zero_state,
 )  # fmt: skip
-from snake_gym.robot.measurement import centre_offset, chain_angles
+from snake_gym.robot.measurement import POINTS, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.command_delay import CommandDelay
 
@@ -161,6 +162,7 @@ class SimulatedRobot:
             head_angle: (M,) [rad] world frame.
             point_xy: (M, 2) [m] world frame, where ``point`` ("head" or "centre") shall be.
         """
+        choose(point, POINTS, "point")
         rows: Any = slice(None) if mask is None else mask
         theta = chain_angles(joint_angle, np.asarray(head_angle, dtype=np.float64))
         centre = np.array(point_xy, dtype=np.float64)

@@ -19,10 +19,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import choose
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
 from snake_gym.physics.state import ChainState, Obstacles
-from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
+from snake_gym.robot.measurement import POINTS, Goal, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.tasks.routes import Routes
 from snake_gym.tasks.task import BoolArray, Scenery, Start
@@ -51,6 +52,7 @@ class GoalConfig:
             raise ValueError(f"goal.lookahead_m is {self.lookahead_m:g}; expected finite and > 0, or null")
         if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
             raise ValueError(f"goal.radius_m is {self.radius_m:g}; expected finite and > 0")
+        choose(self.tracked_point, POINTS, "goal.tracked_point")
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import choose
+from snake_gym.config.errors import show
 from snake_gym.physics.state import ChainState, Obstacles
-from snake_gym.robot.measurement import Goal
+from snake_gym.robot.measurement import POINTS, Goal
 from snake_gym.robot.spec import FloatArray
 from snake_gym.tasks.task import BoolArray, Scenery, Start
 
@@ -26,6 +28,7 @@ PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 FARTHEST_M = 1e6
 """Largest coordinate or distance: from there on a position is no finer than 1e-10 m."""
 MAX_TARGETS = 10_000
+"""Longest random course: every world holds all its targets."""
 
 Point = Literal["centre", "head"]
 
@@ -63,11 +66,12 @@ class CourseConfig:
         if not 0.0 < self.radius_m <= FARTHEST_M:
             raise ValueError(f"course.radius_m is {self.radius_m:g}; expected > 0 and <= {FARTHEST_M:g}")
         if not 1 <= self.n_targets <= MAX_TARGETS:
-            raise ValueError(f"course.n_targets is {self.n_targets}; expected 1 to {MAX_TARGETS}")
+            raise ValueError(f"course.n_targets is {show(self.n_targets)}; expected 1 to {MAX_TARGETS}")
         if self.success_targets < 1:
-            raise ValueError(f"course.success_targets is {self.success_targets}; expected >= 1")
+            raise ValueError(f"course.success_targets is {show(self.success_targets)}; expected >= 1")
         if not 0.0 <= self.max_turn_rad <= math.pi:
             raise ValueError(f"course.max_turn_rad is {self.max_turn_rad:g}; expected in [0, pi]")
+        choose(self.tracked_point, POINTS, "course.tracked_point")
 
 
 @dataclass(frozen=True)

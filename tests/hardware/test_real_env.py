@@ -205,6 +205,15 @@ def test_bad_settings_are_named(latch: Path, settings: dict[str, Any], message: 
         make(latch, **settings)
 
 
+def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
+    config = {"connection": {"latch": str(latch)}, "course": {"radius_m": 0.3}}
+    env = RealSnakeEnv(config=config, course={"tracked_point": "head"})
+    assert (env.config.course.radius_m, env.config.course.tracked_point) == (0.3, "head")
+    env.close()
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'corse'.*did you mean 'course'"):
+        RealSnakeEnv(config=config, corse={})
+
+
 @pytest.mark.parametrize(
     ("model", "baud"), [("STS3215", 250_000), ("STS3215", 500_000), ("SM8524BL", 1_000_000), ("SM8512BL", 500_000)]
 )

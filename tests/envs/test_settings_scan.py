@@ -1,0 +1,309 @@
+"""Every number that can be set in an env, against numbers that make no sense.
+
+Each is either refused in one line that names the setting and the value, or the env begins and steps with finite
+observations. Every attempt has a process of its own: a hang or a crash is a failure, not the end of the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import select
+import time
+import types
+import typing
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, build, merge
+from snake_gym.config.errors import show
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
+from snake_gym.envs.config import EnvConfig, StartConfig
+from snake_gym.envs.core import SnakeCore
+from snake_gym.robot.measurement import Measurement, tracked_point
+from snake_gym.robot.presets import PRESETS
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.encoders import EncoderFault, EncoderFaultConfig
+from snake_gym.simulation.faults import FaultConfig, JointFault
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.obstacle_field import GoalConfig
+from snake_gym.tasks.waypoints import CourseConfig
+
+NONSENSE = (math.nan, math.inf, -math.inf, 1e300, -1, 1e-300)
+PATIENCE_S = 60.0
+Path = tuple[str, ...]
+
+FAULTS = {"n_min": 3, "n_max": 3, "kinds": ["weak", "slow", "offset"], "intermittent_share": 0.5, "duration_s": 1.0}
+ENCODER_FAULTS = {"n_min": 3, "n_max": 3, "kinds": ["dead", "biased", "noisy"]}
+SERVO = {
+    "preset": "resilient_servo", "joint_stop_rad": 1.5,
+    "actuator": {"no_load_speed_rad_s": 4.0, "supply_resistance_ohm": 0.1, "backlash_rad": 0.01, "delay_s": 0.02},
+}  # fmt: skip
+CIRCLE = {"x_m": 1.5, "y_m": 0.5, "radius_m": 0.1}
+WALL = {"x0_m": 1.5, "y0_m": 0.5, "x1_m": 1.6, "y1_m": 0.7}
+
+
+def numbers_of(cls: type[Any], group: Path = ()) -> Iterator[Path]:
+    """Paths of the settings of a dataclass, and of its groups, that hold a number."""
+    hints = typing.get_type_hints(cls)
+    for f in dataclasses.fields(cls):
+        tp, path = hints[f.name], (*group, f.name)
+        members = typing.get_args(tp) if typing.get_origin(tp) in (typing.Union, types.UnionType) else (tp,)
+        for member in members:
+            if isinstance(member, type) and dataclasses.is_dataclass(member):
+                yield from numbers_of(member, path)
+        if float in members or int in members:
+            yield path
+
+
+def nest(path: Path, value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def play(config: EnvConfig) -> str:
+    """What is wrong with the env; empty where it begins and steps as it should."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        core = SnakeCore(config, 2)
+        seen = [core.reset(np.arange(2))]
+        for i in range(3):
+            obs, reward, *_ = core.step(np.random.default_rng(i).uniform(-1.0, 1.0, core.action.shape))
+            seen += [obs, reward]
+    return "" if all(np.isfinite(values).all() for values in seen) else "is accepted, and something is not finite"
+
+
+def attempt(kind: type[EnvConfig], settings: Mapping[str, Any], name: str, value: float) -> str:
+    """What is wrong; empty where the value works or is refused in one line that names the setting."""
+    try:
+        wrong = play(build(kind, {**settings, "n_threads": settings.get("n_threads", 1)}, "env"))
+        return f"{value} {wrong}" if wrong else ""
+    except ConfigError as error:
+        text = str(error)
+        return "" if name in text and "\n" not in text else f"{value} is refused without naming it: {text[:160]}"
+    except Exception as error:
+        return f"{value} raises {type(error).__name__}: {str(error)[:160]}"
+
+
+class Trial(typing.NamedTuple):
+    kind: type[EnvConfig]
+    settings: dict[str, Any]
+    path: str
+    blamed: str
+    """What a message about the setting has to name."""
+    value: float
+
+
+def attempt_all(trials: list[Trial]) -> list[str]:
+    """What is wrong with each of the trials that go wrong; a child that hangs or dies is followed by another."""
+    told: list[str] = []
+    while len(told) < len(trials):
+        told += _attempt_apart(trials[len(told) :])
+    return [f"{trial.path}: {wrong}" for trial, wrong in zip(trials, told, strict=True) if wrong]
+
+
+def _attempt_apart(trials: list[Trial]) -> list[str]:
+    """Outcomes, in a process of its own, up to the first trial that ends it or takes too long."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            for trial in trials:
+                os.write(write, attempt(trial.kind, trial.settings, trial.blamed, trial.value).encode() + b"\n")
+        finally:
+            os._exit(0)
+    os.close(write)
+    told = b""
+    while (in_time := bool(select.select([read], [], [], PATIENCE_S)[0])) and (part := os.read(read, 65536)):
+        told += part
+    os.close(read)
+    if not in_time:
+        os.kill(child, 9)
+    os.waitpid(child, 0)
+    outcomes = told.decode().splitlines()
+    if len(outcomes) < len(trials):
+        outcomes.append(f"{trials[len(outcomes)].value} {'ends the process' if in_time else 'hangs'}")
+    return outcomes
+
+
+class Case(typing.NamedTuple):
+    kind: type[EnvConfig]
+    base: dict[str, Any]
+    paths: list[Path]
+
+
+def controller_case(name: str) -> Case:
+    base: dict[str, Any] = {"action": {"kind": "residual", "controller": {"kind": name}}}
+    if name in ("pfl", "speed"):
+        base["robot"] = {"pfl": "pegboard", "speed": "muscle"}[name]
+    return Case(WaypointsConfig, base, list(numbers_of(CONTROLLERS[name].config_type, ("action", "controller"))))
+
+
+WAYPOINTS = {"faults": FAULTS, "sensors": {"encoder_faults": ENCODER_FAULTS}, "action": {"kind": "gait"}}
+FIELD = {"range_scan": {"noise_m": 0.01, "dropout": 0.1}, "contact_sensor": {"noise_n": 1.0}}
+CASES: dict[str, Case] = {
+    "waypoints": Case(WaypointsConfig, WAYPOINTS, list(numbers_of(WaypointsConfig))),
+    "residual": Case(WaypointsConfig, {"action": {"kind": "residual"}}, [("action", "scale_rad")]),
+    "field": Case(
+        ObstacleFieldConfig, FIELD,
+        [path for path in numbers_of(ObstacleFieldConfig) if path[0] not in ("faults", "sensors", "action")],
+    ),
+    **{
+        f"field of {kind}": Case(
+            ObstacleFieldConfig, {"field": {"kind": kind}},
+            [path for path in numbers_of(ObstacleFieldConfig) if path[0] == "field" and path[1] in
+             ("gap_m", "width_m", "wall_radius_m", "clearance_m", "n_turns", "goal_distance_m", "obstacle_radius_m")],
+        )
+        for kind in ("forest", "corridor", "bends", "gates")
+    },
+    "servo robot": Case(WaypointsConfig, {"robot": SERVO}, list(numbers_of(RobotSpec, ("robot",)))),
+    "muscle robot": Case(
+        WaypointsConfig, {"robot": {"preset": "muscle"}}, list(numbers_of(RobotSpec, ("robot",)))
+    ),
+    "robot among pegs": Case(
+        ObstacleFieldConfig, {"robot": {"preset": "pegboard"}},
+        [path for path in numbers_of(RobotSpec, ("robot",)) if path[1] in ("contact", "friction", "link_radius_m")],
+    ),
+    "rk4 robot": Case(
+        WaypointsConfig, {"robot": {"preset": "resilient"}},
+        [path for path in numbers_of(RobotSpec, ("robot",)) if path[1] in ("actuator", "friction", "sim_dt_s")],
+    ),
+    **{f"controller {name}": controller_case(name) for name in CONTROLLERS},
+}  # fmt: skip
+
+
+def blamed(path: Path) -> str:
+    """What a message about the setting has to name."""
+    return {"attachment_m": "muscle", "half_width_m": "muscle"}.get(path[-1], path[-1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_number_without_sense_is_refused_by_name_or_harmless(name: str) -> None:
+    case = CASES[name]
+    assert play(build(case.kind, case.base, "env")) == ""  # compiles, before the children fork
+    trials = [
+        Trial(case.kind, merge(case.base, nest(path, value)), ".".join(path), blamed(path), value)
+        for path in case.paths
+        for value in NONSENSE
+    ]
+    assert attempt_all(trials) == []
+
+
+def test_the_scan_notices_a_hang_a_crash_and_a_number_that_is_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must be able to fail."""
+
+    def play_badly(config: EnvConfig) -> str:
+        if config.time_limit_s == 1.0:
+            time.sleep(600.0)
+        if config.time_limit_s == 2.0:
+            os._exit(1)
+        return "is accepted, and something is not finite"
+
+    monkeypatch.setattr(f"{__name__}.play", play_badly)
+    monkeypatch.setattr(f"{__name__}.PATIENCE_S", 1.0)
+    trials = [Trial(WaypointsConfig, {"time_limit_s": t}, "time_limit_s", "time", t) for t in (1.0, 2.0, 3.0, -1.0)]
+    assert attempt_all([*trials, trials[-1]._replace(blamed="robot")]) == [
+        "time_limit_s: 1.0 hangs", "time_limit_s: 2.0 ends the process",
+        "time_limit_s: 3.0 is accepted, and something is not finite",
+        "time_limit_s: -1.0 is refused without naming it: env.time_limit_s is -1; expected finite and > 0",
+    ]  # fmt: skip
+
+
+LISTS: dict[str, tuple[type[EnvConfig], Path, dict[str, Any]]] = {
+    **{
+        f"joint fault {kind}": (WaypointsConfig, ("faults", "events"), {"kind": kind, "joint": 3, "period_s": 1.0})
+        for kind in ("weak", "slow", "offset", "locked")
+    },
+    **{
+        f"encoder fault {kind}": (
+            WaypointsConfig, ("sensors", "encoder_faults", "events"), {"joint": 3, "kind": kind}
+        )
+        for kind in ("dead", "biased", "noisy")
+    },
+    "circle": (ObstacleFieldConfig, ("field", "shapes"), CIRCLE),
+    "capsule": (ObstacleFieldConfig, ("field", "shapes"), {**WALL, "radius_m": 0.1}),
+    "wall": (ObstacleFieldConfig, ("field", "shapes"), WALL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_an_entry_of_a_list_without_sense_is_refused_by_name_or_harmless(name: str) -> None:
+    kind, path, entry = LISTS[name]
+    types_of_entries: dict[str, type[Any]] = {"joint": JointFault, "encoder": EncoderFault}
+    of = types_of_entries.get(name.split()[0])
+    keys = [f.name for f in dataclasses.fields(of) if f.name != "kind"] if of else list(entry)
+    field = {"field": {"kind": "list", "goal_m": [4.0, 0.0]}} if of is None else {}
+    assert play(build(kind, merge(field, nest(path, [entry])), "env")) == ""
+    trials = [
+        Trial(kind, merge(field, nest(path, [{**entry, key: value}])), key, key, value)
+        for key in keys
+        for value in NONSENSE
+    ]
+    near = "field.shapes[0] stands where the robot starts"  # and so it does: -1 is a place as good as any
+    assert [wrong for wrong in attempt_all(trials) if near not in wrong] == []
+
+
+@pytest.mark.parametrize("name", ["targets", "points", "goal_m", "joints"])
+def test_a_place_or_a_joint_without_sense_is_refused_by_name(name: str) -> None:
+    trials = []
+    for value in NONSENSE[:4]:
+        kind, settings = {
+            "targets": (WaypointsConfig, {"course": {"kind": "list", "targets": [[value, 1.0]]}}),
+            "joints": (WaypointsConfig, {"faults": {"joints": [value]}}),
+            "points": (
+                ObstacleFieldConfig,
+                {"field": {"kind": "list", "shapes": [{"points": [[value, 0.0], [0.1, 0.3], [0.5, 0.9]]}]}},
+            ),
+            "goal_m": (ObstacleFieldConfig, {"field": {"kind": "list", "shapes": [CIRCLE], "goal_m": [value, 0.0]}}),
+        }[name]
+        trials.append(Trial(kind, settings, name, "joint" if name == "joints" else name, value))
+    assert attempt_all(trials) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FaultConfig(onset_max_s=math.inf), "faults.onset_min_s is 0, onset_max_s inf; expected 0 <= onset"),
+        (lambda: FaultConfig(period_min_s=1e-300), "faults.period_min_s is 1e-300"),
+        (lambda: EncoderFaultConfig(onset_max_s=math.inf), "encoder_faults.onset_min_s is 0, onset_max_s inf"),
+        (lambda: EncoderFault(joint=1, bias_rad=-math.inf), "bias_rad is -inf; expected finite"),
+        (lambda: EncoderFault(joint=1, bias_rad=math.nan), "bias_rad is nan; expected finite"),
+        (lambda: StartConfig(phase_shift_rad=math.inf), "start.phase_shift_rad is inf; expected a finite number"),
+        (lambda: CourseConfig(tracked_point="tail"), "course.tracked_point is 'tail'; expected one of centre, head"),
+        (lambda: GoalConfig(tracked_point="tail"), "goal.tracked_point is 'tail'; expected one of centre, head"),
+        (lambda: CourseConfig(n_targets=10**9), "course.n_targets is 1000000000"),
+    ],
+)
+def test_an_object_of_settings_is_refused_where_it_is_made(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=r"^.* is .*; expected") as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_a_point_that_no_robot_has_is_refused_wherever_it_is_named() -> None:
+    robot = SimulatedRobot(PRESETS["resilient_servo"], 1, 1)
+    with pytest.raises(ValueError, match="point is 'tail'; expected one of centre, head"):
+        robot.set_shape(np.zeros((1, 9)), np.zeros(1), np.zeros((1, 2)), "tail")
+    sample = Measurement(np.zeros((1, 9)), np.zeros((1, 9)), np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
+    with pytest.raises(ValueError, match="point is 'haed'; expected one of centre, head; did you mean 'head'"):
+        tracked_point(robot.spec, sample, "haed")
+
+
+@pytest.mark.parametrize("seconds", [1e300, 1e12])
+def test_a_time_limit_beyond_all_counting_is_refused(seconds: float) -> None:
+    with pytest.raises(ConfigError, match=rf"time_limit_s is {seconds:g}; expected at most".replace("+", r"\+")):
+        SnakeCore(build(WaypointsConfig, {"time_limit_s": seconds}, "env"), 1)
+
+
+def test_a_huge_number_is_shown_short() -> None:
+    with pytest.raises(ConfigError, match=r"course.n_targets is 1000") as caught:
+        build(WaypointsConfig, {"course": {"n_targets": 10**300}}, "env")
+    assert len(str(caught.value)) < 250 and show(3) == "3"
