@@ -1,7 +1,7 @@
 """Drivers that others wrote talk to the emulator through the pseudo terminal as they would to servos.
 
-None of them is needed to run this project; the ``dev`` extra brings them all. They wait 20-100 ms for an answer and do
-not ask again: on a machine that is busy with other work a test may fail for that alone.
+None of them is needed to run this project; the ``dev`` extra brings them all. Left alone they wait 20-100 ms for an
+answer and do not ask again; here they wait ``PATIENCE_S``, so that a busy machine fails no test.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 import rustypot
 import scservo_sdk as scs
 import serial
+import st3215.port_handler
 from feetech_cli import protocol
 from st3215 import ST3215
 from st3215.group_sync_read import GroupSyncRead
@@ -23,6 +24,13 @@ from st3215.values import COMM_RX_TIMEOUT, COMM_SUCCESS
 from tests.hardware.emulate_servos import emulated
 
 IDS = [1, 2, 5]
+PATIENCE_S = 0.5
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (scs.port_handler, st3215.port_handler):
+        monkeypatch.setattr(module, "LATENCY_TIMER", 1e3 * PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +202,7 @@ def test_sdk2_sync_write_and_read(sdk2: Any) -> None:
 
 
 def test_rustypot(port: str) -> None:
-    servos = rustypot.Sts3215PyController(serial_port=port, baudrate=1_000_000, timeout=0.1)
+    servos = rustypot.Sts3215PyController(serial_port=port, baudrate=1_000_000, timeout=PATIENCE_S)
     assert [servos.ping(i) for i in (1, 2, 5, 7)] == [True, True, True, False]
     servos.sync_write_torque_enable(IDS, [True] * 3)
     servos.sync_write_raw_goal_position(IDS, [2100, 2200, 2300])
@@ -210,7 +218,7 @@ def test_rustypot(port: str) -> None:
 
 @pytest.mark.parametrize("echo", [0, 1])
 def test_feetech_cli_reads_and_writes(echo: int) -> None:
-    with emulated(IDS, echo=echo) as device, serial.Serial(device, 1_000_000, timeout=0.1) as line:
+    with emulated(IDS, echo=echo) as device, serial.Serial(device, 1_000_000, timeout=PATIENCE_S) as line:
         packets = protocol.PacketHandler(line)
         assert packets.ping(1)
         assert packets.read(5, 56, 2) == b"\x00\x08"
