@@ -10,17 +10,16 @@ import dataclasses
 import importlib
 import inspect
 import math
+import os
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, Union
+from typing import Any, Union
 
 import numpy as np
 import stable_baselines3
 import torch
-from gymnasium.spaces import Space
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -29,21 +28,14 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
+from agents.network_config import NetworkConfig
 from snake_gym.config import ConfigError, build, choose
 
 POLICY = "MlpPolicy"
-MAX_LAYERS = 64
-MAX_WEIGHTS = 1 << 24
-"""Of one network: two layers of 4000. A learner holds up to five networks, their gradients and two means of these."""
-_WIDEST_DEFAULT = (400, 300)
-"""Of TD3 and DDPG."""
 _SET_ELSEWHERE = {
     "self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model",
     "action_noise", "rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs",
     "stats_window_size", "monitor_wrapper",
-}  # fmt: skip
-_ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
-    "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "elu": torch.nn.ELU, "silu": torch.nn.SiLU,
 }  # fmt: skip
 
 
@@ -57,55 +49,9 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "gradient_steps": (">= 1, or -1 for as many as env steps", lambda x: x >= 1 or x == -1),
     "learning_starts": _WEIGHT, "learning_rate": _POSITIVE, "clip_range": _POSITIVE, "clip_range_vf": _POSITIVE,
     "max_grad_norm": _POSITIVE, "target_kl": _POSITIVE, "ent_coef": _WEIGHT, "vf_coef": _WEIGHT,
-    "action_noise_std": _WEIGHT,
+    "action_noise_std": _WEIGHT, "sde_sample_freq": (">= 1, or -1 for once a rollout", lambda x: x >= 1 or x == -1),
 }  # fmt: skip
 """Parameter -> what it may be, where the algorithm has it; SB3 takes others and fails later, or learns nothing."""
-
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """The policy's network; null takes the algorithm's own default."""
-
-    net_arch: tuple[int, ...] | dict[str, tuple[int, ...]] | None = None
-    """Widths of the hidden layers, or {pi: [...], vf: [...]} (qf for off-policy algorithms)."""
-    activation: Literal["tanh", "relu", "elu", "silu"] | None = None
-    log_std_init: float | None = None
-    """Logarithm of the action's standard deviation at the start."""
-
-    def __post_init__(self) -> None:
-        widths = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or ()]
-        if any(width < 1 for layers in widths for width in layers):
-            raise ValueError(f"net_arch is {self.net_arch}; expected widths >= 1")
-        for layers in widths:
-            if len(layers) > MAX_LAYERS:
-                raise ValueError(f"net_arch has {len(layers)} layers; expected at most {MAX_LAYERS}")
-            _check_weights(layers)
-
-    def check_size(self, observation_space: Space[Any], action_space: Space[Any]) -> None:
-        """Raise ValueError if a network between these spaces would have more than ``MAX_WEIGHTS`` weights."""
-        ends = [math.prod(space.shape or ()) for space in (observation_space, action_space)]
-        parts = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or _WIDEST_DEFAULT]
-        for layers in parts:
-            _check_weights((sum(ends), *layers, ends[1]))  # a critic takes observation and action
-
-    def policy_kwargs(self) -> dict[str, Any]:
-        """The settings as SB3's policies take them."""
-        kwargs: dict[str, Any] = {}
-        if isinstance(self.net_arch, dict):
-            kwargs["net_arch"] = {part: list(layers) for part, layers in self.net_arch.items()}
-        elif self.net_arch is not None:
-            kwargs["net_arch"] = list(self.net_arch)
-        if self.activation is not None:
-            kwargs["activation_fn"] = _ACTIVATIONS[self.activation]
-        if self.log_std_init is not None:
-            kwargs["log_std_init"] = self.log_std_init
-        return kwargs
-
-
-def _check_weights(widths: Sequence[int]) -> None:
-    count = sum(inputs * outputs for inputs, outputs in pairwise((1, *widths)))
-    if count > MAX_WEIGHTS:
-        raise ValueError(f"net_arch asks for a network of {count} weights; expected at most {MAX_WEIGHTS}")
 
 
 @dataclass(frozen=True)
@@ -159,6 +105,7 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
         raise ConfigError(f"{where}.name is missing; expected one of {', '.join(classes)}")
     name = choose(given.pop("name"), classes, f"{where}.name")
     network = build(NetworkConfig, given.pop("network", {}), f"{where}.network")
+    network.check_parts(name, ("pi", "vf" if issubclass(classes[name], OnPolicyAlgorithm) else "qf"), where)
     checked = build(_parameter_type(classes[name]), given, where)
     for key in given:
         _check_range(key, getattr(checked, key), where)
@@ -168,9 +115,13 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
 
 
 def check_batch(algorithm: Algorithm, n_envs: int) -> None:
-    """Raise ConfigError where a batch is larger than what it is drawn from."""
+    """Raise ConfigError where a batch is larger than what it is drawn from, or where worlds do not end together."""
     given = {name: p.default for name, p in inspect.signature(algorithm.cls.__init__).parameters.items()}
     given |= algorithm.parameters
+    if isinstance(given.get("train_freq"), tuple) and given["train_freq"][1] == "episode" and n_envs > 1:
+        raise ConfigError(
+            f"algorithm.train_freq counts episodes; expected n_envs 1 (here {n_envs}), or a count of steps"
+        )
     if "batch_size" not in algorithm.parameters:
         return
     if issubclass(algorithm.cls, OnPolicyAlgorithm):
@@ -204,7 +155,15 @@ def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
 
 
 def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
-    """A fresh SB3 model with ``BetweenRollouts``. Raises ConfigError for what SB3 finds wrong with the parameters."""
+    """A fresh SB3 model with ``BetweenRollouts``.
+
+    Raises ConfigError for what SB3 finds wrong with the parameters, and for networks and buffers that are too large.
+    """
+    try:
+        algorithm.network.check_size(venv.observation_space, venv.action_space)
+    except ValueError as error:
+        raise ConfigError(f"algorithm.network.{error}") from None
+    _check_memory(algorithm, venv)
     parameters = dict(algorithm.parameters)
     if algorithm.action_noise_std is not None:
         shape = venv.action_space.shape or ()
@@ -219,6 +178,22 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error
     model.between_rollouts = lambda: None
     return typing.cast(BaseAlgorithm, model)
+
+
+def _check_memory(algorithm: Algorithm, venv: VecEnv) -> None:
+    """Raise ConfigError if the algorithm's buffer is larger than the machine's memory: it would be taken bit by bit."""
+    given = {name: p.default for name, p in inspect.signature(algorithm.cls.__init__).parameters.items()}
+    given |= algorithm.parameters
+    n_obs, n_actions = (math.prod(space.shape or ()) for space in (venv.observation_space, venv.action_space))
+    if issubclass(algorithm.cls, OnPolicyAlgorithm):
+        name, numbers = "n_steps", given["n_steps"] * venv.num_envs * (n_obs + n_actions + 6)
+    else:
+        name, numbers = "buffer_size", given["buffer_size"] * (2 * n_obs + n_actions + 3)
+    wanted, memory = 4 * numbers / 1e9, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    if wanted > memory:
+        raise ConfigError(
+            f"algorithm.{name} is {given[name]}: the buffer takes {wanted:.0f} GB; this machine has {memory:.0f} GB"
+        )
 
 
 def find_divergence(model: BaseAlgorithm) -> str | None:
@@ -280,6 +255,10 @@ def _check_range(name: str, value: Any, where: str) -> None:
     if name not in _RANGES:
         return
     expected, holds = _RANGES[name]
+    if isinstance(value, tuple):  # train_freq
+        if value[0] < 1 or value[1] not in ("step", "episode"):
+            raise ConfigError(f"{where}.{name} is {list(value)}; expected [count >= 1, 'step' or 'episode']")
+        return
     if isinstance(value, ScheduleConfig):
         fine = holds(value.start) and (value.end == 0.0 or holds(value.end))
     elif isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -15,6 +15,8 @@ from snake_gym.envs.task_settings import build_env, laid_over
 
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
+MAX_WORLDS = TRAINING_SEEDS // 2
+MAX_TORCH_THREADS = 256
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,15 @@ class EvaluationConfig:
     """Seed of the first scenario."""
 
     def __post_init__(self) -> None:
-        if self.every_steps < 0 or self.episodes < 1:
-            raise ValueError(
-                f"eval.every_steps is {self.every_steps}, episodes {self.episodes}; expected >= 0 and >= 1"
-            )
-        if not TRAINING_SEEDS <= self.seed <= 2**31 - 1 - self.episodes:
+        if self.every_steps < 0:
+            raise ValueError(f"eval.every_steps is {self.every_steps}; expected >= 0")
+        if not 1 <= self.episodes <= MAX_WORLDS:
+            raise ValueError(f"eval.episodes is {self.episodes}; expected 1 to {MAX_WORLDS}")
+        if self.seed < TRAINING_SEEDS:
             raise ValueError(f"eval.seed is {self.seed}; expected >= {TRAINING_SEEDS}: lower ones are for training")
+        last = 2**31 - 1 - self.episodes
+        if self.seed > last:
+            raise ValueError(f"eval.seed is {self.seed}; expected <= {last}")
 
 
 @dataclass(frozen=True)
@@ -109,12 +114,12 @@ class TrainConfig:
         for name in ("n_envs", "total_steps", "log_every_steps", "log_window"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected >= 1")
-        if self.n_envs > TRAINING_SEEDS // 2:
-            raise ValueError(f"n_envs is {self.n_envs}; expected <= {TRAINING_SEEDS // 2}")
+        if self.n_envs > MAX_WORLDS:
+            raise ValueError(f"n_envs is {self.n_envs}; expected <= {MAX_WORLDS}")
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"seed is {self.seed}; expected in [0, 2^31)")
-        if self.torch_threads < 1:
-            raise ValueError(f"torch_threads is {self.torch_threads}; expected >= 1")
+        if not 1 <= self.torch_threads <= MAX_TORCH_THREADS:
+            raise ValueError(f"torch_threads is {self.torch_threads}; expected 1 to {MAX_TORCH_THREADS}")
 
     @property
     def world_seed(self) -> int:

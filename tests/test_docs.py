@@ -2,8 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from snake_gym.envs.tables import write_page
 
@@ -26,8 +28,11 @@ def test_files_and_modules_named_in_the_readme_exist() -> None:
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"make {target}"
 
 
-def test_the_snippet_of_the_policy_page_runs() -> None:
-    snippet = (ROOT / "docs" / "policy_file.md").read_text().split("```python\n")[1].split("```")[0]
-    names: dict[str, object] = {}
-    exec(snippet.replace("agents/", f"{ROOT}/agents/"), names)
-    assert np.isfinite(names["reference"]).all()  # type: ignore[call-overload]
+def test_the_snippets_of_the_policy_page_run() -> None:
+    on_robot, in_env = (ROOT / "docs" / "policy_file.md").read_text().split("```python\n")[1:]
+    names: dict[str, Any] = {}
+    exec(on_robot.split("```")[0].replace("agents/", f"{ROOT}/agents/"), names)
+    assert np.isfinite(names["reference"]).all()
+    exec(in_env.split("```")[0], names)
+    assert names["info"]["episode_time_s"] == pytest.approx(60.0)
+    assert names["info"]["progress_m"] > 10.0

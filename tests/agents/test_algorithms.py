@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -58,6 +59,16 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
             "algorithm.network.activation is 'sigmoid'; expected one",
         ),
         ({"name": "PPO", "network": {"net_arch": [0]}}, "net_arch .*expected widths >= 1"),
+        (
+            {"name": "PPO", "network": {"net_arch": {"pi": [8], "qf": [8]}}},
+            "net_arch.qf is not a part of PPO's network",
+        ),
+        ({"name": "SAC", "network": {"net_arch": {"foo": [8]}}}, "net_arch.foo is not a part of SAC's .* pi, qf"),
+        ({"name": "PPO", "network": {"log_std_init": 1000}}, r"log_std_init is 1000; expected in \[-20, 20\]"),
+        ({"name": "PPO", "network": {"net_arch": [5000, 5000]}}, "a network of 25005000 weights; expected at most"),
+        ({"name": "PPO", "network": {"net_arch": [8] * 65}}, "net_arch has 65 layers; expected at most 64"),
+        ({"name": "SAC", "train_freq": [0, "step"]}, r"train_freq is \[0, 'step'\]; expected \[count >= 1, 'step' or"),
+        ({"name": "SAC", "train_freq": [4, "steps"]}, r"train_freq is \[4, 'steps'\]; expected .*'episode'\]"),
         ({"name": "PPO", "tensorboard_log": "x"}, "algorithm.tensorboard_log is not a setting"),
         ({"name": "PPO", "action_noise_std": 0.1}, "algorithm.action_noise_std is not a setting"),
     ],
@@ -99,6 +110,28 @@ def test_a_batch_is_no_larger_than_what_it_is_drawn_from() -> None:
         check_batch(on_policy, 8)
     with pytest.raises(ConfigError, match="batch_size is 2000000; expected <= 1000000, buffer_size"):
         check_batch(find_algorithm({"name": "SAC", "batch_size": 2_000_000}), 1)
+
+
+def test_training_by_the_episode_takes_one_world() -> None:
+    by_episode = find_algorithm({"name": "SAC", "train_freq": [1, "episode"]})
+    check_batch(by_episode, 1)
+    with pytest.raises(ConfigError, match=r"algorithm.train_freq counts episodes; expected n_envs 1 \(here 4\), or"):
+        check_batch(by_episode, 4)
+
+
+@pytest.mark.parametrize(("name", "setting"), [("PPO", "n_steps"), ("SAC", "buffer_size")])
+def test_a_buffer_that_the_machine_has_no_memory_for_is_named(name: str, setting: str) -> None:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    rows = memory // 30  # of nine numbers and more, each of 4 bytes
+    algorithm = find_algorithm({"name": name, setting: rows})
+    with pytest.raises(ConfigError, match=rf"algorithm.{setting} is {rows}: the buffer takes \d+ GB; this machine has"):
+        make_learner(algorithm, Sb3VecEnv(CopyEnv(2)), seed=0)
+
+
+def test_a_network_too_large_between_its_spaces_is_refused() -> None:
+    wide = find_algorithm({"name": "PPO", "network": {"net_arch": [16_000_000]}})
+    with pytest.raises(ConfigError, match=r"weights; expected at most 16777216"):
+        make_learner(wide, Sb3VecEnv(CopyEnv(2)), seed=0)
 
 
 def test_a_device_that_torch_lacks_is_named() -> None:
