@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import TRAINING
-from snake_gym.config import ConfigError, load_yaml, to_dict
+from snake_gym.config import ConfigError, to_dict
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
-from snake_gym.envs.task_settings import build_env, laid_over
+from snake_gym.envs.task_settings import build_env, laid_over, read_env_file
 
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
@@ -145,7 +145,7 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
     Raises ConfigError for env settings that are wrong.
     """
-    in_file = load_yaml(config.env_file) if config.env_file else {}
+    in_file = read_env_file(config.env_file) if config.env_file else {}
     for where, given in ((config.env_file, in_file), ("env", config.env)):
         if "stagger" in given:
             raise ConfigError(f"{where}.stagger is a setting of the training now; expected it beside env")

@@ -55,9 +55,7 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
     assert command.startswith(f"python -m snake_gym.controllers.tune --controller cc --robot {mine} --set ")
     assert "env.faults.n_max=2" in command and "env.start.amplitude_rad=0.6" in command
     with pytest.raises(ConfigError, match=r"sts3215_chain .*--robot configs/robot/sts3215_chain\.yaml"):
-        launch.plan_new(
-            ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r"
-        )
+        launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r")
 
 
 @pytest.mark.parametrize(("name", "n_notes"), [("demo", 0), ("ppo", 0), ("sac", 0), ("obstacle_field", 1)])

@@ -177,9 +177,9 @@ def test_an_export_that_breaks_off_leaves_nothing_that_loads_wrongly(
 
 
 def test_a_network_that_a_file_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents import algorithms
+    from agents import network_config
 
-    monkeypatch.setitem(algorithms._ACTIVATIONS, "elu", torch.nn.Mish)
+    monkeypatch.setitem(network_config._ACTIVATIONS, "elu", torch.nn.Mish)
     folder = make_run(tmp_path / "run", {**PPO, "network": {"activation": "elu"}})
     with pytest.raises(ConfigError, match=r"a network with Mish\(\) cannot be exported"):
         export.export_policy(folder.path)

@@ -152,6 +152,12 @@ def test_shipped_configs_are_complete(path: Path, tmp_path: Path, monkeypatch: p
     assert plan.config.env_file is None
 
 
+def test_a_shipped_config_can_be_trained_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = launch.plan_new(ROOT / "configs" / "train" / "ppo.yaml", run_dir=tmp_path / "run")
+    assert plan.config.env["faults"]["n_max"] == 3
+
+
 def test_runs_of_different_seeds_share_no_world_and_none_with_evaluation() -> None:
     firsts = [TrainConfig(seed=seed, n_envs=256).world_seed for seed in range(500_000 // 256)]
     assert (np.diff(sorted(firsts)) >= 256).all()
