@@ -19,9 +19,10 @@ import numpy as np
 
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, Place
-from snake_gym.simulation.identification.delayed_fit import DelayedIdentification, identify_with_delay
-from snake_gym.simulation.identification.fit import Identification, SensorNoise, identify
+from snake_gym.simulation.identification.delayed_fit import DelayedIdentification, identify_with_delay, with_delay
+from snake_gym.simulation.identification.fit import Identification, Residuals, SensorNoise, identify
 from snake_gym.simulation.identification.held_out import SEEN_SHARE, Proof, miss, seen_part
+from snake_gym.simulation.identification.replay import Replay
 from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine
 from snake_gym.simulation.identification.run_log import RunLog
 
@@ -31,6 +32,8 @@ _AT_BEST, _AT_BEST_S = 0.003, 0.0005
 """No value is known better than this share of it, and no delay better than this: encoders answer one after the other
 within some milliseconds of their common time stamp, in steps, and so move."""
 _BACKLASH_STARTS = (0.01, 0.04)
+_NEIGHBOURS, _SPREADS = 48, (0.1, 0.1, 0.05, 0.05, 0.02, 0.02)
+"""A fit with backlash goes on from the best of so many neighbours, whose logarithms are spread by so much in turn."""
 _CLEARLY = 0.9
 """Backlash has to bring the misfit below this share of that without,"""
 _SEEN_RAD = 1e-3
@@ -134,6 +137,25 @@ def _started(coefficients: Sequence[Coefficient], found: Identification) -> list
     return [replace(one, start=found.values[one.name]) for one in coefficients]
 
 
+def _shaken(
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], best: DelayedIdentification
+) -> DelayedIdentification:
+    """The fit, gone on from the best of many neighbours, drawn nearer and nearer: rough residuals make it stall."""
+    residuals, draws = Residuals(logs, _NOISE), np.random.default_rng(0)
+    low, high = (np.array([getattr(one, end) for one in coefficients]) for end in ("low", "high"))
+    replayed = Replay(logs, with_delay(spec, best.delay_s), coefficients, 1)
+    values, misfit = np.array([best.found.values[one.name] for one in coefficients]), best.misfit
+    for spread in _SPREADS:
+        shift = spread * draws.standard_normal((_NEIGHBOURS, values.size))
+        near = np.clip(values * np.exp(shift), low, high)
+        misfits = (residuals.of(replayed.predict(near)) ** 2).mean(axis=1)
+        if misfits.min() < misfit:
+            values, misfit = near[int(np.argmin(misfits))], float(misfits.min())
+    again = [replace(one, start=float(value)) for one, value in zip(coefficients, values, strict=True)]
+    trial = identify_with_delay(logs, spec, again, _NOISE, best.delay_s, n_threads=1, max_evaluations=12)
+    return trial if trial.misfit < best.misfit else best
+
+
 def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
     """``found`` with the control step and the method of ``spec``, and its physics step or, where ``found`` has
     imperfections, one that goes into that control step and is no longer than the one it was identified with."""
@@ -168,5 +190,7 @@ def _with_backlash(
         )
         if trial.misfit < best.misfit:
             best = trial
+    if "backlash_rad" in best.found.values:
+        best = _shaken(logs, step, [*started, lash], best)
     clearly = best.misfit < _CLEARLY * without.misfit and best.found.values.get("backlash_rad", 0.0) > _SEEN_RAD
     return best if clearly else without
