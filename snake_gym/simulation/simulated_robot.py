@@ -303,8 +303,8 @@ def _check_laws(params: ChainParams, laws: Laws) -> None:
             off = np.inf if name in ("torque_limit", "stop", "no_load_speed") else 0.0
             if (values != off).any():
                 raise ValueError(
-                    f"params.{name} is {values[values != off][0]:g}; expected {off:g}, as the robot's specification has "
-                    f"no {law}"
+                    f"params.{name} is {values[values != off][0]:g}; expected {off:g}, as the robot's specification "
+                    f"has no {law}"
                 )
 
 

@@ -102,7 +102,7 @@ def test_a_law_acts_or_is_refused_by_name(name: str, method: Any) -> None:
     law = LAWS[name]
     spec = replace(law.robot, integrator=method)
     if method == "rk4" and law.refused is not None:
-        with pytest.raises(ValueError, match="robot.integrator is 'rk4'; expected 'implicit', which") as caught:
+        with pytest.raises(ValueError, match=r"robot.integrator is 'rk4'; expected 'implicit', which") as caught:
             replace(spec, **law.changes)
         assert law.refused in str(caught.value)
         return
@@ -132,12 +132,12 @@ def test_obstacles_act_or_are_refused_by_name(model: Any) -> None:
     spec = replace(BASE, contact=replace(BASE.contact, model=model))
     robot = SimulatedRobot(spec, 1, 1, one_cell(PEG))
     assert np.abs(run(spec, robot=robot) - run(spec)).max() > 1e-3
-    with pytest.raises(ConfigError, match="robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
+    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
         SimulatedRobot(replace(spec, integrator="rk4"), 1, 1, one_cell(PEG))
 
 
 def test_a_robot_that_would_pass_through_the_pegs_has_no_field_to_play_in() -> None:
-    with pytest.raises(ConfigError, match="robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
+    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
         make_obstacle_field(1, {"robot": "resilient"})
     make_obstacle_field(1, {"robot": {"preset": "resilient", "integrator": "implicit"}})
 
