@@ -182,13 +182,17 @@ def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.fl
             f"robot.actuator.delay_s is set, but robot.actuator.kind is {actuator.kind!r}; expected 'position', or 0"
         )
     _check_imperfections(actuator, joints)
+    unlimited = {
+        "muscle": "muscles are limited by muscle.max_pressure_pa and slowed by muscle.pressure_lag_s",
+        "acceleration": "its acceleration is what is commanded, whatever torque that takes",
+    }
+    for name in ("torque_limit_nm", "speed_limit_rad_s"):
+        if actuator.kind in unlimited and np.isfinite(joints(name)).any():
+            raise ValueError(
+                f"robot.actuator.{name} is set, but robot.actuator.kind is {actuator.kind!r}; expected .inf "
+                f"({unlimited[actuator.kind]})"
+            )
     if actuator.kind == "muscle":
-        for name in ("torque_limit_nm", "speed_limit_rad_s"):
-            if np.isfinite(joints(name)).any():
-                raise ValueError(
-                    f"robot.actuator.{name} is set, but robot.actuator.kind is 'muscle'; expected .inf (muscles are "
-                    "limited by muscle.max_pressure_pa and slowed by muscle.pressure_lag_s)"
-                )
         try:
             actuator.muscle.check_range(float(np.max(joint_stop)))
         except ValueError as error:

@@ -134,14 +134,26 @@ class RobotSpec:
             raise ValueError(f"robot.joint_stop_rad is {self.joint_stop_rad}; expected > 0 (.inf for no stop)")
         check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
         self._check("free_joint_damping_nms_rad", self.joints("free_joint_damping_nms_rad"), ">= 0", lambda v: v >= 0)
-        needs = [f"actuator.{name}" for name in self.actuator.imperfections]
-        needs += ["muscles"] if self.actuator.kind == "muscle" else []
-        needs += ["joint_stop_rad"] if np.isfinite(self.joints("joint_stop_rad")).any() else []
-        if self.integrator != "implicit" and needs:
-            raise ValueError(f"robot.integrator is {self.integrator!r}; expected 'implicit', which {needs[-1]} needs")
+        self.check_integrator()
         if not 0 < self.joint_limit_rad <= math.pi:
             raise ValueError(f"robot.joint_limit_rad is {self.joint_limit_rad:g}; expected in (0, pi]")
         _ = self.n_substeps
+
+    def check_integrator(self, obstacles: bool = False) -> None:
+        """Raise ValueError unless the integrator does all that the robot has, and ``obstacles`` where it meets some."""
+        if self.integrator == "implicit":
+            return
+        dry = ("tangential_coulomb", "normal_coulomb", "rotational_coulomb_nm")
+        needs = [f"friction.{name}" for name in dry if (self.links(f"friction.{name}") > 0).any()]
+        needs += [f"actuator.{name}" for name in self.actuator.imperfections]
+        needs += ["muscles"] if self.actuator.kind == "muscle" else []
+        needs += ["joint_stop_rad"] if np.isfinite(self.joints("joint_stop_rad")).any() else []
+        needs += ["obstacles"] if obstacles else []
+        if needs:
+            verb = "needs" if len(needs) == 1 and not obstacles else "need"
+            raise ValueError(
+                f"robot.integrator is {self.integrator!r}; expected 'implicit', which {', '.join(needs)} {verb}"
+            )
 
     def _check_contact(self) -> None:
         for f in fields(self.contact):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import choose
+from snake_gym.config import ConfigError, choose
 from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.faults import acting
 from snake_gym.physics.friction import AXES_CODES
@@ -106,11 +106,18 @@ class SimulatedRobot:
         n_worlds: W, how many of them.
         n_threads: threads that step them; None: as many as this process may use.
         obstacles: what stands in the way in each world; read anew at every step. None: nothing.
+
+    Raises:
+        ConfigError: there are obstacles, and the robot's integrator does not know them.
     """
 
     def __init__(
         self, spec: RobotSpec, n_worlds: int, n_threads: int | None = None, obstacles: Obstacles | None = None
     ) -> None:
+        try:
+            spec.check_integrator(obstacles is not None)
+        except ValueError as error:
+            raise ConfigError(error) from None
         self.spec = spec
         self.n_worlds = n_worlds
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
@@ -138,11 +145,13 @@ class SimulatedRobot:
     def use_parameters(self, params: ChainParams) -> None:
         """Give each world parameters of its own, one row for each (see ``chain_params``); the laws stay those of spec.
 
-        Masses and lengths have to be the specification's: poses and sensors go by those.
+        Masses and lengths have to be the specification's: poses and sensors go by those. Raises ValueError for
+        parameters of a law that the specification's robot has not got: it would not act.
         """
         for name, wanted, given in zip(ChainParams._fields, self.params, params, strict=True):
             if given.shape != wanted.shape:
                 raise ValueError(f"params.{name} has shape {given.shape}; expected {wanted.shape}")
+        _check_laws(params, self._laws)
         self.params = ChainParams(*(np.ascontiguousarray(values, dtype=np.float64) for values in params))
         self._open_loop = self.params._replace(kp=self._open_loop.kp, kd=self._open_loop.kd)
         self.same_params = False
@@ -251,7 +260,14 @@ class SimulatedRobot:
 
         Returns:
             link accelerations (W, N) [rad/s^2] and centre acceleration (W, 2) [m/s^2].
+
+        Raises:
+            ValueError: there is Coulomb friction, or there are obstacles, whose forces follow from a step only. Joint
+                stops and what the actuators are like take no part.
         """
+        for law, name in ((self._laws.coulomb, "Coulomb friction"), (self._laws.obstacles, "obstacles")):
+            if law:
+                raise ValueError(f"derivative knows no {name}; expected a robot without")
         link_acc = np.empty_like(self.state.link_angle)
         centre_acc = np.empty_like(self.state.centre_xy)
         accelerate_worlds(self._all, self._kind, self.state, self._open_loop, self.faults, u, u, link_acc, centre_acc)
@@ -272,6 +288,24 @@ class SimulatedRobot:
         speed2 = (self.link_velocities() ** 2).sum(axis=-1)
         spin = self.params.inertia * self.state.link_rate**2
         return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
+
+
+def _check_laws(params: ChainParams, laws: Laws) -> None:
+    """Raise ValueError for parameters whose law is off."""
+    for is_on, names, law in (
+        (laws.coulomb, ("coulomb_t", "coulomb_n", "coulomb_r"), "Coulomb friction"),
+        (laws.limits, ("torque_limit",), "torque limit"),
+        (laws.stops, ("stop",), "joint stops"),
+        (laws.imperfect, ("dead_band", "play", "no_load_speed", "sag_per_nm"), "imperfections of its servos"),
+    ):
+        for name in () if is_on else names:
+            values = getattr(params, name)
+            off = np.inf if name in ("torque_limit", "stop", "no_load_speed") else 0.0
+            if (values != off).any():
+                raise ValueError(
+                    f"params.{name} is {values[values != off][0]:g}; expected {off:g}, as the robot's specification "
+                    f"has no {law}"
+                )
 
 
 def _thread_pool(workers: int) -> ThreadPoolExecutor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from snake_gym.robot.muscle_pair import muscle_lever
 from snake_gym.robot.presets import MUSCLE
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, FrictionSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 _SMALL = 1e-9
@@ -33,7 +33,8 @@ class Inverse:
 
 def examine(n_states: int, seed: int) -> Inverse:
     """Random states of the six-link robot; accelerations of [phi (5), mean link angle, centre of mass (2)]."""
-    spec, rng = MUSCLE, np.random.default_rng(seed)
+    # Forces per torque: friction, which is the same with every torque, drops out.
+    spec, rng = replace(MUSCLE, friction=FrictionSpec(0.0, 0.0)), np.random.default_rng(seed)
     n, j = spec.n_links, spec.n_joints
     robot = SimulatedRobot(spec, n_states * (j + 1), 1)
     shape = (n_states, 1, n)

@@ -1,0 +1,163 @@
+"""Robot, method, law: what a method of integration does not do is refused by name; what it takes, acts.
+
+The two methods share the chain but not the joints' laws nor the steps: where both know a law, they have to agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+from snake_gym.envs import make_obstacle_field
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.physics.state import no_obstacles
+from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
+from tests.oracles.contact_scenes import one_cell
+
+SERVO = ActuatorSpec(kp=20.0, kd=4.0)
+BASE = RobotSpec(
+    n_links=4, link_half_length_m=0.1, friction=FrictionSpec(1.0, 10.0), actuator=SERVO, control_dt_s=0.05,
+    sim_dt_s=0.0005,
+)  # fmt: skip
+ACCELERATED = replace(BASE, actuator=ActuatorSpec(kind="acceleration", kp=9.0, kd=4.0))
+
+
+class Law(NamedTuple):
+    """One thing that a robot may have: what sets it, on which robot, and what ``rk4`` says to it."""
+
+    changes: dict[str, Any] = {}  # noqa: RUF012
+    fault: dict[str, float] | None = None
+    robot: RobotSpec = BASE
+    refused: str | None = None
+    """What a message has to name; None: ``rk4`` does it."""
+
+
+def servo(**changes: Any) -> dict[str, Any]:
+    return {"actuator": replace(SERVO, **changes)}
+
+
+def ground(**changes: Any) -> dict[str, Any]:
+    return {"friction": replace(BASE.friction, **changes)}
+
+
+LAWS = {
+    "friction along": Law(ground(tangential_ns_m=3.0)),
+    "friction across": Law(ground(normal_ns_m=30.0)),
+    "friction of turning": Law(ground(rotational_nms_rad=0.5)),
+    "slope": Law({"incline_rad": 0.2, "incline_direction_rad": 1.0}),
+    "gains": Law(servo(kp=40.0)),
+    "torque joint": Law(servo(kind="torque", kd=1.0)),
+    "torque limit": Law(servo(torque_limit_nm=0.5)),
+    "torque limit of a torque joint": Law(servo(kind="torque", torque_limit_nm=0.5)),
+    "speed limit": Law(servo(speed_limit_rad_s=0.5)),
+    "delay": Law(servo(delay_s=0.08)),
+    "locked": Law(fault={"kind": LOCKED}),
+    "locked in motion": Law(fault={"kind": LOCKED, "onset_s": 0.3}),
+    "free": Law({"free_joint_damping_nms_rad": 0.1}, {"kind": FREE}),
+    "weak": Law(fault={"kind": WEAK, "strength": 0.1}),
+    "slow": Law(servo(speed_limit_rad_s=1.0), {"kind": SLOW, "strength": 0.2}),
+    "offset": Law(fault={"kind": OFFSET, "offset_rad": 0.3}),
+    "recovering": Law(fault={"kind": LOCKED, "end_s": 0.4}),
+    "intermittent": Law(fault={"kind": WEAK, "strength": 0.1, "period_s": 0.2, "duty": 0.5}),
+    "gains of an accelerated joint": Law({"actuator": replace(ACCELERATED.actuator, kp=4.0)}, robot=ACCELERATED),
+    "accelerated, locked": Law(fault={"kind": LOCKED, "onset_s": 0.3}, robot=ACCELERATED),
+    "accelerated, free": Law({"free_joint_damping_nms_rad": 0.1}, {"kind": FREE}, ACCELERATED),
+    "accelerated, weak": Law(fault={"kind": WEAK, "strength": 0.1}, robot=ACCELERATED),
+    "Coulomb along": Law(ground(tangential_coulomb=0.1), refused="friction.tangential_coulomb"),
+    "Coulomb across": Law(ground(normal_coulomb=(0.0, 0.3, 0.0, 0.0)), refused="friction.normal_coulomb"),
+    "Coulomb of turning": Law(ground(rotational_coulomb_nm=0.1), refused="friction.rotational_coulomb_nm"),
+    "stops": Law({"joint_stop_rad": 0.1}, refused="joint_stop_rad"),
+    "dead band": Law(servo(dead_band_rad=0.1), refused="actuator.dead_band_rad"),
+    "backlash": Law(servo(backlash_rad=0.1), refused="actuator.backlash_rad"),
+    "torque-speed line": Law(
+        servo(torque_limit_nm=2.0, no_load_speed_rad_s=0.5), refused="actuator.no_load_speed_rad_s"
+    ),
+    "supply": Law(servo(torque_limit_nm=2.0, supply_resistance_ohm=2.0), refused="actuator.supply_resistance_ohm"),
+    "muscles": Law({**servo(kind="muscle"), "joint_stop_rad": 0.6}, refused="muscles"),
+}  # fmt: skip
+
+
+def run(spec: RobotSpec, fault: dict[str, float] | None = None, robot: SimulatedRobot | None = None) -> NDArray[Any]:
+    """Link angles and centre after 0.8 s of a wave, (N + 2,)."""
+    robot = SimulatedRobot(spec, 1, 1) if robot is None else robot
+    if fault is not None:
+        joint = {name: values[:, 1] for name, values in robot.faults._asdict().items()}
+        for name, value in fault.items():
+            joint[name][:] = value
+    for k in range(16):
+        robot.step(0.5 * np.sin(0.4 * k + np.arange(3.0))[None])
+    return np.concatenate([robot.state.link_angle[0], robot.state.centre_xy[0]])
+
+
+@pytest.mark.parametrize("method", ["implicit", "rk4"])
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_acts_or_is_refused_by_name(name: str, method: Any) -> None:
+    law = LAWS[name]
+    spec = replace(law.robot, integrator=method)
+    if method == "rk4" and law.refused is not None:
+        with pytest.raises(ValueError, match=r"robot.integrator is 'rk4'; expected 'implicit', which") as caught:
+            replace(spec, **law.changes)
+        assert law.refused in str(caught.value)
+        return
+    without = spec if law.fault is None else replace(spec, **law.changes)
+    with_it = run(replace(spec, **law.changes), law.fault)
+    change = np.abs(with_it - run(without)).max()
+    assert change > 1e-3
+    if law.refused is None:
+        other = replace(spec, integrator="rk4" if method == "implicit" else "implicit", **law.changes)
+        assert np.abs(with_it - run(other, law.fault)).max() < 0.02 * change
+
+
+@pytest.mark.parametrize("method", ["implicit", "rk4"])
+@pytest.mark.parametrize("limit", ["torque_limit_nm", "speed_limit_rad_s"])
+def test_a_limit_that_an_accelerated_joint_does_not_know_is_refused(limit: str, method: Any) -> None:
+    actuator = replace(ACCELERATED.actuator, **{limit: 1.0})
+    with pytest.raises(ValueError, match=rf"robot.actuator.{limit} is set, but robot.actuator.kind is 'acceleration'"):
+        replace(ACCELERATED, actuator=actuator, integrator=method)
+
+
+PEG = np.array([[0.30, 0.09, 1.0, 0.0, 0.0, 0.05]])
+"""Beside the head, which the wave swings against it."""
+
+
+@pytest.mark.parametrize("model", ["stiff", "rigid"])
+def test_obstacles_act_or_are_refused_by_name(model: Any) -> None:
+    spec = replace(BASE, contact=replace(BASE.contact, model=model))
+    robot = SimulatedRobot(spec, 1, 1, one_cell(PEG))
+    assert np.abs(run(spec, robot=robot) - run(spec)).max() > 1e-3
+    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
+        SimulatedRobot(replace(spec, integrator="rk4"), 1, 1, one_cell(PEG))
+
+
+def test_a_robot_that_would_pass_through_the_pegs_has_no_field_to_play_in() -> None:
+    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
+        make_obstacle_field(1, {"robot": "resilient"})
+    make_obstacle_field(1, {"robot": {"preset": "resilient", "integrator": "implicit"}})
+
+
+def test_accelerations_without_a_law_that_the_robot_has_are_refused() -> None:
+    torque = np.zeros((1, 3))
+    SimulatedRobot(BASE, 1, 1).derivative(torque)
+    with pytest.raises(ValueError, match="derivative knows no Coulomb friction"):
+        SimulatedRobot(replace(BASE, **ground(normal_coulomb=0.1)), 1, 1).derivative(torque)
+    with pytest.raises(ValueError, match="derivative knows no obstacles"):
+        SimulatedRobot(BASE, 1, 1, no_obstacles(1)).derivative(torque)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Coulomb across", "stops", "torque limit", "dead band", "backlash", "torque-speed line", "supply"],
+)
+def test_parameters_that_need_a_law_that_is_off_are_refused(name: str) -> None:
+    robot, changed = SimulatedRobot(BASE, 2, 1), replace(BASE, **LAWS[name].changes)
+    with pytest.raises(ValueError, match=r"params\.\w+ .*; expected .* as the robot's specification has no"):
+        robot.use_parameters(chain_params(changed, 2))
+    SimulatedRobot(changed, 2, 1).use_parameters(chain_params(changed, 2))
+    assert math.isinf(robot.params.torque_limit.min())
