@@ -6,7 +6,7 @@ observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.envs.arguments import NO_SEED, check_action
 from snake_gym.envs.config import EnvConfig
+from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.physics.faults import HEALTHY
@@ -74,12 +76,14 @@ class SnakeCore:
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
         self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
         self.measurement: Measurement = self._sense(slice(None))
+        self._at_first = self.get_state()
 
     def use_controller(self, controller: Controller) -> None:
         """Put another controller under the residual action, such as one with parameters for each world."""
         self.decoder.controller = controller
         self.decoder_state = self.decoder.initial_state(self.n_worlds)
         self._initial_decoder_state = self.decoder.initial_state(self.n_worlds)
+        self._at_first = self.get_state()
 
     def limit_steps(self, n: int) -> None:
         """Let the episodes to come end after ``n`` control steps; ``config`` says so from then on."""
@@ -90,15 +94,15 @@ class SnakeCore:
         """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).
 
         Args:
-            seeds: (M,) new seeds of the masked worlds, whose episodes then count from 0 again; None: go on with the
-                next episode of the present seeds.
+            seeds: (M,) new seeds of the masked worlds, whose episodes then count from 0 again; NO_SEED (or None for
+                all): go on with the next episode of the present seed.
         """
         rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
-        if seeds is None:
-            self.episode[rows] += 1
-        else:
-            self.seeds[rows] = seeds
-            self.episode[rows] = 0
+        self.episode[rows] += 1
+        if seeds is not None:
+            seeded = rows[seeds != NO_SEED]
+            self.seeds[seeded] = seeds[seeds != NO_SEED]
+            self.episode[seeded] = 0
         for streams in self.streams.values():
             streams.begin(self.seeds[rows], self.episode[rows], rows)
         self.sensors.begin(self.seeds[rows], self.episode[rows], rows)
@@ -145,9 +149,9 @@ class SnakeCore:
             observation (W, D) float32, reward (W,), terminated (W,), truncated (W,), infos.
 
         Raises:
-            ValueError: wrong shape, or an entry that is not finite.
+            ValueError: wrong shape, no numbers, or an entry that is not finite.
         """
-        self.action = self._check_action(action)
+        self.action = check_action(action, (self.n_worlds, self.decoder.size))
         all_live = bool(self.live.all())
         live = self.live.copy()
         before_xy = self.task.point(self.robot.state).copy()
@@ -205,21 +209,19 @@ class SnakeCore:
         """Everything that a later step depends on, as copies by name."""
         return {name: values.copy() for name, values in self._state_arrays().items()}
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def set_state(self, state: Mapping[str, Any], beside: Mapping[str, NDArray[Any]] | None = None) -> None:
         """Go back to what ``get_state`` returned, bit for bit.
 
+        Args:
+            state: arrays or lists by name.
+            beside: further arrays to be written to, which ``state`` holds too.
+
         Raises:
-            ValueError: names or shapes are not those of this env.
+            ValueError: names, shapes or kinds are not those of this env, or a number is not finite where the state's
+                is; the env is then left as it was.
         """
-        own = self._state_arrays()
-        if own.keys() != state.keys():
-            odd = sorted(own.keys() ^ state.keys())
-            raise ValueError(f"env state has other parts than this env: {', '.join(odd)}")
-        for name, values in own.items():
-            given = np.asarray(state[name])
-            if given.shape != values.shape:
-                raise ValueError(f"env state {name} has shape {given.shape}; expected {values.shape}")
-            values[...] = given
+        beside = {} if beside is None else beside
+        write_state({**self._state_arrays(), **beside}, state, {**self._at_first, **beside})
         self.task.restored()
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
@@ -259,31 +261,3 @@ class SnakeCore:
         mask = np.zeros(self.n_worlds, bool)
         mask[rows] = True
         self.robot.set_shape(joint_angle, place.head_angle, place.point_xy, self.task.tracked_point, mask)
-
-    def _check_action(self, action: NDArray[Any]) -> FloatArray:
-        values = np.asarray(action, dtype=np.float64)
-        shape = (self.n_worlds, self.decoder.size)
-        if values.shape != shape:
-            raise ValueError(f"action has shape {values.shape}; expected {shape} (worlds, actions)")
-        if not np.isfinite(values).all():
-            world, entry = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(f"action[{world}, {entry}] is {values[world, entry]}; expected a finite number in [-1, 1]")
-        return np.clip(values, -1.0, 1.0)
-
-
-def check_seeds(seed: int | Sequence[int | None] | None, n_worlds: int) -> NDArray[np.int64] | None:
-    """World seeds (W,): ``seed + i`` for world i, or the list itself; None for none given.
-
-    Raises:
-        ValueError: wrong length, negative, or not an integer.
-    """
-    if seed is None:
-        return None
-    if isinstance(seed, int | np.integer):
-        if seed < 0:
-            raise ValueError(f"seed is {seed}; expected an integer >= 0")
-        return np.arange(n_worlds, dtype=np.int64) + int(seed)
-    seeds = np.array([s for s in seed if s is not None], dtype=np.int64)
-    if seeds.shape != (n_worlds,) or (seeds < 0).any():
-        raise ValueError(f"seed is a list of {len(seed)}; expected {n_worlds} integers >= 0, one for each world")
-    return seeds

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.envs.arguments import SEED_END, check_action, check_seed, draw_seed
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
@@ -46,12 +47,19 @@ class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin a new episode: of ``seed``, or the next one of the present seed."""
+        """Begin a new episode: of ``seed``, or the next one of the present seed.
+
+        The first episode without a seed gets one from ``np_random``, or, where there is none either, one that
+        ``np_random_seed`` tells. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1.
+        """
+        if seed is not None:
+            seed = check_seed(seed)
+        elif self.core.episode[0] < 0 and self._np_random is None:
+            seed = draw_seed()
         super().reset(seed=seed)
         if seed is None and self.core.episode[0] < 0:
-            seed = int(self.np_random.integers(2**31))
-        seeds = None if seed is None else np.array([seed], dtype=np.int64)
-        obs = self.core.reset(seeds)
+            seed = int(self.np_random.integers(SEED_END))
+        obs = self.core.reset(None if seed is None else np.array([seed]))
         if self.render_mode == "human":
             self.render()
         return obs[0], self._info(self.core.infos())
@@ -60,7 +68,8 @@ class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
         """One control step. Raises ValueError for an action of the wrong shape or with an entry that is not finite."""
         if self.core.episode[0] < 0:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
-        obs, reward, terminated, truncated, infos = self.core.step(np.asarray(action)[None])
+        checked = check_action(action, (self.core.decoder.size,))
+        obs, reward, terminated, truncated, infos = self.core.step(checked[None])
         if self.render_mode == "human":
             self.render()
         return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
@@ -69,8 +78,8 @@ class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
         """Everything a later step depends on; ``set_state`` continues from it bit for bit."""
         return self.core.get_state()
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go back to what ``get_state`` returned. Raises ValueError if it came from another env."""
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
         self.core.set_state(state)
 
     def render(self) -> Any:
@@ -90,6 +99,10 @@ class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
         if self._view is not None:
             self._view.close()
             self._view = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: all but the picture's surface, which it makes anew."""
+        return {**self.__dict__, "_view": None}
 
     def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:
         return {name: values[0] for name, values in infos.items()}

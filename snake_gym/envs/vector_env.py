@@ -11,8 +11,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, draw_seed
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
-from snake_gym.envs.core import SnakeCore, check_seeds
+from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit, limit_steps
 from snake_gym.interface.observations import BOUND
 
@@ -84,13 +85,15 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin new episodes in all worlds, or in those of ``options["reset_mask"]`` (W,) bool.
 
-        Without a seed the worlds go on with their next episode; the first reset then draws seeds from the system.
+        A world without a seed goes on with its next episode; one that has had none gets a seed from ``np_random``,
+        or, where there is none either, one that ``np_random_seed`` tells. In a list of seeds, None is no seed.
+
+        Raises:
+            ValueError: a seed is no integer from 0 to 2**63 - 1, or the list has another length.
         """
         mask = self._reset_mask(options)
-        seeds = check_seeds(seed, self.num_envs)
-        if seeds is None and (self.core.episode < 0).any():
-            seeds = np.random.default_rng().integers(0, 2**31, self.num_envs)
-        if seeds is not None and mask is not None:
+        seeds = self._choose_seeds(seed)
+        if mask is not None:
             seeds = seeds[mask]
         self._ended = np.zeros(self.num_envs, bool) if mask is None else self._ended & ~mask
         return self.core.reset(seeds, mask), self.core.infos()
@@ -118,17 +121,16 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
             infos = {name: infos_at_end[name] for name in infos_at_end if name.startswith("reward")}
             infos = {**self.core.infos(), **infos}
             infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": infos_at_end, "_final_info": ended}
-        self._ended = ended
+        self._ended = ended.copy()  # the other stands in the infos
         return obs, reward, terminated, truncated, infos
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Everything a later step depends on; ``set_state`` continues from it bit for bit."""
         return {**self.core.get_state(), "ended": self._ended.copy()}
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go back to what ``get_state`` returned. Raises ValueError if it came from another env."""
-        self.core.set_state({name: values for name, values in state.items() if name != "ended"})
-        self._ended = np.array(state["ended"], dtype=bool)
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
+        self.core.set_state(state, {"ended": self._ended})
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """One frame (H, W, 3) for each world."""
@@ -146,6 +148,29 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
         for view in self._renderers:
             view.close()
         self._renderers = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: all but the pictures' surfaces, which it makes anew."""
+        return {**self.__dict__, "_renderers": []}
+
+    def _choose_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.int64]:
+        """Seeds of the worlds (W,), NO_SEED for those that go on; ``np_random`` and ``np_random_seed`` follow."""
+        seeds = check_seeds(seed, self.num_envs)
+        given = seeds != NO_SEED
+        new = ~given & (self.core.episode < 0)
+        is_list = given.any() and np.ndim(seed) > 0  # type: ignore[arg-type]  # None is nothing in particular to numpy
+        if given.any() and not is_list:
+            super().reset(seed=int(seeds[0]))
+        elif self._np_random is None:
+            first = draw_seed()
+            super().reset(seed=first)
+            seeds[new] = first + np.flatnonzero(new)
+        elif new.any():
+            seeds[new] = self.np_random.integers(0, SEED_END, np.count_nonzero(new))
+        if is_list:
+            known: Any = tuple(np.where(seeds == NO_SEED, self.core.seeds, seeds).tolist())
+            self._np_random_seed = known  # as of a SyncVectorEnv
+        return seeds
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
         if not options or options.get("reset_mask") is None:

@@ -55,10 +55,8 @@ class SearchSpace(NamedTuple):
 def search_space(n_nodes: int) -> SearchSpace:
     """Memory for searches on at most ``n_nodes`` nodes. Raises ConfigError if that is unreasonable."""
     if n_nodes > MAX_NODES:
-        raise ConfigError(
-            f"field: the search for a way has {n_nodes:.6g} nodes; expected at most {MAX_NODES} (a smaller "
-            "goal_distance_m or width_m, or a larger clearance_m)"
-        )
+        hint = "a smaller goal_distance_m or width_m, or a larger clearance_m"
+        raise ConfigError(f"field: the search for a way has {n_nodes:.6g} nodes; expected at most {MAX_NODES} ({hint})")
     return SearchSpace(
         np.empty(n_nodes), np.empty(n_nodes, np.int64), np.empty(n_nodes), np.empty(n_nodes, np.int64),
         np.empty(8 * n_nodes), np.empty(8 * n_nodes, np.int64), np.empty((n_nodes + 2, 2)),

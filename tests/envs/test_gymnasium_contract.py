@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeAwareObservation
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
-from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig, WaypointsEnv
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig, WaypointsEnv, make_waypoints
+from snake_gym.envs.checker import assert_same
 from snake_gym.envs.vector_env import WaypointsVectorEnv
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.simulation.faults import FaultConfig
@@ -182,3 +187,199 @@ def test_a_registered_limit_counts_too() -> None:
 def test_a_limit_that_is_no_number_of_steps_is_refused(steps: Any) -> None:
     with pytest.raises(ValueError, match=r"max_episode_steps is .*; expected an integer from 1 to"):
         gym.make_vec(IDS[0], max_episode_steps=steps)
+
+
+# --- seeds -----------------------------------------------------------------------------------------------------------
+
+BAD_SEEDS = [-1, 1.5, 2**63, 10**30, True, "7", np.float64(3.0), np.bool_(True)]
+
+
+@pytest.mark.parametrize("seed", BAD_SEEDS, ids=repr)
+def test_a_seed_that_is_none_is_one_clear_error(seed: Any) -> None:
+    single, vector = WaypointsEnv(), make_waypoints(2)
+    for env in (single, vector):
+        with pytest.raises(ValueError, match=r"^seed is .*; expected an integer from 0 to 9223372036854775\d\d\d"):
+            env.reset(seed=seed)
+    with pytest.raises(ValueError, match=r"^seed\[1\] is .*; expected an integer from 0 to 9223372036854775807"):
+        vector.reset(seed=[3, seed])
+    assert single.core.episode[0] == -1 and (vector.core.episode == -1).all()
+
+
+@pytest.mark.parametrize("seeds", [[], [1], [1, 2, 3], (4,), np.arange(5)], ids=repr)
+def test_a_list_of_seeds_of_another_length_is_one_clear_error(seeds: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^seed is a list of {len(seeds)}; expected 2, one for each world"):
+        make_waypoints(2).reset(seed=seeds)
+
+
+def test_the_largest_seeds_and_those_of_numpy_are_seeds() -> None:
+    single, vector = WaypointsEnv(), make_waypoints(2)
+    for seed in (2**63 - 2, np.int64(7), np.uint8(9), 0):
+        alone = single.reset(seed=seed)[0]
+        both = vector.reset(seed=[seed, 5])[0]  # type: ignore[list-item]
+        assert_same(both[0], alone, f"seed {seed}")
+        assert_same(vector.reset(seed=seed)[0][0], alone, f"seed {seed} of all worlds")  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match="seed is 9223372036854775807; expected an integer from 0 to 922337203685477580"
+    ):
+        vector.reset(seed=2**63 - 1)
+    assert_same(vector.reset(seed=np.array([3, 4]))[0], vector.reset(seed=3)[0], "an array of seeds")  # type: ignore[arg-type]
+
+
+def test_none_in_a_list_of_seeds_is_what_it_is_in_gymnasium() -> None:
+    """A world without a seed goes on with its next episode, as each env of a SyncVectorEnv does."""
+    ours, theirs = make_waypoints(3), gym.make_vec(IDS[0], num_envs=3, vectorization_mode="sync")
+    for seed in ([4, 5, 6], [None, 5, None], [7, None, None], [None, None, None], [None, 8, 8]):
+        first, _ = ours.reset(seed=seed)
+        expected, _ = theirs.reset(seed=seed)
+        assert_same(first, expected, f"reset with {seed}")
+    assert ours.core.episode.tolist() == [2, 0, 0]
+
+
+def test_worlds_without_a_seed_at_first_get_one_each() -> None:
+    env, other = make_waypoints(4), make_waypoints(4)
+    first, second = env.reset(seed=[1, None, None, 2])[0], other.reset(seed=[1, None, None, 2])[0]
+    assert_same(first[[0, 3]], second[[0, 3]], "seeded worlds")
+    assert len({row.tobytes() for row in np.concatenate([first, second[1:3]])}) == 6
+
+
+def test_np_random_seed_tells_the_seed_of_the_last_reset() -> None:
+    for env in (WaypointsEnv(), make_waypoints(2)):
+        env.reset(seed=np.int64(5))  # type: ignore[arg-type]
+        assert env.np_random_seed == 5 and type(env.np_random_seed) is int
+        first = env.np_random.random()
+        env.reset()
+        assert env.np_random_seed == 5
+        env.reset(seed=5)
+        assert env.np_random.random() == first
+    vector = make_waypoints(2)
+    vector.reset(seed=[8, 3])
+    assert tuple(vector.np_random_seed) == (8, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [WaypointsEnv, WaypointsVectorEnv])
+def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any) -> None:
+    env, again = make(), make()
+    first, _ = env.reset()
+    assert_same(again.reset(seed=env.np_random_seed)[0], first, "the seed that was drawn")
+    assert not np.array_equal(make().reset()[0], first)
+
+
+# --- actions and saved states ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.zeros((1, 9)), r"action has shape \(1, 9\); expected \(9,\)$"),
+        (np.zeros(4), r"action has shape \(4,\); expected \(9,\)$"),
+        (0.5, r"action has shape \(\); expected \(9,\)$"),
+        ([0.0] * 3 + [np.nan] + [0.0] * 5, r"action\[3\] is nan; expected a finite number in \[-1, 1\]$"),
+        (["left"] * 9, r"action is \['left', .*; expected numbers of shape \(9,\)$"),
+        (None, r"action is null; expected numbers of shape \(9,\)$"),
+        ([[0.0], [0.0, 1.0]], r"action is .*; expected numbers of shape \(9,\)$"),
+    ],
+)
+def test_a_wrong_action_of_a_single_env_is_described_as_it_was_given(action: Any, message: str) -> None:
+    env = WaypointsEnv()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        env.step(action)
+    assert env.core.step_count[0] == 0
+
+
+def states_of(env: Any) -> dict[str, Any]:
+    return {name: values.copy() for name, values in env.get_state().items()}
+
+
+@pytest.mark.parametrize("name", ["robot/link_angle", "reference", "measurement/joint_angle", "fault/onset_s"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_state_that_cannot_be_is_refused_before_anything_is_written(name: str, value: float) -> None:
+    for make in (WaypointsEnv, lambda: make_waypoints(2)):
+        env: Any = make()
+        env.reset(seed=1)
+        env.step(env.action_space.sample())
+        before, bad = states_of(env), states_of(env)
+        for other in bad.values():
+            other[...] = np.zeros_like(other)
+        bad[name].flat[-1] = value
+        with pytest.raises(ValueError, match=rf"env state {name} holds {value} at \[\d(, \d)*\]; expected finite"):
+            env.set_state(bad)
+        assert_same(states_of(env), before, "after a refused state")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda s: s.pop("ended"), "other parts than this env: ended"),
+        (lambda s: s.update(more=np.zeros(2)), "other parts than this env: more"),
+        (lambda s: s.update(ended=np.zeros(3, bool)), r"ended has shape \(3,\); expected \(2,\)"),
+        (lambda s: s.update({"term/progress": np.zeros((2, 2))}), r"term/progress has shape \(2, 2\); expected \(2,\)"),
+        (lambda s: s.update(step_count=np.array([1.5, 2.0])), "step_count holds 1.5.*; expected int64"),
+        (lambda s: s.update(step_count=np.array([np.nan, 2.0])), "step_count holds nan.*; expected int64"),
+        (lambda s: s.update(live=np.array(["yes", "no"])), "live holds 'yes'.*; expected bool"),
+        (lambda s: s.update(seeds=np.array([None, None])), "seeds holds null.*; expected int64"),
+    ],
+)
+def test_a_state_of_another_shape_or_kind_is_refused_before_anything_is_written(spoil: Any, message: str) -> None:
+    env = make_waypoints(2)
+    env.reset(seed=1)
+    before, bad = states_of(env), {name: np.zeros_like(values) for name, values in env.get_state().items()}
+    spoil(bad)
+    with pytest.raises(ValueError, match=f"env state .*{message}"):
+        env.set_state(bad)
+    assert_same(states_of(env), before, "after a refused state")
+    with pytest.raises(ValueError, match="env state is 3; expected what get_state returned"):
+        env.set_state(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("controller", [None, *CONTROLLERS])
+def test_what_get_state_returns_is_taken_back_whatever_controller_runs(controller: str | None) -> None:
+    """Some parts of a state are not finite by their meaning: times that have not come, places not yet found."""
+    action = {} if controller is None else {"kind": "residual", "controller": {"kind": controller}}
+    robot = {"pfl": "pegboard", "speed": "muscle"}.get(str(controller), "resilient_servo")
+    faults = {"encoder_faults": {"n_max": 2, "kinds": ["dead"]}}
+    env = make_waypoints(2, {"action": action, "robot": robot, "sensors": faults, "faults": {"n_max": 2}})
+    for _ in range(3):
+        env.set_state(env.get_state())
+        env.reset()
+        env.set_state(env.get_state())
+        for _ in range(5):
+            env.step(0.3 * env.action_space.sample())
+        kept = env.get_state()
+        env.set_state({name: values.tolist() if values.size else values for name, values in kept.items()})
+        assert_same(env.get_state(), kept, "as plain lists")
+
+
+# --- copies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize("env_id", IDS)
+def test_an_env_that_was_rendered_can_be_copied(env_id: str, duplicate: Any) -> None:
+    single = gym.make(env_id, render_mode="rgb_array").unwrapped
+    vector = gym.make_vec(env_id, num_envs=2, render_mode="rgb_array")
+    for env in (single, vector):
+        env.reset(seed=1)
+        action = env.action_space.sample()
+        env.step(action)
+        env.render()
+        twin = duplicate(env)
+        assert_same(twin.step(action)[0], env.step(action)[0], "after copying")
+        np.testing.assert_array_equal(np.shape(twin.render()), np.shape(env.render()))
+        assert twin.spec.max_episode_steps == 300
+        env.close()
+        twin.close()
+
+
+# --- checkers of others ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_checkers_are_silent_with_default_settings_as_made_by_name(env_id: str) -> None:
+    sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make(env_id, render_mode="rgb_array")
+        check_env(env.unwrapped)
+        sb3.check_env(gym.make(env_id, time_limit_s=2.0))
+        sb3.check_env(gym.make(env_id, max_episode_steps=10).unwrapped)

@@ -76,7 +76,8 @@ def test_every_changed_controller_is_a_fault_aware_one(name: str) -> None:
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"])
 def test_it_drives_every_robot_in_every_env(robot: str, env_id: str) -> None:
     make: Any = choose_env(env_id)
-    env = make(3, robot=robot, action={"kind": "residual", "controller": {"kind": "fault_aware"}}, time_limit_s=2)
+    spec = {"preset": robot, "integrator": "implicit"}  # the one that knows obstacles
+    env = make(3, robot=spec, action={"kind": "residual", "controller": {"kind": "fault_aware"}}, time_limit_s=2)
     env.reset(seed=0)
     for _ in range(4):
         observation, *_ = env.step(np.zeros((3, PRESETS[robot].n_joints), np.float32))

@@ -1,0 +1,67 @@
+"""What users hand to an env, checked before anything is done with it: actions and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config.errors import show
+from snake_gym.robot.spec import FloatArray
+
+LARGEST_SEED = 2**63 - 1
+SEED_END = 2**31
+"""Seeds that are drawn, where none is given, lie below."""
+NO_SEED = -1
+"""In an array of seeds: a world that gets none."""
+
+
+def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
+    """``action`` as an array of ``shape``, clipped to [-1, 1].
+
+    Raises:
+        ValueError: another shape, no numbers, or an entry that is not finite.
+    """
+    try:
+        values = np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = None
+    if action is None or values is None:
+        raise ValueError(f"action is {show(action)}; expected numbers of shape {shape}")
+    if values.shape != shape:
+        what = " (worlds, actions)" if len(shape) == 2 else ""
+        raise ValueError(f"action has shape {values.shape}; expected {shape}{what}")
+    if not np.isfinite(values).all():
+        place = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+        raise ValueError(f"action{list(place)} is {values[place]}; expected a finite number in [-1, 1]")
+    return np.clip(values, -1.0, 1.0)
+
+
+def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> int:
+    """``seed`` as a Python integer. Raises ValueError unless it is an integer from 0 to ``largest``."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= largest:
+        raise ValueError(f"{where} is {show(seed)}; expected an integer from 0 to {largest}")
+    return int(seed)
+
+
+def draw_seed() -> int:
+    """A seed from the system's randomness."""
+    return int(np.random.default_rng().integers(SEED_END))
+
+
+def check_seeds(seed: int | Sequence[int | None] | None, n_worlds: int) -> NDArray[np.int64]:
+    """World seeds (W,): ``seed + i`` for world i, or the list itself; NO_SEED for a world that is given none.
+
+    Raises:
+        ValueError: wrong length, or an entry that is no seed.
+    """
+    if seed is None:
+        return np.full(n_worlds, NO_SEED, np.int64)
+    if not isinstance(seed, list | tuple | np.ndarray) or np.ndim(seed) == 0:
+        return np.arange(n_worlds, dtype=np.int64) + check_seed(seed, LARGEST_SEED - n_worlds + 1)
+    if len(seed) != n_worlds:
+        raise ValueError(f"seed is a list of {len(seed)}; expected {n_worlds}, one for each world")
+    each = [NO_SEED if one is None else check_seed(one, where=f"seed[{i}]") for i, one in enumerate(seed)]
+    return np.array(each, dtype=np.int64)
