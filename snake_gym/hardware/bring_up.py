@@ -60,7 +60,8 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
         else:
             wrong += faults
     if wrong:
-        raise BringUpError("\n".join(wrong))
+        silent = [f"joint {joint + 1} (servo {calibration.ids[joint]}) does not answer" for joint in missing]
+        raise BringUpError("\n".join(wrong + silent))
     if len(missing) == len(calibration.joints):
         raise BringUpError(
             "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"

@@ -246,7 +246,7 @@ class RangeWatch:
 
     Args:
         low, high: (J,) [rad] range of each joint.
-        allowed_rad: how far it may get out of it; one that was outside at the start, so much further.
+        allowed_rad: how far it may get out of it; one that was outside at the start, but no further, so much further.
     """
 
     def __init__(self, low: FloatArray, high: FloatArray, allowed_rad: float) -> None:
@@ -254,8 +254,8 @@ class RangeWatch:
         self._at_start = np.zeros_like(low)
 
     def begin(self, angle: FloatArray) -> None:
-        """Joints (J,) [rad] as they are at the start."""
-        self._at_start = self._beyond(angle)
+        """Joints (J,) [rad] as they are at the start; one that is too far out by then stays so."""
+        self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
 
     def outside(self, angle: FloatArray) -> dict[int, str]:
         """Joints (from 0) that are too far out of their range at the start (J,) [rad], and how far."""

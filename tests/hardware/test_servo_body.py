@@ -284,6 +284,27 @@ def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_co
     assert rig.servos[3].memory.get("torque_limit") == 300
 
 
+def test_a_joint_that_answers_late_and_is_far_outside_its_range_gets_no_torque(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.plant._angle[0] = 2.5
+    rig.bus.advance_to(rig.clock.now() + 0.1)
+    rig.servos[0].dead = True
+    asked = 0
+
+    def revive() -> str | None:
+        nonlocal asked
+        asked += 1
+        rig.servos[0].dead = asked < 2  # silent when it was looked for, there when all are read
+        return None
+
+    rig.body.start(revive)
+    for _ in range(20):
+        rig.run(0.05, np.zeros(4), period_s=0.05)
+        assert not rig.torque_on()[0]
+    assert rig.plant.joint_angle()[0] == pytest.approx(2.5, abs=1e-3)
+    assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith("joint 1 is at 2.5")
+
+
 @pytest.mark.parametrize(
     ("register", "value", "message"),
     [
