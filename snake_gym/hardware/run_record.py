@@ -26,6 +26,7 @@ from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.imposed import Imposed
+from snake_gym.hardware.log_times import find_time_fault
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot_loop import StepRecord
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -191,6 +192,8 @@ class RunRecord:
     """The last line; None: the run was cut off."""
     path: Path
     """Of the file."""
+    time_fault: tuple[float, str] | None = None
+    """From when on [s] the cycles' times are not those of one run, and a line about it."""
 
     @property
     def spec(self) -> RobotSpec:
@@ -273,7 +276,7 @@ def _arranged(rows: list[dict[str, Any]], path: Path) -> RunRecord:
         series(cycles, "load", n_joints), series(steps, "t", None), series(poses, "pose_t", None),
         series(poses, "xy", 2), series(poses, "angle", None), valid,
         series(steps, "progress", None), tuple(news), rows[-1] if rows[-1]["kind"] == "end" else None,
-        path,
+        path, find_time_fault(rows),
     )  # fmt: skip
 
 

@@ -6,17 +6,21 @@ The oracle is the robot that the emulator was given.
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from snake_gym.config import dump_yaml, load_yaml
+from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.run_record import read_record
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.identification import SensorNoise
+from snake_gym.simulation.identification.held_out import Miss, Proof
 
 ROOT = Path(__file__).parents[2]
 CHAIN = load_robot(str(ROOT / "configs/robot/sts3215_chain.yaml"))
@@ -112,3 +116,35 @@ def test_logs_of_before_say_in_one_line_what_is_assumed(tmp_path: Path, capsys: 
     assert main(["replay", log, "--no-plot"]) == 0
     said = capsys.readouterr().err
     assert said == f"note: {log}: it does not say how much torque the run used; all of it is assumed\n"
+
+
+def test_logs_that_do_not_belong_together_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, other = log_gait(tmp_path, "slow", 1.0, 0.5), str(tmp_path / "other.jsonl")
+    Path(other).write_text(Path(log).read_text())
+    stiff = replace(REAL, name="stiff", actuator=replace(REAL.actuator, kp=30.0))
+    rewrite_start(other, spec=to_dict(stiff))
+    words = ["--identify", str(tmp_path / "mine.yaml"), "--no-plot"]
+    with pytest.raises(ConfigError) as refused:
+        main(["replay", log, other, *words])
+    assert str(refused.value) == (
+        f"log {other} is of stiff, {log} of real: actuator.kp 30 for 15; expected runs of one robot for --identify"
+    )
+    start, *rows = Path(log).read_text().splitlines()
+    Path(log).write_text("\n".join([start, *rows[: len(rows) // 3], *rows[2 * len(rows) // 3 :]]) + "\n")
+    with pytest.raises(ConfigError, match=rf"^log {log}: line \d+: the cycle at \S+ s follows the one at"):
+        main(["replay", log, *words])
+    capsys.readouterr()
+    assert main(["replay", log, "--no-plot"]) == 0
+    assert re.search(rf"note: {log}: line \d+: the cycle at", capsys.readouterr().err)
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+def test_a_run_that_gets_worse_is_an_objection_though_all_runs_together_get_better() -> None:
+    def miss(degrees: float) -> Miss:
+        return Miss(0.01, math.radians(degrees))
+
+    better = (miss(2.0), miss(1.0))
+    noise = SensorNoise(0.004, 0.01, 0.002)
+    assert Proof(better, better, noise, (better, (miss(0.50), miss(0.52)))).objection() is None
+    said = Proof(better, better, noise, (better, (miss(0.50), miss(0.59)))).objection(["a.jsonl", "b.jsonl"])
+    assert said == "b.jsonl gets worse by it: joints 0.50 -> 0.59 deg rms"

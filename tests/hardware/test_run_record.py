@@ -13,7 +13,7 @@ from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import straight_chain
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.robot_loop import StepRecord
-from snake_gym.hardware.run_record import PARTIAL, RecordWriter, read_record
+from snake_gym.hardware.run_record import PARTIAL, RecordWriter, RunRecord, read_record
 from snake_gym.hardware.safety import ServoHealth
 from snake_gym.robot.presets import RESILIENT_SERVO
 
@@ -114,3 +114,33 @@ def test_a_full_disk_does_not_stop_the_robot() -> None:
         writer.flush()
     assert "not written any more" in writer.fault
     writer.close("done")
+
+
+def cycles_at(folder: Path, times: list[float], late_s: float = 0.0) -> RunRecord:
+    """A log with cycles at these times, each followed by a step that came so late after a gap."""
+    writer = RecordWriter(folder / "times.jsonl", RESILIENT_SERVO, None, {"policy": "test"})
+    for before, t in zip([times[0], *times], times, strict=False):
+        writer.cycle(sample(100.0 + t))
+        writer.step(step(100.0 + t)._replace(late_s=late_s if t - before > 0.1 else 0.0), 100.0 + t, np.ones(2), 0.0)
+    writer.close("done")
+    return read_record(folder / "times.jsonl")
+
+
+def test_times_that_no_run_writes_are_told_with_line_and_times(tmp_path: Path) -> None:
+    even = [0.02 * k for k in range(300)]
+    cut = cycles_at(tmp_path, even[:100] + even[200:]).time_fault
+    assert cut is not None and cut[0] == pytest.approx(1.98)
+    assert cut[1].startswith("line 202: the cycle at 4.000 s follows the one at 1.980 s, and no step says")
+    back = cycles_at(tmp_path, even[:100] + even[50:]).time_fault
+    assert back is not None
+    assert back[1] == "line 202: the cycle at 1.000 s follows the one at 1.980 s; expected times that increase"
+
+
+def test_missed_cycles_and_stalls_that_the_run_tells_of_are_no_fault(tmp_path: Path) -> None:
+    even = [0.02 * k for k in range(100)]
+    assert cycles_at(tmp_path, even).time_fault is None
+    assert cycles_at(tmp_path, even[:40] + even[41:70] + even[73:]).time_fault is None
+    stalled = even + [one + 2.5 for one in even]
+    assert cycles_at(tmp_path, stalled, late_s=0.5).time_fault is None
+    assert cycles_at(tmp_path, stalled).time_fault is not None
+    assert cycles_at(tmp_path, even[:50] + even[49:]).time_fault is None  # the port away: the same reading again

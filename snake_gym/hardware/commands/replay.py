@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError, write_atomic
+from snake_gym.config import ConfigError, to_dict, write_atomic
 from snake_gym.hardware.even_run import to_even_run
 from snake_gym.hardware.run_record import RunRecord, read_record
 from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.difference import robot_note
+from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.spec import RobotSpec
 
 
@@ -53,6 +53,13 @@ def run(options: argparse.Namespace) -> int:
         for note in (robot_note(record.spec, spec, "logged"), _assumption(record, spec)):
             if note is not None:
                 print(f"note: {path}: {note}", file=sys.stderr)
+    for path, record in zip(options.log, records, strict=True):
+        if record.time_fault is not None and record.time_fault[0] < options.to:
+            if options.identify is not None:
+                raise ConfigError(f"log {path}: {record.time_fault[1]}")
+            print(f"note: {path}: {record.time_fault[1]}", file=sys.stderr)
+    if options.identify is not None:
+        _require_one_robot(options.log, records)
     logs = [RunLog(**to_even_run(record, to_s=options.to)._asdict()) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []
@@ -63,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         lines += [f"{path}, as given: {_sentence(one)}" for path, one in zip(options.log, before, strict=True)]
         found = identify_robot(logs, spec, options.method, not options.no_backlash, ", ".join(options.log))
         lines += _table(found)
-        objection = found.proof.objection()
+        objection = found.proof.objection(options.log)
         if objection is not None:
             print("\n".join(lines), file=sys.stderr if options.json == "-" else sys.stdout)
             why = "the model lacks something that these runs had, or they are not of one robot"
@@ -97,6 +104,19 @@ def _assumption(record: RunRecord, spec: RobotSpec) -> str | None:
         share = f"{100.0 * imposed.torque_limit:g} % of the torque"
         return f"the run used {share}; {spec.name} has no torque_limit_nm that could be scaled"
     return None
+
+
+def _require_one_robot(paths: list[str], records: list[RunRecord]) -> None:
+    first = records[0].spec
+    for path, record in zip(paths[1:], records[1:], strict=True):
+        changes = describe_changes(to_dict(first), to_dict(record.spec))
+        if changes is None and record.spec.name == first.name:
+            continue
+        differs = f": {changes}" if changes is not None else ""
+        raise ConfigError(
+            f"log {path} is of {record.spec.name}, {paths[0]} of {first.name}{differs}; "
+            "expected runs of one robot for --identify"
+        )
 
 
 def _with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:

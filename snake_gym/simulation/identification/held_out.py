@@ -44,9 +44,15 @@ class Proof:
     whole: tuple[Miss, Miss]
     """On whole runs, before and after the fit to them."""
     noise: SensorNoise
+    runs: tuple[tuple[Miss, Miss], ...] = ()
+    """On each whole run by itself, before and after the fit to all of them."""
 
-    def objection(self) -> str | None:
-        """Why the robot found must not be used; None: it may be."""
+    def objection(self, names: Sequence[str] = ()) -> str | None:
+        """Why the robot found must not be used; None: it may be.
+
+        Args:
+            names: of the runs; default: their numbers.
+        """
         for where, (before, after) in (("the last quarter of the runs", self.held_out), ("the runs", self.whole)):
             if after.head_m > _WORSE * before.head_m + self.noise.position_m:
                 return (
@@ -58,12 +64,24 @@ class Proof:
                     f"it misses the joints on {where} by {math.degrees(after.joint_rad):.2f} deg, "
                     f"the robot given by {math.degrees(before.joint_rad):.2f} deg"
                 )
+        for number, (before, after) in enumerate(self.runs):
+            name = names[number] if names else f"run {number + 1}"
+            if after.head_m > math.hypot(_WORSE * before.head_m, self.noise.position_m):
+                return f"{name} gets worse by it: head {100.0 * before.head_m:.1f} -> {100.0 * after.head_m:.1f} cm rms"
+            if after.joint_rad > math.hypot(_WORSE * before.joint_rad, self.noise.joint_rad):
+                old, new = math.degrees(before.joint_rad), math.degrees(after.joint_rad)
+                return f"{name} gets worse by it: joints {old:.2f} -> {new:.2f} deg rms"
         return None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         parts = {"held_out": self.held_out, "whole": self.whole}
-        return {name: {"before": asdict(pair[0]), "after": asdict(pair[1])} for name, pair in parts.items()}
+        told: dict[str, Any] = {name: _both(pair) for name, pair in parts.items()}
+        return told | {"runs": [_both(pair) for pair in self.runs]}
+
+
+def _both(pair: tuple[Miss, Miss]) -> dict[str, Any]:
+    return {"before": asdict(pair[0]), "after": asdict(pair[1])}
 
 
 def seen_part(log: RunLog) -> RunLog:

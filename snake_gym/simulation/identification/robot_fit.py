@@ -126,9 +126,10 @@ def identify_robot(
         delay_std = math.hypot(best.delay_std_s, best.delay_s - first.delay_s, _AT_BEST_S)
     pairs = ((spec, tried, SEEN_SHARE), (spec, found.spec, 0.0))
     held_out, whole = (tuple(miss(logs, one, _NOISE, share) for one in (old, new)) for old, new, share in pairs)
+    runs = tuple((miss([log], spec, _NOISE), miss([log], found.spec, _NOISE)) for log in logs)
     source = f"{spec.name} with friction and servos identified from {said or 'logged runs'} ({method})"
     named = replace(in_steps_of(found.spec, spec), name=f"{spec.name}_identified", source=source)
-    proof = Proof((held_out[0], held_out[1]), (whole[0], whole[1]), _NOISE)
+    proof = Proof((held_out[0], held_out[1]), (whole[0], whole[1]), _NOISE, runs)
     return FoundRobot(named, found.values, std, delay_std, time.perf_counter() - begin, proof)
 
 
