@@ -152,7 +152,7 @@ def load_calibration(path: str | Path) -> Calibration:
         guess = near_path(path, (".json",))
         advice = f"did you mean {str(guess)!r}?" if guess else "make it: python -m snake_gym.hardware calibrate"
         raise ConfigError(f"calibration {path} does not exist; {advice}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"calibration {path} cannot be read: {error}; expected the JSON that calibrate writes"
         ) from None
@@ -160,8 +160,24 @@ def load_calibration(path: str | Path) -> Calibration:
     if number != FORMAT:
         why = ", which does not say what the servos held" if number == 1 else ""
         raise ConfigError(f"calibration {path} is in format {number}{why}; expected {FORMAT}: {_AGAIN}")
-    calibration = build(Calibration, told, "calibration")
+    try:
+        calibration = build(Calibration, told, "calibration")
+        _refuse_texts(told, "calibration", ("model", "made"))
+    except RecursionError:
+        raise ConfigError(f"calibration {path} is nested too deeply; expected the JSON that calibrate writes") from None
     unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
     if unknown:
         raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")
     return calibration
+
+
+def _refuse_texts(told: Any, where: str, texts: tuple[str, ...] = ()) -> None:
+    """Raise ConfigError where a file has a text in the place of a number, which ``build`` allows; not for ``texts``."""
+    if isinstance(told, list):
+        for k, one in enumerate(told):
+            _refuse_texts(one, f"{where}[{k}]")
+    elif isinstance(told, dict):
+        for name, value in told.items():
+            if isinstance(value, str) and name not in texts:
+                raise ConfigError(f"{where}.{name} is the text {value!r}; expected a number")
+            _refuse_texts(value, f"{where}.{name}")

@@ -36,6 +36,7 @@ from snake_gym.hardware.servo_bus import FeetechBus
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
 from snake_gym.hardware.torque_watch import TorqueWatch
 from snake_gym.hardware.transport import PortGone, SerialTransport
+from snake_gym.hardware.watched_body import WatchedBody
 from snake_gym.robot.spec import RobotSpec
 
 EMULATED = ("memory", "pty")
@@ -148,10 +149,15 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> 
             closing.append(body.close)
         else:
             stop, bus = EmergencyStop(latch), _open_bus(config, port, emulated, clock)
-            body = ServoBody(bus, calibration, limits, clock, config.period_s, speed, stop)
+            closing.append(bus.close)
+            settings = (bus, calibration, limits, clock, config.period_s, speed, stop)
+            if config.port == "memory":
+                body = ServoBody(*settings)
+            else:
+                watcher = watch(port, config.baud, calibration.ids, stop, "run")
+                closing.insert(0, watcher.close)
+                body = WatchedBody(*settings, trouble=watcher.trouble)
             closing.append(body.close)
-            if config.port != "memory":
-                closing.insert(0, watch(port, config.baud, calibration.ids, stop, "run").close)
     except BaseException:
         for one in reversed(closing):
             one()

@@ -58,12 +58,12 @@ class EmergencyStop:
                 os.close(descriptor)
             reason = f"{told['reason']} ({told['time']})"
             return reason if reason.isprintable() else ascii(reason)
-        except (ValueError, KeyError, TypeError):
-            return "tripped by hand"
         except OSError as error:
             if self._unwritten:
                 return self._unwritten
             return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
+        except Exception:  # whatever it holds: it is there
+            return "tripped by hand"
 
     @property
     def how_to_clear(self) -> str:

@@ -6,7 +6,8 @@ back when it dies: a file without its lock is of a process that died before it c
 
 The files are in one folder of the machine, whichever latch they name and whoever runs the robot, so that one stop finds
 all robots. Anybody may put files there: names are drawn at random, and a mark counts only where it is a plain file of
-the user who runs the process that it names. What another user's mark says is told, and nothing is made of it.
+the user who runs the process that it names. What another user's mark says is told, and nothing is made of it. What is
+no mark is ignored, whatever it holds, and of each user's marks only so many are opened.
 
 Nothing here raises where the file system fails; a mark that cannot be made is missing, and the stop says that it found
 nobody.
@@ -19,14 +20,22 @@ import fcntl
 import json
 import os
 import stat
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path("/tmp")
 _PREFIX = "snake_gym-torque-"
 _LARGEST = 65536
-"""Bytes of a mark or a latch that are read."""
+"""Bytes that a mark or a latch may have."""
+MOST = 100
+"""Marks of one user that are opened."""
+_GLANCE, _GLANCED = 2000, 8
+"""Entries of the folder that a glance passes over, and marks that it opens."""
+_LARGEST_PID = 2**31 - 1
 
 
 class SeenMark(NamedTuple):
@@ -89,13 +98,32 @@ class TorqueMark:
 
 def seen_marks(latch: Path | None = None) -> list[SeenMark]:
     """The marks of all robots, or of those that obey ``latch``."""
-    found = []
-    for path in sorted(FOLDER.glob(f"{_PREFIX}*.json")):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            mark = _look_at(path)
-            if latch is None or mark.latch == latch.absolute():
-                found.append(mark)
-    return found
+    counted: Counter[int] = Counter()
+    chosen = []
+    for path, uid in _files():
+        counted[uid] += 1
+        if counted[uid] <= MOST:
+            chosen.append(path)
+    return _marks_in(sorted(chosen), latch)
+
+
+def glance(latch: Path | None = None) -> list[SeenMark]:
+    """A few marks of this user, in a few milliseconds, however many files there are."""
+    ours = [path for path, uid in _files(_GLANCE) if uid == os.geteuid()]
+    return _marks_in(ours[:_GLANCED], latch)
+
+
+def look_again(mark: SeenMark) -> SeenMark | None:
+    """What has become of a mark; None: it has gone away."""
+    if not os.path.lexists(mark.path):
+        return None
+    again = _marks_in([mark.path], None)
+    return again[0] if again else mark
+
+
+def crowds() -> list[int]:
+    """Users who have left more marks than are looked at."""
+    return [uid for uid, count in Counter(uid for _, uid in _files()).items() if count > MOST]
 
 
 def sweep(latch: Path | None = None) -> None:
@@ -116,19 +144,46 @@ def user_of(pid: int) -> int | None:
 
 
 def read_plain(descriptor: int) -> str:
-    """What a small file holds. Raises OSError: it is no plain file; ValueError: it holds no text."""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    """What a small file holds. Raises OSError: it is no plain file; ValueError: it is not small, or holds no text."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is no plain file")
+    if status.st_size > _LARGEST:
+        raise ValueError(f"it has {status.st_size} bytes; expected at most {_LARGEST}")
     return os.read(descriptor, _LARGEST).decode()
 
 
+def _files(most: int | None = None) -> list[tuple[Path, int]]:
+    """Plain files that may be marks, and whose they are; none is opened. ``most`` entries of the folder are passed."""
+    found = []
+    with suppress(OSError), os.scandir(FOLDER) as entries:
+        for entry in islice(entries, most):
+            if entry.name.startswith(_PREFIX) and entry.name.endswith(".json"):
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
+                        found.append((FOLDER / entry.name, status.st_uid))
+    return found
+
+
+def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[SeenMark]:
+    """The marks in files, or those of them that obey ``latch``."""
+    found = []
+    for path in paths:
+        with suppress(Exception):  # anybody may have written anything: what cannot be understood is no mark
+            mark = _look_at(path)
+            if latch is None or mark.latch == latch.absolute():
+                found.append(mark)
+    return found
+
+
 def _look_at(path: Path) -> SeenMark:
-    """The mark in a file. Raises OSError, ValueError, KeyError or TypeError: it is none that counts."""
+    """The mark in a file. Raises an exception of any kind: it is none that counts."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         told, uid = json.loads(read_plain(descriptor)), os.fstat(descriptor).st_uid
         pid, what, latch = int(told["pid"]), str(told["what"]), str(told["latch"])
-        if pid <= 0 or not (what + latch).isprintable() or user_of(pid) not in (None, uid):
+        if not 0 < pid <= _LARGEST_PID or not (what + latch).isprintable() or user_of(pid) not in (None, uid):
             raise ValueError(told)
         return SeenMark(path, pid, what, Path(latch), _is_locked(descriptor), uid)
     finally:

@@ -25,6 +25,7 @@ from snake_gym.hardware.torque_off import FAREWELL_S, PORT_FAREWELL_S, RETRY_S, 
 from snake_gym.hardware.transport import PortGone
 
 _READY, _GOODBYE = b"R", b"F"
+_ENDED = "the process that would switch the torque off if this one dies has ended"
 _BEGIN_S = 15.0
 """How long it may take to begin [s],"""
 _END_S = 2.0
@@ -56,10 +57,14 @@ class TorqueWatch:
         self._link.settimeout(_BEGIN_S)
         try:
             if self._link.recv(1) != _READY:
-                raise OSError("the process that would switch the torque off if this one dies has ended")
+                raise OSError(_ENDED)
         except BaseException:
             self.close()
             raise
+
+    def trouble(self) -> str | None:
+        """Why nothing may be moved any more; None: it is watched. Takes microseconds."""
+        return None if self._process.poll() is None else _ENDED
 
     def close(self) -> None:
         """The torque is off, or nobody can do more about it: nothing is left to watch. May be called twice."""

@@ -79,3 +79,44 @@ def test_a_file_of_nearly_that_name_is_offered(tmp_path: Path) -> None:
         load_calibration(tmp_path / "snaek.json")
     with pytest.raises(ConfigError, match=r"other.txt does not exist; make it: python -m snake_gym.hardware calibrate"):
         load_calibration(tmp_path / "other.txt")
+
+
+@pytest.mark.parametrize("place", ["all", "joints", "in a joint"])
+@pytest.mark.parametrize("depth", [300, 900, 100000])
+def test_a_file_of_nothing_but_brackets_is_refused(tmp_path: Path, place: str, depth: int) -> None:
+    path = tmp_path / "snake.json"
+    deep = "[" * depth + "]" * depth
+    joints = {"joints": deep, "in a joint": f'[{{"servo_id": {deep}}}]'}
+    path.write_text(deep if place == "all" else f'{{"format": 2, "joints": {joints[place]}}}')
+    with pytest.raises(ConfigError, match="calibration"):
+        load_calibration(path)
+    path.write_text("[" * depth)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_calibration(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("zero_steps", "2747"), ("servo_id", "5"), ("direction", "-1"), ("low_rad", "-1.5")]
+)
+def test_a_number_that_is_written_as_a_text_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    told = json.loads(path.read_text())
+    told["joints"][1][name] = value
+    path.write_text(json.dumps(told))
+    with pytest.raises(ConfigError, match=rf"joints\[1\]\.{name} is the text '{value}'; expected a number"):
+        load_calibration(path)
+
+
+def test_a_number_of_the_servo_or_the_file_that_is_a_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    told = json.loads(path.read_text())
+    told["joints"][2]["held"]["homing_offset"] = "-85"
+    path.write_text(json.dumps(told))
+    with pytest.raises(ConfigError, match=r"joints\[2\]\.held\.homing_offset is the text '-85'; expected a number"):
+        load_calibration(path)
+    CHAIN.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "steps_per_turn": "4096"}))
+    with pytest.raises(ConfigError, match=r"steps_per_turn is the text '4096'; expected a number"):
+        load_calibration(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import queue
+import shlex
 import signal
 import subprocess
 import sys
@@ -177,3 +178,15 @@ def test_the_file_of_an_emulator_that_was_started_anew_moves_nothing(
 def test_the_port_of_an_emulated_robot_has_an_option_of_its_own() -> None:
     with pytest.raises(ConfigError, match="named by --link"):
         main(["emulate", "--port", "/tmp/snake-bus"])
+
+
+@pytest.mark.parametrize("baud", [[], ["--baud", "115200"]])
+def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path, baud: list[str]) -> None:
+    with emulator(tmp_path / "a bus", "--single", *baud) as robot:
+        (line,) = (one for one in robot.said if one.startswith("try:"))
+        words = shlex.split(line.removeprefix("try:"))
+        assert words[0] == "python"
+        done = subprocess.run(
+            [sys.executable, *words[1:], "--ids", "1"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stdout + done.stderr

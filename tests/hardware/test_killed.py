@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -100,3 +101,30 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
+    port: EmulatedPort, tmp_path: Path, what: str
+) -> None:
+    with Wiretap(port.port) as wire:
+        process = start(what, port, wire, tmp_path)
+        try:
+            os.kill(watcher_of(process), signal.SIGKILL)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 1, out
+        assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
+        assert "Traceback" not in out
+        assert wire.torque(IDS) == [0] * N
+        assert not seen_marks(tmp_path / "estop")
+        assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
+
+
+def watcher_of(process: subprocess.Popen[str]) -> int:
+    """The child of a command that waits for its death."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (watcher,) = (one for one in children if b"torque_watch" in _read(Path(f"/proc/{one}/cmdline")))
+    return int(watcher)

@@ -18,6 +18,7 @@ import pytest
 
 from snake_gym.hardware import torque_mark
 from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.commands import estop
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.torque_mark import seen_marks
 
@@ -160,3 +161,94 @@ def test_the_trial_of_a_latch_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / f"estop.{os.getpid()}.trial").symlink_to(tmp_path / "made")
     assert EmergencyStop(tmp_path / "estop").writable()
     assert not (tmp_path / "made").exists()
+
+
+PLANTED = {
+    "deep": "[" * 60000,
+    "infinite": '{"pid": 1e400, "what": "run", "latch": "/none"}',
+    "too-great": '{"pid": 99999999999999999999, "what": "run", "latch": "/none"}',
+    "long": '{"pid": 1, "what": "run", "latch": "/none"}' + " " * 70000,
+    "digits": '{"pid": ' + "9" * 60000 + "}",
+    "list": '[["pid"]]',
+    "surrogate": '{"pid": 1, "what": "\\ud800", "latch": "/none"}',
+}
+"""What is no mark, whatever it looks like."""
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_file_that_is_no_mark_keeps_nobody_from_stopping(
+    shared: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    (shared / "snake_gym-torque-0000000000000000.json").write_text(PLANTED[what])
+    assert seen_marks() == []
+    for latch in ([], ["--latch", str(shared / "second_robot")]):
+        assert main(["estop", *latch]) == 0
+        assert "nothing was moving" in capsys.readouterr().out
+        assert main(["estop", "--status", *latch]) == 1
+        assert main(["estop", "--clear", *latch]) == 0
+        assert main(["estop", "--status", *latch]) == 0
+    stop = EmergencyStop(shared / "third_robot")
+    stop.hold("run")
+    assert [mark.latch for mark in seen_marks()] == [stop.latch]
+    stop.release()
+
+
+@pytest.mark.parametrize("told", ["[" * 200000, "[" * 60000, "[" * 500 + "]" * 500, "1e400", ""])
+def test_a_latch_that_holds_anything_is_tripped_and_can_be_cleared(
+    shared: Path, capsys: pytest.CaptureFixture[str], told: str
+) -> None:
+    (shared / "usual").write_text(told)
+    assert EmergencyStop().reason == "tripped by hand"
+    assert main(["estop"]) == 0
+    assert main(["estop", "--status"]) == 1
+    assert main(["estop", "--clear"]) == 0
+    assert not (shared / "usual").exists()
+
+
+def test_the_latch_is_tripped_whatever_becomes_of_the_marks(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class TooLate(Exception):
+        pass
+
+    def look(*_: object) -> list[torque_mark.SeenMark]:
+        raise TooLate
+
+    monkeypatch.setattr(torque_mark, "_look_at", look)
+    monkeypatch.setattr(estop, "seen_marks", look)
+    with pytest.raises(TooLate):
+        main(["estop"])
+    assert (shared / "usual").exists()
+
+
+def test_of_a_user_s_many_marks_some_are_looked_at_and_estop_says_so(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.dumps({"pid": os.getpid(), "what": "run", "latch": str(shared / "usual")})
+    for number in range(300):
+        (shared / f"snake_gym-torque-{number:016d}.json").write_text(told)
+    opened = []
+    look_at = torque_mark._look_at
+
+    def counted(path: Path) -> torque_mark.SeenMark:
+        opened.append((path, (shared / "usual").exists()))
+        return look_at(path)
+
+    monkeypatch.setattr(torque_mark, "_look_at", counted)
+    assert len(seen_marks()) == 100
+    opened.clear()
+    assert main(["estop", "--wait", "0"]) == 1
+    assert sum(not tripped for _, tripped in opened) <= 8, "hardly any before the latch"
+    assert "more than 100 marks; the others were not looked at" in capsys.readouterr().out
+
+
+@AS_ROOT
+def test_another_user_s_many_marks_do_not_hide_those_that_count(shared: Path) -> None:
+    for number in range(300):
+        path = shared / f"snake_gym-torque-{number:016d}.json"
+        path.write_text(json.dumps({"pid": 1, "what": "run", "latch": "/none"}))
+        os.chown(path, NOBODY, NOBODY)
+    stop = EmergencyStop(shared / "ours")
+    stop.hold("run")
+    try:
+        assert [mark.latch for mark in seen_marks() if mark.uid == os.geteuid()] == [stop.latch]
+    finally:
+        stop.release()

@@ -75,13 +75,16 @@ class Person:
     Args:
         stop: what they trip; while it is tripped a question ends.
         source: file descriptor of the keyboard; None: standard input.
+        interrupted: asked while a question waits: why it shall end, None to wait on.
 
     Raises:
         ConfigError: there is no standard input, or (from its methods) no more.
     """
 
-    def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
-        self._stop = stop
+    def __init__(
+        self, stop: EmergencyStop, source: int | None = None, interrupted: Callable[[], str | None] = never
+    ) -> None:
+        self._stop, self._interrupted = stop, interrupted
         self._source = standard_input() if source is None else source
         if self._source < 0:
             raise ConfigError(_NOBODY)
@@ -134,8 +137,9 @@ class Person:
         answer = self._typed(wait_s)
         if answer is not None and answer in STOP_ANSWERS:
             self._stop.trip("a key was pressed")
-        if self._stop.tripped:
-            raise StoppedError(f"stopped: {self._stop.reason}")
+        reason = self._stop.reason if self._stop.tripped else self._interrupted()
+        if reason is not None:
+            raise StoppedError(f"stopped: {reason}")
         return answer
 
     def _typed(self, wait_s: float) -> str | None:
@@ -193,9 +197,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         with supervised(options.port, options.baud, options.ids, stop, "calibrate") as (bus, _, interrupted):
             calibration = calibrate(
-                bus, options.ids, Person(stop), options.model, math.radians(options.degrees), options.torque,
-                None if options.limit is None else math.radians(options.limit), math.radians(options.margin),
-                options.recentre, interrupted=interrupted,
+                bus, options.ids, Person(stop, interrupted=interrupted), options.model, math.radians(options.degrees),
+                options.torque, None if options.limit is None else math.radians(options.limit),
+                math.radians(options.margin), options.recentre, interrupted=interrupted,
             )  # fmt: skip
     except StoppedError as error:
         print(f"\n{error}")

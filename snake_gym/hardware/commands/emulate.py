@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import os
+import shlex
 import signal
 import socket
 import tempfile
@@ -34,6 +35,7 @@ from snake_gym.hardware.commands.supervision import ENDING
 from snake_gym.hardware.connection import emulate
 from snake_gym.hardware.emulated_port import EmulatedPort
 from snake_gym.hardware.key_watch import standard_input
+from snake_gym.hardware.registers import BAUD_RATES
 from snake_gym.hardware.run_config import robot_of
 from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
 
@@ -94,9 +96,9 @@ def run(options: argparse.Namespace) -> int:
     config = read_settings(options)
     spec = robot_of(config)
     if options.single:
-        bus = EmulatedBus(
-            [EmulatedServo(1, config.connection.servo_model)], clock=MonotonicClock(), baud=config.connection.baud
-        )
+        baud = config.connection.baud
+        servo = EmulatedServo(1, config.connection.servo_model, settings={"baud_rate": BAUD_RATES.index(baud)})
+        bus = EmulatedBus([servo], clock=MonotonicClock(), baud=baud)
         mounting = None
     else:
         told = config.connection.calibration if options.mounting is None else None
@@ -121,7 +123,9 @@ def run(options: argparse.Namespace) -> int:
                   f"{mounting.joints[-1].servo_id}, straight at {mounting.joints[0].zero_steps}")  # fmt: skip
             if options.pose_port:
                 print(f"true pose to UDP port {options.pose_port}: --pose udp_json")
-        example = f"{PROGRAM} scan --port {port.port}"
+        usual = config.connection.baud == BAUD_RATES[0]
+        example = f"{PROGRAM} scan --port {shlex.quote(port.port)}"
+        example += "" if usual else f" --baud {config.connection.baud}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)
         world.live(options.seconds)
     return 0

@@ -73,11 +73,18 @@ def supervised(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, wh
         if not stop.writable():
             raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
         there = [one for one in ids if bus.ping(one) is not None]
-        if there:
-            closing.callback(watch(port, baud, there, stop, what).close)
+        watcher = watch(port, baud, there, stop, what) if there else None
+        if watcher is not None:
+            closing.callback(watcher.close)
+
+        def interrupted() -> str | None:
+            if stop.tripped:
+                return stop.reason
+            return None if watcher is None else watcher.trouble()
+
         stop.hold(what)
         try:
-            yield Supervised(bus, there, lambda: stop.reason if stop.tripped else None)
+            yield Supervised(bus, there, interrupted)
         finally:
             left = switch_off(bus, there)
             bus.torque(ids, False)  # one that was not there at the beginning may be by now
