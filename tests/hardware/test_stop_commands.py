@@ -233,6 +233,7 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
 ) -> None:
     process = wiggle(port, latch)
     (watcher,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.send_signal(signal.SIGSTOP)  # it would end with the torque off, once it sees that the watcher is gone
     os.kill(int(watcher), signal.SIGKILL)  # who would switch it off
     process.kill()
     process.communicate()
