@@ -158,6 +158,7 @@ class SnakeCore:
         work_before = self.robot.state.work_j.copy()
         self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
         self.robot.step(self.reference, mask=None if all_live else live)
+        self._check_finite()
         self.measurement = self._sense(slice(None))
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
@@ -170,6 +171,17 @@ class SnakeCore:
         self.truncated |= live & (self.step_count >= self.step_limit) & ~complete
         self.live = live & ~(self.terminated | self.truncated)
         return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
+
+    def _check_finite(self) -> None:
+        """Raise FloatingPointError where a world's motion is no number any more."""
+        state = self.robot.state
+        lost = ~(np.isfinite(state.centre_xy).all(axis=1) & np.isfinite(state.link_angle).all(axis=1))
+        if lost.any():
+            world = int(np.flatnonzero(lost)[0])
+            raise FloatingPointError(
+                f"the motion of world {world} is no longer finite after step {self.step_count[world] + 1}; a smaller "
+                f"robot.sim_dt_s than {self.spec.sim_dt_s:g}, or softer servos and contacts, may help"
+            )
 
     def observe(self) -> NDArray[np.float32]:
         """Observations (W, D) of the present measurement, a fresh array."""

@@ -51,6 +51,13 @@ def _as_kept(name: str, given: Any, own: NDArray[Any], at_first: NDArray[Any]) -
         if changed.any() or (plain.size and plain.dtype.kind not in "biuf"):
             wrong = plain[changed] if changed.any() else plain
             raise ValueError(f"env state {name} holds {show(wrong.ravel().tolist()[0])}; expected {own.dtype}")
+    least = 0 if own.dtype.kind in "iu" else -np.inf
+    if name == "episode":
+        least = -1
+    if name.endswith("period_s"):
+        least = 0
+    if (kept < least).any():
+        raise ValueError(f"env state {name} holds {show(kept[kept < least].tolist()[0])}; expected >= {least:g}")
     if own.dtype.kind == "f":
         allowed = np.isfinite(kept)
         allowed |= np.isnan(kept) & np.isnan(at_first).any()

@@ -80,6 +80,9 @@ class ContactSpec:
     friction_coulomb: float = 0.0
     """Coulomb coefficient along the obstacle's surface [1]."""
 
+_EXPLICIT_LIMIT = 2.785
+"""Runge-Kutta 4 is stable on the negative real axis up to this."""
+
 
 @dataclass(frozen=True)
 class RobotSpec:
@@ -154,6 +157,25 @@ class RobotSpec:
             raise ValueError(
                 f"robot.integrator is {self.integrator!r}; expected 'implicit', which {', '.join(needs)} {verb}"
             )
+        largest = self._largest_explicit_step_s()
+        if self.sim_dt_s > largest:
+            raise ValueError(
+                f"robot.sim_dt_s is {self.sim_dt_s:g}; expected at most {largest:.2g} with integrator "
+                f"{self.integrator!r} (stability with these gains and inertias), or integrator 'implicit'"
+            )
+
+    def _largest_explicit_step_s(self) -> float:
+        """Step up to which Runge-Kutta 4 is stable, by a bound of the fastest decay [s].
+
+        Joint damping k_d between links of inertia J decays at k_d 2 (1/J_i + 1/J_{i+1}) at most (Gershgorin), their
+        coupling along the chain included; rotational friction c_r adds c_r / J.
+        """
+        inertia = self.inertia()
+        rate = float((self.links("friction.rotational_nms_rad") / inertia).max())
+        if self.actuator.kind in ("position", "torque"):
+            stiffest = self.joints("actuator.kd") * 2.0 * (1.0 / inertia[:-1] + 1.0 / inertia[1:])
+            rate += float(stiffest.max())
+        return _EXPLICIT_LIMIT / rate if rate > 0.0 else math.inf
 
     def _check_contact(self) -> None:
         for f in fields(self.contact):
