@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
-from snake_gym.benchmark.seed_ranges import TRAINING
+from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
@@ -35,11 +35,12 @@ class EvaluationConfig:
             raise ValueError(f"eval.every_steps is {self.every_steps}; expected >= 0")
         if not 1 <= self.episodes <= MAX_WORLDS:
             raise ValueError(f"eval.episodes is {self.episodes}; expected 1 to {MAX_WORLDS}")
-        if self.seed < TRAINING_SEEDS:
-            raise ValueError(f"eval.seed is {self.seed}; expected >= {TRAINING_SEEDS}: lower ones are for training")
-        last = 2**31 - 1 - self.episodes
-        if self.seed > last:
-            raise ValueError(f"eval.seed is {self.seed}; expected <= {last}")
+        last = EVALUATION.end - self.episodes
+        if not EVALUATION.first <= self.seed <= last:
+            raise ValueError(
+                f"eval.seed is {self.seed}; expected {EVALUATION.first} to {last}: lower ones are for training, higher "
+                "ones for benchmarks, on which nothing may be chosen"
+            )
 
 
 @dataclass(frozen=True)

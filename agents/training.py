@@ -199,13 +199,14 @@ class Training:
         model.logger.dump(step)
         self.standing.evaluated = step
         self.standing.evaluation = means
-        best = means["return"] > self.standing.best_return
+        # What has learned nothing yet is not kept as the best, however good the gait below it is.
+        best = step > 0 and means["return"] > self.standing.best_return
         if best:
             self.standing.best_return = means["return"]
             save_policy(self.folder.policies / "best.npz", self._encode())
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
-            self.display.say(text + ", the best so far" if best and step else text)
+            self.display.say(text + ", the best so far" if best else text)
         self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])  # not the learner's time
 
     def _save(self) -> None:

@@ -105,7 +105,7 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
         (["--set", "env.robot=resilent"], "'resilent'; expected .*; did you mean 'resilient'"),
         (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
         (["--set", "env.action.controller.kind=sjx"], "'sjx'; expected one of"),
-        (["--set", "eval.seed=3"], "eval.seed is 3; expected >= 500000"),
+        (["--set", "eval.seed=3"], "eval.seed is 3; expected 500000 to "),
         (["--set", "env_file=nowhere.yaml"], "nowhere.yaml does not exist"),
         (["--set", "algorithm.n_epochs=0"], "algorithm.n_epochs is 0; expected >= 1"),
         (
@@ -117,7 +117,7 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
         (["--set", "torch_threads=0"], "torch_threads is 0; expected 1 to 256"),
         (["--set", "torch_threads=1000000"], "torch_threads is 1000000; expected 1 to 256"),
         (["--set", "eval.episodes=1e11"], "eval.episodes is 100000000000; expected 1 to 250000"),
-        (["--set", "eval.seed=2147483646"], "eval.seed is 2147483646; expected <= 2147483643"),
+        (["--set", "eval.seed=1000000"], "eval.seed is 1000000; expected 500000 to"),
         (["--seed", "x"], "seed is 'x'; expected an integer"),
         (["--resume", "y"], "not allowed with argument"),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,3 +152,19 @@ def test_a_run_that_begins_anew_shows_each_evaluation_once(tmp_path: Path) -> No
 def test_a_run_without_evaluation_on_the_way_has_none_at_its_beginning(tmp_path: Path) -> None:
     run_to_end(small_config(total_steps=128, eval={"every_steps": 0, "episodes": 4}), tmp_path / "run")
     assert [step for step, _ in read_scalars(tmp_path / "run")["eval/return"]] == [128]
+
+
+def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[int] = []
+
+    def first_one_shines(*arguments: Any) -> Any:
+        columns = play_episodes(*arguments)
+        assert columns is not None
+        played.append(1)
+        return columns | {"return": columns["return"] + (1e6 if len(played) == 1 else 0.0)}
+
+    monkeypatch.setattr("agents.training.play_episodes", first_one_shines)
+    run_to_end(small_config(total_steps=512), tmp_path / "run")
+    assert len(played) == 2
+    with np.load(tmp_path / "run" / "policy" / "best.npz") as data:
+        assert json.loads(str(data["meta"]))["steps"] == 512
