@@ -73,6 +73,6 @@ def test_it_refuses_robots_it_does_not_describe() -> None:
     uneven = replace(RESILIENT, link_mass_kg=(2.0, *[1.0] * 9))
     with pytest.raises(ValueError, match="link_mass_kg differs between links"):
         PublishedHeadModel(uneven, np.zeros((1, J), dtype=bool))
-    turning = replace(RESILIENT, friction=replace(RESILIENT.friction, rotational_nms_rad=0.1))
+    turning = replace(RESILIENT, friction=replace(RESILIENT.friction, rotational_nms_rad=0.01))
     with pytest.raises(ValueError, match="rotational"):
         PublishedHeadModel(turning, np.zeros((1, J), dtype=bool))
