@@ -49,6 +49,7 @@ class Trainee:
     def __init__(self, config: TrainConfig, folder: Path, zero_cost: bool) -> None:
         display = TrainingDisplay(config.total_steps, quiet=True)
         make_env = zero_cost_envs(config) if zero_cost else None
+        config = replace(config, stagger=False) if zero_cost else config  # it has no episodes of its own to spread
         self._training = Training(config, RunFolder(folder), display, make_env=make_env)
 
     def measure(self, steps: int) -> float:
