@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: w
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 
@@ -36,15 +36,10 @@ from snake_gym.benchmark.scenarios import (
     learned_entrant,
 )  # fmt: skip
 from snake_gym.benchmark.sweep import play_one, play_sweep
-from snake_gym.config import ConfigError, prepare_file, run_cli, write_atomic
+from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.interface import policy_file
 
 DEMO = Path(__file__).parent / "configs" / "benchmark" / "demo.yaml"
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message} (see python evaluate.py --help)")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -75,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = _Parser(description=(__doc__ or "").splitlines()[0])
+    parser = OptionParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
@@ -112,4 +107,4 @@ def load_policy(name: str, path: str) -> TrainedPolicy:
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    run_program(main)

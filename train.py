@@ -17,17 +17,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import argparse
 import sys
 from pathlib import Path
-from typing import NoReturn
 
-from snake_gym.config import ConfigError, run_cli
+from snake_gym.config import OptionParser, run_program
 
 INTERRUPTED = 130
 """Exit code of a run that was stopped with its state saved."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message} (see python train.py --help)")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line. Raises ConfigError."""
-    parser = _Parser(prog="train.py", description="Train a policy, or go on with a run.")
+    parser = OptionParser(prog="train.py", description="Train a policy, or go on with a run.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", type=Path, metavar="FILE", help="settings of a new run (configs/train/*.yaml)")
     what.add_argument("--resume", type=Path, metavar="RUN", help="folder of a run to go on with")
@@ -68,4 +62,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    run_program(main)

@@ -13,13 +13,12 @@ import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: waiting threads leave the cores to others
 
-import argparse
 import hashlib
 import importlib.util
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -30,7 +29,7 @@ from agents.checkpoint import load_policy as load_trained
 from agents.config import TrainConfig
 from agents.policy import LoadedPolicy
 from agents.run_folder import CONFIG, RunFolder, versions
-from snake_gym.config import ConfigError, build, run_cli, to_dict, write_atomic
+from snake_gym.config import ConfigError, OptionParser, build, run_program, to_dict, write_atomic
 from snake_gym.envs import choose_env
 from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.actor_network import ActorNetwork
@@ -77,14 +76,9 @@ class Export:
         return f"wrote {sizes} into {self.files[0].parent}; NumPy within {self.deviation:.1e} of SB3's actions{onnx}"
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message} (see {_PROGRAM} --help)")
-
-
 def main(argv: list[str] | None = None) -> int:
     """Export one policy. Raises ConfigError for what the user has to correct."""
-    parser = _Parser(prog=_PROGRAM, description="Write a trained policy as a policy file.")
+    parser = OptionParser(prog=_PROGRAM, description="Write a trained policy as a policy file.")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or a policy or checkpoint in it")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the policy file (default: RUN/export)")
     parser.add_argument("--name", help="the policy's name (default: the run's)")
@@ -237,4 +231,4 @@ def _encode_onnx(contract: PolicyContract, tensors: dict[str, NDArray[np.float32
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    run_program(main)

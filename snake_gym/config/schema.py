@@ -12,16 +12,24 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, Union, cast
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast
 
 from snake_gym.config.errors import ConfigError, hint, join, show
 from snake_gym.config.plain import to_dict
+from snake_gym.config.settings import Range, declared_types
 
 T = TypeVar("T")
+
+
+class OutOfRangeError(ConfigError):
+    """A number of the right kind that is too small or too large."""
+
+
 NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
 """A decimal number, as a regular expression. Not 010: nobody can say whether that is ten or eight."""
 _NUMBER = re.compile(NUMBER)
 _INFINITY = re.compile(r"([-+]?)\.?(?:inf|Inf|INF)")
+_ANY = Range()
 _SEQUENCES = (tuple, list, Sequence)
 _MAPPINGS = (dict, Mapping)
 
@@ -37,14 +45,14 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or cls.__name__} is {show(mapping)}; expected {_describe(cls)}")
     settings = {f.name: f for f in fields(cls) if f.init}
-    declared = typing.get_type_hints(cls)
+    declared = declared_types(cls)
     for key in mapping:
         if key not in settings:
             raise ConfigError(describe_unknown(cls, str(key), where))
     values = {}
     for name, setting in settings.items():
         if name in mapping:
-            values[name] = _coerce(declared[name], mapping[name], join(where, name))
+            values[name] = coerce(declared[name], mapping[name], join(where, name))
         elif setting.default is MISSING and setting.default_factory is MISSING:
             raise ConfigError(f"{join(where, name)} is missing; expected {_describe(declared[name])}")
     try:
@@ -56,7 +64,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
 def describe_unknown(cls: type[Any], key: str, where: str = "") -> str:
     """What is told of ``key``, which is no setting of dataclass ``cls``."""
     settings = [f.name for f in fields(cls) if f.init]
-    declared = typing.get_type_hints(cls)
+    declared = declared_types(cls)  # type: ignore[arg-type]
     nested = {
         f"{group}.{inner.name}": inner.name
         for group in settings
@@ -76,7 +84,7 @@ def _place(message: str, settings: Mapping[str, Field[Any]], where: str) -> str:
     group = re.split(r"[.\s]", where)[-1]
     if message.startswith(f"{group}."):
         return where[: len(where) - len(group)] + message
-    if re.split(r"[.\s:;,]", message)[0] in settings:
+    if re.split(r"[.\s:;,[]", message)[0] in settings:
         return join(where, message)
     return f"{where}: {message}"
 
@@ -93,8 +101,9 @@ def _describe(tp: Any) -> str:
     origin, args = typing.get_origin(tp), typing.get_args(tp)
     if len(_members(tp)) > 1:
         return " or ".join(_describe(member) for member in _members(tp))
-    if origin is typing.Annotated:
-        return _describe(args[0])
+    if origin is Annotated:
+        allowed = _range_of(args)
+        return _describe(args[0]) + (f" {allowed.describe(args[0])}" if allowed != _ANY else "")
     if origin is Literal:
         return ("one of " if len(args) > 1 else "") + ", ".join(show(arg) for arg in args)
     if (origin or tp) in _SEQUENCES:
@@ -121,15 +130,15 @@ def _refuse(tp: Any, value: object, where: str, note: str = "") -> NoReturn:
     raise ConfigError(f"{where} is {show(value)}; expected {_describe(tp)}{note}")
 
 
-def _coerce(tp: Any, value: Any, where: str) -> Any:
-    """``value`` as the declared type ``tp``; ConfigError if it is no such thing."""
+def coerce(tp: Any, value: Any, where: str, allowed: Range = _ANY) -> Any:
+    """``value`` as the declared type ``tp``; ConfigError if it is no such thing, or not in its range ``allowed``."""
     origin, args = typing.get_origin(tp), typing.get_args(tp)
     if hasattr(value, "tolist"):  # numpy arrays and scalars, when the mapping was made in Python
         value = value.tolist()
     if tp is Any or tp is object:
         return value
-    if origin is typing.Annotated:
-        return _coerce(args[0], value, where)
+    if origin is Annotated:
+        return coerce(args[0], value, where, _range_of(args))
     if len(_members(tp)) > 1:
         return _coerce_union(tp, value, where)
     if origin is Literal:
@@ -142,6 +151,8 @@ def _coerce(tp: Any, value: Any, where: str) -> Any:
         return value if isinstance(value, tp) else build(tp, value, where)
     if isinstance(tp, type) and issubclass(tp, enum.Enum):
         return _coerce_enum(tp, value, where)
+    if tp is float or tp is int:
+        return _coerce_number(tp, value, where, allowed)
     return _coerce_scalar(tp, value, where)
 
 
@@ -150,19 +161,28 @@ def _coerce_scalar(tp: Any, value: Any, where: str) -> Any:
         return None if value is None else _refuse(tp, value, where)
     if tp is bool:
         return value if isinstance(value, bool) else _refuse(tp, value, where)
-    if tp is float or tp is int:
-        number = _read_number(value)
-        if number is None or math.isnan(number):
-            _refuse(tp, value, where)
-        if tp is float:
-            return float(number)
-        return int(number) if math.isfinite(number) and number == int(number) else _refuse(tp, value, where)
     if tp is str:
         note = "" if isinstance(value, (Mapping, list, tuple, type(None))) else " (put it in quotes)"
         return value if isinstance(value, str) else _refuse(tp, value, where, note)
     if tp is Path:
         return Path(value) if isinstance(value, (str, os.PathLike)) else _refuse(tp, value, where)
     raise TypeError(f"{where} is declared as {tp!r}, which no setting can be")
+
+
+def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | int:
+    number = _read_number(value)
+    whole = number is not None and math.isfinite(number) and number == int(number)
+    if number is None or math.isnan(number) or (tp is int and not whole):
+        _refuse(Annotated[tp, allowed], value, where)
+    number = float(number) if tp is float else int(number)
+    if not allowed.admits(number):
+        told = f"{number:g}" if tp is float else show(number)
+        raise OutOfRangeError(f"{where} is {told}; expected {allowed.describe(tp)}")
+    return number
+
+
+def _range_of(annotated: tuple[Any, ...]) -> Range:
+    return next((extra for extra in annotated[1:] if isinstance(extra, Range)), _ANY)
 
 
 def _read_number(value: object) -> int | float | None:
@@ -206,7 +226,7 @@ def _coerce_sequence(tp: Any, value: object, where: str) -> Any:
     else:
         element_types = [args[0] if args else Any] * len(value)
     pairs = zip(element_types, value, strict=True)
-    items = [_coerce(element, item, f"{where}[{i}]") for i, (element, item) in enumerate(pairs)]
+    items = [coerce(element, item, f"{where}[{i}]") for i, (element, item) in enumerate(pairs)]
     return items if kind is list else tuple(items)
 
 
@@ -216,7 +236,7 @@ def _coerce_mapping(tp: Any, value: object, where: str) -> dict[str, Any]:
         _refuse(tp, value, where)
     key_type, value_type = args if args else (str, Any)
     return {
-        _coerce(key_type, key, f"the key {show(key)} of {where}"): _coerce(value_type, item, join(where, str(key)))
+        coerce(key_type, key, f"the key {show(key)} of {where}"): coerce(value_type, item, join(where, str(key)))
         for key, item in value.items()
     }
 
@@ -228,13 +248,13 @@ def _coerce_union(tp: Any, value: Any, where: str) -> Any:
     errors: list[tuple[Any, ConfigError]] = []
     for member in members:
         try:
-            accepted.append(_coerce(member, value, where))
+            accepted.append(coerce(member, value, where))
         except ConfigError as error:
             errors.append((member, error))
     if accepted:
         same = [result for result in accepted if type(result) is type(value)]
         return (same or accepted)[0]
-    fitting = [error for member, error in errors if _is_shaped(member, value)]
+    fitting = [error for member, error in errors if _is_shaped(member, value) or isinstance(error, OutOfRangeError)]
     if len(fitting) > 1 and isinstance(value, Mapping):  # several groups: the one that has just these settings
         fitting = [error for member, error in errors if _has_settings(member, value)] or fitting
     if len(fitting) == 1:

@@ -18,19 +18,24 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from snake_gym.benchmark.objective import describe_score
 from snake_gym.benchmark.tuning import TuningConfig, run_search
-from snake_gym.config import ConfigError, apply_overrides, build, choose, dump_yaml, load_yaml, prepare_file, run_cli
+from snake_gym.config import (
+    ConfigError,
+    OptionParser,
+    apply_overrides,
+    build,
+    choose,
+    dump_yaml,
+    load_yaml,
+    prepare_file,
+    run_program,
+)
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import PROGRAM, tuned_file
 from snake_gym.robot.catalogue import load_robot
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message} (see {PROGRAM} --help)")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -77,7 +82,7 @@ def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
 
 
 def _parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = _Parser(prog=PROGRAM, description="Search the parameters of a controller for a robot.")
+    parser = OptionParser(prog=PROGRAM, description="Search the parameters of a controller for a robot.")
     parser.add_argument("--robot", required=True, help="a preset's name or the path of a robot's YAML file")
     parser.add_argument("--controller", required=True, help=", ".join(CONTROLLERS))
     parser.add_argument("--env-id", help="environment to tune it in (SnakeGym/Waypoints-v0)")
@@ -107,4 +112,4 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    run_program(main)

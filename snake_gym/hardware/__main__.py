@@ -16,8 +16,8 @@ import signal
 import sys
 from importlib import import_module
 
-from snake_gym.config import ConfigError, choose, run_cli
-from snake_gym.hardware.commands.option_parser import PROGRAM, OptionParser
+from snake_gym.config import ConfigError, OptionParser, choose, run_program
+from snake_gym.hardware.commands import PROGRAM
 
 COMMANDS = {
     "scan": "list the servos on the bus; give one a new id",
@@ -67,4 +67,4 @@ def program(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    run_cli(program)
+    run_program(program)

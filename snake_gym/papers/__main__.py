@@ -17,7 +17,7 @@ import traceback
 from rich.console import Console
 from rich.markup import escape
 
-from snake_gym.config import choose, make_folder, prepare_file, run_cli, write_atomic
+from snake_gym.config import OptionParser, choose, make_folder, prepare_file, run_program, write_atomic
 from snake_gym.papers.catalogue import CATALOGUE, available, load_study
 from snake_gym.papers.outcome_record import Record, as_json, claim_of
 from snake_gym.papers.study import Study
@@ -28,7 +28,7 @@ ALL, OUT = "all", "runs/papers"
 
 def main(argv: list[str] | None = None) -> int:
     """Rerun one paper, or all. Raises ConfigError for what the user has to correct."""
-    from snake_gym.papers.rerun import PROGRAM, OptionParser
+    from snake_gym.papers.rerun import PROGRAM
 
     words = sys.argv[1:] if argv is None else list(argv)
     names = available()
@@ -79,7 +79,7 @@ def _run_one(study: Study, words: list[str]) -> int:
 def _run_all(names: list[str], words: list[str]) -> int:
     from snake_gym.papers.pictures import require_folder
     from snake_gym.papers.report import write_report
-    from snake_gym.papers.rerun import PROGRAM, OptionParser, rerun_into
+    from snake_gym.papers.rerun import PROGRAM, rerun_into
 
     parser = OptionParser(prog=f"{PROGRAM} {ALL}", description="Rerun every study and write one HTML report.")
     parser.add_argument("--quick", action="store_true", help="runs of seconds that show the same with less data")
@@ -139,4 +139,4 @@ def _terminal() -> Console:
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    run_program(main)

@@ -7,25 +7,17 @@ import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from snake_gym.config import ConfigError
+from snake_gym.config import OptionParser
 from snake_gym.papers.outcome_record import Record, is_current, load_record, make_record, save_record, settings_of
 from snake_gym.papers.pictures import write_figures
 from snake_gym.papers.study import Outcome, Study
 
 PROGRAM = "python -m snake_gym.papers"
-
-
-class OptionParser(argparse.ArgumentParser):
-    """Mistakes become the one line that every program of this package prints."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise ConfigError."""
-        raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
 class Rerun(NamedTuple):

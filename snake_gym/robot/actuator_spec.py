@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-PerJoint = float | tuple[float, ...]
+from snake_gym.config.settings import Limit, NonNegative, Positive, Range, Settings
+
+PositivePerJoint = Positive | tuple[Positive, ...]
+NonNegativePerJoint = NonNegative | tuple[NonNegative, ...]
+LimitPerJoint = Limit | tuple[Limit, ...]
 ActuatorKind = Literal["acceleration", "torque", "position", "muscle"]
-LONGEST_DELAY_S = 1.0
-LARGEST = 1e9
-"""Of what has no limit of its own, in its unit; beyond, arithmetic overflows."""
-FLATTEST_BRAID_RAD = 1e-3
+STEEPEST_BRAID_RAD = math.acos(1.0 / math.sqrt(3.0))
+"""Braid angle (54.7 degrees) at which a muscle no longer contracts."""
 
 
 @dataclass(frozen=True)
-class MuscleSpec:
+class MuscleSpec(Settings):
     """An antagonistic pair of pneumatic (McKibben) muscles, one on each side of the joint.
 
     Geometry (haghshenas2022, eq. 1-9): each muscle spans from ``half_width_m`` beside the axis of one link,
@@ -37,41 +39,30 @@ class MuscleSpec:
     never pushes. The thread of the braid is straight at ``rest_length / cos alpha``: no muscle gets longer than that.
     """
 
-    attachment_m: float = 0.05
+    attachment_m: Positive = 0.05
     """h_2: from the joint to the muscle's ends, along the link."""
-    half_width_m: float = 0.025
+    half_width_m: Positive = 0.025
     """w: from the link's axis to the muscle's ends."""
-    rest_length_m: float = 0.1
+    rest_length_m: Positive = 0.1
     """Length without pressure and load."""
-    radius_m: float = 0.005
+    radius_m: Positive = 0.005
     """Radius of the muscle at rest."""
-    braid_angle_rad: float = math.radians(38.0)
+    braid_angle_rad: Annotated[float, Range(1e-3, STEEPEST_BRAID_RAD, without_high=True)] = math.radians(38.0)
     """Angle between the braid's threads and the muscle's axis at rest."""
-    max_pressure_pa: float = 3.0e5
+    max_pressure_pa: Positive = 3.0e5
     """Gauge pressure of the supply."""
-    base_pressure_pa: float = 5.0e4
+    base_pressure_pa: NonNegative = 5.0e4
     """Co-contraction: both muscles' gauge pressure when no torque is asked for; it sets the joint's stiffness."""
-    pressure_lag_s: float = 0.05
+    pressure_lag_s: NonNegative = 0.05
     """Time constant of the valves: the pressure follows its command as a first-order lag; 0: at once."""
-    damping_nms_rad: float = 0.0
+    damping_nms_rad: NonNegative = 0.0
     """Viscous friction of the braids and bladders, felt at the joint."""
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            low = 0.0 if f.name in ("base_pressure_pa", "pressure_lag_s", "damping_nms_rad") else None
-            if not 0.0 <= value <= LARGEST or (low is None and value == 0.0):
-                expected = "> 0" if low is None else ">= 0"
-                raise ValueError(f"muscle.{f.name} is {value:g}; expected finite and {expected}, at most {LARGEST:g}")
-        steepest = math.acos(1.0 / math.sqrt(3.0))
-        if not FLATTEST_BRAID_RAD <= self.braid_angle_rad < steepest:
-            raise ValueError(
-                f"muscle.braid_angle_rad is {self.braid_angle_rad:g}; expected below {steepest:.4g} (54.7 degrees), "
-                f"where a muscle stops contracting, and at least {FLATTEST_BRAID_RAD:g}"
-            )
+    def check(self) -> None:
+        """Raise ValueError if the co-contraction asks for more than the supply gives."""
         if self.base_pressure_pa > self.max_pressure_pa:
             raise ValueError(
-                f"muscle.base_pressure_pa is {self.base_pressure_pa:g}; expected at most max_pressure_pa, "
+                f"base_pressure_pa is {self.base_pressure_pa:g}; expected at most max_pressure_pa, "
                 f"{self.max_pressure_pa:g}"
             )
 
@@ -109,7 +100,7 @@ class MuscleSpec:
 
 
 @dataclass(frozen=True)
-class ActuatorSpec:
+class ActuatorSpec(Settings):
     """How a joint command becomes motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
 
     ``acceleration``: u is the joint acceleration itself (feedback-linearised robot; kp [1/s^2], kd [1/s]).
@@ -122,23 +113,23 @@ class ActuatorSpec:
     """
 
     kind: ActuatorKind = "position"
-    kp: PerJoint = 1.0
-    kd: PerJoint = 1.0
-    torque_limit_nm: PerJoint = math.inf
-    speed_limit_rad_s: PerJoint = math.inf
-    dead_band_rad: PerJoint = 0.0
+    kp: NonNegativePerJoint = 1.0
+    kd: NonNegativePerJoint = 1.0
+    torque_limit_nm: LimitPerJoint = math.inf
+    speed_limit_rad_s: LimitPerJoint = math.inf
+    dead_band_rad: NonNegativePerJoint = 0.0
     """The loop does not react to an error up to this size and brakes only; a larger error counts from there."""
-    delay_s: float = 0.0
+    delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
     """References of ``position`` joints act so much later: host, bus and the servo's own loop."""
-    backlash_rad: PerJoint = 0.0
+    backlash_rad: NonNegativePerJoint = 0.0
     """Play of the gears, from one flank to the other: no torque passes within; a flank only pushes."""
-    no_load_speed_rad_s: PerJoint = math.inf
+    no_load_speed_rad_s: LimitPerJoint = math.inf
     """Torque-speed line of a DC motor: the torque limit falls linearly to 0 at this speed; inf: it does not fall."""
-    supply_voltage_v: float = 12.0
+    supply_voltage_v: Positive = 12.0
     """Open-circuit voltage of the supply that all joints share."""
-    supply_resistance_ohm: float = 0.0
+    supply_resistance_ohm: NonNegative = 0.0
     """Of the supply and its wires: current pulls the voltage down, and with it torque and speed limits; 0: none."""
-    torque_constant_nm_a: PerJoint = 1.0
+    torque_constant_nm_a: PositivePerJoint = 1.0
     """Joint torque per ampere drawn from the supply."""
     muscle: MuscleSpec = field(default_factory=MuscleSpec)
     """The muscles of ``kind: muscle``."""
@@ -162,21 +153,10 @@ def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.fl
         joints: gives a per-joint setting by its name as an array (J,).
         joint_stop: (J,) [rad].
     """
-    for name in ("kp", "kd", "dead_band_rad", "backlash_rad"):
-        values = joints(name)
-        if not ((values >= 0) & (values <= LARGEST)).all():
-            expected = f"finite and >= 0, at most {LARGEST:g}"
-            raise ValueError(f"robot.actuator.{name} is {values.tolist()}; expected {expected}")
-    for name in ("torque_limit_nm", "speed_limit_rad_s", "no_load_speed_rad_s"):
-        limit = joints(name)
-        if not (limit > 0).all():
-            raise ValueError(f"robot.actuator.{name} is {limit.min():g}; expected > 0 (.inf for no limit)")
     if actuator.kind == "position":
         slow = np.isfinite(joints("speed_limit_rad_s")) & (joints("kd") <= 0)
         if slow.any():
             raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
-    if not (math.isfinite(actuator.delay_s) and 0.0 <= actuator.delay_s <= LONGEST_DELAY_S):
-        raise ValueError(f"robot.actuator.delay_s is {actuator.delay_s:g}; expected 0 to {LONGEST_DELAY_S:g}")
     if actuator.delay_s > 0.0 and actuator.kind != "position":
         raise ValueError(
             f"robot.actuator.delay_s is set, but robot.actuator.kind is {actuator.kind!r}; expected 'position', or 0"
@@ -205,14 +185,6 @@ def _check_imperfections(actuator: ActuatorSpec, joints: Callable[[str], NDArray
             f"robot.actuator.{actuator.imperfections[0]} is set, but robot.actuator.kind is {actuator.kind!r}; "
             "expected 'position' or 'torque', or no such setting"
         )
-    if not (math.isfinite(actuator.supply_voltage_v) and actuator.supply_voltage_v > 0.0):
-        raise ValueError(f"robot.actuator.supply_voltage_v is {actuator.supply_voltage_v:g}; expected finite and > 0")
-    resistance = actuator.supply_resistance_ohm
-    if not (math.isfinite(resistance) and resistance >= 0.0):
-        raise ValueError(f"robot.actuator.supply_resistance_ohm is {resistance:g}; expected finite and >= 0")
-    constant = joints("torque_constant_nm_a")
-    if not (np.isfinite(constant) & (constant > 0)).all():
-        raise ValueError(f"robot.actuator.torque_constant_nm_a is {constant.tolist()}; expected finite and > 0")
     needs_limit = [name for name in ("no_load_speed_rad_s", "supply_resistance_ohm") if name in actuator.imperfections]
     if needs_limit and not np.isfinite(joints("torque_limit_nm")).all():
         raise ValueError(f"robot.actuator.torque_limit_nm is inf; {needs_limit[0]} scales it: expected finite")

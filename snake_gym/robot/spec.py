@@ -10,33 +10,42 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.robot.actuator_spec import LARGEST, ActuatorKind, ActuatorSpec, MuscleSpec, PerJoint, check_actuator
+from snake_gym.config.settings import NonNegative, Positive, Range, Settings, Share
+from snake_gym.robot.actuator_spec import (
+    ActuatorKind,
+    ActuatorSpec,
+    LimitPerJoint,
+    MuscleSpec,
+    NonNegativePerJoint,
+    check_actuator,
+)
 
 __all__ = [
     "GRAVITY_M_S2", "MAX_LINKS", "ActuatorKind", "ActuatorSpec", "ContactSpec", "FloatArray", "FrictionSpec",
-    "MuscleSpec", "PerJoint", "PerLink", "RobotSpec",
+    "MuscleSpec", "RobotSpec",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
-PerLink = float | tuple[float, ...]
+PositivePerLink = Positive | tuple[Positive, ...]
+NonNegativePerLink = NonNegative | tuple[NonNegative, ...]
 
 IntegratorKind = Literal["implicit", "rk4"]
 CoulombAxes = Literal["independent", "coupled"]
 ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
-SHORTEST_LINK_M, LONGEST_LINK_M = 1e-6, 1e3
-"""Half lengths, and radii up to the longest: beyond, arithmetic overflows, and no such robot crawls."""
+HalfLength = Annotated[float, Range(1e-6, 1e3)]
+Radius = Annotated[float, Range(0.0, 1e3)]
 MAX_SUBSTEPS = 1_000_000
 GRAVITY_M_S2 = 9.81
 
 
 @dataclass(frozen=True)
-class FrictionSpec:
+class FrictionSpec(Settings):
     """Anisotropic ground friction at each link's centre: a viscous part, a Coulomb part, or both.
 
     Along the link ``f_t = -(c_t + mu_t m g / s_t) v_t``, across it likewise. With ``coulomb_axes`` independent, s is
@@ -44,23 +53,23 @@ class FrictionSpec:
     of the link's centre (haghshenas2022, eq. 34-35). At rest the Coulomb part holds up to mu m g.
     """
 
-    tangential_ns_m: PerLink = 1.0
+    tangential_ns_m: NonNegativePerLink = 1.0
     """c_t, viscous, along the link [N s/m]."""
-    normal_ns_m: PerLink = 10.0
+    normal_ns_m: NonNegativePerLink = 10.0
     """c_n, viscous, across the link [N s/m]."""
-    rotational_nms_rad: PerLink = 0.0
+    rotational_nms_rad: NonNegativePerLink = 0.0
     """Viscous, against rotation about the link's centre [N m s/rad]."""
-    tangential_coulomb: PerLink = 0.0
+    tangential_coulomb: NonNegativePerLink = 0.0
     """mu_t, along the link [1]."""
-    normal_coulomb: PerLink = 0.0
+    normal_coulomb: NonNegativePerLink = 0.0
     """mu_n, across the link [1]."""
-    rotational_coulomb_nm: PerLink = 0.0
+    rotational_coulomb_nm: NonNegativePerLink = 0.0
     """Dry friction torque against rotation about the link's centre [N m]."""
     coulomb_axes: CoulombAxes = "independent"
 
 
 @dataclass(frozen=True)
-class ContactSpec:
+class ContactSpec(Settings):
     """How links, capsules of ``link_radius_m``, touch obstacles.
 
     ``stiff``: a unilateral spring and damper at each contact, taken implicitly (for learning). ``rigid``:
@@ -68,16 +77,16 @@ class ContactSpec:
     """
 
     model: ContactModel = "stiff"
-    stiffness_n_m: float = 5.0e5
+    stiffness_n_m: Positive = 5.0e5
     """``stiff``: spring at each contact [N/m]."""
-    damping_ns_m: float | None = None
+    damping_ns_m: NonNegative | None = None
     """``stiff``: damper at each contact [N s/m]; None: 20 sqrt(stiffness times mass of the robot), so that an impact
     gives back nothing but what ``restitution`` says."""
-    restitution: float = 0.0
-    """Share of the normal velocity that an impact gives back, in [0, 1]."""
-    friction_ns_m: float = 0.0
+    restitution: Share = 0.0
+    """Share of the normal velocity that an impact gives back."""
+    friction_ns_m: NonNegative = 0.0
     """Viscous friction along the obstacle's surface [N s/m] (wang, eq. 22)."""
-    friction_coulomb: float = 0.0
+    friction_coulomb: NonNegative = 0.0
     """Coulomb coefficient along the obstacle's surface [1]."""
 
 _EXPLICIT_LIMIT = 2.785
@@ -85,61 +94,48 @@ _EXPLICIT_LIMIT = 2.785
 
 
 @dataclass(frozen=True)
-class RobotSpec:
+class RobotSpec(Settings):
     """A planar chain of rigid links with one actuated joint between neighbours."""
 
     name: str = "snake"
     source: str = "user defined"
     """Where the numbers come from."""
-    n_links: int = 10
-    link_half_length_m: PerLink = 0.07
-    link_mass_kg: PerLink = 1.0
-    link_inertia_kgm2: PerLink | None = None
+    n_links: Annotated[int, Range(2, MAX_LINKS)] = 10
+    link_half_length_m: HalfLength | tuple[HalfLength, ...] = 0.07
+    link_mass_kg: PositivePerLink = 1.0
+    link_inertia_kgm2: PositivePerLink | None = None
     """About the link's centre; None: a uniform rod, m l^2 / 3."""
-    link_radius_m: PerLink = 0.03
+    link_radius_m: Radius | tuple[Radius, ...] = 0.03
     """Radius of the capsule that a link is for obstacles."""
     friction: FrictionSpec = field(default_factory=FrictionSpec)
-    incline_rad: float = 0.0
+    incline_rad: Annotated[float, Range(-math.pi / 2, math.pi / 2, without_low=True, without_high=True)] = 0.0
     """Slope of the ground."""
     incline_direction_rad: float = 0.0
     """Downhill direction in the world's x-y plane."""
     contact: ContactSpec = field(default_factory=ContactSpec)
     actuator: ActuatorSpec = field(default_factory=ActuatorSpec)
-    joint_limit_rad: float = math.radians(90.0)
+    joint_limit_rad: Annotated[float, Range(0.0, math.pi, without_low=True)] = math.radians(90.0)
     """Largest joint reference that a command may ask for."""
-    joint_stop_rad: PerJoint = math.inf
+    joint_stop_rad: LimitPerJoint = math.inf
     """Mechanical stop of the joint at plus and minus this angle; inf: none."""
-    free_joint_damping_nms_rad: PerJoint = 0.0
+    free_joint_damping_nms_rad: NonNegativePerJoint = 0.0
     """Viscous friction left in a joint whose actuator has lost power [N m s/rad]."""
-    control_dt_s: float = 0.2
-    sim_dt_s: float = 0.01
+    control_dt_s: Positive = 0.2
+    sim_dt_s: Positive = 0.01
     integrator: IntegratorKind = "implicit"
 
-    def __post_init__(self) -> None:
-        if not 2 <= self.n_links <= MAX_LINKS:
-            raise ValueError(f"robot.n_links is {self.n_links}; expected 2 to {MAX_LINKS}")
-        half_length = self.links("link_half_length_m")
-        if not ((half_length >= SHORTEST_LINK_M) & (half_length <= LONGEST_LINK_M)).all():
-            expected = f"finite, {SHORTEST_LINK_M:g} to {LONGEST_LINK_M:g}"
-            raise ValueError(f"robot.link_half_length_m is {half_length.tolist()}; expected {expected}")
-        self._check("link_mass_kg", self.links("link_mass_kg"), "> 0", lambda v: v > 0)
-        self._check("link_inertia_kgm2", self.inertia(), "> 0", lambda v: v > 0)
-        self._check("link_radius_m", self.links("link_radius_m"), ">= 0", lambda v: v >= 0, LONGEST_LINK_M)
+    def check(self) -> None:
+        """Raise ValueError unless lists have a number for each link or joint, and actuator and method suit the rest."""
+        for name in ("link_half_length_m", "link_mass_kg", "link_radius_m"):
+            self.links(name)
+        if not (self.inertia() > 0.0).all():  # given none, it follows from mass and length
+            raise ValueError(f"link_inertia_kgm2 is {self.inertia().tolist()}; expected > 0")
         for f in fields(self.friction):
             if f.name != "coulomb_axes":
-                self._check(f"friction.{f.name}", self.links(f"friction.{f.name}"), ">= 0", lambda v: v >= 0)
-        if not abs(self.incline_rad) < math.pi / 2:
-            raise ValueError(f"robot.incline_rad is {self.incline_rad:g}; expected in (-pi/2, pi/2)")
-        if not math.isfinite(self.incline_direction_rad):
-            raise ValueError(f"robot.incline_direction_rad is {self.incline_direction_rad:g}; expected finite")
-        self._check_contact()
-        if not (self.joints("joint_stop_rad") > 0).all():
-            raise ValueError(f"robot.joint_stop_rad is {self.joint_stop_rad}; expected > 0 (.inf for no stop)")
+                self.links(f"friction.{f.name}")
+        self.joints("free_joint_damping_nms_rad")
         check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
-        self._check("free_joint_damping_nms_rad", self.joints("free_joint_damping_nms_rad"), ">= 0", lambda v: v >= 0)
         self.check_integrator()
-        if not 0 < self.joint_limit_rad <= math.pi:
-            raise ValueError(f"robot.joint_limit_rad is {self.joint_limit_rad:g}; expected in (0, pi]")
         _ = self.n_substeps
 
     def check_integrator(self, obstacles: bool = False) -> None:
@@ -176,20 +172,6 @@ class RobotSpec:
             stiffest = self.joints("actuator.kd") * 2.0 * (1.0 / inertia[:-1] + 1.0 / inertia[1:])
             rate += float(stiffest.max())
         return _EXPLICIT_LIMIT / rate if rate > 0.0 else math.inf
-
-    def _check_contact(self) -> None:
-        for f in fields(self.contact):
-            value = getattr(self.contact, f.name)
-            if isinstance(value, float | int) and not 0.0 <= value <= LARGEST:
-                raise ValueError(f"robot.contact.{f.name} is {value:g}; expected finite and >= 0, at most {LARGEST:g}")
-        if not self.contact.stiffness_n_m > 0.0:
-            raise ValueError(f"robot.contact.stiffness_n_m is {self.contact.stiffness_n_m:g}; expected > 0")
-        if self.contact.restitution > 1.0:
-            raise ValueError(f"robot.contact.restitution is {self.contact.restitution:g}; expected in [0, 1]")
-
-    def _check(self, name: str, values: FloatArray, expected: str, ok: Any, largest: float = LARGEST) -> None:
-        if not ((values <= largest) & ok(values)).all():
-            raise ValueError(f"robot.{name} is {values.tolist()}; expected finite and {expected}, at most {largest:g}")
 
     def _get(self, path: str) -> Any:
         value: Any = self
@@ -260,10 +242,6 @@ class RobotSpec:
     @property
     def n_substeps(self) -> int:
         """Physics steps per control step; raises unless control_dt / sim_dt is an integer."""
-        if not (0.0 < self.sim_dt_s < math.inf and 0.0 < self.control_dt_s < math.inf):
-            raise ValueError(
-                f"robot.sim_dt_s is {self.sim_dt_s:g}, control_dt_s {self.control_dt_s:g}; expected finite and > 0"
-            )
         ratio = self.control_dt_s / self.sim_dt_s
         if ratio > MAX_SUBSTEPS:
             raise ValueError(

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config.settings import Limit
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import LATEST_S
 from snake_gym.simulation.streams import RandomStreams
@@ -41,7 +42,7 @@ class EncoderFault:
     """Numbered from 1 at the tail."""
     kind: EncoderFaultKind = "dead"
     onset_s: float = 0.0
-    duration_s: float = math.inf
+    duration_s: Limit = math.inf
     bias_rad: float = 0.2
     noise_rad: float = 0.1
     noise_rad_s: float = 0.5
@@ -67,7 +68,7 @@ class EncoderFaultConfig:
     onset_min_s: float = 0.0
     onset_max_s: float = 0.0
     """Each fault begins at a time uniform in [onset_min_s, onset_max_s]."""
-    duration_s: float = math.inf
+    duration_s: Limit = math.inf
     """How long a fault lasts."""
     bias_rad: float = 0.2
     """Error of a biased encoder, to either side at random."""

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config.settings import Limit
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -43,10 +44,10 @@ class JointFault:
     """Numbered from 1 at the tail as in the papers."""
     kind: FaultKind = "locked"
     onset_s: float = 0.0
-    duration_s: float = math.inf
+    duration_s: Limit = math.inf
     strength: float = 0.3
     offset_rad: float = math.radians(20.0)
-    period_s: float = math.inf
+    period_s: Limit = math.inf
     """Intermittent: from burst to burst; inf: the fault acts all the time."""
     duty: float = 0.5
     """Intermittent: share of the period that a burst takes, from the period's begin."""
@@ -75,7 +76,7 @@ class FaultConfig:
     onset_min_s: float = 0.0
     onset_max_s: float = 0.0
     """Each fault begins at a time uniform in [onset_min_s, onset_max_s]."""
-    duration_s: float = math.inf
+    duration_s: Limit = math.inf
     """How long a fault lasts."""
     duration_max_s: float | None = None
     """If set, each fault lasts a time uniform in [duration_s, duration_max_s]."""

@@ -265,7 +265,7 @@ def test_estop_loads_nothing_that_takes_time() -> None:
     program += "print(*(name for name in sys.modules if name.startswith('snake_gym.')))"
     out = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     loaded = {name for name in out.split() if name.startswith("snake_gym.hardware.")}
-    expected = {"__main__", "commands", "commands.option_parser", "commands.estop", "emergency_stop", "torque_mark"}
+    expected = {"__main__", "commands", "commands.estop", "emergency_stop", "torque_mark"}
     assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
 
 

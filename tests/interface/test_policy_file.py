@@ -196,7 +196,7 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "normaliser with an infinite mean": (
         lambda c: c.update(normaliser={"mean": ["inf"] * 41, "variance": [1.0] * 41, "epsilon": 1e-8, "clip": 10.0}),
-        "mean or variance is not finite",
+        "normaliser.mean[0] is inf; expected finite",
     ),
     "ragged golden pairs": (lambda c: c["golden"]["observations"][0].pop(), "cannot be played"),
     "no golden pairs": (

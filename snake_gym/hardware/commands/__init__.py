@@ -3,3 +3,5 @@
 Each has ``add_options(parser)`` and ``run(options) -> exit code``; what the user has to correct is a
 ConfigError.
 """
+
+PROGRAM = "python -m snake_gym.hardware"

@@ -28,8 +28,8 @@ import numpy as np
 from snake_gym.config import ConfigError
 from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.calibrate import TypedLines, table
-from snake_gym.hardware.commands.option_parser import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, read_settings
 from snake_gym.hardware.commands.supervision import ENDING
 from snake_gym.hardware.connection import emulate

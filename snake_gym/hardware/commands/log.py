@@ -17,7 +17,7 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.body import BodySample
 from snake_gym.hardware.calibration import Calibration, load_calibration
 from snake_gym.hardware.calibration_procedures import ProcedureError, limp
-from snake_gym.hardware.commands.option_parser import PROGRAM
+from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, open_bus, read_settings
 from snake_gym.hardware.commands.run import add_output, drive, new_log
 from snake_gym.hardware.connection import make_pose

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge
-from snake_gym.hardware.commands.option_parser import PROGRAM
+from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.connection import EMULATED
 from snake_gym.hardware.emergency_stop import EmergencyStop
 from snake_gym.hardware.line import LineTiming

@@ -1,0 +1,76 @@
+"""What all command line programs share: options, missing libraries, and how a program ends.
+
+It loads next to nothing: ``estop`` must not wait for what other programs need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from snake_gym.config.errors import ConfigError
+
+EXTRAS = {
+    "cv2": ("OpenCV", "camera"),
+    "matplotlib": ("matplotlib", "render"),
+    "onnx": ("onnx", "export"),
+    "onnxruntime": ("onnxruntime", "export"),
+    "pygame": ("pygame", "render"),
+    "safetensors": ("safetensors", "export"),
+    "serial": ("pyserial", "hardware"),
+    "stable_baselines3": ("Stable-Baselines3", "train"),
+    "tensorboard": ("TensorBoard", "train"),
+    "torch": ("torch", "train"),
+}
+"""Optional library, by the name it is imported by -> its own name, and the extra that installs it."""
+
+
+class OptionParser(argparse.ArgumentParser):
+    """Wrong options are a ConfigError. What begins like a negative number is a value, as ``-1,0`` is."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._negative_number_matcher = re.compile(r"-\.?\d")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError."""
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+
+def require(purpose: str, *libraries: str) -> None:
+    """Raise ConfigError, with what to install, unless the optional ``libraries`` are there for ``purpose``."""
+    missing = [library for library in libraries if importlib.util.find_spec(library) is None]
+    if missing:
+        names = ", ".join(EXTRAS[library][0] for library in missing)
+        extras = ",".join(sorted({EXTRAS[library][1] for library in missing}))
+        raise ConfigError(
+            f"{purpose} needs {names}, which {'is' if len(missing) == 1 else 'are'} not installed: "
+            f"pip install 'snake_gym[{extras}]'"
+        )
+
+
+def run_program(main: Callable[[list[str] | None], int]) -> NoReturn:
+    """Run ``main`` and exit with its code. What the user has to correct is one line on stderr and exit code 2."""
+    try:
+        code = main(None)
+        sys.stdout.flush()
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 2
+    except BrokenPipeError:  # the reader of our output (`| head`) has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        code = 130
+    sys.exit(code)

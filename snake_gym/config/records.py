@@ -1,0 +1,77 @@
+"""Records of results: strict JSON, digests of what they depend on, and versions of the libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from snake_gym.config.errors import ConfigError
+from snake_gym.config.plain import to_dict
+
+
+def to_json(value: object, indent: int | None = 1) -> str:
+    """``value`` as strict JSON text, its numbers that are not finite as the texts "inf", "-inf" and "nan"."""
+    text = json.dumps(_with_text_infinities(to_dict(value)), indent=indent, allow_nan=False, ensure_ascii=False)
+    return text + "\n" if indent else text
+
+
+def read_json(text: str | bytes, where: str) -> Any:
+    """The value of JSON text; ConfigError, beginning with ``where``, if it is none or says something twice."""
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(f"{where} is not JSON: {reason}") from None
+
+
+def digest(*parts: object) -> str:
+    """SHA-256 of bytes, texts, arrays and plain data, each part apart from the next."""
+    whole = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else to_json(part, indent=None).encode()
+        whole.update(len(content).to_bytes(8, "little") + content)
+    return whole.hexdigest()
+
+
+def digest_sources(root: Path, without: Sequence[str] = ()) -> str:
+    """Digest of a package's modules, but for those in the folders ``without``, given relative to ``root``."""
+    paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
+    kept = {name: path for name, path in paths.items() if not name.startswith(tuple(f"{part}/" for part in without))}
+    return digest(*(part for name, path in kept.items() for part in (name, path.read_bytes())))
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of Python and of those of ``packages`` that are installed, and the kind of machine."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {**found, "machine": f"{platform.system()} {platform.machine()}"}
+
+
+def _with_text_infinities(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_text_infinities(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_text_infinities(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return content
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
