@@ -13,41 +13,48 @@ import argparse
 import shlex
 import sys
 import traceback
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from papers.catalogue import CATALOGUE, available, load_study
-from papers.outcome_record import Record, as_json, claim_of
-from papers.study import Study
+from papers.record import (
+    PROGRAM,
+    Record,
+    claim_of,
+    plain,
+    require_folder,
+    rerun,
+    rerun_into,
+    study_parser,
+    write_figures,
+)
+from papers.report import write_report
+from papers.study import CATALOGUE, Study, load_study
 from papers.table import claims_table, data_table, matrix_table, summary_line
-from snake_gym.config import OptionParser, choose, make_folder, prepare_file, run_program, write_atomic
+from snake_gym.config import OptionParser, choose, make_folder, prepare_file, run_program, to_json, write_atomic
 
 ALL, OUT = "all", "runs/papers"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Rerun one paper, or all. Raises ConfigError for what the user has to correct."""
-    from papers.rerun import PROGRAM
-
     words = sys.argv[1:] if argv is None else list(argv)
-    names = available()
+    rows = [*CATALOGUE.items(), (ALL, "every one of them, and one report in HTML")]
     top = OptionParser(
-        prog=PROGRAM, description="Rerun the published experiments of a paper.", epilog=_listing(),
+        prog=PROGRAM, description="Rerun the published experiments of a paper.",
+        epilog="papers:\n" + "\n".join(f"  {name:<16}{about}" for name, about in rows),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     top.add_argument("paper", help="one of those below; NAME --help lists its options")
     if not words or words[0].startswith("-"):
         top.parse_args([word for word in words if word in ("-h", "--help")])
         raise AssertionError("the parser ends the program")  # pragma: no cover
-    paper = choose(words[0], [*names, ALL], "paper")
-    return _run_all(names, words[1:]) if paper == ALL else _run_one(load_study(paper), words[1:])
+    paper = choose(words[0], [*CATALOGUE, ALL], "paper")
+    return _run_all(words[1:]) if paper == ALL else _run_one(load_study(paper), words[1:])
 
 
-def _run_one(study: Study, words: list[str]) -> int:
-    from papers.pictures import require_folder, write_figures
-    from papers.rerun import rerun, study_parser
-
+def _run_one(study: Study[Any], words: list[str]) -> int:
     parser = study_parser(study)
     parser.add_argument("--json", metavar="FILE", help="write the outcome as JSON; - is stdout, without the tables")
     parser.add_argument("--plot", metavar="DIR", help="write the figures as PNG into this folder")
@@ -58,7 +65,7 @@ def _run_one(study: Study, words: list[str]) -> int:
     if folder is not None:
         make_folder(folder)
     outcome, record = rerun(study, options, words)
-    text = as_json(record if outcome.single_runs is None else outcome.single_runs)
+    text = to_json(record if outcome.single_runs is None else plain(outcome.single_runs))
     pictures = [] if folder is None else write_figures(outcome.figures, folder)
     if options.json == "-":
         sys.stdout.write(text)
@@ -70,17 +77,12 @@ def _run_one(study: Study, words: list[str]) -> int:
         terminal.print(data_table(table), "")
     if options.json is not None:
         write_atomic(options.json, text)
-        terminal.print(f"wrote {escape(options.json)}", highlight=False)
-    for path in pictures:
+    for path in [*([options.json] if options.json is not None else []), *pictures]:
         terminal.print(f"wrote {escape(str(path))}", highlight=False)
     return 0
 
 
-def _run_all(names: list[str], words: list[str]) -> int:
-    from papers.pictures import require_folder
-    from papers.report import write_report
-    from papers.rerun import PROGRAM, rerun_into
-
+def _run_all(words: list[str]) -> int:
     parser = OptionParser(prog=f"{PROGRAM} {ALL}", description="Rerun every study and write one HTML report.")
     parser.add_argument("--quick", action="store_true", help="runs of seconds that show the same with less data")
     parser.add_argument("--out", metavar="DIR", default=OUT, help="where to (%(default)s)")
@@ -89,10 +91,10 @@ def _run_all(names: list[str], words: list[str]) -> int:
     again.add_argument("--resume", action="store_true", help="leave out what is done, by the same code (as always)")
     again.add_argument("--fresh", action="store_true", help="run also what is done already")
     options = parser.parse_args(words)
-    chosen = names
+    chosen = list(CATALOGUE)
     if options.only is not None:
-        asked = {choose(name.strip(), names, "--only") for name in options.only.split(",")}
-        chosen = [name for name in names if name in asked]
+        asked = {choose(name.strip(), CATALOGUE, "--only") for name in options.only.split(",")}
+        chosen = [name for name in CATALOGUE if name in asked]
     out = require_folder(options.out, "--out")
     make_folder(out)
     terminal, records, failed = _terminal(), list[Record](), dict[str, str]()
@@ -117,18 +119,10 @@ def _run_all(names: list[str], words: list[str]) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    from papers.rerun import PROGRAM
-
     words = [*PROGRAM.split(), ALL, *["--quick"] * options.quick]
     words += ["--only", options.only] if options.only else []
     words += ["--out", options.out] if options.out != OUT else []
     return shlex.join(words)
-
-
-def _listing() -> str:
-    rows = [(name, CATALOGUE[name].about) for name in CATALOGUE if name in available()]
-    rows.append((ALL, "every one of them, and one report in HTML"))
-    return "papers:\n" + "\n".join(f"  {name:<16}{about}" for name, about in rows)
 
 
 def _terminal() -> Console:

@@ -1,7 +1,7 @@
 """One HTML file about all studies: a matrix of verdicts, then each paper's claims, tables, figures and settings.
 
 Everything is in the file (figures as PNG data URIs, no script, no font or style from elsewhere), so that it can be
-mailed, printed and read on a phone. It is made from records (see ``outcome_record``), never from a run itself.
+mailed, printed and read on a phone. It is made from records (see ``record``), never from a run itself.
 """
 
 from __future__ import annotations
@@ -13,17 +13,34 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from papers.outcome_record import Record, versions
-from papers.report_style import STYLE, mark
+from papers.record import Record, library_versions
 from papers.study import Verdict
 from papers.table import VERDICTS, count_verdicts, format_deviation, format_number
 from snake_gym.config import write_atomic
+
+_STYLE_SHEET = Path(__file__).parent / "report.css"
+_SHAPES: dict[Verdict, str] = {
+    "reproduced": '<circle cx="8" cy="8" r="7" fill="currentColor"/>'
+    '<path d="M4.5 8.2l2.5 2.5 4.6-5" fill="none" stroke="#fff" stroke-width="2"/>',
+    "partly": '<circle cx="8" cy="8" r="6.2" fill="#fff" stroke="currentColor" stroke-width="1.6"/>'
+    '<path d="M8 1.8a6.2 6.2 0 0 0 0 12.4z" fill="currentColor"/>',
+    "not": '<circle cx="8" cy="8" r="6.2" fill="#fff" stroke="currentColor" stroke-width="1.6"/>'
+    '<path d="M5.4 5.4l5.2 5.2M10.6 5.4l-5.2 5.2" stroke="currentColor" stroke-width="1.8"/>',
+}
 
 _MEANING: dict[Verdict, str] = {
     "reproduced": "the rerun gives the same, within the tolerance named beside the numbers",
     "partly": "the same tendency with other numbers, or only under some of the conditions",
     "not": "the rerun gives something else, or the claim cannot hold",
 }
+
+
+def mark(verdict: Verdict) -> str:
+    """The sign of a verdict: told apart by shape as well as by colour."""
+    return (
+        f'<svg class="mark {verdict}" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label="{verdict}">'
+        f"<title>{verdict}</title>{_SHAPES[verdict]}</svg>"
+    )
 
 
 def write_report(
@@ -36,7 +53,7 @@ def write_report(
     page = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Published experiments, rerun</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>Published experiments, rerun</title>\n<style>\n{_STYLE_SHEET.read_text()}</style>\n</head>\n<body>\n"
         + "\n".join(parts)
         + "\n</body>\n</html>\n"
     )
@@ -51,7 +68,7 @@ def _front_page(records: Sequence[Record], failed: Mapping[str, str], command: s
     lost = "".join(
         f'<p class="failed"><b>{escape(name)}</b> did not finish: {escape(why)}</p>' for name, why in failed.items()
     )
-    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+    used = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     quick = any(record["settings"].get("quick") for record in records)
     warning = "<p><b>Quick runs:</b> with less data than the full ones, so verdicts can differ.</p>" if quick else ""
     return (

@@ -1,16 +1,20 @@
-"""What the rerun of a paper consists of: claims with their verdicts, tables and figures, from one run.
+"""A study: the published experiment of one paper, with its options, claims, tables and figures.
 
-A study module (or package) of ``papers`` offers ``STUDY``, an object with the attributes of ``Study``. The
-command line, the JSON and the report know nothing else of it.
+The package of each study holds ``STUDY``, a record that names what runs the experiment once (``experiment``) and what
+is then made of its results. The command line, the JSON and the report know nothing else of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
+
+from snake_gym.config import ConfigError, choose
+from snake_gym.config.errors import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -18,6 +22,27 @@ if TYPE_CHECKING:
 Verdict = Literal["reproduced", "partly", "not"]
 Advance = Callable[[float, str], None]
 """Called now and then with (share done from 0 to 1, what is being done)."""
+Cell = float | str | None
+Results = TypeVar("Results")
+Item = TypeVar("Item")
+
+CATALOGUE = {
+    "sibilska2022": "resilient control with broken joints, SJC and CC",
+    "irani2015": "joint power failures of Robo-Conda 1, identified friction",
+    "haghshenas2022": "a snake driven by pneumatic muscles on two paths",
+    "liu2024": "Hopf oscillators as pattern generator, creeping gait of SnakeSys",
+    "wang": "partial feedback linearisation, contacts with many obstacles",
+    "faults": "no paper: fault-aware baselines, failure detection and recovery",
+}
+"""Studies in the order of the report: name, which is also that of the package, and subject in one line."""
+
+
+def load_study(name: str) -> Study[Any]:
+    """The study called ``name``, loaded now and not before. Raises ConfigError if there is none."""
+    return cast("Study[Any]", importlib.import_module(f"papers.{choose(name, CATALOGUE, 'paper')}").STUDY)
+
+
+# --- what comes out --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -46,17 +71,6 @@ class Claim:
         return self.measured / self.published - 1.0
 
 
-def compare(
-    text: str, source: str, published: float, measured: float, unit: str, tolerance: float, note: str = ""
-) -> Claim:
-    """A claim about a number: reproduced within ``tolerance`` (relative), partly within three times that, else not."""
-    off = abs(measured / published - 1.0) if published else abs(measured)
-    verdict: Verdict = "reproduced" if off <= tolerance else "partly" if off <= 3.0 * tolerance else "not"
-    if not math.isfinite(measured):
-        verdict = "not"
-    return Claim(text, source, verdict, published, measured, unit, tolerance, note)
-
-
 @dataclass(frozen=True)
 class Table:
     """Rows under headings that name the unit; numbers stay numbers (formatted where they are shown)."""
@@ -65,7 +79,7 @@ class Table:
     """Short, for file names and JSON: ``arrivals``."""
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[float | str | None]]
+    rows: Sequence[Sequence[Cell]]
     note: str = ""
 
 
@@ -94,16 +108,148 @@ class Outcome:
     """Where the user asked for single runs and not for the study: one row each; ``--json`` then writes these alone."""
 
 
-class Study(Protocol):
-    """One paper."""
+# --- how a study is put down -----------------------------------------------------------------------------------------
+
+
+class Finding(NamedTuple):
+    """Outcome of a claim's measurement."""
+
+    verdict: Verdict | None
+    """None: by the published value and the tolerance."""
+    note: str = ""
+    measured: float | None = None
+
+
+def claim(
+    text: str, source: str, published: float | None = None, unit: str = "", tolerance: float | None = None
+) -> Callable[[Callable[[Results], Finding]], Callable[[Results], Claim]]:
+    """Decorator that makes a claim of a function which measures it: see ``Claim`` for the arguments."""
+
+    def declare(measure: Callable[[Results], Finding]) -> Callable[[Results], Claim]:
+        def judge(results: Results) -> Claim:
+            verdict, note, measured = measure(results)
+            if verdict is None:
+                assert published is not None and measured is not None and tolerance is not None
+                return compare(text, source, published, measured, unit, tolerance, note)
+            return Claim(text, source, verdict, published, measured, unit, tolerance, note)
+
+        return judge
+
+    return declare
+
+
+def compare(
+    text: str, source: str, published: float, measured: float, unit: str, tolerance: float, note: str = ""
+) -> Claim:
+    """A claim about a number: reproduced within ``tolerance`` (relative), partly within three times that, else not."""
+    off = abs(measured / published - 1.0) if published else abs(measured)
+    verdict = grade(off <= tolerance, off <= 3.0 * tolerance) if math.isfinite(measured) else "not"
+    return Claim(text, source, verdict, published, measured, unit, tolerance, note)
+
+
+def grade(holds: object, nearly: object = False) -> Verdict:
+    """The verdict on a claim that holds, nearly holds, or does not."""
+    return "reproduced" if holds else "partly" if nearly else "not"
+
+
+def figure(
+    name: str, caption: str, draw: Callable[[Canvas, Results], None], size_inch: tuple[float, float] = (8.0, 4.5)
+) -> Callable[[Results], Figure]:
+    """A figure of every run: see ``Figure``; ``draw`` also gets the results."""
+
+    def make(results: Results) -> Figure:
+        def draw_results(canvas: Canvas) -> None:
+            draw(canvas, results)
+
+        return Figure(name, caption, draw_results, size_inch)
+
+    return make
+
+
+class Option(NamedTuple):
+    """Option of a study on the command line."""
+
+    flag: str
+    help: str
+    read: Callable[[str, str], Any]
+    """Value of what the user wrote, given that and the flag; raises ConfigError."""
+    default: str | None = None
+    group: tuple[str, str] | None = None
+    """Title and description of the group that the help shows it in."""
+
+
+def number(expected: str, low: float, high: float = math.inf, whole: bool = False) -> Callable[[str, str], Any]:
+    """Reader of a number from ``low`` to ``high``; ``expected`` says so in words."""
+
+    def read(text: str, flag: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high or (whole and not value.is_integer()):
+            raise ConfigError(f"{flag} is {show(text)}; expected {expected}")
+        return int(value) if whole else value
+
+    return read
+
+
+def one_of(*choices: str) -> Callable[[str, str], Any]:
+    """Reader of one of the words ``choices``."""
+    return lambda text, flag: choose(text, choices, flag)
+
+
+@dataclass(frozen=True)
+class Study(Generic[Results]):
+    """One paper. Claims, tables and figures come from functions of the results; one function may give several."""
 
     name: str
-    """As on the command line: author and year."""
+    """Author and year, as on the command line."""
     title: str
     citation: str
+    quick: str
+    """Help for ``--quick``: a run of seconds that shows the same with less data."""
+    experiment: Callable[[argparse.Namespace, Advance], Results | Outcome]
+    """Runs everything, with options as their readers gave them; an Outcome if only single runs were asked for."""
+    claims: Sequence[Callable[[Results], Claim | Iterable[Claim]]]
+    tables: Sequence[Callable[[Results], Table]]
+    figures: Sequence[Callable[[Results], Figure | Iterable[Figure]]]
+    data: Callable[[Results], Mapping[str, Any]]
+    """Anything else for the record, such as seeds and settings."""
+    options: Sequence[Option] = ()
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """The study's own options. Every study has ``--quick``: a run of seconds that shows the same with less data."""
+        """Add the study's own options to a parser, as text."""
+        parser.add_argument("--quick", action="store_true", help=self.quick)
+        groups: dict[tuple[str, str] | None, Any] = {None: parser}
+        for option in self.options:
+            if option.group is not None and option.group not in groups:
+                groups[option.group] = parser.add_argument_group(*option.group)
+            groups[option.group].add_argument(option.flag, default=option.default, help=option.help)
 
     def run(self, options: argparse.Namespace, advance: Advance) -> Outcome:
         """Rerun. Raises ConfigError for options that the user has to correct."""
+        values = vars(options).copy()
+        for option in self.options:
+            name = option.flag.removeprefix("--").replace("-", "_")
+            values[name] = None if values.get(name) is None else option.read(values[name], option.flag)
+        results = self.experiment(argparse.Namespace(**values), advance)
+        if isinstance(results, Outcome):
+            return results
+        return Outcome(
+            _all(Claim, self.claims, results),
+            [table(results) for table in self.tables],
+            _all(Figure, self.figures, results),
+            self.data(results),
+        )
+
+
+def stage(advance: Advance, begin: float, end: float, doing: str = "") -> Callable[..., None]:
+    """Progress of a part of the whole, from share ``begin`` to ``end``: call with its share done, and what is done."""
+    return lambda share, what=doing: advance(begin + (end - begin) * share, what)
+
+
+def _all(
+    kind: type[Item], makers: Sequence[Callable[[Results], Item | Iterable[Item]]], results: Results
+) -> list[Item]:
+    made = [maker(results) for maker in makers]
+    return [item for some in made for item in ([some] if isinstance(some, kind) else cast("Iterable[Item]", some))]

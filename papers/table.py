@@ -11,12 +11,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from papers.study import Claim, Table, Verdict
+from papers.study import Cell, Claim, Table, Verdict
 
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not")
 _STYLES: dict[Verdict, str] = {"reproduced": "green", "partly": "yellow", "not": "red"}
-
-Cell = float | str | None
 
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:

@@ -1,9 +1,256 @@
-"""haghshenas2022: a planar snake driven by antagonistic pneumatic muscles, rerun.
+"""haghshenas2022: a planar snake driven by antagonistic pneumatic muscles along a circle and a square."""
 
-``runs`` follows the two paths, ``inverse`` shows what muscle forces can and cannot do, ``published`` holds the paper's
-numbers; ``claims`` and ``figures`` say what came out.
-"""
+from __future__ import annotations
 
-from papers.haghshenas2022.study import STUDY
+import argparse
+from collections.abc import Callable
 
-__all__ = ["STUDY"]
+import numpy as np
+
+from papers.haghshenas2022.figures import FIGURES
+from papers.haghshenas2022.runs import (
+    CONTROLLER,
+    CORNER_FORCE_N,
+    CORNER_M,
+    FORCE_N,
+    LOOKAHEAD_M,
+    PUBLISHED,
+    RISE_S,
+    SHARP,
+    SPEED_M_S,
+    PathName,
+    PathRun,
+    Results,
+    examine,
+    follow,
+    gait_speed,
+    length_range_mm,
+)
+from papers.study import Advance, Cell, Claim, Finding, Study, Table, claim, compare, grade, stage
+from snake_gym.robot.presets import MUSCLE
+
+SPEED_TOLERANCE = 0.03
+LENGTH_TOLERANCE = 0.03
+"""Relative, for each of a table's 20 lengths: 2.5 to 3.3 mm."""
+GAIT_RAD_S = 2.0 * np.pi
+"""omega_0 of section 3."""
+_CIRCLE_S, _SQUARE_S = 100.0, 140.0
+"""The circle as in section 3.1: once round."""
+_QUICK_S = 35.0
+"""Up to the first corner."""
+_STATES = 100
+
+
+def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
+    circle_s, square_s = (_QUICK_S, _QUICK_S) if options.quick else (_CIRCLE_S, _SQUARE_S)
+    circle = follow("circle", "tangent", circle_s, CONTROLLER, stage(advance, 0.0, 0.2, "circle"))
+    ahead = stage(advance, 0.2, 0.4, "circle, look-ahead along the path")
+    inner = follow("circle", "path", circle_s, CONTROLLER, ahead)
+    square = follow("square", "path", square_s, CONTROLLER, stage(advance, 0.4, 0.65, "square"))
+    sharp = follow("square", "tangent", square_s, SHARP, stage(advance, 0.65, 0.9, "square, published guidance"))
+    advance(0.9, "gait and inverse")
+    return Results(circle, inner, square, sharp, gait_speed(GAIT_RAD_S), examine(_STATES, 0))
+
+
+# --- claims, in the order of the paper -------------------------------------------------------------------------------
+
+
+@claim("The kinetic energy is that of eq. 31, with M_p = m I", "Eq. 31", 1.0, "of the true energy")
+def _energy(results: Results) -> Finding:
+    share = results.inverse.kinetic_share
+    note = "pure translation: the mass in eq. 31 is that of one link; the terms that couple links are missing too"
+    return Finding(grade(abs(share - 1.0) < 0.01), note, share)
+
+
+@claim("Muscle forces can give all eight accelerations wanted: (F D)^-1 exists", "Eq. 44-51", 8.0, "rank")
+def _inverse(results: Results) -> Finding:
+    inverse = results.inverse
+    note = (
+        f"{len(inverse.missed)} random states: ten muscle forces move the eight accelerations of eq. 51 with rank "
+        f"{inverse.rank}, the centre of mass not at all ({inverse.centre_share:.0e} of what the joints feel); of a "
+        f"random demand {100 * np.median(inverse.missed):.0f} % (median) cannot be met, even if muscles could push"
+    )
+    return Finding(grade(inverse.rank >= 8), note, float(inverse.rank))
+
+
+@claim("The gait given moves the robot at 0.275 m/s", "Section 3", SPEED_M_S, "m/s", 0.03)
+def _gait(results: Results) -> Finding:
+    phase_s = 2.0 * np.pi / _frequency(results.circle)
+    note = (
+        "30 deg, 2 pi rad/s, 72 deg between neighbours, joints following: friction carries the robot no faster. At "
+        f"{SPEED_M_S} m/s the gait runs with a period of {phase_s:.2f} s in place of 1 s"
+    )
+    return Finding(None, note, results.gait_m_s)
+
+
+def _frequency(run: PathRun) -> float:
+    """Mean frequency of the gait once settled [rad/s], from the sign changes of joint 1."""
+    angle = run.run.joint_angle[run.settled, 0, 0]
+    crossings = np.flatnonzero(np.diff(np.sign(angle - angle.mean())) != 0)
+    time_s = run.run.time_s[run.settled][crossings]
+    return float(np.pi * (len(crossings) - 1) / (time_s[-1] - time_s[0]))
+
+
+def _on(path: PathName) -> Callable[[Results], list[Claim]]:
+    """Claims that the paper makes of either path: mean speed, band, rise, muscle lengths."""
+
+    def judge(results: Results) -> list[Claim]:
+        run, paper = getattr(results, path), PUBLISHED[path]
+        return [_mean_speed(run), _band(run), compare(
+            f"10-90 % rise of the speed on the {path}", paper.source, RISE_S, run.rise_s, "s", 0.2,
+            "set by the gain from speed to frequency, chosen so; the gait itself could start within one period",
+        ), _lengths(run)]  # fmt: skip
+
+    return judge
+
+
+def _mean_speed(run: PathRun) -> Claim:
+    paper, mean = PUBLISHED[run.path], float(run.speed[run.settled].mean())
+    note = f"{SPEED_M_S} m/s wanted: {100 * (mean / SPEED_M_S - 1):+.1f} %"
+    return compare(f"Mean speed on the {run.path}", paper.source, paper.mean_m_s, mean, "m/s", SPEED_TOLERANCE, note)
+
+
+def _band(run: PathRun) -> Claim:
+    paper, speed = PUBLISHED[run.path], run.speed[run.settled]
+    least, most = float(speed.min()), float(speed.max())
+    inside = least >= paper.least_m_s and most <= paper.most_m_s
+    share = float(((speed >= paper.least_m_s) & (speed <= paper.most_m_s)).mean())
+    text = f"On the {run.path} the speed oscillates within a narrow band"
+    note = (
+        f"{least:.3f} to {most:.3f} m/s; published {paper.least_m_s:.3f} to {paper.most_m_s:.3f}; "
+        f"{100 * share:.1f} % of the time inside"
+    )
+    width, verdict = paper.most_m_s - paper.least_m_s, grade(inside, share > 0.9)
+    return Claim(text, paper.source, verdict, width, most - least, "m/s (width)", note=note)
+
+
+def _lengths(run: PathRun) -> Claim:
+    paper, (short, long) = PUBLISHED[run.path], length_range_mm(run)
+    off = np.concatenate([short / paper.shortest_mm - 1.0, long / paper.longest_mm - 1.0])
+    good, worst = int((np.abs(off) <= LENGTH_TOLERANCE).sum()), float(np.abs(off).max())
+    text, verdict = (
+        f"Ranges of the muscles' lengths on the {run.path}",
+        grade(good == off.size, good >= 0.75 * off.size),
+    )
+    note = (
+        f"{good} of {off.size} lengths within {100 * LENGTH_TOLERANCE:g} %, the worst off by {100 * worst:.1f} %; "
+        f"shortest {short.min():.1f} mm, longest {long.max():.1f} mm"
+    )
+    return Claim(text, paper.table, verdict, None, 100.0 * worst, "% off at worst", LENGTH_TOLERANCE, note)
+
+
+@claim("After reaching the circle the robot stays on it", "Section 3.1, Fig. 3", unit="m")
+def _stays(results: Results) -> Finding:
+    run, length = results.circle, MUSCLE.length_m
+    off = run.run.cross_track_m[run.settled]
+    note = (
+        f"{np.nanmin(off):+.3f} to {np.nanmax(off):+.3f} m from the circle (left positive) once settled; "
+        f"robot of {length:g} m"
+    )
+    return Finding(grade(run.deviation_m < 0.25 * length, run.deviation_m < length), note, run.deviation_m)
+
+
+@claim("The robot leaves the square by at most 0.9 m at the corners", "Section 3.2", CORNER_M, "m")
+def _corner(results: Results) -> Finding:
+    ours, published = results.square.deviation_m, results.published_square.deviation_m
+    note = (
+        f"{ours:.2f} m looking ahead along the path, {published:.2f} m by the published law, "
+        "which begins to turn at the corner only and needs sharper turns for it"
+    )
+    return Finding(grade(max(ours, published) <= CORNER_M, ours <= CORNER_M), note, ours)
+
+
+@claim(f"Muscles pull with {FORCE_N[0]:g} to {FORCE_N[1]:g} N most of the way round the square", "Section 3.2, Fig. 10",
+       FORCE_N[1], "N")  # fmt: skip
+def _force(results: Results) -> Finding:
+    run = results.square
+    net = np.abs(run.net_force_n[run.settled])
+    rms, tension = float(np.sqrt((net**2).mean())), run.muscle_force_n[run.settled]
+    note = (
+        f"root mean square of the force that one muscle alone would need; median {np.median(net):.2f} N. Tensions are "
+        f"{tension.min():.1f} to {tension.max():.1f} N, most of it co-contraction"
+    )
+    return Finding(grade(rms <= FORCE_N[1], rms <= 3.0 * FORCE_N[1]), note, rms)
+
+
+@claim("Corners take forces of the order of 10 N", "Section 3.2, Fig. 10", CORNER_FORCE_N, "N")
+def _corner_force(results: Results) -> Finding:
+    peak = float(np.abs(results.square.net_force_n).max())
+    note = "largest net force, corners and start; within a factor of 3 counts as the same order of magnitude"
+    return Finding(grade(CORNER_FORCE_N / 3.0 <= peak <= 3.0 * CORNER_FORCE_N), note, peak)
+
+
+@claim("Lengths and forces stay within what pneumatic muscles can do", "Section 4")
+def _feasible(results: Results) -> Finding:
+    muscle, runs = MUSCLE.actuator.muscle, (results.circle, results.square)
+    lengths = [length for run in runs for length in length_range_mm(run)]
+    short, long = min(float(part.min()) for part in lengths), max(float(part.max()) for part in lengths)
+    tension = min(float(run.muscle_force_n.min()) for run in runs)
+    pressure = max(float(run.run.muscle_pressure.max()) for run in runs)
+    note = (
+        f"lengths {short:.1f} to {long:.1f} mm (a muscle has {1e3 * muscle.shortest_m:.1f} to "
+        f"{1e3 * muscle.longest_m:.0f}), least tension {tension:.1f} N, "
+        f"at most {1e-5 * pressure:.2f} bar of {1e-5 * muscle.max_pressure_pa:g}"
+    )
+    holds = short > 1e3 * muscle.shortest_m and long < 1e3 * muscle.longest_m and tension >= 0.0
+    return Finding(grade(holds and pressure < muscle.max_pressure_pa, holds), note)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _run_table(results: Results) -> Table:
+    """One row for each run, and the paper's."""
+    columns = (
+        "path", "look-ahead", "mean speed [m/s]", "least [m/s]", "most [m/s]", "10-90 % rise [s]", "off path [m]",
+        "joint error [deg]", "net force, rms [N]", "peak [N]",
+    )  # fmt: skip
+    rows: list[list[Cell]] = []
+    for run in (results.circle, results.inner, results.square, results.published_square):
+        speed, net = run.speed[run.settled], np.abs(run.net_force_n)
+        error = (run.run.wanted - run.run.joint_angle)[run.settled]
+        rows.append(
+            [
+                run.path, run.ahead, float(speed.mean()), float(speed.min()), float(speed.max()), run.rise_s,
+                run.deviation_m, float(np.degrees(np.sqrt(np.nanmean(error**2)))),
+                float(np.sqrt((net[run.settled] ** 2).mean())), float(net.max()),
+            ]
+        )  # fmt: skip
+    for name, paper in PUBLISHED.items():
+        off = CORNER_M if name == "square" else None
+        rows.append([name, "paper", paper.mean_m_s, paper.least_m_s, paper.most_m_s, RISE_S, off, None, None, None])
+    note = (
+        "Speeds, errors and deviations: from 15 s on, 200 samples per second. Net force: what one muscle alone "
+        "would have to pull with."
+    )
+    return Table("runs", "Runs along the two paths", columns, rows, note)
+
+
+def _length_table(results: Results) -> Table:
+    """Shortest and longest of every muscle, beside the paper's."""
+    columns = ["path", "muscle", "shortest [mm]", "paper [mm]", "longest [mm]", "paper [mm]"]
+    rows: list[list[Cell]] = []
+    for run in (results.circle, results.square):
+        paper, (short, long) = PUBLISHED[run.path], length_range_mm(run)
+        for joint in range(MUSCLE.n_joints):
+            for side, name in ((1, "right"), (0, "left")):
+                values = (short, paper.shortest_mm, long, paper.longest_mm)
+                rows.append([run.path, f"m{joint + 1} {name}", *(float(value[joint, side]) for value in values)])
+    note = "Joint 1 is the tail's. The paper's 11.2 mm (Table 2) is taken as 111.2."
+    return Table("lengths", "Range of the muscles' lengths", columns, rows, note)
+
+
+STUDY = Study(
+    name="haghshenas2022",
+    title="A planar snake driven by pneumatic muscles on a circle and a square",
+    citation="M. Haghshenas-Jaryani, Dynamics and computed-muscle-force control of a planar muscle-driven snake robot, "
+    "Actuators 11(7), 194 (2022)",
+    quick="the first 35 s of each path",
+    experiment=_experiment,
+    claims=(
+        _energy, _inverse, _gait, _on("circle"), _stays, _on("square"), _corner, _force, _corner_force, _feasible,
+    ),
+    tables=(_run_table, _length_table),
+    figures=FIGURES,
+    data=lambda _: {"controller": CONTROLLER, "square_published_guidance": SHARP, "lookahead_m": LOOKAHEAD_M},
+)  # fmt: skip

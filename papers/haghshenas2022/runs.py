@@ -1,6 +1,7 @@
-"""The two paths of haghshenas2022, section 3, and the open gait, on the shipped muscle robot.
+"""Runs of haghshenas2022, section 3, its numbers, and why its inverse (eq. 44-51) cannot exist.
 
-Frame: world x-y plane; the head link's centre begins at the origin, the robot straight along x and at rest.
+The shipped muscle robot follows the two paths, or crawls by the open gait; ranks and balances come from the shipped
+physics. Frame: world x-y plane; the head link's centre begins at the origin, the robot straight along x and at rest.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from snake_gym.controllers import make_controller
 from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig, Path, circle
 from snake_gym.robot.muscle_pair import muscle_force, muscle_length, muscle_lever
 from snake_gym.robot.presets import MUSCLE
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, FrictionSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 ROBOT = replace(MUSCLE, control_dt_s=0.02)
@@ -112,15 +113,9 @@ def follow(
 
 def gait_speed(frequency_rad_s: float, duration_s: float = 12.0) -> float:
     """Mean speed [m/s] along x of the gait at a fixed frequency, straight ahead, over the last half."""
-    settings = {
-        "kind": "pfl",
-        **GAIT,
-        "error_loop": "actuator",
-        "frequency_rad_s": frequency_rad_s,
-        "heading_gain": 0.4,
-    }
+    gait = {"kind": "pfl", **GAIT, "error_loop": "actuator", "frequency_rad_s": frequency_rad_s, "heading_gain": 0.4}
     far = TargetSequence(np.array([[[1e3, 0.0]]]), 0.1)
-    run = drive(_robot(), Follower(make_controller(settings, ROBOT), far), duration_s)
+    run = drive(_robot(), Follower(make_controller(gait, ROBOT), far), duration_s)
     half = len(run.time_s) // 2
     way = run.centre_xy[-1, 0] - run.centre_xy[half, 0]
     return float(way[0] / (run.time_s[-1] - run.time_s[half]))
@@ -131,3 +126,121 @@ def _robot() -> SimulatedRobot:
     head = float(MUSCLE.length_m / 2 - MUSCLE.links("link_half_length_m")[-1])
     place(robot, np.zeros((1, MUSCLE.n_joints)), np.zeros(1), np.array([[-head, 0.0]]))
     return robot
+
+
+class Published(NamedTuple):
+    """Speed and muscle lengths on one path."""
+
+    mean_m_s: float
+    least_m_s: float
+    most_m_s: float
+    """Of the settled oscillation."""
+    source: str
+    shortest_mm: FloatArray
+    """(J, 2) [mm] left, right."""
+    longest_mm: FloatArray
+    """(J, 2) [mm]."""
+    table: str
+
+
+def _left_right(right_left: list[float]) -> FloatArray:
+    """The tables' rows run m1 right, m1 left, m2 right ..."""
+    return np.array(right_left).reshape(-1, 2)[:, ::-1]
+
+
+PUBLISHED: dict[PathName, Published] = {
+    "circle": Published(
+        0.277, 0.264, 0.290, "Section 3.1, Fig. 4",
+        _left_right([82.0, 81.0, 82.2, 81.6, 85.0, 83.8, 85.4, 84.5, 83.6, 82.7]),
+        _left_right([110.3, 110.0, 110.1, 109.9, 109.5, 109.1, 109.3, 109.0, 109.8, 109.6]), "Table 1",
+    ),
+    "square": Published(
+        0.28, 0.268, 0.292, "Section 3.2, Fig. 8",
+        _left_right([80.6, 76.0, 81.8, 75.2, 85.4, 79.1, 86.4, 80.4, 83.2, 77.4]),
+        # printed 11.2, which is no length of a 100 mm muscle
+        _left_right([111.2, 110.4, 111.3, 110.1, 110.7, 109.0, 110.4, 108.6, 111.0, 109.7]), "Table 2",
+    ),
+}  # fmt: skip
+RISE_S = 5.0
+CORNER_M = 0.9
+FORCE_N = (0.2, 0.6)
+"""Section 3.2: most of the way."""
+CORNER_FORCE_N = 10.0
+"""Section 3.2: order of magnitude round the corners."""
+
+
+_SMALL = 1e-9
+"""Singular values below this share of the largest count as zero."""
+
+
+class Inverse(NamedTuple):
+    """What muscle forces do to the eight accelerations of eq. 51, in S random states."""
+
+    singular: FloatArray
+    """(S, 8) singular values of the accelerations per muscle force, as shares of the largest; rows padded with 0."""
+    rank: int
+    """Largest rank found; eq. 48-49 need 8."""
+    centre_share: float
+    """Largest acceleration of the centre of mass per force, as a share of the largest joint acceleration."""
+    missed: FloatArray
+    """(S,) share of a random demand of eight accelerations that no muscle forces meet, ignoring that they only pull."""
+    kinetic_share: float
+    """Kinetic energy of the robot in pure translation by eq. 31, as a share of the true one."""
+
+
+def examine(n_states: int, seed: int) -> Inverse:
+    """Random states of the six-link robot; accelerations of [phi (5), mean link angle, centre of mass (2)]."""
+    # Forces per torque: friction, which is the same with every torque, drops out.
+    spec, rng = replace(MUSCLE, friction=FrictionSpec(0.0, 0.0)), np.random.default_rng(seed)
+    n, j = spec.n_links, spec.n_joints
+    robot = SimulatedRobot(spec, n_states * (j + 1), 1)
+    shape = (n_states, 1, n)
+    robot.state.link_angle[:] = np.repeat(np.cumsum(rng.normal(0.0, 0.4, shape), axis=2), j + 1, axis=1).reshape(-1, n)
+    torque = np.tile(np.concatenate([np.zeros((1, j)), np.eye(j)]), (n_states, 1))
+    link, centre = robot.derivative(torque)
+    wanted = np.concatenate([link[:, :-1] - link[:, 1:], link.mean(axis=1, keepdims=True), centre], axis=1)
+    wanted = wanted.reshape(n_states, j + 1, j + 3)
+    per_torque = np.swapaxes(wanted[:, 1:] - wanted[:, :1], 1, 2)
+    angle = robot.joint_angle().reshape(n_states, j + 1, j)[:, 0]
+    lever = muscle_lever(spec.actuator.muscle, angle)  # ten forces, but each pair has one torque
+    pairs = np.zeros((n_states, j, 2 * j))
+    for joint in range(j):
+        pairs[:, joint, 2 * joint : 2 * joint + 2] = lever[:, joint]
+    per_force = per_torque @ pairs
+    singular = np.linalg.svd(per_force, compute_uv=False)
+    share = singular / singular[:, :1]
+    demand = rng.normal(0.0, 1.0, (n_states, j + 3, 1))
+    met = per_force @ np.linalg.pinv(per_force, rcond=_SMALL) @ demand
+    missed = np.linalg.norm(demand - met, axis=1)[:, 0] / np.linalg.norm(demand, axis=1)[:, 0]
+    centre_share = float(np.abs(per_force[:, -2:]).max() / np.abs(per_force[:, :j]).max())
+    rank = int((share > _SMALL).sum(axis=1).max())
+    return Inverse(share, rank, centre_share, missed, _translation_energy())
+
+
+def _translation_energy() -> float:
+    """Eq. 31's ``p_dot^T M_p p_dot / 2`` with M_p = m I_2, over the kinetic energy of the chain."""
+    robot = SimulatedRobot(replace(MUSCLE), 1, 1)
+    robot.state.centre_vel[0] = (1.0, 0.0)
+    return float(0.5 * MUSCLE.links("link_mass_kg")[0] / robot.kinetic_energy()[0])
+
+
+class Results(NamedTuple):
+    """All runs of the study."""
+
+    circle: PathRun
+    """By the published guidance."""
+    inner: PathRun
+    """The circle, looking ahead along the path."""
+    square: PathRun
+    """Looking ahead along the path."""
+    published_square: PathRun
+    """By the published guidance, with sharper turns."""
+    gait_m_s: float
+    """Speed of the gait with the frequency of section 3."""
+    inverse: Inverse
+
+
+def length_range_mm(run: PathRun) -> tuple[FloatArray, FloatArray]:
+    """Shortest and longest length of each muscle (J, 2) [mm], left and right, over the whole run."""
+    length = 1e3 * run.muscle_length_m
+    return length.min(axis=0), length.max(axis=0)

@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.irani2015.failures import BIASES_RAD, FRONT, MIDDLE, REAR, Scan, best_bias, drift, three_degrees
-from papers.study import Claim, Verdict
+from papers.irani2015.crawling import BIASES_RAD, FRONT, MIDDLE, N_JOINTS, REAR, Scan, best_bias, drift, three_degrees
+from papers.study import Cell, Claim, Table, grade
 from snake_gym.robot.spec import FloatArray
 
 NO, PARTLY, YES = 0, 1, 2
-VERDICTS: tuple[Verdict, ...] = ("not", "partly", "reproduced")
 J2_DIAMETER_M = 0.56
 DIAMETER_TOLERANCE = 0.2
 J7_DRIFT_M = (1.25, 3.0)
@@ -48,14 +47,14 @@ class Judged(NamedTuple):
     unit: str = ""
 
     def as_claim(self, shifts_rad: FloatArray) -> Claim:
+        """The claim with the best verdict of any phase shift."""
         best = int(self.grades.max())
         held = ranges(np.degrees(shifts_rad[self.grades == YES]))
         partly = ranges(np.degrees(shifts_rad[self.grades == PARTLY]))
         where = f"Holds at phase shifts of {held}; partly at {partly}. {self.note}"
-        return Claim(
-            self.text, self.source, VERDICTS[best], self.published, self.measured, self.unit,
-            DIAMETER_TOLERANCE if self.published is not None else None, where,
-        )  # fmt: skip
+        tolerance = None if self.published is None else DIAMETER_TOLERANCE
+        verdict = grade(best == YES, best == PARTLY)
+        return Claim(self.text, self.source, verdict, self.published, self.measured, self.unit, tolerance, where)
 
 
 def ranges(degrees: FloatArray) -> str:
@@ -202,3 +201,26 @@ def _median(values: FloatArray) -> FloatArray:
     """Median over all but the first axis; NaN where nothing is known."""
     flat = values.reshape(values.shape[0], -1)
     return np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else math.nan for row in flat])
+
+
+def failure_table(result: Scan) -> Table:
+    """One row for each phase shift and joint; means and medians over the starts."""
+    diameter, off, ahead, back = circles(result), drift(result), result.forwards, result.backwards
+    rows: list[list[Cell]] = []
+    for i, shift in enumerate(np.degrees(result.shifts_rad).tolist()):
+        for joint in range(N_JOINTS + 1):
+            known = off[i, joint][np.isfinite(off[i, joint])]
+            shares = [float(100.0 * kind[i, joint].mean()) for kind in (ahead.goes_on, ahead.turns_back, ahead.stalls)]
+            rows.append(
+                [
+                    shift, "none" if joint == 0 else f"J{joint}", *shares,
+                    float(diameter[i, joint]) if math.isfinite(diameter[i, joint]) else None,
+                    float(ahead.speed_m_s[i, joint].mean()), float(np.median(known)) if known.size else None,
+                    float(100.0 * back.goes_on[i, joint].mean()), float(back.speed_m_s[i, joint].mean()),
+                ]
+            )  # fmt: skip
+    columns = (
+        "phase shift [deg]", "failed joint", "moves on [%]", "turns back [%]", "stalls [%]", "circle [m]",
+        "speed [m/s]", "drift [m]", "backwards: moves on [%]", "backwards: speed [m/s]",
+    )  # fmt: skip
+    return Table("failures", "Every failure at every phase shift", columns, rows)

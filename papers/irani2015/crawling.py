@@ -1,8 +1,12 @@
-"""Robo-Conda 1 crawling: many trials side by side, each with a failed joint, a phase shift, a start and a bias.
+"""Trials of Robo-Conda 1 with joint power failures, side by side, what they amount to, and the scan over phase shifts.
 
 Gait: eq. 3 and 7 of irani2015, amplitude 38 deg, frequency 140 deg/s; the phase shift between neighbours is given only
 as "10 to 90 deg", the phase at the start not at all. Joints are numbered as in the paper, from 1 at the head: its joint
 j is our joint 14 - j. With amplitude and stops both at 38 deg, a bias is clipped on its side.
+
+A trial moves on, turns back in a circle, or stalls; and it ends so far off the line. All that is judged from the centre
+of mass once per gait period, so that the undulation has no part in it. The scan plays every single failure at every
+phase shift from several starts, also driven backwards, and bias on joint 7.
 
 Frame: at the start the head is at the origin and the mean of the link angles is zero, so the body points along x. (The
 axes of the paper's Fig. 5 are not known.) A gait with positive frequency and phase shift moves head first.
@@ -19,7 +23,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from papers.study import Advance
 from snake_gym.controllers import Controller, ControllerState, make_controller
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.physics.faults import FREE
@@ -53,7 +59,7 @@ class Trial(NamedTuple):
     """One run."""
 
     joint: int
-    """Without power, from 1 at the head; 0: none."""
+    """Joint without power, from 1 at the head; 0: none."""
     shift_rad: float
     """Phase shift between neighbouring joints."""
     start_rad: float = 0.0
@@ -133,3 +139,159 @@ def _record(
         if k < n_periods * COMMANDS_PER_PERIOD:
             robot.step(control.command(sample, aimless, state, robot.spec.control_dt_s))
     return paths
+
+
+TURNS_BACK_RAD = math.pi
+"""The paper's "turning back on itself": the course has turned by so much within the run."""
+STALLS_M_S = 0.05
+"""Slower than this is not moving forward: an eighth of the fastest gait."""
+
+
+class Motion(NamedTuple):
+    """R trials; (R,) each."""
+
+    speed_m_s: FloatArray
+    """Mean over the second half of the run, along the path."""
+    turned_rad: FloatArray
+    """Largest change of course from that of the first period."""
+    turn_rate_rad: FloatArray
+    """Change of course in one gait period, mean over the second half; positive: counter-clockwise."""
+    diameter_m: FloatArray
+    """Diameter of the circle with that speed and turn rate."""
+    course_rad: FloatArray
+    """Direction of travel over the last third, against the direction in which the robot pointed at the start."""
+    finish_y_m: FloatArray
+    """y of the head where it first crosses the finish line, against its start; NaN: it never does."""
+
+    @property
+    def stalls(self) -> NDArray[np.bool_]:
+        return self.speed_m_s < STALLS_M_S
+
+    @property
+    def turns_back(self) -> NDArray[np.bool_]:
+        return ~self.stalls & (self.turned_rad >= TURNS_BACK_RAD)
+
+    @property
+    def goes_on(self) -> NDArray[np.bool_]:
+        return ~self.stalls & ~self.turns_back
+
+
+def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
+    """Motion of every path; at least four periods.
+
+    ``backwards`` (R,) marks trials driven tail first: their course and finish count along -x.
+    """
+    front = np.zeros(paths.heading.shape[1]) if backwards is None else math.pi * np.asarray(backwards, dtype=np.float64)
+    centre = paths.centre_xy[::SAMPLES_PER_PERIOD]
+    moved = np.diff(centre, axis=0)
+    course = np.unwrap(np.arctan2(moved[..., 1], moved[..., 0]), axis=0)
+    length = np.hypot(moved[..., 0], moved[..., 1])
+    half = len(length) // 2
+    turn = (course[-1] - course[half]) / (len(length) - 1 - half)
+    mean = length[half:].mean(axis=0)
+    with np.errstate(divide="ignore"):
+        diameter = 2.0 * mean / np.abs(turn)
+    way = centre[-1] - centre[-1 - len(length) // 3]
+    off = np.arctan2(way[:, 1], way[:, 0]) - front
+    return Motion(
+        speed_m_s=mean / PERIOD_S,
+        turned_rad=np.abs(course - course[0]).max(axis=0),
+        turn_rate_rad=turn,
+        diameter_m=diameter,
+        course_rad=np.remainder(off + math.pi, 2.0 * math.pi) - math.pi,
+        finish_y_m=_finish(paths.head_xy, np.where(front > 0.0, -1.0, 1.0)),
+    )
+
+
+def _finish(head: FloatArray, sense: FloatArray) -> FloatArray:
+    """y at the first crossing of the finish line, between samples by a straight line."""
+    x = sense * (head[..., 0] - head[0, :, 0])
+    y = sense * (head[..., 1] - head[0, :, 1])
+    across = (x[:-1] < FINISH_M) & (x[1:] >= FINISH_M)
+    first, rows = across.argmax(axis=0), np.arange(x.shape[1])
+    before, after = x[first, rows], x[first + 1, rows]
+    share = (FINISH_M - before) / np.where(after > before, after - before, 1.0)
+    crossing = y[first, rows] + share * (y[first + 1, rows] - y[first, rows])
+    return np.where(across.any(axis=0), crossing, np.nan)
+
+
+FRONT = (2, 3, 4, 5, 6)
+"""Joints whose failure makes the paper's robot circle."""
+MIDDLE = 7
+REAR = tuple(range(8, N_JOINTS + 1))
+N_PERIODS = 15
+"""39 s: at the fastest gait 14 m, four times the paper's test track."""
+BIAS_RAD = math.radians(3.0)
+"""Bias on all joints in section 4."""
+BIASES_RAD = tuple(math.radians(b) for b in (-4.5, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5))
+
+
+class Scan(NamedTuple):
+    """Results on a grid of P phase shifts and S starts."""
+
+    shifts_rad: FloatArray
+    """(P,)."""
+    starts_rad: FloatArray
+    """(S,)."""
+    forwards: Motion
+    """Fields (P, 14, S): failed joint 0 (none) to 13."""
+    backwards: Motion
+    """Fields (P, 14, S), driven tail first."""
+    biased: Motion
+    """Fields (P, len(BIASES_RAD), S): joint 7 failed."""
+    paths: Paths
+    """Paths of ``forwards`` at ``shown``, trials (14, S) flat."""
+    shown: int
+    """Index of the phase shift whose paths are kept."""
+
+
+def scan(shifts_deg: Sequence[float], n_starts: int, shown_deg: float, advance: Advance) -> Scan:
+    """Run all trials, one phase shift after the other.
+
+    ``shown_deg``: the paths at the nearest scanned phase shift are kept.
+    """
+    shifts = np.radians(np.array(shifts_deg, dtype=np.float64))
+    starts: FloatArray = math.pi / n_starts * np.arange(n_starts, dtype=np.float64)
+    shown = int(np.argmin(np.abs(shifts - math.radians(shown_deg))))
+    parts: list[tuple[Motion, Motion, Motion]] = []
+    kept: Paths | None = None
+    for index, shift in enumerate(shifts.tolist()):
+        advance(index / len(shifts), f"single failures at a phase shift of {math.degrees(shift):g} deg")
+        ahead = [Trial(j, shift, s) for j in range(N_JOINTS + 1) for s in starts.tolist()]
+        back = [trial._replace(backwards=True) for trial in ahead]
+        bias = [Trial(MIDDLE, shift, s, b) for b in BIASES_RAD for s in starts.tolist()]
+        n = len(ahead)
+        paths = crawl(ahead + back + bias, N_PERIODS)
+        motion = judge(paths, np.array([t.backwards for t in ahead + back + bias]))
+        pieces = (slice(0, n), slice(n, 2 * n), slice(2 * n, None))
+        parts.append(tuple(Motion(*(x[piece].reshape(-1, n_starts) for x in motion)) for piece in pieces))  # type: ignore[arg-type]
+        if index == shown:
+            kept = Paths(*(x[:, :n] for x in paths))
+    assert kept is not None
+    ahead_all, back_all, bias_all = (_stack([part[k] for part in parts]) for k in range(3))
+    return Scan(shifts, starts, ahead_all, back_all, bias_all, kept, shown)
+
+
+def _stack(motions: Sequence[Motion]) -> Motion:
+    return Motion(*(np.stack(field) for field in zip(*motions, strict=True)))
+
+
+def drift(scan: Scan) -> FloatArray:
+    """|y at the finish - y without failure, same start| (P, 14, S) [m]; NaN: one of them never gets there."""
+    return np.abs(scan.forwards.finish_y_m - scan.forwards.finish_y_m[:, :1])
+
+
+def best_bias(scan: Scan) -> tuple[NDArray[np.int64], FloatArray]:
+    """Index into BIASES_RAD of the bias that ends nearest to the line, and that |y| (P, S) [m]; -1: none arrives."""
+    off = np.abs(scan.biased.finish_y_m)
+    some = np.isfinite(off).any(axis=1)
+    best = np.where(some, np.argmin(np.where(np.isfinite(off), off, np.inf), axis=1), -1)
+    return best, np.where(some, np.min(np.where(np.isfinite(off), off, np.inf), axis=1), np.nan)
+
+
+def three_degrees(scan: Scan) -> FloatArray:
+    """|y at the finish| with joint 7 failed and 3 deg of bias to the better side (P, S) [m]; NaN: neither arrives."""
+    sides = [BIASES_RAD.index(-BIAS_RAD), BIASES_RAD.index(BIAS_RAD)]
+    off = np.abs(scan.biased.finish_y_m[:, sides])
+    nearest = np.min(np.where(np.isfinite(off), off, np.inf), axis=1)
+    return np.where(np.isfinite(nearest), nearest, np.nan)

@@ -1,4 +1,4 @@
-"""Figures of the rerun: what fails where, how wide the circles are, what a bias does."""
+"""Figures: what fails where, how wide the circles are, what a bias does, and which coefficients are found again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from papers.irani2015.claims import J2_DIAMETER_M, Judged, circles
-from papers.irani2015.crawling import FINISH_M, N_JOINTS, Paths
-from papers.irani2015.failures import FRONT, MIDDLE, Scan, best_bias, three_degrees
-from papers.irani2015.motion import Motion
+from papers.irani2015.crawling import (
+    FINISH_M,
+    FRONT,
+    MIDDLE,
+    N_JOINTS,
+    PERIOD_S,
+    SAMPLES_PER_PERIOD,
+    Motion,
+    Scan,
+    best_bias,
+    three_degrees,
+)
+from papers.irani2015.friction import TABLE_1, Fit
+from papers.irani2015.learned_bias import Learning
 from papers.study import Figure
 from snake_gym.robot.spec import FloatArray
 
@@ -43,10 +54,8 @@ def all_paths(scan: Scan) -> Figure:
                 angle = np.linspace(0.0, 2.0 * math.pi, 60)
                 radius = 0.5 * J2_DIAMETER_M
                 ax.plot(radius * np.cos(angle), radius + radius * np.sin(angle), color=RED, lw=1.2)
-            ax.set_title("no failure" if joint == 0 else f"J{joint}")
-            ax.set_aspect("equal")
-            ax.set_xlim(-5.0, 9.0)
-            ax.set_ylim(-6.0, 6.0)
+            title = "no failure" if joint == 0 else f"J{joint}"
+            ax.set(title=title, aspect="equal", xlim=(-5.0, 9.0), ylim=(-6.0, 6.0))
         canvas.supxlabel("x [m], the body's direction at the start")
         canvas.supylabel("y [m]")
 
@@ -66,8 +75,7 @@ def kinds(scan: Scan) -> Figure:
             axes, (scan.forwards, scan.backwards), ("head first", "driven backwards"), strict=True
         ):
             _kind_map(ax, scan.shifts_rad, motion)
-            ax.set_title(title)
-            ax.set_xlabel("phase shift [deg]")
+            ax.set(title=title, xlabel="phase shift [deg]")
         axes[0].set_ylabel("failed joint (1 is next to the head)")
         axes[0].set_yticks(range(N_JOINTS + 1), ["none", *(str(j) for j in range(1, N_JOINTS + 1))])
         _patches(canvas, KINDS)
@@ -87,8 +95,7 @@ def _kind_map(ax: Axes, shifts: FloatArray, motion: Motion) -> None:
             height = 0.9 * part[:, joint]
             ax.bar(edges[:-1], height, np.diff(edges), bottom, align="edge", color=colour, edgecolor="white", lw=0.3)
             bottom = bottom + height
-    ax.set_xlim(edges[0], edges[-1])
-    ax.set_ylim(N_JOINTS + 0.5, -0.5)
+    ax.set(xlim=(edges[0], edges[-1]), ylim=(N_JOINTS + 0.5, -0.5))
     ax.grid(visible=False)
 
 
@@ -114,9 +121,7 @@ def diameters(scan: Scan) -> Figure:
             ax.plot(FRONT, table[k, list(FRONT)], "o-", color=colour, label=label, ms=5.0, lw=1.2)
         ax.plot([2], [J2_DIAMETER_M], "*", color=RED, ms=14.0, label="paper, J2")
         ax.set_xticks(FRONT)
-        ax.set_ylim(0.0, None)
-        ax.set_xlabel("failed joint (1 is next to the head)")
-        ax.set_ylabel("diameter of the circle [m]")
+        ax.set(xlabel="failed joint (1 is next to the head)", ylabel="diameter of the circle [m]", ylim=(0.0, None))
         ax.legend(title="phase shift", loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=1 if len(rows) < 12 else 2)
 
     caption = "Circles, where at least half of the starts end in one; the paper says they widen from J2 to J6."
@@ -141,9 +146,7 @@ def middle_drift(scan: Scan) -> Figure:
         for values, colour, marker, label, aside in series:
             x = np.repeat(degrees[:, None] + aside, values.shape[1], axis=1)
             ax.plot(x.ravel(), values.ravel(), marker, color=colour, label=label, ms=5.0)
-        ax.set_xlabel("phase shift [deg]")
-        ax.set_ylabel("|y| of the head after 3.18 m [m]")
-        ax.set_ylim(0.0, 4.5)
+        ax.set(xlabel="phase shift [deg]", ylabel="|y| of the head after 3.18 m [m]", ylim=(0.0, 4.5))
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
     caption = (
@@ -176,7 +179,72 @@ def claim_map(judged: Sequence[Judged], shifts_rad: FloatArray) -> Figure:
     return Figure("claims", "Where each claim holds over the phase shifts the paper allows.", draw, (9.0, 4.6))
 
 
-def head_path(ax: Axes, paths: Paths, trial: int, colour: str, label: str | None = None) -> None:
-    """Path of the centre of mass from the origin."""
-    xy = paths.centre_xy[:, trial] - paths.centre_xy[0, trial]
-    ax.plot(xy[:, 0], xy[:, 1], color=colour, lw=1.2, label=label)
+_NAMES = {"avs": "alternating search", "least_squares": "least squares"}
+
+
+def coefficient_errors(fits: Sequence[Fit]) -> Figure:
+    """Relative error of each coefficient for every fit."""
+    groups = list(dict.fromkeys((fit.method, fit.start) for fit in fits))
+    colours = dict(zip(groups, (BLUE, GREEN, ORANGE, RED), strict=False))
+
+    def draw(canvas: Canvas) -> None:
+        ax = canvas.subplots()
+        for place, group in enumerate(groups):
+            own = [fit for fit in fits if (fit.method, fit.start) == group]
+            offset = (place - 0.5 * (len(groups) - 1)) * 0.18
+            for number, fit in enumerate(own):
+                errors = [100.0 * error for error in fit.errors().values()]
+                label = f"{_NAMES[group[0]]}, {group[1]} start" if number == 0 else None
+                ax.plot(np.arange(len(errors)) + offset, errors, "o", color=colours[group], ms=5.0, label=label)
+        ax.axhspan(-10.0, 10.0, color=GREY, alpha=0.15, lw=0.0, label="within 10 %")
+        worst = max(100.0 * fit.worst() for fit in fits)
+        ax.set_xticks(range(len(TABLE_1)), list(TABLE_1))
+        ax.set(ylabel="error [%]", ylim=(-max(12.0, 1.1 * worst), max(12.0, 1.1 * worst)))
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+
+    return Figure("coefficients", "Coefficients found again, one mark for each noise seed.", draw, (9.5, 4.5))
+
+
+def search_progress(fits: Sequence[Fit]) -> Figure:
+    """Cost of the alternating search over its iterations."""
+
+    def draw(canvas: Canvas) -> None:
+        ax = canvas.subplots()
+        colours = {"paper's": RED, "20 % off": ORANGE}
+        seen: set[str] = set()
+        for fit in fits:
+            if fit.method == "avs":
+                costs = [100.0 * step.cost for step in fit.found.steps]
+                label = f"{fit.start} start" if fit.start not in seen else None
+                seen.add(fit.start)
+                ax.semilogy(range(1, len(costs) + 1), costs, color=colours[fit.start], lw=1.2, label=label)
+        ax.axvline(10, color=GREY, ls="--", lw=1.0, label="the paper's ten iterations")
+        ax.set(xlabel="iteration (one coefficient each)", ylabel="simulator error, eq. 6, root mean square [%]")
+        ax.legend(loc="upper right")
+
+    return Figure("search", "Alternating search on eq. 6, one line for each noise seed.", draw)
+
+
+def learned(learning: Learning) -> Figure:
+    """Paths without and with the learned bias, and the bias over time, first start of each joint."""
+    n_starts = learning.bias_rad.shape[2]
+
+    def draw(canvas: Canvas) -> None:
+        left, right = canvas.subplots(1, 2)
+        colours = (BLUE, ORANGE, GREEN, RED, GREY)
+        for place, joint in enumerate(learning.joints[: len(colours)]):
+            trial = place * n_starts
+            for paths, style in zip(learning.paths, (":", "-"), strict=True):
+                xy = paths.centre_xy[:, trial] - paths.centre_xy[0, trial]
+                left.plot(xy[:, 0], xy[:, 1], style, color=colours[place], lw=1.2)
+            bias = learning.paths[1].bias[:, trial]
+            time = PERIOD_S / SAMPLES_PER_PERIOD * np.arange(bias.size)
+            right.plot(time, np.degrees(bias), color=colours[place], lw=1.2, label=f"J{joint}")
+        left.set_aspect("equal", adjustable="datalim")
+        left.set(xlabel="x [m]", ylabel="y [m]", title="path (dotted: no bias)")
+        right.set(xlabel="time [s]", ylabel="bias [deg]", title="bias found")
+        right.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+
+    shift = math.degrees(learning.shifts_rad[0])
+    caption = f"The bias that finds itself, at a phase shift of {shift:g} deg, one start of each failure."
+    return Figure("learned_bias", caption, draw, (11.0, 4.6))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from papers.irani2015.crawling import FREQUENCY_RAD_S, SAMPLES_PER_PERIOD, Paths, Trial, crawl
-from papers.irani2015.motion import Motion, judge
+from papers.irani2015.crawling import Motion, Paths, Trial, crawl, judge
+from papers.study import Cell, Claim, Table, grade
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.physics.faults import LOCKED
@@ -73,11 +73,11 @@ class LockedJoints(NamedTuple):
     """Change of heading over the second half of the run, without bias; headings are means over a gait period."""
     turned_after_rad: FloatArray
     bias_rad: FloatArray
-    """At the end."""
+    """Bias at the end."""
     settled: FloatArray
     """Gait periods after which the bias stays within ``SETTLED_RAD`` of that."""
     speed_before_m_s: FloatArray
-    """From period to period, over the second half."""
+    """Speed from period to period, over the second half."""
     speed_after_m_s: FloatArray
 
 
@@ -117,7 +117,74 @@ def _crawl_locked(kind: str, angle_rad: float, n_periods: int) -> tuple[FloatArr
     return mean[-1] - mean[n_periods // 2], bias[per_period - 1 :: per_period], speed
 
 
-def bias_history(paths: Paths) -> tuple[FloatArray, FloatArray]:
-    """Time (S,) [s] and bias (S, R) [rad] of ``paths``."""
-    time = np.arange(paths.bias.shape[0]) / SAMPLES_PER_PERIOD * (2.0 * math.pi / FREQUENCY_RAD_S)
-    return time, paths.bias
+STRAIGHT_RAD = math.radians(5.0)
+"""Course off the first direction that counts as none: 9 cm for each metre."""
+
+
+def learning_table(learnings: Sequence[Learning]) -> Table:
+    """One row for each failure, over all phase shifts and starts."""
+    columns = [
+        "failed joint", "driven", "course before, median [deg]", "after, median [deg]", "after, worst [deg]",
+        "within 5 deg before [%]", "after [%]", "speed before [m/s]", "after [m/s]", "bias, largest [deg]",
+    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for learning in learnings:
+        before, after = (np.abs(motion.course_rad) for motion in (learning.before, learning.after))
+        for place, joint in enumerate(learning.joints):
+            off = [before[:, place], after[:, place], learning.bias_rad[:, place]]
+            speeds = [float(m.speed_m_s[:, place].mean()) for m in (learning.before, learning.after)]
+            rows.append(
+                [
+                    f"J{joint}", "backwards" if learning.backwards else "head first", _degrees(np.median(off[0])),
+                    _degrees(np.median(off[1])), _degrees(off[1].max()), _percent(off[0]), _percent(off[1]), *speeds,
+                    _degrees(np.abs(off[2]).max()),
+                ]
+            )  # fmt: skip
+    return Table("learned_bias", "Course with and without a learned bias", columns, rows)
+
+
+def locked_table(runs: Sequence[LockedJoints]) -> Table:
+    """One row for each joint and angle."""
+    columns = [
+        "locked joint (1 is the tail's)", "at [deg]", "turned before [deg]", "turned after [deg]", "bias [deg]",
+        "settled after [periods]", "speed before [m/s]", "after [m/s]",
+    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for run in runs:
+        for k in range(run.bias_rad.size):
+            angles = [_degrees(x) for x in (run.turned_before_rad[k], run.turned_after_rad[k], run.bias_rad[k])]
+            speeds = [float(run.speed_before_m_s[k]), float(run.speed_after_m_s[k])]
+            rows.append([float(k + 1), _degrees(run.angle_rad), *angles, float(run.settled[k]), *speeds])
+    return Table("locked", "Ten-link servo robot, one joint locked aside", columns, rows)
+
+
+def claims_about_learning(rear: Learning, locked: Sequence[LockedJoints]) -> list[Claim]:
+    """The future work of the paper: does an updated bias keep the robot on its course?"""
+    before, after = (np.abs(motion.course_rad) for motion in (rear.before, rear.after))
+    kept, kept_before = (after <= STRAIGHT_RAD).mean(), (before <= STRAIGHT_RAD).mean()
+    note = (
+        f"Within 5 deg of the first direction over the last third: {100 * kept_before:.0f} % of the runs without, "
+        f"{100 * kept:.0f} % with the learned bias; median {_degrees(np.median(before)):.1f} and "
+        f"{_degrees(np.median(after)):.1f} deg, J7 alone {_degrees(np.median(before[:, 0])):.1f} and "
+        f"{_degrees(np.median(after[:, 0])):.1f} deg."
+    )
+    text = "A bias updated while moving keeps the robot on course with J7 to J13 failed"
+    verdict = grade(kept >= 0.95, kept > kept_before)
+    claims = [Claim(text, "section 5 (future work)", verdict, note=note)]
+    turned = np.abs(np.concatenate([run.turned_before_rad for run in locked]))
+    left = np.abs(np.concatenate([run.turned_after_rad for run in locked]))
+    verdict = grade((left <= STRAIGHT_RAD).all(), left.max() < 0.1 * turned.max())
+    note = (
+        f"Turned over the second half of the run without bias {_degrees(turned.min()):.0f} to "
+        f"{_degrees(turned.max()):.0f} deg, with it at most {_degrees(left.max()):.1f} deg."
+    )
+    text = "The same controller straightens another robot with any one joint locked aside (not in the paper)"
+    return [*claims, Claim(text, "section 5 (future work)", verdict, note=note)]
+
+
+def _degrees(angle: float | FloatArray) -> float:
+    return float(np.degrees(angle))
+
+
+def _percent(off: FloatArray) -> float:
+    return float(100.0 * (off <= STRAIGHT_RAD).mean())

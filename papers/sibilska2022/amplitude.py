@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from papers.sibilska2022.arrivals import joints
-from papers.sibilska2022.experiment import COURSE, Broken, ControllerName
-from papers.sibilska2022.trials import failed_joints, play
-from papers.sibilska2022.wave import Trial
-from papers.study import Claim, Table, Verdict
+from papers.sibilska2022.claims import joints, rounded
+from papers.sibilska2022.experiment import TARGETS, Broken, ControllerName, mask_joints
+from papers.sibilska2022.trials import Trial, play
+from papers.study import Cell, Claim, Table, grade
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.spec import FloatArray
 
@@ -37,15 +36,15 @@ class Comparison(NamedTuple):
 
     sets: Sequence[Broken]
     alpha_rad: FloatArray
-    """(S, 5) of the gait, median over the starts."""
+    """(S, 5) amplitude of the gait, median over the starts."""
     amplitude_rad: FloatArray
     """(S, 5) effective amplitude, median over the starts."""
     arrival_s: FloatArray
-    """(S, 5, B) at the last target, inf where it was not reached."""
+    """(S, 5, B) arrival at the last target, inf where it was not reached."""
     n_targets: int
 
     def median_s(self) -> FloatArray:
-        """(S, 5)."""
+        """(S, 5) medians over the starts."""
         return np.asarray(np.median(self.arrival_s, axis=2))
 
     def left(self, variant: int) -> FloatArray:
@@ -64,14 +63,11 @@ class Comparison(NamedTuple):
 def compare_at_equal_amplitude(
     sets: Sequence[Broken],
     start_angles_rad: Sequence[float] = START_ANGLES_RAD,
-    n_targets: int = len(COURSE.targets),
-    on_progress: Callable[[float], None] | None = None,
+    n_targets: int = len(TARGETS),
+    on_progress: Callable[[float], None] = lambda share: None,
 ) -> Comparison:
     """Play SJC, CC and SJC with CC's wave, measure their amplitudes, and then the two with amplitudes exchanged."""
     alpha = GaitConfig.amplitude_rad
-
-    def told(first: float) -> Callable[[float], None] | None:
-        return None if on_progress is None else lambda share: on_progress(first + 0.5 * share)
 
     def variant(controller: ControllerName, wave: bool, alphas: FloatArray) -> list[Trial]:
         return [
@@ -83,11 +79,11 @@ def compare_at_equal_amplitude(
     shape = (len(sets), len(start_angles_rad))
     same = np.full(shape, alpha)
     first = [variant("sjc", False, same), variant("sjc", True, same), variant("cc", False, same)]
-    arrival, amplitude = _play(first, shape, n_targets, told(0.0))
+    arrival, amplitude = _play(first, shape, n_targets, lambda share: on_progress(0.5 * share))
     sjc, cc = amplitude[0], amplitude[2]
     raised, lowered = alpha * cc / sjc, alpha * sjc / cc
     second = [variant("sjc", False, raised), variant("cc", False, lowered)]
-    exchanged, exchanged_amplitude = _play(second, shape, n_targets, told(0.5))
+    exchanged, exchanged_amplitude = _play(second, shape, n_targets, lambda share: on_progress(0.5 + 0.5 * share))
     order = [arrival[0], exchanged[0], arrival[1], arrival[2], exchanged[1]]
     measured = [amplitude[0], exchanged_amplitude[0], amplitude[1], amplitude[2], exchanged_amplitude[1]]
     return Comparison(
@@ -100,12 +96,12 @@ def compare_at_equal_amplitude(
 
 
 def _play(
-    variants: Sequence[list[Trial]], shape: tuple[int, int], n_targets: int, told: Callable[[float], None] | None
+    variants: Sequence[list[Trial]], shape: tuple[int, int], n_targets: int, told: Callable[[float], None]
 ) -> tuple[FloatArray, FloatArray]:
     """Last arrivals, inf where there is none, and effective amplitudes of all variants, (V, S, B) each."""
     trials = [trial for variant in variants for trial in variant]
     result = play(trials, n_targets, on_progress=told)
-    working = np.where(failed_joints(trials), np.nan, result.amplitude_rad)
+    working = np.where(mask_joints([trial.broken for trial in trials]), np.nan, result.amplitude_rad)
     amplitude = np.sqrt(np.nanmean(working**2, axis=1))
     arrival = result.arrivals_s[:, -1]
     arrival = np.where(np.isfinite(arrival), arrival, np.inf)
@@ -114,16 +110,16 @@ def _play(
 
 def amplitude_table(comparison: Comparison) -> Table:
     """All five runs of every set."""
-    median, alpha, amplitude = comparison.median_s(), comparison.alpha_rad, comparison.amplitude_rad
+    median, arrival = comparison.median_s(), comparison.arrival_s
+    alpha, amplitude = comparison.alpha_rad, comparison.amplitude_rad
     left = [comparison.left(1), comparison.left(2), comparison.left_when_reduced()]
-    rows: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for row, broken in enumerate(comparison.sets):
         for index, name in enumerate(VARIANTS):
             share = {1: left[0], 2: left[1], 4: left[2]}.get(index)
             rows.append([
                 joints(broken, ","), name, *(round(math.degrees(float(x[row, index])), 2) for x in (alpha, amplitude)),
-                _finite(median[row, index]), _finite(comparison.arrival_s[row, index].min()),
-                _finite(comparison.arrival_s[row, index].max()),
+                *(rounded(x, 2) for x in (median[row, index], arrival[row, index].min(), arrival[row, index].max())),
                 None if share is None or not np.isfinite(share[row]) else round(100.0 * float(share[row])),
             ])  # fmt: skip
     return Table(
@@ -158,20 +154,9 @@ def amplitude_claims(comparison: Comparison) -> list[Claim]:
         for row, broken in enumerate(comparison.sets)
         if faulty[row]
     )
-    return [
-        Claim(
-            "With broken joints CC is faster because of the coupling, not because its joints swing further",
-            "section 3.2 and 5, implied",
-            _share_verdict(rest),
-            note="Share of CC's advantage left when SJC gets CC's effective amplitude, and when each of its joints "
-            f"gets amplitude and phase of CC's: {numbers}. Median {100 * rest:.0f} % and {100 * rest_shape:.0f} %.",
-        )
-    ]
-
-
-def _share_verdict(left: float) -> Verdict:
-    return "reproduced" if left >= 2.0 / 3.0 else "partly" if left >= 1.0 / 3.0 else "not"
-
-
-def _finite(value: float) -> float | None:
-    return round(float(value), 2) if np.isfinite(value) else None
+    text = "With broken joints CC is faster because of the coupling, not because its joints swing further"
+    note = (
+        "Share of CC's advantage left when SJC gets CC's effective amplitude, and when each of its joints "
+        f"gets amplitude and phase of CC's: {numbers}. Median {100 * rest:.0f} % and {100 * rest_shape:.0f} %."
+    )
+    return [Claim(text, "section 3.2 and 5, implied", grade(rest >= 2.0 / 3.0, rest >= 1.0 / 3.0), note=note)]

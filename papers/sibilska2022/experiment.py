@@ -1,53 +1,61 @@
-"""Reruns the simulations of sibilska2022 (resilient control of a snake robot, SJC and CC) and holds its numbers.
+"""Simulations of sibilska2022 (resilient control of a snake robot, SJC and CC) and the paper's numbers.
 
 Experiment (section 4): ten links from rest to five targets in turn, guided by the centre of mass or by the head, with
 single-joint control (SJC) or coupled control (CC), and no joint, joint 3, joints 3, 5, 8 or joints 3, 5, 6 broken: 16
 runs. What counts is the time of arrival at every target (Fig. 14).
 
 Models. ``consistent``: the physics of every env, with the guidance computed at the tracked point. ``published``: what
-the paper's numbers were made with. For the centre the two are the same; for the head, see ``published_head_model``.
+the paper's numbers were made with. For the centre the two are the same; for the head, see ``models``.
+
+Method: classical Runge-Kutta with the control law evaluated at every stage (a continuous controller), while the goal is
+that of the step's start; after each step a robot within reach of its target gets the next one. Arrival times are
+therefore multiples of the step. Robots that have reached the last target leave the batch.
 
 What the text leaves out (Tables 1-3 are empty in it) and gets wrong is collected in docs/papers/sibilska2022.md: the
 control signal u is a joint acceleration, not a torque; a broken joint has u = 0 from the start and so stays locked at
 its initial angle; the bearing is quadrant-aware and has the opposite sign.
+Frame: world x-y, angles counter-clockwise, ``phi_i = theta_i - theta_{i+1}``; the paper's figures plot -y.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.dynamics import Mask, Model, Point, ShippedPhysics, SideBySide
-from papers.published_head_model import PublishedHeadModel
-from papers.waypoint_runs import Course, OnProgress, OnStep, WaypointRuns
-from snake_gym.controllers.guidance import SteeringConfig
-from snake_gym.controllers.serpenoid import GaitConfig
+from papers.sibilska2022.models import Mask, PublishedHeadModel, ShippedPhysics
+from snake_gym.controllers.cc import couple
+from snake_gym.controllers.guidance import SteeringConfig, bearing, steering_offset, wrap_angle
+from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
+from snake_gym.robot.measurement import centre_offset
 from snake_gym.robot.presets import RESILIENT
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, RobotSpec
 
+Point = Literal["centre", "head"]
 ControllerName = Literal["sjc", "cc"]
 ModelName = Literal["published", "consistent"]
 Broken = tuple[int, ...]
 
-COURSE = Course(np.array([[1.0, 1.0], [3.0, 1.0], [4.0, 0.0], [6.0, -1.0], [8.0, -1.0]]), radius_m=0.05)
-"""Table 2 (recomputed); the figures plot -y."""
-
+TARGETS: FloatArray = np.array([[1.0, 1.0], [3.0, 1.0], [4.0, 0.0], [6.0, -1.0], [8.0, -1.0]])
+"""(K, 2) [m] Table 2 (recomputed), in order."""
+RADIUS_M = 0.05
+"""Distance at which a target is reached."""
 COUPLING: dict[ControllerName, float] = {"sjc": 0.0, "cc": 0.5}
 """c of eq. 37."""
-
 BROKEN_SETS: tuple[Broken, ...] = ((), (3,), (3, 5, 8), (3, 5, 6))
-"""Section 4.2."""
-
+"""Joints that fail in section 4.2."""
 DT_S = 0.025
 """Runge-Kutta step [s] (the paper gives none). Arrivals hang on whether a target is hit or just missed, and so on the
 step: one run (head, published, SJC, none) changes by 4 % from 0.05 to 0.025 s, the others by 1.3 % at most."""
-
 TIME_LIMIT_S = 3000.0
 """[s] beyond the slowest run of all, 1955 s."""
+LIMIT_RAD = math.radians(40.0)
+"""Section 4.1: the range that the links are made for; no simulation enforces it."""
 
 PAPER_S: dict[tuple[Point, ControllerName, Broken], float] = {
     ("centre", "sjc", ()): 257.0,
@@ -66,6 +74,14 @@ PAPER_S: dict[tuple[Point, ControllerName, Broken], float] = {
     ("head", "cc", (3, 5, 6)): 772.0,
 }
 """Arrival at the fifth target [s] that section 4.3 states, or gives as a difference between two controllers."""
+
+OnProgress = Callable[[int, float], None]
+"""Called now and then with (targets reached since the last call, simulated time [s])."""
+_STEPS_PER_REPORT = 200
+_STEPS_PER_SAMPLE = 12
+
+
+# --- cases -----------------------------------------------------------------------------------------------------------
 
 
 class Case(NamedTuple):
@@ -106,48 +122,6 @@ def paper_time(case: Case) -> float | None:
     return PAPER_S.get((case.point, case.controller, tuple(sorted(case.broken))))
 
 
-def simulate(
-    cases: Sequence[Case],
-    amplitude_rad: float = GaitConfig.amplitude_rad,
-    n_targets: int = len(COURSE.targets),
-    dt_s: float = DT_S,
-    time_limit_s: float = TIME_LIMIT_S,
-    on_progress: OnProgress | None = None,
-    on_step: OnStep | None = None,
-) -> FloatArray:
-    """Arrival times (cases, n_targets) [s], NaN where a target is not reached within ``time_limit_s``.
-
-    Args:
-        cases: what to simulate, as one batch; at least one.
-        amplitude_rad: alpha of the gait; the paper has 20 degrees.
-        n_targets: stop after this many targets.
-        dt_s: Runge-Kutta step.
-        on_progress: see ``OnProgress``.
-        on_step: see ``OnStep``; runs are numbered as in ``cases``.
-    """
-    course = Course(COURSE.targets[:n_targets], COURSE.radius_m)
-    gait = replace(GaitConfig(), amplitude_rad=amplitude_rad)
-    in_head_model = np.array([case.point == "head" and case.model == "published" for case in cases], dtype=bool)
-    order = np.argsort(in_head_model, kind="stable")
-    batch = [cases[i] for i in order]
-    broken, n_shipped = _broken_mask(batch), int((~in_head_model).sum())
-    models: list[Model] = [ShippedPhysics(RESILIENT, broken[:n_shipped])] if n_shipped else []
-    models += [PublishedHeadModel(RESILIENT, broken[n_shipped:])] if n_shipped < len(batch) else []
-    coupling = np.array([COUPLING[case.controller] for case in batch])
-    tracks_head = np.array([case.point == "head" for case in batch])
-    runs = WaypointRuns(RESILIENT, SideBySide(models), gait, SteeringConfig(), coupling, tracks_head, course)
-    arrivals = np.empty((len(cases), n_targets))
-    told: OnStep | None = None
-    if on_step is not None:
-        listen = on_step
-
-        def told(time_s: float, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray) -> None:
-            listen(time_s, order[run], phi, tracked_xy)
-
-    arrivals[order] = runs.run(dt_s, time_limit_s, on_progress, told)
-    return arrivals
-
-
 def as_rows(cases: Sequence[Case], arrivals_s: FloatArray, paper_applies: bool = True) -> list[dict[str, Any]]:
     """JSON rows: point, model, controller, broken, arrivals_s (None: not reached), paper_s (None: the paper has none).
 
@@ -164,8 +138,234 @@ def as_rows(cases: Sequence[Case], arrivals_s: FloatArray, paper_applies: bool =
     ]
 
 
-def _broken_mask(cases: Sequence[Case]) -> Mask:
-    mask = np.zeros((len(cases), RESILIENT.n_joints), dtype=bool)
-    for row, case in zip(mask, cases, strict=True):
-        row[[joint - 1 for joint in case.broken]] = True
+def mask_joints(sets: Sequence[Broken]) -> Mask:
+    """(R, J) True at the joints of each of R sets, which count from 1."""
+    mask = np.zeros((len(sets), RESILIENT.n_joints), dtype=bool)
+    for row, broken in zip(mask, sets, strict=True):
+        row[[joint - 1 for joint in broken]] = True
     return mask
+
+
+# --- simulation ------------------------------------------------------------------------------------------------------
+
+
+class ControlLaw:
+    """Eq. 32-37 for R robots: the gait, the steering and the joint loop.
+
+    Args:
+        spec: the robot; its actuator holds k_p and k_d.
+        gait, steering: parameters.
+        coupling: (R,) c of eq. 37: 0 is SJC, 0.5 is CC.
+    """
+
+    def __init__(self, spec: RobotSpec, gait: GaitConfig, steering: SteeringConfig, coupling: FloatArray) -> None:
+        self._gait, self._steering, self._coupling = gait, steering, coupling
+        self._n_joints = spec.n_joints
+        self._kp, self._kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+
+    def select(self, keep: Mask) -> ControlLaw:
+        """The law of the runs in ``keep`` (R,)."""
+        kept = copy(self)
+        kept._coupling = self._coupling[keep]
+        return kept
+
+    def command(self, time_s: float, theta: FloatArray, theta_dot: FloatArray, way: FloatArray) -> FloatArray:
+        """Joint accelerations u (R, J) [rad/s^2].
+
+        Args:
+            theta, theta_dot: (R, N) [rad], [rad/s].
+            way: (R, 2) [m] from the tracked point to the target, world frame.
+        """
+        gait, steering, active = self._gait, self._steering, np.ones(len(theta), dtype=bool)
+        error = wrap_angle(theta.sum(axis=1) / theta.shape[1] - bearing(way))
+        offset = steering_offset(error, active, steering.heading_gain, steering.offset_limit_rad)
+        phase = np.array([gait.frequency_rad_s * time_s])
+        reference = serpenoid_reference(phase, gait.amplitude_rad, gait.phase_shift_rad, self._n_joints, offset)
+        phi, phi_dot = theta[:, :-1] - theta[:, 1:], theta_dot[:, :-1] - theta_dot[:, 1:]
+        return couple(self._kp * (reference - phi) - self._kd * phi_dot, self._coupling[:, None])
+
+
+def simulate(
+    cases: Sequence[Case],
+    amplitude_rad: float = GaitConfig.amplitude_rad,
+    n_targets: int = len(TARGETS),
+    time_limit_s: float = TIME_LIMIT_S,
+    on_progress: OnProgress | None = None,
+    recorder: Recorder | None = None,
+) -> FloatArray:
+    """Arrival times (cases, n_targets) [s], NaN where a target is not reached within ``time_limit_s``.
+
+    Args:
+        cases: what to simulate, side by side; at least one.
+        amplitude_rad: alpha of the gait; the paper has 20 degrees.
+        n_targets: stop after this many targets.
+        on_progress: see ``OnProgress``.
+        recorder: hears what joints and tracked points do.
+    """
+    gait, arrivals = replace(GaitConfig(), amplitude_rad=amplitude_rad), np.full((len(cases), n_targets), np.nan)
+    in_head_model = np.array([case.point == "head" and case.model == "published" for case in cases], dtype=bool)
+    for kind, chosen in ((ShippedPhysics, ~in_head_model), (PublishedHeadModel, in_head_model)):
+        rows = np.flatnonzero(chosen)
+        if not rows.size:
+            continue
+        some = [cases[row] for row in rows.tolist()]
+        model: ShippedPhysics | PublishedHeadModel = kind(RESILIENT, mask_joints([case.broken for case in some]))
+        law = ControlLaw(RESILIENT, gait, SteeringConfig(), np.array([COUPLING[case.controller] for case in some]))
+        runs = _Runs(model, law, gait, np.array([case.point == "head" for case in some]), TARGETS[:n_targets])
+        reached = 0
+        for step in range(1, round(time_limit_s / DT_S) + 1):
+            runs.advance((step - 1) * DT_S)
+            if recorder is not None:
+                recorder.listen(step, rows[runs.run], runs.joint_angle(), runs.tracked_xy())
+            hit = runs.arrive()
+            arrivals[rows[hit.run], hit.target] = step * DT_S
+            reached += hit.run.size
+            if on_progress is not None and (step % _STEPS_PER_REPORT == 1 or not runs.run.size):
+                on_progress(reached, step * DT_S)
+                reached = 0
+            if not runs.run.size:
+                break
+    return arrivals
+
+
+class _Hit(NamedTuple):
+    """Runs that have reached a target, and which (both count from 0)."""
+
+    run: NDArray[np.int64]
+    target: NDArray[np.int64]
+
+
+class _Runs:
+    """R robots on the way to ``targets``, from rest, head link along x, gait shape, tracked point at the origin."""
+
+    def __init__(
+        self,
+        model: ShippedPhysics | PublishedHeadModel,
+        law: ControlLaw,
+        gait: GaitConfig,
+        tracks_head: Mask,
+        targets: FloatArray,
+    ) -> None:
+        n_runs, n = len(tracks_head), RESILIENT.n_links
+        self._model, self._law, self._targets = model, law, targets
+        # The tracked point is the state's reference point + this times (centre of mass - head)
+        self._to_tracked = float(model.head_is_reference) - tracks_head
+        self.run = np.arange(n_runs)
+        """Numbers of the runs that are still under way."""
+        self._next = np.zeros(n_runs, dtype=np.int64)
+        # From head to centre of mass is linear in the link directions; in row j, only link j points along y.
+        self._lever = centre_offset(RESILIENT, np.pi / 2 * np.eye(n))[:, 1]
+        self._angles, self._place = slice(0, n), slice(n, n + 2)
+        phi = serpenoid_reference(np.zeros(n_runs), gait.amplitude_rad, gait.phase_shift_rad, n - 1)
+        # q and its rate, (2, R, N + 2): link angles, reference point (eq. 25)
+        self._y = np.zeros((2, n_runs, n + 2))
+        self._y[0, :, : n - 1] = np.cumsum(phi[:, ::-1], axis=1)[:, ::-1]
+        self._y[0, :, self._place] = -self.tracked_xy()
+
+    def joint_angle(self) -> FloatArray:
+        """(R, J) [rad]."""
+        theta = self._y[0, :, self._angles]
+        return theta[:, :-1] - theta[:, 1:]
+
+    def tracked_xy(self, q: FloatArray | None = None) -> FloatArray:
+        """Tracked points (R, 2) [m], world frame."""
+        q = self._y[0] if q is None else q
+        theta, tracked = q[:, self._angles], q[:, self._place].copy()
+        tracked[:, 0] += np.cos(theta) @ self._lever * self._to_tracked
+        tracked[:, 1] += np.sin(theta) @ self._lever * self._to_tracked
+        return tracked
+
+    def _slope(self, time_s: float, y: FloatArray) -> FloatArray:
+        q, q_dot = y
+        theta, theta_dot = q[:, self._angles], q_dot[:, self._angles]
+        u = self._law.command(time_s, theta, theta_dot, self._targets[self._next] - self.tracked_xy(q))
+        slope = np.empty_like(y)
+        slope[0] = q_dot
+        slope[1, :, self._angles], slope[1, :, self._place] = self._model.accelerate(
+            theta, theta_dot, q[:, self._place], q_dot[:, self._place], u
+        )
+        return slope
+
+    def advance(self, time_s: float) -> None:
+        """One Runge-Kutta step from ``time_s``."""
+        y, half = self._y, 0.5 * DT_S
+        k1 = self._slope(time_s, y)
+        k2 = self._slope(time_s + half, y + half * k1)
+        k3 = self._slope(time_s + half, y + half * k2)
+        k4 = self._slope(time_s + DT_S, y + DT_S * k3)
+        self._y = y + DT_S / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
+
+    def arrive(self) -> _Hit:
+        """Give the next target to whoever has reached one, and drop whoever has reached the last."""
+        way = self._targets[self._next] - self.tracked_xy()
+        reached = np.hypot(way[:, 0], way[:, 1]) <= RADIUS_M
+        hit = _Hit(self.run[reached], self._next[reached])
+        self._next[reached] += 1
+        going = self._next < len(self._targets)
+        if not going.all():
+            self._y = self._y[:, going]
+            self.run, self._next, self._to_tracked = self.run[going], self._next[going], self._to_tracked[going]
+            self._law, self._model = self._law.select(going), self._model.select(going)
+        return hit
+
+
+# --- what joints and tracked points did ------------------------------------------------------------------------------
+
+
+class Recording(NamedTuple):
+    """One run, from the first step to the last target."""
+
+    time_s: FloatArray
+    """(T,) every 0.3 s."""
+    joint_angle: FloatArray
+    """(T, J) [rad]."""
+    tracked_xy: FloatArray
+    """(T, 2) [m] world frame."""
+    duration_s: float
+    outside_s: float
+    """Time with at least one joint beyond the limit, by every step of the integration."""
+    joint_outside_s: FloatArray
+    """(J,) time that each joint was beyond it."""
+    peak_rad: float
+    """Largest angle of any joint, either sign."""
+
+    @property
+    def outside(self) -> float:
+        """Share of the time with at least one joint beyond the limit."""
+        return self.outside_s / self.duration_s
+
+
+Recordings = Mapping[Case, Recording]
+
+
+class Recorder:
+    """Watches R runs at every step; joint angles and tracked points are kept at every twelfth."""
+
+    def __init__(self, n_runs: int, n_joints: int = RESILIENT.n_joints, dt_s: float = DT_S) -> None:
+        self._dt = dt_s
+        self._samples: list[list[tuple[float, FloatArray, FloatArray]]] = [[] for _ in range(n_runs)]
+        self._steps, self._outside, self._peak = np.zeros(n_runs), np.zeros(n_runs), np.zeros(n_runs)
+        self._joint_outside = np.zeros((n_runs, n_joints))
+
+    def listen(self, step: int, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray) -> None:
+        """Runs ``run`` (M,) after ``step`` steps: joint angles (M, J) [rad], tracked points (M, 2) [m]."""
+        size = np.abs(phi)
+        beyond = size > LIMIT_RAD
+        self._steps[run] += 1.0
+        self._outside[run] += beyond.any(axis=1)
+        self._joint_outside[run] += beyond
+        self._peak[run] = np.maximum(self._peak[run], size.max(axis=1))
+        if (step - 1) % _STEPS_PER_SAMPLE == 0:
+            for row, index in enumerate(run.tolist()):
+                self._samples[index].append((step * self._dt, phi[row].copy(), tracked_xy[row].copy()))
+
+    def recordings(self, cases: Sequence[Case]) -> dict[Case, Recording]:
+        """Everything recorded, by case."""
+        found = {}
+        for index, case in enumerate(cases):
+            time, angle, place = (np.array(column) for column in zip(*self._samples[index], strict=True))
+            found[case] = Recording(
+                time, angle, place, self._steps[index] * self._dt, self._outside[index] * self._dt,
+                self._joint_outside[index] * self._dt, float(self._peak[index]),
+            )  # fmt: skip
+        return found

@@ -13,15 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from papers.sibilska2022.arrivals import TOLERANCE, joints
-from papers.sibilska2022.experiment import COURSE, TIME_LIMIT_S, Broken, ControllerName
-from papers.sibilska2022.trials import FREE_DAMPING_NMS_RAD, ROBOT, WEAK_STRENGTH, play
-from papers.sibilska2022.wave import FaultKind, Trial
-from papers.study import Claim, Table, Verdict
+from papers.sibilska2022.claims import CONTROLLERS, TOLERANCE, joints, rounded
+from papers.sibilska2022.experiment import TARGETS, TIME_LIMIT_S, Broken, ControllerName
+from papers.sibilska2022.trials import FREE_DAMPING_NMS_RAD, ROBOT, WEAK_STRENGTH, FaultKind, Trial, play
+from papers.study import Cell, Claim, Table, grade
 from snake_gym.robot.spec import FloatArray
 
 KINDS: tuple[FaultKind, ...] = ("locked", "free", "weak")
-CONTROLLERS: tuple[ControllerName, ...] = ("sjc", "cc")
 START_ANGLES_RAD = (math.radians(-10.0), 0.0, math.radians(10.0))
 SINGLES: tuple[Broken, ...] = tuple((joint,) for joint in range(1, ROBOT.n_joints + 1))
 DOUBLES: tuple[Broken, ...] = tuple(combinations(range(1, ROBOT.n_joints + 1), 2))
@@ -33,7 +31,7 @@ class Survey(NamedTuple):
     kinds: Sequence[FaultKind]
     sets: Sequence[Broken]
     arrival_s: FloatArray
-    """(K, S, 2) at the last target for SJC and CC: median over the starts, inf where it was not reached."""
+    """(K, S, 2) arrival at the last target for SJC and CC: median over the starts, inf where it was not reached."""
     outside: FloatArray
     """(K, S, 2) share of the time with a joint beyond +-40 degrees, median over the starts."""
     n_targets: int
@@ -58,9 +56,9 @@ def survey_failures(
     kinds: Sequence[FaultKind] = KINDS,
     sets: Sequence[Broken] = ((), *SINGLES, *DOUBLES),
     start_angles_rad: Sequence[float] = START_ANGLES_RAD,
-    n_targets: int = len(COURSE.targets),
+    n_targets: int = len(TARGETS),
     time_limit_s: float = TIME_LIMIT_S,
-    on_progress: Callable[[float], None] | None = None,
+    on_progress: Callable[[float], None] = lambda share: None,
 ) -> Survey:
     """Play every kind of failure of every set with both controllers, all in one batch."""
     trials = [
@@ -79,7 +77,7 @@ def survey_failures(
 
 def failures_table(survey: Survey) -> Table:
     """Summary: how often and how much CC is faster, by kind and number of failed joints."""
-    rows: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for kind in survey.kinds:
         for n_failed in (1, 2):
             times = survey.chosen(kind, n_failed)
@@ -87,10 +85,10 @@ def failures_table(survey: Survey) -> Table:
                 continue
             reached = np.isfinite(times).sum(axis=0)
             both = np.isfinite(times).all(axis=1)
-            ratio = float(np.median(times[both, 1] / times[both, 0])) if both.any() else None
+            ratio = float(np.median(times[both, 1] / times[both, 0])) if both.any() else math.nan
             rows.append([
                 kind, n_failed, len(times), int((times[:, 1] < times[:, 0]).sum()), int(reached[0]), int(reached[1]),
-                *(_median(times[:, index]) for index in (0, 1)), None if ratio is None else round(ratio, 3),
+                *(rounded(float(np.median(times[:, index]))) for index in (0, 1)), rounded(ratio, 3),
             ])  # fmt: skip
     heads = ["joints", "failed", "sets", "CC faster", "SJC arrives", "CC arrives", "SJC median [s]", "CC median [s]"]
     return Table(
@@ -107,7 +105,7 @@ def failures_table(survey: Survey) -> Table:
 
 def worst_table(survey: Survey) -> Table:
     """Arrivals of every single failure, and of the pairs that cost most, by kind."""
-    rows: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for index, kind in enumerate(survey.kinds):
         times = survey.arrival_s[index]
         singles = [row for row, broken in enumerate(survey.sets) if len(broken) <= 1]
@@ -115,7 +113,8 @@ def worst_table(survey: Survey) -> Table:
         doubles.sort(key=lambda row: (-times[row].min(), -times[row].max()))
         for row in [*singles, *doubles[:5]]:
             sjc, cc = times[row]
-            rows.append([kind, joints(survey.sets[row], ","), _finite(sjc), _finite(cc), _ratio(cc, sjc)])
+            ratio = rounded(cc / sjc, 3) if np.isfinite(cc) and np.isfinite(sjc) else None
+            rows.append([kind, joints(survey.sets[row], ","), rounded(sjc), rounded(cc), ratio])
     heads = ["kind", "failed", "SJC [s]", "CC [s]", "CC / SJC"]
     note = "All single failures, and the five pairs of each kind that take the better of the two controllers longest."
     return Table("failed-joints", "Which joint fails matters more than which controller", heads, rows, note)
@@ -131,30 +130,23 @@ def failures_claims(survey: Survey) -> list[Claim]:
         behind = int((decided[:, 1] > (1.0 + TOLERANCE) * decided[:, 0]).sum())
         share = 1.0 - behind / max(len(decided), 1)
         enough = 2 * len(decided) >= len(times)
-        verdict: Verdict = "reproduced" if share >= 0.95 and enough else "partly" if share >= 0.5 else "not"
         parts = [
             f"{int((some[:, 1] < some[:, 0]).sum())} of {len(some)} {name} failures"
             for n_failed, name in ((1, "single"), (2, "double"))
             if len(some := survey.chosen(kind, n_failed))
         ]
         lost = np.isinf(times).sum(axis=0).tolist()
-        note = f"CC is faster in {' and '.join(parts)}, and behind by more than 3 % in {behind}.{_missed(lost)}"
+        missed = f" SJC does not arrive in {lost[0]}, CC in {lost[1]} of all." if any(lost) else ""
+        note = f"CC is faster in {' and '.join(parts)}, and behind by more than 3 % in {behind}.{missed}"
         text = f"CC does not arrive after SJC, whichever joints fail, where they {whole[kind]}"
-        claims.append(Claim(text, "section 5, extended", verdict, note=note))
+        claims.append(Claim(text, "section 5, extended", grade(share >= 0.95 and enough, share >= 0.5), note=note))
     return claims
 
 
-def _missed(lost: Sequence[int]) -> str:
-    return f" SJC does not arrive in {lost[0]}, CC in {lost[1]} of all." if any(lost) else ""
-
-
-def _median(times: FloatArray) -> float | None:
-    return _finite(float(np.median(times)))
-
-
-def _ratio(cc: float, sjc: float) -> float | None:
-    return round(float(cc / sjc), 3) if np.isfinite(cc) and np.isfinite(sjc) else None
-
-
-def _finite(value: float, digits: int = 1) -> float | None:
-    return round(float(value), digits) if np.isfinite(value) else None
+def as_data(survey: Survey) -> list[dict[str, object]]:
+    """One row for each kind and set, for JSON."""
+    return [
+        {"kind": kind, "failed": list(broken), "sjc_s": times[0], "cc_s": times[1]}
+        for index, kind in enumerate(survey.kinds)
+        for broken, times in zip(survey.sets, survey.arrival_s[index].tolist(), strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""Figures of the published simulations: arrivals (Fig. 14), paths (Fig. 12-13), joint angles (Fig. 15-18).
+"""Figures: arrivals (Fig. 14), paths (Fig. 12-13), joint angles (Fig. 15-18), equal amplitude, and every failure.
 
 Like the paper's, the figures plot -y.
 """
@@ -8,16 +8,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from papers.dynamics import Point
-from papers.sibilska2022.arrivals import Arrivals, joints
-from papers.sibilska2022.experiment import BROKEN_SETS, COURSE, Broken, Case, ControllerName, paper_time
-from papers.sibilska2022.recording import LIMIT_RAD, Recordings
+from papers.sibilska2022.amplitude import VARIANTS, Comparison
+from papers.sibilska2022.claims import CONTROLLERS, Arrivals, joints
+from papers.sibilska2022.experiment import (
+    BROKEN_SETS,
+    LIMIT_RAD,
+    RADIUS_M,
+    TARGETS,
+    Broken,
+    Case,
+    ControllerName,
+    Point,
+    Recordings,
+    paper_time,
+)
+from papers.sibilska2022.failures import Survey
+from papers.sibilska2022.trials import ROBOT, FaultKind
 from papers.study import Figure
 from snake_gym.render.palette import BLUE, GREEN, INK, MUTED, ORANGE, SKY, VERMILION
+from snake_gym.robot.spec import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +44,8 @@ _METHODS: tuple[tuple[Point, ControllerName, str], ...] = (
 )
 
 
-def figures(arrivals: Arrivals, recordings: Recordings) -> list[Figure]:
-    """All that the recorded cases allow."""
+def draw_published(arrivals: Arrivals, recordings: Recordings) -> list[Figure]:
+    """Figures of the published simulations, as far as the recorded cases allow."""
     sets = [broken for broken in BROKEN_SETS if any(case.broken == broken for case in recordings)]
     drawn = [
         Figure(
@@ -85,11 +98,8 @@ def _draw_arrivals(arrivals: Arrivals, sets: Sequence[Broken], canvas: Canvas) -
             if paper is not None:
                 axes.plot([5.2], [paper], "x", color=colour, ms=8, mew=2, clip_on=False)
         axes.plot([], [], "x", color=INK, ms=8, mew=2, label="paper, 5th target")
-        axes.set_title(f"broken: {joints(broken)}")
-        axes.set_xlabel("target")
-        axes.set_ylabel("time [s]")
-        axes.set_ylim(0.0, None)
-        axes.set_xlim(0.0, 5.4)
+        axes.set(title=f"broken: {joints(broken)}", xlabel="target", ylabel="time [s]")
+        axes.set(xlim=(0.0, 5.4), ylim=(0.0, None))
         axes.legend(loc="upper left")
 
 
@@ -101,11 +111,7 @@ def _draw_paths(recordings: Recordings, cases: Sequence[Case], sets: Sequence[Br
             path = recordings[case].tracked_xy
             axes.plot(path[:, 0], -path[:, 1], color=colours[case.controller], lw=1.1, label=case.controller.upper())
         _draw_targets(axes)
-        axes.set_title(f"broken: {joints(broken)}")
-        axes.set_ylabel("-y [m]")
-        axes.set_aspect("equal")
-        axes.set_xlim(-0.4, 8.6)
-        axes.set_ylim(-1.4, 1.4)
+        axes.set(title=f"broken: {joints(broken)}", ylabel="-y [m]", aspect="equal", xlim=(-0.4, 8.6), ylim=(-1.4, 1.4))
         axes.legend(loc="upper left", bbox_to_anchor=(0.02, 1.0))
     axes_of[-1].set_xlabel("x [m]")
 
@@ -113,15 +119,17 @@ def _draw_paths(recordings: Recordings, cases: Sequence[Case], sets: Sequence[Br
 def _draw_targets(axes: Axes) -> None:
     from matplotlib.patches import Circle
 
-    route = np.vstack([[0.0, 0.0], COURSE.targets])
+    route = np.vstack([[0.0, 0.0], TARGETS])
     axes.plot(route[:, 0], -route[:, 1], ":", color=MUTED, lw=1.0, zorder=1)
-    for x, y in COURSE.targets:
-        axes.add_patch(Circle((x, -y), COURSE.radius_m, fill=False, color=GREEN, lw=1.4, zorder=3))
+    for x, y in TARGETS:
+        axes.add_patch(Circle((x, -y), RADIUS_M, fill=False, color=GREEN, lw=1.4, zorder=3))
         axes.plot([x], [-y], "+", color=GREEN, ms=8, zorder=3)
 
 
 def _draw_angles(recordings: Recordings, cases: Sequence[Case], broken: Broken, canvas: Canvas) -> None:
     from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
 
     rows = 2 if len(cases) > 2 else 1
     panels = canvas.subplots(rows, 2, sharey=True, squeeze=False).ravel()
@@ -136,19 +144,122 @@ def _draw_angles(recordings: Recordings, cases: Sequence[Case], broken: Broken, 
         for limit in (-LIMIT_RAD, LIMIT_RAD):
             axes.axhline(math.degrees(limit), color="#CC0000", lw=1.2, zorder=3)
         share = f"{100 * run.outside:.1f} % of the time beyond"
-        axes.set_title(f"{case.controller.upper()}, {case.point}: {share}")
-        axes.set_xlim(0.0, run.duration_s)
-        axes.set_xlabel("time [s]")
+        title = f"{case.controller.upper()}, {case.point}: {share}"
+        axes.set(title=title, xlim=(0.0, run.duration_s), xlabel="time [s]")
     for axes in panels[::2]:
         axes.set_ylabel("joint angle [deg]")
-    scale = _joint_scale(len(shades))
+    scale = ScalarMappable(BoundaryNorm(np.arange(0.5, 10.0), 9), ListedColormap(shades))
     canvas.colorbar(scale, ax=panels.tolist(), label="joint (1: tail)", ticks=range(1, 10), fraction=0.03)
 
 
-def _joint_scale(n_joints: int):  # type: ignore[no-untyped-def]
-    from matplotlib import colormaps
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, ListedColormap
+_TICKS_S = (50, 70, 100, 150, 200, 300, 400, 600, 800, 1200, 2000, 3000)
+_COLOURS = (BLUE, SKY, GREEN, ORANGE, VERMILION)
 
-    shades = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.9, n_joints)))
-    return ScalarMappable(BoundaryNorm(np.arange(0.5, n_joints + 1), n_joints), shades)
+
+def draw_beyond(comparison: Comparison, survey: Survey) -> list[Figure]:
+    """Figures of what the paper does not have: equal amplitude, and every single and double failure."""
+    drawn = [
+        Figure(
+            "equal-amplitude",
+            f"CC against SJC at equal amplitude: arrival at target {comparison.n_targets} over that of SJC with 20 "
+            "degrees, for each set of locked joints. Bars: median of "
+            f"{comparison.arrival_s.shape[2]} start directions; whiskers: all of them.",
+            partial(_draw_comparison, comparison),
+            (9.0, 4.6),
+        )
+    ]
+    how = {
+        "locked": "locked at their initial angle, as in the paper",
+        "free": "that turn freely between stops at +-40 degrees",
+        "weak": "with half of their control signal",
+    }
+    for kind in survey.kinds:
+        caption = (
+            f"Arrival at target {survey.n_targets} for every pair of joints {how[kind]} (1: tail, 9: head), single "
+            "failures on the diagonal, for SJC and CC; their ratio, blue where CC is faster; and single failures "
+            "alone, dotted without any. Crosses: not reached in time."
+        )
+        drawn.append(Figure(f"pairs-{kind}", caption, partial(_draw_pairs, survey, kind), (10.0, 8.8)))
+    return drawn
+
+
+def _draw_comparison(comparison: Comparison, canvas: Canvas) -> None:
+    axes = canvas.add_subplot()
+    n_sets, n_variants = len(comparison.sets), len(VARIANTS)
+    own = comparison.median_s()[:, 0]
+    for index, (name, colour) in enumerate(zip(VARIANTS, _COLOURS, strict=True)):
+        at = np.arange(n_sets) + (index - (n_variants - 1) / 2) * 0.16
+        relative = comparison.arrival_s[:, index] / own[:, None]
+        middle = np.median(relative, axis=1)
+        whiskers = np.abs(np.array([relative.min(axis=1), relative.max(axis=1)]) - middle)
+        bars = axes.bar(at, middle, 0.15, yerr=whiskers, color=colour, label=name, capsize=2, error_kw={"lw": 1.0})
+        axes.bar_label(bars, [f"{value:.2f}" for value in middle], label_type="center", fontsize=7.5, color="white")
+    axes.axhline(1.0, color=INK, lw=0.8, ls=":")
+    axes.set_xticks(range(n_sets), [f"locked: {joints(broken)}" for broken in comparison.sets])
+    axes.set(ylabel="time to the last target / that of SJC", ylim=(0.0, 1.45))
+    axes.grid(visible=False, axis="x")
+    axes.legend(ncols=3, loc="upper center")
+
+
+def _draw_pairs(survey: Survey, kind: FaultKind, canvas: Canvas) -> None:
+    from matplotlib import colormaps
+    from matplotlib.colors import LogNorm
+
+    (left, middle), (right, last) = canvas.subplots(2, 2)
+    times = [survey.grid(kind, controller) for controller in CONTROLLERS]
+    finite = np.concatenate([grid[np.isfinite(grid)] for grid in times])
+    norm = LogNorm(finite.min(), finite.max())
+    for axes, grid, name in zip((left, middle), times, ("SJC", "CC"), strict=True):
+        image = _draw_grid(axes, grid, f"{name}: time [s]", colormaps["viridis_r"], norm, "{:.0f}")
+        ticks = [tick for tick in _TICKS_S if finite.min() <= tick <= finite.max()]
+        _draw_bar(canvas, axes, image, "time to the last target [s]", ticks)
+    with np.errstate(invalid="ignore"):
+        ratio = np.where(np.isfinite(times[0]) & np.isfinite(times[1]), times[1] / times[0], np.inf)
+    ratio[np.isnan(times[0])] = np.nan
+    image = _draw_grid(right, ratio, "CC / SJC", colormaps["RdBu_r"], LogNorm(0.5, 2.0), "{:.2f}")
+    _draw_bar(canvas, right, image, "ratio of the times", (0.5, 0.7, 1.0, 1.4, 2.0))
+    _draw_singles(last, survey, kind)
+
+
+def _draw_bar(canvas: Canvas, axes: Axes, image: Any, label: str, ticks: Sequence[float]) -> None:
+    bar = canvas.colorbar(image, ax=axes, fraction=0.05, label=label)
+    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    bar.minorticks_off()
+
+
+def _draw_singles(axes: Axes, survey: Survey, kind: FaultKind) -> None:
+    times = survey.arrival_s[list(survey.kinds).index(kind)]
+    for index, (name, colour) in enumerate((("SJC", BLUE), ("CC", ORANGE))):
+        singles = {broken[0]: times[row, index] for row, broken in enumerate(survey.sets) if len(broken) == 1}
+        reached = {joint: time for joint, time in singles.items() if np.isfinite(time)}
+        axes.plot(list(reached), list(reached.values()), "o", color=colour, label=name, ls="-" if reached else "")
+        if () in survey.sets:
+            axes.axhline(times[list(survey.sets).index(()), index], color=colour, ls=":", lw=1.2)
+    axes.set_xticks(range(1, ROBOT.n_joints + 1))
+    axes.set(xlim=(0.5, ROBOT.n_joints + 0.5), ylim=(0.0, None), title="single failures")
+    axes.set(xlabel="failed joint", ylabel="time to the last target [s]")
+    axes.legend()
+
+
+def _draw_grid(axes: Axes, grid: FloatArray, title: str, shades: Any, norm: Any, form: str) -> Any:
+    n = len(grid)
+    image = axes.imshow(
+        np.where(np.isfinite(grid), grid, np.nan), cmap=shades, norm=norm, origin="lower", aspect="auto"
+    )
+    for row in range(n):
+        for column in range(n):
+            value = grid[row, column]
+            if np.isinf(value):
+                axes.plot([column], [row], "x", color=INK, ms=7, mew=1.2)
+            elif np.isfinite(value):
+                red, green, blue, _ = shades(float(np.clip(norm(value), 0.0, 1.0)))
+                dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+                text = form.format(value)
+                axes.text(column, row, text, ha="center", va="center", fontsize=7.5, color="white" if dark else INK)
+    names = [str(joint) for joint in range(1, n + 1)]
+    axes.set_xticks(range(n), names)
+    axes.set_yticks(range(n), names)
+    axes.set(xlabel="failed joint", ylabel="failed joint", title=title)
+    axes.grid(visible=False)
+    axes.spines[["top", "right"]].set_visible(True)
+    return image

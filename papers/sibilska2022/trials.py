@@ -10,6 +10,16 @@ for each period of the gait; the median over the periods, since turns at the tar
 Joint kinds here: *locked* holds its initial angle, as in the paper; *free* has no drive, little viscous friction, and
 mechanical stops at the +-40 degrees of section 4.1 (without them it folds over); *weak* has half of its control signal,
 of the spring and of the damping part alike. Driven joints have no stops, as in the paper.
+
+The wave that runs along the body in steady state, in closed form, and the reference that gives SJC the wave of CC.
+
+Joints are driven by their acceleration, so their motion does not depend on the body's: with
+``u_i = k_p (r_i - phi_i) - k_d phi_dot_i`` (eq. 32) and ``phi_ddot_i = u_i + c u_{i-1}`` (eq. 37), the amplitudes at
+the gait's frequency, ``phi_i = Im(Phi_i exp(j omega t))`` and ``r_i = Im(R_i exp(j omega t))``, follow joint by joint:
+
+    U_i = k_p R_i - (k_p + j omega k_d) Phi_i,    -omega^2 Phi_i = U_i + c U_{i-1},    locked joints: Phi_i = 0.
+
+A locked joint's signal U_b = k_p R_b is large, since its error is never reduced; with CC it drives the next joint.
 """
 
 from __future__ import annotations
@@ -17,15 +27,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.dynamics import Mask
-from papers.sibilska2022.experiment import COUPLING, COURSE, TIME_LIMIT_S
-from papers.sibilska2022.wave import Trial, extra_reference
-from snake_gym.controllers import Controller, make_controller
+from papers.sibilska2022.experiment import (
+    COUPLING,
+    LIMIT_RAD,
+    RADIUS_M,
+    TARGETS,
+    TIME_LIMIT_S,
+    Broken,
+    ControllerName,
+    mask_joints,
+)
+from papers.sibilska2022.models import Mask
+from papers.study import stage
+from snake_gym.controllers import make_controller
 from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.measurement import Goal, Measurement
@@ -33,25 +52,67 @@ from snake_gym.robot.presets import RESILIENT
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
+FaultKind = Literal["locked", "free", "weak"]
+Waves = NDArray[np.complex128]
+
+_OMEGA, _N_JOINTS = GaitConfig.frequency_rad_s, RESILIENT.n_joints
+_KP, _KD = (float(RESILIENT.joints(f"actuator.{gain}")[0]) for gain in ("kp", "kd"))
+_LOOP = _KP - _OMEGA**2 + 1j * _OMEGA * _KD
+
+
+class Trial(NamedTuple):
+    """One run."""
+
+    controller: ControllerName
+    broken: Broken
+    kind: FaultKind = "locked"
+    amplitude_rad: float = GaitConfig.amplitude_rad
+    coupled_wave: bool = False
+    """SJC whose joints are given the wave of CC (see ``extra_reference``)."""
+    start_angle_rad: float = 0.0
+    """Direction of the head link, counter-clockwise from the x axis; the paper's is 0."""
+
+
+def reference_wave(amplitude_rad: float) -> Waves:
+    """R_i (J,) [rad] of eq. 33."""
+    return np.asarray(amplitude_rad * np.exp(1j * GaitConfig.phase_shift_rad * np.arange(_N_JOINTS)))
+
+
+def joint_wave(coupling: float, broken: Broken, amplitude_rad: float) -> Waves:
+    """Phi_i (J,) [rad] in steady state, with the joints of ``broken`` locked."""
+    reference, wave = reference_wave(amplitude_rad), np.zeros(_N_JOINTS, dtype=np.complex128)
+    behind = 0.0 + 0.0j  # U_{i-1}
+    for index in range(_N_JOINTS):
+        if index + 1 not in broken:
+            wave[index] = (_KP * reference[index] + coupling * behind) / _LOOP
+        behind = _KP * reference[index] - (_KP + 1j * _OMEGA * _KD) * wave[index]
+    return wave
+
+
+def extra_reference(trial: Trial) -> Waves:
+    """What a trial adds to its controller's reference, (J,) [rad]: zero, or what gives SJC the wave of CC.
+
+    An uncoupled joint follows its reference with Phi = k_p R / (k_p - omega^2 + j omega k_d): solved for R.
+    """
+    if not trial.coupled_wave:
+        return np.zeros(_N_JOINTS, dtype=np.complex128)
+    wanted = joint_wave(COUPLING["cc"], trial.broken, trial.amplitude_rad)
+    return np.asarray(wanted * _LOOP / _KP - reference_wave(trial.amplitude_rad))
+
+
 FREE_DAMPING_NMS_RAD = 0.05
-"""Of a joint without drive [N m s/rad]; our choice, the paper has none: as in the preset ``resilient_servo``."""
+"""Damping of a joint without drive [N m s/rad]; our choice, as in the preset ``resilient_servo``."""
 
 WEAK_STRENGTH = 0.5
 """Share of the control signal that a weak joint has left."""
 
-JOINT_LIMIT_RAD = math.radians(40.0)
-"""Section 4.1: the range that the links are made for."""
-
 ROBOT = replace(
-    RESILIENT,
-    joint_limit_rad=math.pi,
-    free_joint_damping_nms_rad=FREE_DAMPING_NMS_RAD,
-    control_dt_s=0.05,
+    RESILIENT, joint_limit_rad=math.pi, free_joint_damping_nms_rad=FREE_DAMPING_NMS_RAD, control_dt_s=0.05,
     sim_dt_s=0.05,
-)
+)  # fmt: skip
 """The paper's control law knows no joint limit."""
 
-ROBOT_WITH_STOPS = replace(ROBOT, integrator="implicit", sim_dt_s=0.01, joint_stop_rad=JOINT_LIMIT_RAD)
+ROBOT_WITH_STOPS = replace(ROBOT, integrator="implicit", sim_dt_s=0.01, joint_stop_rad=LIMIT_RAD)
 """For runs with free joints: Runge-Kutta knows no stops."""
 
 _SLACK_RAD = 1e-6
@@ -73,26 +134,23 @@ class Trials(NamedTuple):
 
 def play(
     trials: Sequence[Trial],
-    n_targets: int = len(COURSE.targets),
+    n_targets: int = len(TARGETS),
     time_limit_s: float = TIME_LIMIT_S,
-    on_progress: Callable[[float], None] | None = None,
+    on_progress: Callable[[float], None] = lambda share: None,
 ) -> Trials:
     """Play all runs, until each has reached its last target or the time is over.
 
     ``on_progress`` is called now and then with the share of targets reached.
     """
     free = np.array([trial.kind == "free" for trial in trials])
-    parts = [np.flatnonzero(rows) for rows in (~free, free) if rows.any()]
-    results = list[Trials]()
-    done = 0.0
+    parts = [np.flatnonzero(rows).tolist() for rows in (~free, free) if rows.any()]
+    results, done = list[Trials](), 0.0
     for part in parts:
-        size = part.size / len(trials)
-
-        def told(share: float, before: float = done, size: float = size) -> None:
-            if on_progress is not None:
-                on_progress(before + size * share)
-
-        results.append(_play([trials[row] for row in part.tolist()], n_targets, time_limit_s, told))
+        size = len(part) / len(trials)
+        some = [trials[row] for row in part]
+        results.append(
+            _play(some, n_targets, time_limit_s, stage(lambda share, _: on_progress(share), done, done + size))
+        )
         done += size
     back = np.argsort(np.concatenate(parts))
     return Trials(*(np.concatenate(columns)[back] for columns in zip(*results, strict=True)))
@@ -100,9 +158,14 @@ def play(
 
 def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progress: Callable[[float], None]) -> Trials:
     """One batch of the same physics."""
-    n_runs, dt, targets = len(trials), ROBOT.control_dt_s, COURSE.targets[:n_targets]
-    robot, controller, extra = _robot(trials), _controller(trials), np.array(list(map(extra_reference, trials)))
-    state, lock_in = controller.initial_state(n_runs), _LockIn()
+    n_runs, dt, targets = len(trials), ROBOT.control_dt_s, TARGETS[:n_targets]
+    robot, extra = _robot(trials), np.array(list(map(extra_reference, trials)))
+    tuned = {
+        "coupling": np.array([COUPLING[trial.controller] for trial in trials]),
+        "amplitude_rad": np.array([trial.amplitude_rad for trial in trials]),
+    }
+    controller, lock_in = make_controller({"kind": "cc"}, ROBOT, tuned), _LockIn()
+    state = controller.initial_state(n_runs)
     arrivals, upcoming = np.full((n_runs, n_targets), np.nan), np.zeros(n_runs, dtype=np.int64)
     steps_outside, steps = np.zeros(n_runs), np.zeros(n_runs)
     going = np.ones(n_runs, dtype=bool)
@@ -116,9 +179,9 @@ def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progr
         phi = robot.joint_angle()
         lock_in.add(phi, step, going)
         steps += going
-        steps_outside += going & (np.abs(phi).max(axis=1) > JOINT_LIMIT_RAD + _SLACK_RAD)
+        steps_outside += going & (np.abs(phi).max(axis=1) > LIMIT_RAD + _SLACK_RAD)
         way = target - chain.centre_xy
-        hit = np.flatnonzero(going & (np.einsum("ri,ri->r", way, way) <= COURSE.radius_m**2))
+        hit = np.flatnonzero(going & (np.einsum("ri,ri->r", way, way) <= RADIUS_M**2))
         if hit.size:
             arrivals[hit, upcoming[hit]] = step * dt
             upcoming[hit] += 1
@@ -130,17 +193,9 @@ def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progr
     return Trials(arrivals, lock_in.amplitude(n_runs), steps_outside / steps)
 
 
-def failed_joints(trials: Sequence[Trial]) -> Mask:
-    """(R, J) which joints have failed."""
-    failed = np.zeros((len(trials), ROBOT.n_joints), dtype=bool)
-    for row, trial in zip(failed, trials, strict=True):
-        row[[joint - 1 for joint in trial.broken]] = True
-    return failed
-
-
 def _robot(trials: Sequence[Trial]) -> SimulatedRobot:
     """At the start of the course; all trials have free joints, or none has."""
-    n_runs, failed = len(trials), failed_joints(trials)
+    n_runs, failed = len(trials), mask_joints([trial.broken for trial in trials])
     stops = any(trial.kind == "free" for trial in trials)
     robot = SimulatedRobot(ROBOT_WITH_STOPS if stops else ROBOT, n_runs, n_threads=1)
     gait = GaitConfig()
@@ -151,17 +206,9 @@ def _robot(trials: Sequence[Trial]) -> SimulatedRobot:
     robot.faults.kind[:] = np.where(failed, kinds[:, None], FAULT_CODES["healthy"])
     robot.faults.strength[:] = WEAK_STRENGTH
     if stops:
-        robot.params = robot.params._replace(stop=np.where(failed, JOINT_LIMIT_RAD, math.inf))
+        robot.params = robot.params._replace(stop=np.where(failed, LIMIT_RAD, math.inf))
         robot.same_params = False
     return robot
-
-
-def _controller(trials: Sequence[Trial]) -> Controller:
-    tuned = {
-        "coupling": np.array([COUPLING[trial.controller] for trial in trials]),
-        "amplitude_rad": np.array([trial.amplitude_rad for trial in trials]),
-    }
-    return make_controller({"kind": "cc"}, ROBOT, tuned)
 
 
 class _LockIn:

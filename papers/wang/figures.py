@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.study import Figure
-from papers.wang.boards import TIME_LIMIT_S, Crossings, Trace
-from papers.wang.claims import SETTLED_S, Results
-from papers.wang.courses import RADIUS_M, Course, figure_eight
+from papers.study import figure
+from papers.wang.runs import RADIUS_M, SETTLED_S, TIME_LIMIT_S, Results, Trace, figure_eight
 from snake_gym.render.palette import BLUE, GREEN, INK, MUTED, ORANGE, ROCK, VERMILION
 from snake_gym.robot.measurement import centre_offset
 from snake_gym.robot.presets import PEGBOARD
@@ -24,30 +20,8 @@ if TYPE_CHECKING:
 _COLOURS = (BLUE, ORANGE, GREEN, VERMILION)
 
 
-def make_figures(results: Results) -> list[Figure]:
-    """All pictures of the study."""
-    hardest = results.crossings[-1]
-    most = max(hardest.traces, key=lambda trace: float(trace.force_n.sum()))
-    return [
-        Figure("targets", "Targets one after the other on free ground: way of the centre of mass (compare Fig. 4).",
-               lambda canvas: _draw_free(canvas, results.free), (8.0, 4.6)),
-        Figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards (compare Fig. 3).",
-               lambda canvas: _draw_courses(canvas, results.pegs), (9.0, 4.2)),
-        Figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.",
-               lambda canvas: _draw_run(canvas, most), (9.0, 6.0)),
-        Figure("crossings", "Boards crossed over time, for each difficulty.",
-               lambda canvas: _draw_crossings(canvas, results.crossings), (7.5, 4.2)),
-        Figure("trajectory", "A trajectory followed without a break, with feed-forward, and the distance from it.",
-               lambda canvas: _draw_trajectory(canvas, results), (9.0, 5.6)),
-        Figure("joint_tracking", "Joint 5 and its reference by eq. 32 alone and with feed-forward.",
-               lambda canvas: _draw_tracking(canvas, results), (8.0, 4.8)),
-    ]  # fmt: skip
-
-
 def _map(axes: Axes) -> None:
-    axes.set_aspect("equal")
-    axes.set_xlabel("x [m]")
-    axes.set_ylabel("y [m]")
+    axes.set(aspect="equal", xlabel="x [m]", ylabel="y [m]")
 
 
 def _obstacles(axes: Axes, features: FloatArray) -> None:
@@ -77,18 +51,19 @@ def _targets(axes: Axes, targets: FloatArray) -> None:
         axes.annotate(str(number), (x, y + RADIUS_M), ha="center", va="bottom", fontsize=8, color=VERMILION, zorder=4)
 
 
-def _draw_free(canvas: Canvas, course: Course) -> None:
+def _draw_free(canvas: Canvas, results: Results) -> None:
     axes = canvas.add_subplot()
-    run = course.run
+    run = results.free.run
     axes.plot(*run.centre_xy[:, 0].T, color=BLUE, lw=1.6, label="centre of mass")
     for step in np.linspace(0, len(run.time_s) - 1, 6).astype(int):
         axes.plot(*_body(run.link_angle[step, 0], run.centre_xy[step, 0]).T, color=MUTED, lw=2.5, alpha=0.6, zorder=1)
-    _targets(axes, course.targets_xy[0])
+    _targets(axes, results.free.targets_xy[0])
     _map(axes)
     axes.margins(0.08)
 
 
-def _draw_courses(canvas: Canvas, course: Course) -> None:
+def _draw_courses(canvas: Canvas, results: Results) -> None:
+    course = results.pegs
     count = min(4, len(course.features))
     rows = (count + 1) // 2
     for place in range(count):
@@ -108,14 +83,14 @@ def _turned(trace: Trace) -> Trace:
     features = trace.features.copy()
     features[:, 0:2] = features[:, 0:2] @ back
     features[:, 2:4] = features[:, 2:4] @ back
-    return replace(
-        trace, features=features, route_xy=trace.route_xy @ back, centre_xy=trace.centre_xy @ back,
-        head_xy=trace.head_xy @ back, link_angle=trace.link_angle - angle,
+    return trace._replace(
+        features=features, route_xy=trace.route_xy @ back, centre_xy=trace.centre_xy @ back,
+        link_angle=trace.link_angle - angle,
     )  # fmt: skip
 
 
-def _draw_run(canvas: Canvas, trace: Trace) -> None:
-    trace = _turned(trace)
+def _draw_run(canvas: Canvas, results: Results) -> None:
+    trace = _turned(max(results.crossings[-1].traces, key=lambda trace: float(trace.force_n.sum())))
     upper, lower = canvas.subplots(2, 1, height_ratios=(2.0, 1.0))
     _obstacles(upper, trace.features)
     upper.plot(*trace.route_xy.T, color=GREEN, lw=1.0, ls="--", label="route")
@@ -125,20 +100,18 @@ def _draw_run(canvas: Canvas, trace: Trace) -> None:
     _map(upper)
     upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     lower.plot(trace.time_s, trace.force_n.max(axis=1), color=VERMILION, lw=1.0)
-    lower.set_xlabel("time [s]")
-    lower.set_ylabel("largest contact\nforce on a link [N]")
+    lower.set(xlabel="time [s]", ylabel="largest contact\nforce on a link [N]")
 
 
-def _draw_crossings(canvas: Canvas, crossings: Sequence[Crossings]) -> None:
+def _draw_crossings(canvas: Canvas, results: Results) -> None:
     axes = canvas.add_subplot()
-    for one, colour in zip(crossings, _COLOURS, strict=False):
+    for one, colour in zip(results.crossings, _COLOURS, strict=False):
         times = np.sort(one.time_s[one.crossed])
         share = 100.0 * np.arange(1, times.size + 1) / one.crossed.size
         ends = np.r_[0.0, times, TIME_LIMIT_S], np.r_[0.0, share, share[-1:] if times.size else 0.0]
         axes.step(*ends, where="post", color=colour, lw=1.6, label=f"difficulty {one.difficulty:g}")
     axes.axhline(95.0, color=MUTED, lw=1.0, ls=":", label="95 %")
-    axes.set_xlabel("time [s]")
-    axes.set_ylabel("boards crossed [%]")
+    axes.set(xlabel="time [s]", ylabel="boards crossed [%]")
     axes.legend(loc="lower right")
 
 
@@ -151,19 +124,30 @@ def _draw_trajectory(canvas: Canvas, results: Results) -> None:
     left.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     right.plot(results.followed.time_s, 100.0 * results.followed.cross_track_m[:, 0], color=BLUE, lw=1.0)
     right.axvspan(0.0, min(SETTLED_S, results.followed.time_s[-1]), color=MUTED, alpha=0.15)
-    right.set_xlabel("time [s] (shaded: start, left out of the errors)")
-    right.set_ylabel("distance from\nthe path [cm]")
+    right.set(xlabel="time [s] (shaded: start, left out of the errors)", ylabel="distance from\nthe path [cm]")
 
 
 def _draw_tracking(canvas: Canvas, results: Results) -> None:
     axes = canvas.subplots(2, 1, sharex=True, sharey=True)
     for one, run, name in zip(axes, (results.lagging, results.followed), ("eq. 32", "with feed-forward"), strict=True):
         shown = (run.time_s > SETTLED_S) & (run.time_s < SETTLED_S + 15.0)
-        one.plot(
-            run.time_s[shown], np.degrees(run.wanted[shown, 0, 4]), color=MUTED, lw=3.0, alpha=0.6, label="reference"
-        )
-        one.plot(run.time_s[shown], np.degrees(run.joint_angle[shown, 0, 4]), color=BLUE, lw=1.3, label="joint 5")
-        one.set_title(name)
-        one.set_ylabel("angle [deg]")
+        time, wanted, angle = run.time_s[shown], run.wanted[shown, 0, 4], run.joint_angle[shown, 0, 4]
+        one.plot(time, np.degrees(wanted), color=MUTED, lw=3.0, alpha=0.6, label="reference")
+        one.plot(time, np.degrees(angle), color=BLUE, lw=1.3, label="joint 5")
+        one.set(title=name, ylabel="angle [deg]")
         one.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axes[1].set_xlabel("time [s]")
+
+
+FIGURES = (
+    figure("targets", "Targets one after the other on free ground: way of the centre of mass (compare Fig. 4).",
+           _draw_free, (8.0, 4.6)),
+    figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards (compare Fig. 3).",
+           _draw_courses, (9.0, 4.2)),
+    figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.", _draw_run, (9.0, 6.0)),
+    figure("crossings", "Boards crossed over time, for each difficulty.", _draw_crossings, (7.5, 4.2)),
+    figure("trajectory", "A trajectory followed without a break, with feed-forward, and the distance from it.",
+           _draw_trajectory, (9.0, 5.6)),
+    figure("joint_tracking", "Joint 5 and its reference by eq. 32 alone and with feed-forward.",
+           _draw_tracking, (8.0, 4.8)),
+)  # fmt: skip

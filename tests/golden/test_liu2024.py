@@ -10,10 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.liu2024 import STUDY, derivative_error
+from papers.liu2024 import STUDY
 from papers.liu2024.creeping import creep, creeping_wave, fitting_ratio, no_slip_speed
-from papers.liu2024.gait_change import CHANGES, change_gait
-from papers.liu2024.network import RATES, TOPOLOGIES, WEIGHTS, settle
+from papers.liu2024.generator import (
+    CHANGES,
+    RATES,
+    TOPOLOGIES,
+    WEIGHTS,
+    change_gait,
+    derivative_errors,
+    derivative_errors_at,
+    orders,
+    settle,
+)
 from snake_gym.controllers.coupling import Topology, Weights
 from snake_gym.controllers.derivative import differentiation_matrix
 from snake_gym.robot.presets import SNAKESYS
@@ -85,11 +94,11 @@ def test_the_published_equations_alone_fall_silent_between_whole_numbers_of_wave
 
 
 def test_the_derivative() -> None:
-    order = derivative_error.orders(derivative_error.errors())
+    order = orders(derivative_errors())
     assert order["settled_rate"] == golden("order_of_rate")
     assert order["settled_acceleration"] == golden("order_of_rate")
     assert differentiation_matrix(np.arange(5.0)[None])[0, 2, 3] == golden("stencil_centre")
-    at_10_hz = derivative_error.errors_at(0.1)
+    at_10_hz = derivative_errors_at(0.1)
     assert at_10_hz["acceleration"] < 1e-3 < at_10_hz["late_acceleration"]
 
 

@@ -13,11 +13,22 @@ import numpy as np
 import pytest
 
 from papers.study import Claim, Outcome
-from papers.wang import CONTROLLER, EQ32, STRONG, STUDY
-from papers.wang.boards import cross_boards
-from papers.wang.claims import LINK_M, SETTLED_S, joint_error_deg
-from papers.wang.collisions import free_link_impulse, linearization_error, throw_robots
-from papers.wang.courses import follow_trajectory, free_course, pegboard_courses
+from papers.wang import STUDY
+from papers.wang.runs import (
+    CONTROLLER,
+    EQ32,
+    LINK_M,
+    SETTLED_S,
+    STRONG,
+    cross_boards,
+    follow_trajectory,
+    free_course,
+    free_link_impulse,
+    joint_error_deg,
+    linearization_error,
+    pegboard_courses,
+    throw_robots,
+)
 
 with (Path(__file__).parent / "wang.csv").open(newline="") as _file:
     GOLDEN = {row["quantity"]: row for row in csv.DictReader(_file)}
@@ -34,7 +45,7 @@ def silent(share: float) -> None:
 
 
 def test_dense_boards_are_crossed_without_penetration_or_energy() -> None:
-    boards = cross_boards(12, 1.0, 1000, CONTROLLER, silent)
+    boards = cross_boards(12, 1.0, 1000, silent)
     within("crossed", 100.0 * float(boards.crossed.mean()))
     within("penetration", 100.0 * float(boards.penetration_m.max()) / LINK_M)
     within("energy_gain", max(0.0, float(boards.energy_gain_j.max())))
@@ -59,8 +70,8 @@ def test_throws_lose_energy() -> None:
 
 
 def test_targets_are_reached_on_free_ground_and_among_pegs() -> None:
-    within("targets_free", 100.0 * free_course(CONTROLLER, silent, 2).complete)
-    within("targets_pegs", 100.0 * pegboard_courses(4, 1.0, 0, CONTROLLER, silent).complete)
+    within("targets_free", 100.0 * free_course(silent, 2).complete)
+    within("targets_pegs", 100.0 * pegboard_courses(4, 1.0, 0, silent).complete)
 
 
 def test_a_trajectory_is_followed_with_feedforward_only() -> None:
@@ -89,13 +100,13 @@ def measured(claim: Claim) -> float:
 
 
 def run_study(arguments: list[str]) -> Outcome:
-    from papers.rerun import study_parser
+    from papers.record import study_parser
 
     return STUDY.run(study_parser(STUDY).parse_args(arguments), lambda share, doing: silent(share))
 
 
 def test_quick_run_draws_and_tables_everything() -> None:
-    from papers.pictures import draw_png
+    from papers.record import draw_png
 
     outcome = run_study(["--quick", "--boards", "2"])
     assert len(outcome.claims) == 11 and len(outcome.tables[0].rows) == 1

@@ -1,8 +1,9 @@
-"""The head-tracking model behind sibilska2022's published head times: eq. 24 with ``N m I_2`` in its last block.
+"""Dynamics behind the numbers of sibilska2022: the shipped physics, and the head-tracking model of the published times.
 
-Model: N equal links with viscous anisotropic friction; the coordinates are the link angles and the position of the
-head link's centre. The joint accelerations are given, ``phi_ddot = u`` (eq. 16 partially feedback-linearised), which
-leaves the sum of the rows of eq. 13 for the head angle, and eq. 19 for the head:
+Both take joint accelerations as given, ``phi_ddot = u``. The head-tracking model is eq. 24 with ``N m I_2`` in its last
+block: N equal links with viscous anisotropic friction; the coordinates are the link angles and the position of the head
+link's centre. Given joint accelerations (eq. 16 partially feedback-linearised) leave the sum of the rows of eq. 13 for
+the head angle, and eq. 19 for the head:
 
     e^T (M_theta theta_ddot + W theta_dot^2 - l S K f_x + l C K f_y) = 0
     N m p_ddot = M_P theta_ddot + W_P theta_dot^2 + G_P f
@@ -11,7 +12,7 @@ Frame: world x-y, angles counter-clockwise, ``phi_i = theta_i - theta_{i+1}``, l
 
 Departures. From eq. 26: the paper prints ``m I_2``, which follows from eq. 17-19 and makes this model equal to that of
 the centre of mass; its published times come from ``N m I_2``, which is inconsistent: the head then has a tenth of the
-acceleration that the motion of the other links gives it. This module exists to reproduce those times and for nothing
+acceleration that the motion of the other links gives it. The model exists to reproduce those times and for nothing
 else; robots are simulated by ``snake_gym.simulation``. From eq. 27: ``diag(H phi_bar)`` lost a dot.
 """
 
@@ -20,11 +21,39 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from papers.dynamics import Mask
+from snake_gym.physics.faults import LOCKED
 from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 
+Mask = NDArray[np.bool_]
 HeadBlock = Literal["N m", "m"]
+
+
+class ShippedPhysics:
+    """The physics that every env uses; broken joints (R, J) are locked where they start."""
+
+    head_is_reference = False
+    """Whether the head link's centre belongs to the state, not the centre of mass."""
+
+    def __init__(self, spec: RobotSpec, broken: Mask) -> None:
+        self._spec, self._broken = spec, broken
+        self._robot = SimulatedRobot(spec, len(broken), n_threads=1)
+        self._robot.faults.kind[broken] = LOCKED
+
+    def select(self, keep: Mask) -> ShippedPhysics:
+        """The model of the runs in ``keep`` (R,)."""
+        return ShippedPhysics(self._spec, self._broken[keep])
+
+    def accelerate(
+        self, theta: FloatArray, theta_dot: FloatArray, centre_xy: FloatArray, centre_vel: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Link accelerations (R, N) [rad/s^2] and that of the centre of mass (R, 2) [m/s^2]: see the other model."""
+        state = self._robot.state
+        state.link_angle[:], state.link_rate[:] = theta, theta_dot
+        state.centre_xy[:], state.centre_vel[:] = centre_xy, centre_vel
+        return self._robot.derivative(u)
 
 
 class PublishedHeadModel:
@@ -36,6 +65,8 @@ class PublishedHeadModel:
         block: last block of the mass matrix: "N m" as in the published runs, or "m" as printed (and consistent).
     """
 
+    head_is_reference = True
+
     def __init__(self, spec: RobotSpec, broken: Mask, block: HeadBlock = "N m") -> None:
         for name in ("link_half_length_m", "link_mass_kg", "friction.tangential_ns_m", "friction.normal_ns_m"):
             if np.ptp(spec.links(name)) > 0:
@@ -43,7 +74,6 @@ class PublishedHeadModel:
         if spec.links("friction.rotational_nms_rad").any():
             raise ValueError("robot.friction.rotational_nms_rad is not 0; the published model has none")
         n = spec.n_links
-        self.head_is_reference = np.ones(len(broken), dtype=bool)
         self._spec, self._broken, self._block = spec, broken, block
         self._half = float(spec.links("link_half_length_m")[0])
         self._mass = float(spec.links("link_mass_kg")[0])

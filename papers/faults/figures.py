@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.fault_aware.detection import Detection
-from papers.fault_aware.progress import Result, mean_with_interval
+from papers.faults.runs import Detection, Result, mean_with_interval
 from snake_gym.robot.spec import FloatArray
 
 if TYPE_CHECKING:
@@ -31,10 +30,8 @@ def draw_delays(canvas: Figure, detections: Sequence[Detection]) -> None:
         label = f"{d.kind}, noise {d.noise_rad:g} rad"
         style = styles[noises.index(d.noise_rad) % len(styles)]
         axis.step(delay, share, where="post", ls=style, c=f"C{kinds.index(d.kind)}", label=label)
-    axis.set_xlabel("time since the joint failed [s]")
-    axis.set_ylabel("failed joints found [%]")
-    axis.set_xlim(0.0, 10.0)
-    axis.set_ylim(0.0, 105.0)
+    axis.set(xlabel="time since the joint failed [s]", ylabel="failed joints found [%]")
+    axis.set(xlim=(0.0, 10.0), ylim=(0.0, 105.0))
     canvas.legend(loc="outside right upper", fontsize=8)
 
 
@@ -50,9 +47,7 @@ def draw_by_count(canvas: Figure, results: Sequence[Result], names: Sequence[str
         error = np.array([[b.mean - b.low for b in bars], [b.high - b.mean for b in bars]])
         place = np.array(counts) + (k + 0.5) * width - 0.5 * _BAR
         axis.bar(place, middle, width, yerr=error, capsize=2, label=result.name)
-    axis.set_xticks(counts)
-    axis.set_xlabel("locked joints")
-    axis.set_ylabel("progress in 60 s [m]")
+    axis.set(xticks=counts, xlabel="locked joints", ylabel="progress in 60 s [m]")
     canvas.legend(loc="outside right upper", fontsize=8)
 
 
@@ -67,7 +62,6 @@ def draw_by_joint(canvas: Figure, single: Mapping[tuple[str, str], FloatArray]) 
             axis.plot(np.arange(1, values.size + 1), values, "o-", ms=4, c=f"C{number}",
                       label=name if kind == kinds[0] else None)  # fmt: skip
         axis.axhline(0.0, color="k", lw=0.6)
-        axis.set_title(f"one joint {kind}")
-        axis.set_xlabel("failed joint (1: tail)")
+        axis.set(title=f"one joint {kind}", xlabel="failed joint (1: tail)")
     axes[0].set_ylabel("progress in 60 s [m]")
     canvas.legend(loc="outside lower center", ncols=3, fontsize=9)

@@ -1,0 +1,264 @@
+"""The pattern generator of liu2024: limit cycle and locking, changes of gait, and the derivative of its output.
+
+Networks (section 3.1): limit cycle and phase locking of the Hopf network from (0.1, 0.1), for every topology and
+weight, with the creeping gait on 14 yaw joints. ``paper``: lambda = 0.2, alpha = 0.01 as published; ``default``: the
+controller's own, faster rates. Locked: every radius within 1 % of rho and every phase difference within 0.01 rad of the
+wanted one, from then on.
+
+Changes of amplitude and gait in mid-run (sections 1 and 3.1): a serpenoid is a formula of time; where its parameters
+change, its value jumps. The network's state moves on from where it is. Judged against the fastest that a joint moves in
+the old or the new gait: omega rho dt in a command interval.
+
+The sliding-window five-point derivative against the exact one, on the network's own output (section 3.3).
+
+A locked network's output is a sine, whose derivatives are known; errors are relative to their amplitudes, after the
+window has filled. The steps span the paper's 10 to 100 Hz (section 4.5) and coarser ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from papers.liu2024.creeping import FREQUENCY_RAD_S, creeping_wave
+from snake_gym.controllers.coupling import Topology, Weights, coupling_weights
+from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
+from snake_gym.controllers.derivative import Derivatives, SlidingDerivative
+from snake_gym.controllers.serpenoid import serpenoid_reference
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.presets import SNAKESYS
+from snake_gym.robot.spec import FloatArray
+
+TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
+WEIGHTS: tuple[Weights, ...] = get_args(Weights)
+RATES: dict[str, dict[str, Any]] = {"paper": PAPER_RATES, "default": {}}
+RADIUS_TOLERANCE, PHASE_TOLERANCE_RAD = 0.01, 0.01
+HORIZON_S = {"paper": 25_000.0, "default": 600.0}
+_STEP_S = 1.0
+_CONTINUE = 1.5
+"""A run goes on to this many times the time at which it locked, to see that it stays."""
+
+
+class Settling(NamedTuple):
+    """How one network settled."""
+
+    topology: Topology
+    weights: Weights
+    rates: str
+    radius_s: float
+    """[s] from when on every radius is within 1 %; NaN: not within the horizon."""
+    phase_s: float
+    """[s] from when on every phase difference is within 0.01 rad."""
+    radius_error: float
+    """Largest |r / rho - 1| at the end."""
+    phase_error_rad: float
+    slowest_per_s: float
+    """Rate of the slowest coupling mode, alpha times the smallest nonzero eigenvalue of the Laplacian [1/s]."""
+    time_s: FloatArray
+    """(T,) [s]."""
+    radius_errors: FloatArray
+    """(T,)."""
+    phase_errors: FloatArray
+    """(T,) [rad]."""
+
+
+def standing_robot(n_joints: int) -> tuple[Measurement, Goal]:
+    """One straight robot without a target: what an open-loop gait is given."""
+    zero = np.zeros((1, n_joints))
+    sample = Measurement(zero, zero.copy(), np.zeros((1, 2)), np.zeros(1), np.ones(1, dtype=bool))
+    return sample, Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
+
+
+def settle(topology: Topology, weights: Weights, rates: str) -> Settling:
+    """Run one network until it has locked and half as long again, or to the horizon."""
+    wave = creeping_wave(SNAKESYS.n_joints)
+    config = CpgConfig(
+        wave.amplitude_rad, FREQUENCY_RAD_S, wave.phase_shift_rad, topology=topology, weights=weights, **RATES[rates]
+    )
+    controller = Cpg(config, SNAKESYS)
+    state = controller.initial_state(1)
+    sample, goal = standing_robot(SNAKESYS.n_joints)
+    samples: list[tuple[float, float]] = []
+    end = HORIZON_S[rates]
+    while len(samples) * _STEP_S < end:
+        z = state["u"][0] + 1j * state["v"][0]
+        phase = np.angle(z[1:] / z[:-1] * np.exp(-1j * wave.phase_shift_rad))
+        radius_error = np.abs(np.abs(z) / wave.amplitude_rad - 1.0).max()
+        samples.append((float(radius_error), float(np.abs(phase).max())))
+        if end == HORIZON_S[rates] and samples[-1][0] < RADIUS_TOLERANCE and samples[-1][1] < PHASE_TOLERANCE_RAD:
+            end = min(end, _CONTINUE * len(samples) * _STEP_S + 10.0)
+        controller.command(sample, goal, state, _STEP_S)
+    radius, phase = np.array(samples).T
+    time: FloatArray = _STEP_S * np.arange(float(len(samples)))
+    weight = coupling_weights(SNAKESYS.n_joints, topology, weights, config.weight_width_joints)
+    modes = np.sort(np.abs(np.linalg.eigvals(np.diag(weight.sum(axis=1)) - weight)))
+    return Settling(
+        topology, weights, rates, _since(time, radius < RADIUS_TOLERANCE), _since(time, phase < PHASE_TOLERANCE_RAD),
+        float(radius[-1]), float(phase[-1]), config.coupling_per_s * float(modes[1]), time, radius, phase,
+    )  # fmt: skip
+
+
+def _since(time_s: FloatArray, good: NDArray[np.bool_]) -> float:
+    """From when on all is good; NaN: not at the end."""
+    if not good[-1]:
+        return math.nan
+    bad = np.flatnonzero(~good)
+    return float(time_s[bad[-1] + 1]) if bad.size else float(time_s[0])
+
+
+DT_S = 0.02
+"""Command interval: the paper's robot takes commands at 10 to 100 Hz (section 4.5)."""
+WATCHED_S = 30.0
+"""A change from two waves to three takes the speed-limited network (J - 1) |change| / omega = 9.3 s."""
+
+CHANGES: dict[str, dict[str, float]] = {
+    "larger amplitude (a_y 50 to 70 deg)": {"initial_angle_rad": math.radians(70.0)},
+    "smaller amplitude (a_y 50 to 20 deg)": {"initial_angle_rad": math.radians(20.0)},
+    "frequency doubled": {"frequency": 2.0},
+    "driving backwards": {"frequency": -1.0},
+    "three waves in place of two": {"n_waves": 3.0},
+    "one wave in place of two": {"n_waves": 1.0},
+    "all at once": {"n_waves": 3.0, "initial_angle_rad": math.radians(40.0), "frequency": 1.5},
+}
+
+
+class Change(NamedTuple):
+    """One change of gait in one network."""
+
+    name: str
+    topology: Topology
+    rates: str
+    step: float
+    """Largest step of a joint from command to command, in omega rho dt (1: as fast as the faster gait)."""
+    unlimited_step: float
+    """Largest step by the published equations alone: the new phase shift at once, no limit of speed."""
+    serpenoid_step: float
+    """Largest step of the serpenoid formula."""
+    smallest_radius: float
+    """Smallest radius of an oscillator on the way, over the smaller rho of the two gaits."""
+    unlimited_radius: float
+    """Smallest radius by the published equations alone."""
+    phase_error_rad: float
+    """Largest error of a phase difference at the end."""
+    time_s: FloatArray
+    """(T,) [s] after the change."""
+    joints: FloatArray
+    """(T, J) [rad] the network's commands."""
+    unlimited: FloatArray
+    """(T, J) [rad] by the published equations alone."""
+    serpenoid: FloatArray
+    """(T, J) [rad]."""
+
+
+def change_gait(name: str, topology: Topology, rates: str, watched_s: float = WATCHED_S) -> Change:
+    """Lock a network on the creeping gait, change it as ``CHANGES[name]`` says, and watch."""
+    limited, radius, phase = _play(name, topology, rates, True, watched_s)
+    unlimited, unlimited_radius, _ = _play(name, topology, rates, False, watched_s)
+    before, after = gaits(name)
+    scale = max(abs(g[1]) for g in (before, after)) * max(g[0] for g in (before, after)) * DT_S
+    time: FloatArray = DT_S * np.arange(-1.0, len(limited) - 1.0)
+    old, new = (
+        serpenoid_reference(frequency * time, amplitude, shift, SNAKESYS.n_joints)
+        for amplitude, frequency, shift in (before, after)
+    )
+    formula = np.where(time[:, None] < 0.0, old, new)
+
+    def largest(joints: FloatArray) -> float:
+        return float(np.abs(np.diff(joints, axis=0)).max() / scale)
+
+    return Change(
+        name, topology, rates, largest(limited), largest(unlimited), largest(formula), radius,
+        unlimited_radius, phase, time, limited, unlimited, formula,
+    )  # fmt: skip
+
+
+def gaits(name: str) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """(amplitude [rad], frequency [rad/s], phase shift [rad]) before and after."""
+    change = CHANGES[name]
+    before = creeping_wave(SNAKESYS.n_joints)
+    wave = creeping_wave(
+        SNAKESYS.n_joints, int(change.get("n_waves", 2)), change.get("initial_angle_rad", math.radians(50.0))
+    )
+    frequency = FREQUENCY_RAD_S * change.get("frequency", 1.0)
+    return (
+        (before.amplitude_rad, FREQUENCY_RAD_S, before.phase_shift_rad),
+        (wave.amplitude_rad, frequency, wave.phase_shift_rad),
+    )
+
+
+def _play(
+    name: str, topology: Topology, rates: str, limited: bool, watched_s: float
+) -> tuple[FloatArray, float, float]:
+    """Commands (T, J) from the last one of the old gait on, smallest radius, final error of the phases."""
+    before, (amplitude, frequency, shift) = gaits(name)
+    config = CpgConfig(*before, topology=topology, **RATES[rates])
+    controller = Cpg(config, SNAKESYS)
+    state = controller.initial_state(1)
+    wave = before[2] * np.arange(SNAKESYS.n_joints) - before[1] * DT_S
+    state["u"][0], state["v"][0] = before[0] * np.sin(wave), -before[0] * np.cos(wave)
+    sample, goal = standing_robot(SNAKESYS.n_joints)
+    joints = [controller.command(sample, goal, state, DT_S)[0]]
+    controller.set_gait(state, np.array([True]), amplitude, frequency, shift)
+    if not limited:
+        state["phase_shift_rad"][:] = shift
+        state["speed_limit_rad_s"][:] = np.inf
+    smallest = np.inf
+    for _ in range(round(watched_s / DT_S)):
+        joints.append(controller.command(sample, goal, state, DT_S)[0])
+        smallest = min(smallest, float(np.hypot(state["u"], state["v"]).min()))
+    z = state["u"][0] + 1j * state["v"][0]
+    phase = np.angle(z[1:] / z[:-1] * np.exp(-1j * shift))
+    return np.array(joints), smallest / min(before[0], amplitude), float(np.abs(phase).max())
+
+
+STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+DELAY = {"rate": 0, "settled_rate": 2, "acceleration": 0, "late_acceleration": 2, "settled_acceleration": 4}
+"""How many samples each result is behind the newest."""
+TITLES = {
+    "rate": "rate now (eq. 40)",
+    "settled_rate": "rate, settled (eq. 38)",
+    "acceleration": "acceleration now (eq. 45 on k-4..k)",
+    "late_acceleration": "acceleration, S4 as printed, taken for now",
+    "settled_acceleration": "acceleration, settled (eq. 43)",
+}
+"""What is commanded now counts at the newest sample, what is settled at its own."""
+
+
+def derivative_errors(frequency_rad_s: float = FREQUENCY_RAD_S) -> dict[str, FloatArray]:
+    """Largest relative error of each result of ``SlidingDerivative``, one for each of ``STEPS_S``."""
+    table = {name: np.zeros(len(STEPS_S)) for name in DELAY}
+    for k, step in enumerate(STEPS_S):
+        for name, value in derivative_errors_at(step, frequency_rad_s).items():
+            table[name][k] = value
+    return table
+
+
+def derivative_errors_at(dt_s: float, frequency_rad_s: float = FREQUENCY_RAD_S) -> dict[str, float]:
+    """Largest relative error of each result of ``SlidingDerivative`` at a step of ``dt_s`` [s]."""
+    wave = creeping_wave(SNAKESYS.n_joints)
+    lag = wave.phase_shift_rad * np.arange(SNAKESYS.n_joints)
+    sliding = SlidingDerivative(SNAKESYS.n_joints)
+    state = sliding.initial_state(1)
+    n = 12 + math.ceil(2.0 * math.pi / abs(frequency_rad_s) / dt_s)
+    given: list[Derivatives] = []
+    phase = frequency_rad_s * dt_s * np.arange(n)[:, None] + lag
+    for row in wave.amplitude_rad * np.sin(phase):
+        given.append(sliding.update(state, row[None], dt_s))
+    worst = {}
+    for name, delay in DELAY.items():
+        counts = 0 if name == "late_acceleration" else delay
+        at = phase[12:] - counts * frequency_rad_s * dt_s
+        exact = np.cos(at) if name.endswith("rate") else -np.sin(at)
+        scale = wave.amplitude_rad * frequency_rad_s ** (1 if name.endswith("rate") else 2)
+        values = np.array([getattr(derivatives, name)[0] for derivatives in given[12:]])
+        worst[name] = float(np.abs(values / scale - exact).max())
+    return worst
+
+
+def orders(table: dict[str, FloatArray]) -> dict[str, float]:
+    """Order of each error in the step, from the last but one doubling."""
+    a, b = STEPS_S.index(0.1), STEPS_S.index(0.2)
+    return {name: math.log2(values[b] / values[a]) for name, values in table.items()}

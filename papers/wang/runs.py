@@ -1,0 +1,354 @@
+"""Runs of wang: random pegboards crossed, targets visited, a trajectory followed, and its equations checked in states.
+
+Pegboards (``SnakeGym/ObstacleField-v0``) are seeded, each guaranteed passable for the robot's wave. Crossed: the head
+comes within 0.15 m of the goal, three robot lengths from the start and behind all pegs, in time. The way shown to the
+controller is a point of the route a third of a robot length ahead (see ``tasks.obstacle_field``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from papers.drives import Drive, Follower, PathGuide, TargetSequence, drive, place
+from snake_gym.config import build
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig, Path
+from snake_gym.controllers.nominal_chain import Motion, NominalChain
+from snake_gym.envs.config import ObstacleFieldConfig
+from snake_gym.envs.core import SnakeCore
+from snake_gym.obstacles.fields import FieldConfig, FieldMaker
+from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
+from snake_gym.obstacles.shapes import Circle, features
+from snake_gym.physics.state import Obstacles
+from snake_gym.robot.presets import PEGBOARD
+from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.obstacle_field import robot_extent
+
+CONTROLLER: dict[str, Any] = {
+    "kind": "pfl",
+    "amplitude_rad": math.radians(30.0),
+    "frequency_rad_s": 1.5,
+    "phase_shift_rad": math.radians(40.0),
+    "position_gain_per_s2": 25.0,
+    "rate_gain_per_s": 10.0,
+    "heading_gain": 0.6,
+    "offset_bandwidth_rad_s": 1.5,
+}
+"""The paper gives no parameters: gait of about one wave on the robot, joint errors gone in half a second."""
+EQ32 = {**CONTROLLER, "feedforward": False}
+STRONG = replace(
+    PEGBOARD,
+    name="pegboard_strong",
+    actuator=replace(PEGBOARD.actuator, torque_limit_nm=math.inf),
+    control_dt_s=0.02,
+)
+"""Without torque limits and with quick samples, so that eq. 32 alone acts (``controllers.feedback_linearization``)."""
+
+LINK_M = float(2.0 * PEGBOARD.links("link_half_length_m").min())
+SETTLED_S = 10.0
+"""Start of a run that errors of following leave out."""
+TIME_LIMIT_S = 120.0
+_TRACED = 4
+"""Boards whose runs are kept whole."""
+
+
+class Trace(NamedTuple):
+    """One run over a board."""
+
+    features: FloatArray
+    """(k, 6) obstacles, see ``physics.state.Obstacles``."""
+    route_xy: FloatArray
+    """(r, 2) [m]."""
+    time_s: FloatArray
+    """(T,)."""
+    centre_xy: FloatArray
+    """(T, 2) [m]."""
+    link_angle: FloatArray
+    """(T, N) [rad]."""
+    force_n: FloatArray
+    """(T, N) contact force on each link, mean over the control step."""
+
+
+class Crossings(NamedTuple):
+    """B boards of one difficulty."""
+
+    difficulty: float
+    crossed: NDArray[np.bool_]
+    """(B,)."""
+    time_s: FloatArray
+    """(B,) inf where not crossed."""
+    penetration_m: FloatArray
+    """(B,) deepest, any sub-step."""
+    energy_gain_j: FloatArray
+    """(B,) largest gain of kinetic energy in a control step beyond the positive work of the joints."""
+    contact_share: FloatArray
+    """(B,) share of the time with at least one contact."""
+    most_contacts: FloatArray
+    """(B,) most contacts at a time, mean over a control step."""
+    peak_force_n: FloatArray
+    """(B,) largest force on one link, mean over a control step."""
+    traces: tuple[Trace, ...]
+
+
+def cross_boards(n_boards: int, difficulty: float, seed: int, advance: Callable[[float], None]) -> Crossings:
+    """Run the controller over boards ``seed .. seed + n_boards - 1`` of ``difficulty`` in [0, 1], all side by side."""
+    settings = {
+        "robot": PEGBOARD.name,
+        "time_limit_s": TIME_LIMIT_S,
+        "action": {"kind": "residual", "controller": CONTROLLER},
+        "field": {"kind": "pegboard", "difficulty": difficulty},
+        "n_threads": 1,
+    }
+    core = SnakeCore(build(ObstacleFieldConfig, settings, "env"), n_boards)
+    core.reset(seed + np.arange(n_boards))
+    still = np.zeros(core.action.shape)
+    gain = np.full(n_boards, -np.inf)
+    most, peak, age = np.zeros(n_boards), np.zeros(n_boards), np.zeros(n_boards)
+    samples: list[tuple[FloatArray, ...]] = []
+    kept = slice(0, min(n_boards, _TRACED))
+    energy, work = core.robot.kinetic_energy(), core.robot.state.work_j.copy()
+    while core.live.any():
+        live = core.live.copy()
+        core.step(still)
+        state = core.robot.state
+        now = core.robot.kinetic_energy()
+        gain = np.where(live, np.maximum(gain, now - energy - (state.work_j - work)), gain)
+        energy, work = now, state.work_j.copy()
+        force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1])
+        most = np.where(live, np.maximum(most, state.n_contacts), most)
+        peak = np.where(live, np.maximum(peak, force.max(axis=1)), peak)
+        age = np.where(live, state.time_s, age)
+        parts = (state.time_s, state.centre_xy, state.link_angle, force)
+        samples.append(tuple(part[kept].copy() for part in parts))
+        advance(float(age.max()) / TIME_LIMIT_S)
+    infos = core.task.infos()
+    return Crossings(
+        difficulty, infos["is_success"], infos["time_to_goal_s"], infos["penetration_m"], gain,
+        infos["contact_time_s"] / age, most, peak,
+        tuple(_trace(core, samples, world, age[world]) for world in range(kept.stop)),
+    )  # fmt: skip
+
+
+def _trace(core: SnakeCore, samples: list[tuple[FloatArray, ...]], world: int, end_s: float) -> Trace:
+    steps = round(float(end_s) / core.spec.control_dt_s)
+    scenery = core.task.scenery(world)
+    assert scenery is not None
+    columns = (np.stack([sample[part][world] for sample in samples[:steps]]) for part in range(4))
+    return Trace(scenery.features, scenery.route_xy, *columns)
+
+
+TARGETS = ((2.0, 1.0), (4.0, 0.6), (5.2, -1.0), (3.8, -2.4), (1.6, -2.0))
+"""[m] on free ground; the paper's are not given."""
+RADIUS_M = 0.15
+"""A target is reached at this distance of the centre of mass."""
+SPACING_M = 0.8
+"""Between targets on the way through a pegboard."""
+LOOKAHEAD_M = 0.7
+"""On the trajectory: half a robot."""
+_SECONDS_PER_M = 20.0
+"""Time allowed for a course."""
+
+
+class Course(NamedTuple):
+    """Targets and what the robots made of them."""
+
+    targets_xy: FloatArray
+    """(W, K, 2) [m]."""
+    features: tuple[FloatArray, ...]
+    """W times (k, 6) obstacles."""
+    run: Drive
+
+    @property
+    def complete(self) -> float:
+        """Share of the W robots that reached every target."""
+        return float((self.run.reached[-1] == self.targets_xy.shape[1]).mean())
+
+
+def free_course(advance: Callable[[float], None], n_targets: int = 5) -> Course:
+    """The sequence of ``TARGETS`` on free ground."""
+    targets = np.array(TARGETS[:n_targets])[None]
+    return _visit(SimulatedRobot(PEGBOARD, 1, 1), targets, (np.zeros((0, 6)),), advance)
+
+
+def pegboard_courses(n_boards: int, difficulty: float, seed: int, advance: Callable[[float], None]) -> Course:
+    """Targets every ``SPACING_M`` on the way through random pegboards; the robot sees the next target only."""
+    spec = PEGBOARD
+    extent = robot_extent(spec, math.radians(20.0), math.radians(30.0), "centre")
+    maker = FieldMaker(FieldConfig(kind="pegboard", difficulty=difficulty), extent)
+    half, radius = float(spec.links("link_half_length_m").max()), float(spec.links("link_radius_m").max())
+    skin = 0.5 * half
+    reach = half + radius + skin
+    arrays = empty_arrays(n_boards, maker.bounds.with_ends(), reach, skin)
+    targets, shown = [], []
+    for board in range(n_boards):
+        field = maker.make(np.random.default_rng(seed + board))
+        write_world(arrays, board, with_ends(field.features), reach)
+        path = Path(field.route[np.r_[True, np.any(np.diff(field.route, axis=0) != 0.0, axis=1)]])
+        count = math.ceil(3.0 * spec.length_m / SPACING_M)
+        targets.append(path.place(path.length_m * np.arange(1, count + 1) / count))
+        shown.append(field.features)
+    robot = SimulatedRobot(spec, n_boards, 1, Obstacles(*arrays))
+    return _visit(robot, np.stack(targets), tuple(shown), advance)
+
+
+def _visit(
+    robot: SimulatedRobot, targets: FloatArray, features: tuple[FloatArray, ...], advance: Callable[[float], None]
+) -> Course:
+    n = robot.n_worlds
+    place(robot, np.zeros((n, robot.spec.n_joints)), np.zeros(n), np.zeros((n, 2)))
+    guide = TargetSequence(targets, RADIUS_M)
+    way = np.linalg.norm(np.diff(targets, axis=1, prepend=0.0), axis=2).sum(axis=1).max()
+    follower = Follower(make_controller(CONTROLLER, robot.spec), guide)
+    seconds = float(_SECONDS_PER_M * way)
+    run = drive(robot, follower, seconds, advance, lambda: bool((guide.index == targets.shape[1]).all()))
+    return Course(targets, features, run)
+
+
+def figure_eight(size_m: float = 3.0) -> Path:
+    """A figure of eight, ``x = a sin s, y = a sin s cos s``: it starts in its crossing and turns both ways."""
+    s = np.linspace(0.0, 2.0 * math.pi, 720, endpoint=False)
+    return Path(size_m * np.stack([np.sin(s), np.sin(s) * np.cos(s)], axis=1), closed=True)
+
+
+def follow_trajectory(
+    controller: Mapping[str, Any], duration_s: float, advance: Callable[[float], None], spec: RobotSpec = PEGBOARD
+) -> Drive:
+    """The centre of mass along the figure of eight without a break, guided by line of sight."""
+    robot, path = SimulatedRobot(spec, 1, 1), figure_eight()
+    direction = path.tangent(np.zeros(1))[0]
+    heading = np.array([math.atan2(direction[1], direction[0])])
+    place(robot, np.zeros((1, robot.spec.n_joints)), heading, path.place(np.zeros(1)))
+    sight = LineOfSight(path, LineOfSightConfig(LOOKAHEAD_M, "path"))
+    return drive(robot, Follower(make_controller(controller, spec), PathGuide(sight, 1)), duration_s, advance)
+
+
+def linearization_error(n_states: int, seed: int) -> float:
+    """Largest joint acceleration [rad/s^2] that eq. 29's torques miss in random states without contact (eq. 30)."""
+    rng = np.random.default_rng(seed)
+    robot = SimulatedRobot(PEGBOARD, n_states, 1)
+    state = robot.state
+    state.link_angle[:] = rng.normal(0.0, 0.7, state.link_angle.shape)
+    state.link_rate[:] = rng.normal(0.0, 1.0, state.link_rate.shape)
+    state.centre_vel[:] = rng.normal(0.0, 0.3, state.centre_vel.shape)
+    wanted = rng.normal(0.0, 3.0, (n_states, PEGBOARD.n_joints))
+    motion = Motion(state.link_angle.copy(), state.link_rate.copy(), state.centre_vel.copy())
+    acceleration, _ = robot.derivative(NominalChain(PEGBOARD).joint_torque(motion, wanted))
+    return float(np.abs(acceleration[:, :-1] - acceleration[:, 1:] - wanted).max())
+
+
+class FreeLinkImpulse(NamedTuple):
+    """Eq. 12-15 in S random impacts of a chain that comes with 1 m/s, without restitution."""
+
+    left_m_s: FloatArray
+    """(S,) approach velocity left if eq. 12's impulse acts on the chain; 0 would be right."""
+    torn_m_s: FloatArray
+    """(S,) largest velocity at which two neighbours part at their joint if the link alone changes its velocity."""
+
+
+def free_link_impulse(n_states: int, seed: int) -> FreeLinkImpulse:
+    """Impulses for a link that is taken to be free, against the effective mass of the chain at the contact."""
+    spec, rng = PEGBOARD, np.random.default_rng(seed)
+    chain = NominalChain(spec)
+    theta = np.cumsum(rng.normal(0.0, 0.5, (n_states, spec.n_links)), axis=1)
+    half, mass = spec.links("link_half_length_m")[0], spec.links("link_mass_kg")[0]
+    inertia, total = spec.inertia()[0], float(spec.links("link_mass_kg").sum())
+    row = np.arange(n_states)
+    link = rng.integers(0, spec.n_links, n_states)
+    along = rng.uniform(-half, half, n_states)  # where the peg touches, from the link's centre
+    normal = np.stack([-np.sin(theta), np.cos(theta)], axis=-1)[row, link]
+    push = (chain.levers(theta)[row, link] * normal[:, None, :]).sum(axis=-1)
+    push[row, link] += along
+    mobility = (push * np.linalg.solve(chain.mass_matrix(theta), push[..., None])[..., 0]).sum(axis=1) + 1.0 / total
+    impulse = 1.0 / (1.0 / mass + along**2 / inertia)
+    # Of the link's own ends, where its neighbours did not move; the outer ends of tail and head have none.
+    ends = np.stack(
+        [impulse / mass - half * impulse * along / inertia, impulse / mass + half * impulse * along / inertia]
+    )
+    ends[0, link == 0] = 0.0
+    ends[1, link == spec.n_links - 1] = 0.0
+    return FreeLinkImpulse(1.0 - impulse * mobility, np.abs(ends).max(axis=0))
+
+
+class Throws(NamedTuple):
+    """Robots with limp joints thrown over smooth ground among pegs: any energy gained is the method's."""
+
+    gain: float
+    """Largest gain of kinetic energy in 10 ms, as a share of the throw's."""
+    above: float
+    """Largest energy ever, as a share of the throw's, minus 1."""
+    left: float
+    """Energy left at the end, as a share of the throw's, on average."""
+    penetration: float
+    """Deepest, as a share of the link length."""
+
+
+def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s, duration_s: float = 2.0) -> Throws:
+    """``n_throws`` robots for ``duration_s`` [s], at a step of ``sim_dt_s`` [s]."""
+    limp = replace(
+        PEGBOARD,
+        friction=FrictionSpec(tangential_ns_m=0.0, normal_ns_m=0.0),
+        actuator=replace(PEGBOARD.actuator, kp=0.0, kd=0.0),
+        contact=replace(PEGBOARD.contact, friction_ns_m=0.0),
+        control_dt_s=0.01,
+        sim_dt_s=sim_dt_s,
+    )
+    half, radius = float(limp.links("link_half_length_m")[0]), float(limp.links("link_radius_m")[0])
+    pegs = [Circle(0.35 * i, 0.35 * j, 0.06) for i in range(-8, 9) for j in range(-8, 9) if abs(j) > 1 or abs(i) > 3]
+    rows = features(pegs)
+    reach = 1.5 * half + radius
+    arrays = empty_arrays(n_throws, FieldBounds(len(rows), 6.0, 0.0, 0.06), reach, 0.5 * half)
+    for world in range(n_throws):
+        write_world(arrays, world, rows, reach)
+    robot, rng = SimulatedRobot(limp, n_throws, 1, Obstacles(*arrays)), np.random.default_rng(seed)
+    straight = np.zeros((n_throws, limp.n_joints))
+    robot.set_shape(straight, np.zeros(n_throws), np.zeros((n_throws, 2)), "centre")
+    robot.state.centre_vel[:] = rng.normal(0.0, 0.7, (n_throws, 2))
+    robot.state.link_rate[:] = rng.normal(0.0, 2.0, robot.state.link_rate.shape)
+    first = energy = robot.kinetic_energy()
+    gain, above, depth = 0.0, 0.0, 0.0
+    for _ in range(round(duration_s / limp.control_dt_s)):
+        robot.step(straight)
+        now = robot.kinetic_energy()
+        gain = max(gain, float(((now - energy) / first).max()))
+        above = max(above, float((now / first - 1.0).max()))
+        depth = max(depth, float(robot.state.penetration_m.max()))
+        energy = now
+    return Throws(gain, above, float((energy / first).mean()), depth / (2.0 * half))
+
+
+class Results(NamedTuple):
+    """All runs of the study."""
+
+    seed: int
+    n_boards: int
+    crossings: Sequence[Crossings]
+    free: Course
+    pegs: Course
+    followed: Drive
+    """The trajectory with feed-forward."""
+    lagging: Drive
+    """The trajectory by eq. 32 alone."""
+    linearization_rad_s2: float
+    impulse: FreeLinkImpulse
+    throws: Throws
+    fine_throws: Throws
+    """The same throws at a tenth of the step."""
+
+
+def joint_error_deg(run: Drive) -> float:
+    """Root mean square of what the joints miss of their gait [deg]."""
+    error = (run.wanted - run.joint_angle)[run.time_s > SETTLED_S]
+    return float(np.degrees(np.sqrt((error**2).mean())))
+
+
+def peak_acceleration(run: Drive, step_s: float) -> float:
+    """Largest change of the velocity of the centre of mass from one control step to the next [m/s^2]."""
+    change = np.diff(run.centre_vel, axis=0)[5:]
+    return float(np.hypot(change[..., 0], change[..., 1]).max() / step_s)

@@ -1,0 +1,411 @@
+"""sibilska2022: its models against the equations written out, runs, recordings, and verdicts from made-up numbers."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from papers.record import draw_png
+from papers.sibilska2022 import STUDY, figures, trials
+from papers.sibilska2022.amplitude import Comparison, amplitude_claims, amplitude_table
+from papers.sibilska2022.claims import arrival_claims, arrival_table, limit_claims, limits_table
+from papers.sibilska2022.experiment import (
+    BROKEN_SETS,
+    COUPLING,
+    LIMIT_RAD,
+    PAPER_S,
+    Broken,
+    Case,
+    ControlLaw,
+    ControllerName,
+    Recorder,
+    Recording,
+    as_rows,
+    paper_time,
+    select_cases,
+    simulate,
+)
+from papers.sibilska2022.failures import DOUBLES, SINGLES, Survey, failures_claims, failures_table, worst_table
+from papers.sibilska2022.models import HeadBlock, PublishedHeadModel, ShippedPhysics
+from papers.sibilska2022.trials import ROBOT, Trial, extra_reference, joint_wave, play
+from papers.study import Claim
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.guidance import SteeringConfig
+from snake_gym.controllers.serpenoid import GaitConfig
+from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.robot.measurement import Goal, Measurement, centre_offset
+from snake_gym.robot.presets import RESILIENT
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.oracles.dense_head_chain import accelerate_head_chain
+
+N, J = RESILIENT.n_links, RESILIENT.n_joints
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+
+def random_motion(n_runs: int = 4) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(0)
+    return (
+        rng.normal(0.0, 0.7, (n_runs, N)),
+        rng.normal(size=(n_runs, N)),
+        rng.normal(size=(n_runs, 2)),
+        rng.normal(size=(n_runs, 2)),
+        rng.normal(size=(n_runs, J)),
+    )
+
+
+@pytest.mark.parametrize(("block", "head_mass"), [("N m", 10.0), ("m", 1.0)])
+def test_accelerations_equal_the_equations_written_out(block: HeadBlock, head_mass: float) -> None:
+    theta, theta_dot, head, head_vel, u = random_motion()
+    broken = np.zeros((4, J), dtype=bool)
+    broken[1:, [2, 4]] = True
+    model = PublishedHeadModel(RESILIENT, broken, block)
+    got_theta, got_head = model.accelerate(theta, theta_dot, head, head_vel, u)
+    for row in range(4):
+        phi_ddot = np.where(broken[row], 0.0, u[row])
+        expected_theta, expected_head = accelerate_head_chain(
+            theta[row], theta_dot[row], head_vel[row], phi_ddot, 1.0, 0.07, 1.0, 10.0, head_mass
+        )
+        np.testing.assert_allclose(got_theta[row], expected_theta, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(got_head[row], expected_head, rtol=1e-9, atol=1e-9)
+
+
+def test_as_printed_it_is_the_shipped_physics() -> None:
+    """With ``m I_2`` the link accelerations in head coordinates are those of the shipped physics."""
+    theta, theta_dot, head, head_vel, u = random_motion()
+    broken = np.zeros((4, J), dtype=bool)
+    broken[2, 5] = True
+    # velocity of the centre: head velocity + d/dt centre_offset
+    step = 1e-7
+    shift = (
+        centre_offset(RESILIENT, theta + step * theta_dot) - centre_offset(RESILIENT, theta - step * theta_dot)
+    ) / (2 * step)
+    in_head, _ = PublishedHeadModel(RESILIENT, broken, "m").accelerate(theta, theta_dot, head, head_vel, u)
+    shipped, _ = ShippedPhysics(RESILIENT, broken).accelerate(
+        theta, theta_dot, head + centre_offset(RESILIENT, theta), head_vel + shift, u
+    )
+    np.testing.assert_allclose(in_head, shipped, rtol=1e-6, atol=1e-6)
+
+
+def test_selected_runs_keep_their_faults() -> None:
+    theta, theta_dot, head, head_vel, u = random_motion()
+    broken = np.random.default_rng(3).random((4, J)) < 0.4
+    keep = np.array([False, True, False, True])
+    model = PublishedHeadModel(RESILIENT, broken)
+    everything = model.accelerate(theta, theta_dot, head, head_vel, u)
+    some = model.select(keep).accelerate(theta[keep], theta_dot[keep], head[keep], head_vel[keep], u[keep])
+    for all_runs, kept in zip(everything, some, strict=True):
+        np.testing.assert_allclose(kept, all_runs[keep], rtol=1e-12, atol=1e-12)
+
+
+def test_it_refuses_robots_it_does_not_describe() -> None:
+    uneven = replace(RESILIENT, link_mass_kg=(2.0, *[1.0] * 9))
+    with pytest.raises(ValueError, match="link_mass_kg differs between links"):
+        PublishedHeadModel(uneven, np.zeros((1, J), dtype=bool))
+    turning = replace(RESILIENT, friction=replace(RESILIENT.friction, rotational_nms_rad=0.01))
+    with pytest.raises(ValueError, match="rotational"):
+        PublishedHeadModel(turning, np.zeros((1, J), dtype=bool))
+
+
+# --- the published simulations ---------------------------------------------------------------------------------------
+
+
+def test_the_cases_are_the_published_sixteen_and_the_consistent_head_runs() -> None:
+    cases = select_cases()
+    assert len(set(cases)) == len(cases) == 24
+    assert sum(case.model == "published" for case in cases) == 16
+    assert {case.point for case in cases if case.model == "consistent"} == {"head"}
+    assert {case.broken for case in cases} == set(BROKEN_SETS)
+    assert select_cases("centre", "consistent", "cc", (2, 7)) == [Case("centre", "consistent", "cc", (2, 7))]
+    assert len(select_cases(broken=(2, 7))) == 6 and len(select_cases(model="consistent")) == 16
+    assert paper_time(Case("head", "consistent", "sjc", ())) is None
+    assert paper_time(Case("head", "published", "sjc", ())) == 297.0
+    assert paper_time(Case("centre", "consistent", "cc", (8, 5, 3))) == 476.0
+
+
+@pytest.mark.parametrize(("kind", "coupling"), [("sjc", 0.0), ("cc", 0.5)])
+def test_control_law_is_the_shipped_controller_with_the_robots_joint_loop(kind: str, coupling: float) -> None:
+    rng = np.random.default_rng(0)
+    n_runs, time_s = 3, 1.7
+    theta = rng.normal(0.0, 0.2, (n_runs, RESILIENT.n_links))
+    theta_dot = rng.normal(0.0, 0.2, theta.shape)
+    target, centre = rng.normal(size=(n_runs, 2)), rng.normal(size=(n_runs, 2))
+    law = ControlLaw(RESILIENT, GaitConfig(), SteeringConfig(), np.full(n_runs, coupling))
+    u = law.command(time_s, theta, theta_dot, target - centre)
+
+    phi, phi_dot = theta[:, :-1] - theta[:, 1:], theta_dot[:, :-1] - theta_dot[:, 1:]
+    head = centre - centre_offset(RESILIENT, theta)
+    seen = Measurement(phi, phi_dot, head, theta[:, -1], np.ones(n_runs, dtype=bool))
+    roomy = replace(RESILIENT, joint_limit_rad=np.pi)
+    controller = make_controller({"kind": kind}, roomy)
+    state = controller.initial_state(n_runs)
+    state["phase"][:] = np.radians(50.0) * time_s
+    reference = controller.command(seen, Goal(target, np.ones(n_runs, dtype=bool)), state, 0.05)
+    assert np.abs(reference).max() < roomy.joint_limit_rad  # nothing was clamped
+    np.testing.assert_allclose(u, 1.0 * (reference - phi) - 2.0 * phi_dot, rtol=1e-9, atol=1e-9)
+
+
+def test_a_simulation_in_a_batch_is_that_one_alone() -> None:
+    """Whatever its neighbours are: other points, models, faults, arrivals."""
+    cases = [Case("head", "published", "cc", ()), Case("centre", "published", "cc", ())]
+    together = simulate(cases, n_targets=1, time_limit_s=50.0)
+    assert np.isfinite(together).all() and together[0, 0] != together[1, 0]
+    for row, case in enumerate(cases):
+        np.testing.assert_allclose(simulate([case], n_targets=1, time_limit_s=50.0)[0], together[row], atol=0.026)
+
+
+def test_a_robot_without_working_joints_arrives_nowhere() -> None:
+    case = Case("centre", "consistent", "sjc", tuple(range(1, 10)))
+    assert np.isnan(simulate([case], time_limit_s=5.0)).all()
+
+
+def test_progress_is_told() -> None:
+    heard: list[tuple[int, float]] = []
+    case = Case("centre", "published", "cc", ())
+    simulate([case], n_targets=1, time_limit_s=60.0, on_progress=lambda *told: heard.append(told))
+    times = [time_s for _, time_s in heard]
+    assert len(heard) > 3 and times == sorted(times) and sum(reached for reached, _ in heard) == 1
+
+
+def published_arrivals(factor: float = 1.0) -> dict[Case, np.ndarray]:
+    """Last arrivals as published, times a factor; earlier ones in equal steps; where there is none, 300 s."""
+    cases = [Case(p, "published", c, b) for b in BROKEN_SETS for p in ("centre", "head") for c in ("sjc", "cc")]
+    return {
+        case: factor * PAPER_S.get((case.point, case.controller, case.broken), 300.0) * np.arange(1, 6) / 5.0
+        for case in cases
+    }
+
+
+def find(claims: list[Claim], part: str) -> Claim:
+    (claim,) = [claim for claim in claims if part in claim.text]
+    return claim
+
+
+def recording(duration_s: float, peak_deg: float, outside_s: float) -> Recording:
+    time = np.linspace(0.0, duration_s, 50)
+    angle = math.radians(peak_deg) * np.sin(time)[:, None] * np.ones(9)
+    path = np.stack([np.linspace(0.0, 8.0, 50), np.sin(time)], axis=1)
+    return Recording(time, angle, path, duration_s, outside_s, np.full(9, outside_s), math.radians(peak_deg))
+
+
+def test_arrivals_as_published_are_reproduced_and_others_not() -> None:
+    same = arrival_claims(published_arrivals())
+    assert len(same) >= 16 and {claim.verdict for claim in same} == {"reproduced"}
+    late = arrival_claims(published_arrivals(1.05))
+    assert {claim.verdict for claim in late if claim.published} == {"partly"}
+    never = published_arrivals()
+    never[Case("head", "published", "cc", (3, 5, 6))][-1] = np.nan
+    claims = arrival_claims(never)
+    assert find(claims, "All targets are reached").verdict == "partly"
+    assert find(claims, "CC guided by the head, joints 3, 5, 6").verdict == "not"
+
+
+def test_a_table_shows_the_deviation() -> None:
+    case = Case("centre", "published", "sjc", ())
+    rows = as_rows([case, case], np.array([[40.0, 99.0, 128.0, 202.0, 282.7], [41.0, *[np.nan] * 4]]))
+    table = arrival_table(rows)
+    assert list(table.columns[-3:]) == ["5 [s]", "paper [s]", "dev."]
+    assert list(table.rows[0][-3:]) == [282.7, 257.0, "+10.0%"] and list(table.rows[1][-3:]) == [None, 257.0, None]
+
+
+def test_limits_are_counted_step_by_step() -> None:
+    recorder = Recorder(2, 9, dt_s=0.5)
+    angles = np.zeros((2, 9))
+    for step in range(30):
+        angles[0, 3] = LIMIT_RAD + (0.01 if step % 3 == 0 else -0.01)
+        under_way = np.array([0, 1]) if step < 10 else np.array([0])
+        recorder.listen(step + 1, under_way, angles[under_way], np.full((under_way.size, 2), float(step)))
+    cases = [Case("centre", "published", "sjc", ()), Case("centre", "published", "cc", ())]
+    first, second = recorder.recordings(cases).values()
+    assert first.duration_s == 15.0 and first.outside_s == 5.0 and first.outside == pytest.approx(1 / 3)
+    assert first.joint_outside_s.tolist() == [0, 0, 0, 5.0, 0, 0, 0, 0, 0]
+    assert first.peak_rad == pytest.approx(LIMIT_RAD + 0.01)
+    assert second.duration_s == 5.0 and second.outside_s == 0.0 and len(second.time_s) == 1
+    assert first.time_s.tolist() == [0.5, 6.5, 12.5] and first.tracked_xy[:, 0].tolist() == [0.0, 12.0, 24.0]
+
+
+def test_the_recorder_sees_the_runs_as_they_are_numbered() -> None:
+    """Head runs of the published model are simulated last, whatever their place in the list."""
+    cases = [Case("head", "published", "sjc", (3,)), Case("centre", "published", "sjc", ())]
+    recorder = Recorder(2)
+    arrivals = simulate(cases, n_targets=1, time_limit_s=60.0, recorder=recorder)
+    head, centre = recorder.recordings(cases).values()
+    assert head.duration_s == pytest.approx(arrivals[0, 0]) and centre.duration_s == pytest.approx(arrivals[1, 0])
+    assert np.ptp(head.joint_angle[:, 2]) < 1e-9 < np.ptp(centre.joint_angle[:, 2])  # joint 3 is broken
+
+
+def test_claims_about_limits_can_turn_out_either_way() -> None:
+    def runs(centre_deg: float, head_deg: float, cc_factor: float) -> dict[Case, Recording]:
+        return {
+            Case(point, "published", controller, broken): recording(
+                (cc_factor if controller == "cc" else 1.0) * 290.0,
+                {"centre": centre_deg, "head": head_deg}[point],
+                10.0
+                * (2.0 if (controller == "cc") == (len(broken) > 1) else 1.0)
+                * (2.0 if point == "centre" else 1.0),
+            )
+            for broken in BROKEN_SETS
+            for point in ("centre", "head")
+            for controller in ("sjc", "cc")
+        }
+
+    good = limit_claims(runs(45.0, 38.0, 1.0))
+    assert find(good, "All sixteen").verdict == find(good, "larger angles than guided").verdict == "reproduced"
+    assert find(good, "stay close").verdict == find(good, "slightly less").verdict == "reproduced"
+    assert find(good, "With three broken").verdict == "reproduced"
+    bad = limit_claims(runs(60.0, 70.0, 9.0))
+    for part in ("All sixteen", "stay close", "larger angles than guided"):
+        assert find(bad, part).verdict == "not"
+    assert limit_claims({}) == [] and len(limits_table(runs(45.0, 38.0, 1.0)).rows) == 16
+
+
+def comparison(sjc: float, raised: float, wave: float, cc: float, lowered: float) -> Comparison:
+    arrival = np.array([[sjc, raised, wave, cc, lowered]])[:, :, None] * np.array([0.9, 1.0, 1.2])
+    return Comparison([(3,)], np.full((1, 5), 0.3), np.full((1, 5), 0.2), arrival, 5)
+
+
+def test_what_is_left_at_equal_amplitude() -> None:
+    half = comparison(400.0, 350.0, 310.0, 300.0, 350.0)
+    assert half.left(1)[0] == pytest.approx(0.5) and half.left(2)[0] == pytest.approx(0.1)
+    assert half.left_when_reduced()[0] == pytest.approx(0.5)
+    assert amplitude_claims(half)[0].verdict == "partly"
+    assert amplitude_claims(comparison(400.0, 390.0, 390.0, 300.0, 310.0))[0].verdict == "reproduced"
+    assert amplitude_claims(comparison(400.0, 310.0, 300.0, 300.0, 390.0))[0].verdict == "not"
+    assert amplitude_claims(comparison(300.0, 310.0, 300.0, 400.0, 390.0)) == []  # no advantage to explain
+    assert amplitude_table(half).rows[0][:2] == ["3", "SJC"] and len(amplitude_table(half).rows) == 5
+
+
+def survey(ratio: float, lost: bool = False) -> Survey:
+    sets = ((), *SINGLES, *DOUBLES)
+    sjc = 300.0 + 10.0 * np.arange(len(sets))
+    times = np.stack([sjc, ratio * sjc], axis=1)[None]
+    if lost:
+        times[0, 5:] = np.inf
+    return Survey(("locked",), sets, times, np.zeros_like(times), 5, 3000.0)
+
+
+def test_a_survey_of_failures() -> None:
+    assert [failures_claims(survey(ratio))[0].verdict for ratio in (0.9, 1.02, 1.1)] == [
+        "reproduced",
+        "reproduced",
+        "not",
+    ]
+    claim = failures_claims(survey(0.9, lost=True))[0]
+    assert claim.verdict == "partly" and "SJC does not arrive in 41, CC in 41 of all" in claim.note
+    single, double = failures_table(survey(0.9)).rows
+    assert single[:4] == ["locked", 1, 9, 9] and double[:4] == ["locked", 2, 36, 36] and double[-1] == 0.9
+    rows = worst_table(survey(0.9)).rows
+    assert len(rows) == 10 + 5 and rows[10][1] == "8,9" and rows[10][2] == 750.0
+    grid = survey(0.9).grid("locked", "cc")
+    assert grid[0, 0] == pytest.approx(0.9 * 310.0) and grid[8, 7] == grid[7, 8] == pytest.approx(0.9 * 750.0)
+
+
+def test_figures_can_be_drawn_from_anything_that_a_run_may_give() -> None:
+    arrivals = published_arrivals()
+    recordings = {case: recording(300.0, 45.0, 10.0) for case in arrivals if case.broken in ((), (3,))}
+    drawn = [
+        *figures.draw_published(arrivals, recordings),
+        *figures.draw_beyond(comparison(400.0, 350.0, 310.0, 300.0, 350.0), survey(0.9, lost=True)),
+    ]
+    assert [figure.name for figure in drawn] == [
+        *("arrivals", "paths-centre", "paths-head", "joint-angles-none", "joint-angles-3"),
+        *("equal-amplitude", "pairs-locked"),
+    ]
+    for figure in (drawn[0], drawn[-1]):
+        assert draw_png(figure).startswith(b"\x89PNG")
+    assert all(figure.caption.endswith(".") for figure in drawn)
+
+
+# --- batches of failed robots ----------------------------------------------------------------------------------------
+
+PERIOD = 144
+"""Steps of 0.05 s in 7.2 s."""
+
+
+def swing(controller: ControllerName, broken: Broken, coupled_wave: bool = False) -> np.ndarray:
+    """Amplitude and phase (J,) of the joints of a robot that does not steer, in its sixth period."""
+    shipped = make_controller({"kind": controller}, ROBOT)
+    extra = extra_reference(Trial(controller, broken, coupled_wave=coupled_wave))
+    robot, state = SimulatedRobot(ROBOT, 1, n_threads=1), shipped.initial_state(1)
+    robot.faults.kind[:, [joint - 1 for joint in broken]] = FAULT_CODES["locked"]
+    no_goal = Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
+    found = np.zeros(ROBOT.n_joints, dtype=complex)
+    for step in range(6 * PERIOD):
+        seen = Measurement(
+            robot.joint_angle(), robot.joint_rate(), robot.head_xy(), robot.state.link_angle[:, -1], np.ones(1, bool)
+        )
+        if step >= 5 * PERIOD:
+            found += 2j / PERIOD * seen.joint_angle[0] * np.exp(-2j * np.pi * step / PERIOD)
+        wave = (extra * np.exp(1j * shipped.phase(state)[0])).imag
+        robot.step(np.ascontiguousarray(shipped.command(seen, no_goal, state, ROBOT.control_dt_s) + wave))
+    return found
+
+
+@pytest.mark.parametrize(("controller", "broken"), [("sjc", (3,)), ("cc", ()), ("cc", (3, 5, 6)), ("cc", (9,))])
+def test_the_wave_is_that_of_the_closed_form(controller: ControllerName, broken: Broken) -> None:
+    expected = joint_wave(COUPLING[controller], broken, math.radians(20.0))
+    # references are held for 0.05 s: a lag of half a step, 1.25 degrees of the gait
+    np.testing.assert_allclose(swing(controller, broken), expected, atol=0.03 * np.abs(expected).max())
+
+
+def test_sjc_can_be_given_the_wave_of_cc() -> None:
+    given, coupled = swing("sjc", (3, 5, 8), coupled_wave=True), swing("cc", (3, 5, 8))
+    np.testing.assert_allclose(given, coupled, atol=0.02 * np.abs(coupled).max())
+    assert np.abs(coupled[3]) > 1.4 * np.abs(coupled[0]) and np.abs(given[[2, 4, 7]]).max() < 1e-9
+
+
+def test_a_run_in_a_batch_is_that_run_alone() -> None:
+    batch = [
+        Trial("cc", (4,), "free"),
+        Trial("sjc", (3,), "locked", math.radians(25.0)),
+        Trial("cc", (5,), "weak", start_angle_rad=0.1),
+        Trial("sjc", (6,), "free"),
+        Trial("sjc", (3,), coupled_wave=True),
+    ]
+    together = play(batch, n_targets=1, time_limit_s=60.0)
+    for row, trial in enumerate(batch):
+        alone = play([trial], n_targets=1, time_limit_s=60.0)
+        np.testing.assert_array_equal(alone.arrivals_s[0], together.arrivals_s[row])
+        np.testing.assert_allclose(alone.amplitude_rad[0], together.amplitude_rad[row], rtol=1e-9)
+    assert len({float(t) for t in together.arrivals_s[:, 0] if math.isfinite(t)}) >= 3
+
+
+def test_a_free_joint_has_stops_and_the_driven_ones_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[np.ndarray] = []
+    add = trials._LockIn.add
+
+    def listen(lock_in: trials._LockIn, phi: np.ndarray, step: int, going: np.ndarray) -> None:
+        seen.append(phi.copy())
+        add(lock_in, phi, step, going)
+
+    monkeypatch.setattr(trials._LockIn, "add", listen)
+    play([Trial("cc", (5,), "free"), Trial("cc", (), "free")], time_limit_s=20.0)
+    peak = np.abs(seen).max(axis=0)
+    assert peak[0, 4] == pytest.approx(LIMIT_RAD, abs=1e-6)
+    assert peak[0, 5] > LIMIT_RAD + 0.3  # the joint behind it takes up its error
+
+
+def test_progress_and_what_is_not_reached() -> None:
+    heard: list[float] = []
+    result = play(
+        [Trial("sjc", ()), Trial("sjc", (5,), "free")], n_targets=1, time_limit_s=50.0, on_progress=heard.append
+    )
+    assert heard == sorted(heard) and len(heard) >= 3 and heard[0] >= 0.0 and heard[-1] <= 1.0
+    assert np.isfinite(result.arrivals_s[0, 0]) and np.isnan(result.arrivals_s[1, 0])
+    assert np.isnan(play([Trial("sjc", ())], time_limit_s=5.0).amplitude_rad).all()  # not one period
+
+
+@pytest.mark.slow
+def test_a_quick_run() -> None:
+    shares: list[float] = []
+    parser = argparse.ArgumentParser()
+    STUDY.add_options(parser)
+    outcome = STUDY.run(parser.parse_args(["--quick"]), lambda share, doing: shares.append(share))
+    assert shares == sorted(shares) and 0.9 < shares[-1] <= 1.0
+    assert find(list(outcome.claims), "SJC guided by the centre, joint 3").verdict == "reproduced"
+    assert {table.name for table in outcome.tables} >= {"arrivals", "joint-limits", "equal-amplitude", "failures"}
+    assert len(outcome.figures) >= 6 and outcome.single_runs is None
