@@ -1,15 +1,13 @@
-"""``python -m snake_gym.controllers.tune``: search the parameters of a controller for a robot and write them to YAML.
+"""The program that searches the parameters of a controller for a robot and writes them to YAML.
 
-    python -m snake_gym.controllers.tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
+    snake-gym tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
 
-The result (by default ``configs/controllers/<robot>/<controller>.yaml``, where ``evaluate.py`` looks for it) holds the
+The result (by default ``configs/controllers/<robot>/<controller>.yaml``, where evaluation looks for it) holds the
 controller's settings, its score with a confidence interval, and what it was tuned on; ``{tuned: sjc}`` uses it wherever
 a controller of that robot is configured, ``{file: PATH}`` any result. The score is the one by which the env's task
 compares policies: progress in Waypoints, success in ObstacleField. A result that is there is kept unless
 ``--overwrite`` is given. A search that was interrupted goes on where it stood, from a file next to the result, which is
 removed at the end.
-
-This is a program, imported by nobody: unlike the other modules here it reaches up to the envs.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from snake_gym.config import (
     run_program,
 )
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.controllers.tuned import PROGRAM, tuned_file
+from snake_gym.controllers.tuned import PROGRAM, TUNED
 from snake_gym.robot.catalogue import load_robot
 
 
@@ -43,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parse(argv)
     kind = choose(arguments.controller, CONTROLLERS, "--controller")
     spec = load_robot(arguments.robot, "--robot")
-    out = Path(arguments.out) if arguments.out else tuned_file(spec.name, kind)
+    out = Path(arguments.out or TUNED / spec.name / f"{kind}.yaml")
     if out.suffix not in (".yaml", ".yml") or out.is_dir():
         raise ConfigError(f"--out is {str(out)!r}; expected a file name that ends in .yaml")
     if out.exists() and not arguments.overwrite:
@@ -52,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     standing = out.with_name(f".{out.name}.search.json")
     prepare_file(out, "--out")
     report = run_search(config, standing, arguments.resume)
-    command = shlex.join(["python", "-m", "snake_gym.controllers.tune", *(sys.argv[1:] if argv is None else argv)])
+    command = shlex.join([*PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)])
     report["tuning"] = {"command": command, **report["tuning"]}
     dump_yaml(report, out)
     standing.unlink(missing_ok=True)

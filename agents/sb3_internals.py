@@ -1,25 +1,31 @@
-"""Everything that the rest of a training run depends on, taken out of an SB3 model and put back bit for bit.
+"""Everything here touches Stable-Baselines3's private parts: a new release of it is checked against this file.
 
-Valid between rollouts only (``algorithms.BetweenRollouts``). SB3's own save keeps the networks and optimisers but loses
+A run's state, taken out of a model and put back bit for bit: SB3's own save keeps the networks and optimisers but loses
 the random generators, the env, the normaliser's running returns and the observations that the next rollout starts from.
+It is whole between rollouts only (``BetweenRollouts``).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
 from stable_baselines3.common.vec_env import VecEnv
+from torch.utils.tensorboard import SummaryWriter
 
-from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.interface.actor_network import FrozenNormaliser
+
+from .sb3_vec_env import Sb3VecEnv
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -40,6 +46,71 @@ class Snapshot:
     """Replay buffer of an off-policy algorithm: the filled rows."""
     plain: dict[str, Any] = field(default_factory=dict)
     """Values for JSON."""
+
+
+class BetweenRollouts:
+    """Mixin for SB3 algorithms: ``between_rollouts`` is called before each rollout, when nothing is half done.
+
+    At that moment the state of training is the networks, optimisers, counters, random generators, env and, off-policy,
+    the replay buffer; a rollout buffer holds nothing that will be used again.
+    """
+
+    between_rollouts: Callable[[], None]
+
+    def collect_rollouts(self, *args: Any, **kwargs: Any) -> Any:
+        """SB3's method, with the call before it."""
+        self.between_rollouts()
+        return super().collect_rollouts(*args, **kwargs)  # type: ignore[misc]
+
+
+class ResumableTensorBoard(TensorBoardOutputFormat):
+    """SB3's TensorBoard output; what a killed launch wrote after the step we resume from is hidden.
+
+    Args:
+        folder: where the event files go; every launch adds one.
+        resumed_from: that step; None for a run that begins, or begins anew since it was killed before a checkpoint.
+    """
+
+    def __init__(self, folder: Path, resumed_from: int | None) -> None:
+        purge_step = 0 if resumed_from is None else resumed_from + 1
+        self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge_step)
+        self._is_closed = False
+
+    def attach(self, model: BaseAlgorithm, folder: Path) -> None:
+        """Make it the model's only output."""
+        model.set_logger(Logger(str(folder), [self]))
+
+
+def current_learning_rate(model: BaseAlgorithm) -> float:
+    """Learning rate at the present point of the run's schedule."""
+    return float(model.lr_schedule(model._current_progress_remaining))
+
+
+def find_divergence(model: BaseAlgorithm) -> str | None:
+    """What of the policy is no longer finite, "weights" or "actions"; None if all is well.
+
+    Draws no random numbers. The action checked is that for the model's last observations.
+    """
+    policy: Any = model.policy
+    if not all(bool(torch.isfinite(values).all()) for values in policy.parameters()):
+        return "weights"
+    if model._last_obs is None:
+        return None
+    try:
+        with torch.no_grad():
+            actions = policy._predict(policy.obs_to_tensor(model._last_obs)[0], deterministic=True)
+    except ValueError:  # torch's distributions refuse a mean that is no number, or a deviation of 0 or infinity
+        return "actions"
+    return None if bool(torch.isfinite(actions).all()) else "actions"
+
+
+def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
+    """What SB3's normaliser does to observations now; None if nothing."""
+    normaliser = model.get_vec_normalize_env()
+    if normaliser is None or not normaliser.norm_obs:
+        return None
+    rms: Any = normaliser.obs_rms  # of a flat observation; SB3 declares that of a dict of them
+    return FrozenNormaliser(rms.mean.copy(), rms.var.copy(), normaliser.epsilon, normaliser.clip_obs)
 
 
 def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
