@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from snake_gym.controllers.base import ControllerState, check_range
+from snake_gym.config import Range, Settings
+from snake_gym.controllers.base import ControllerState
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray
 
@@ -89,18 +90,13 @@ def circle(centre_xy: tuple[float, float], radius_m: float, start_xy: tuple[floa
 
 
 @dataclass(frozen=True)
-class LineOfSightConfig:
+class LineOfSightConfig(Settings):
     """How a path is followed."""
 
-    lookahead_m: float = 1.5
+    lookahead_m: Annotated[float, Range(1e-6, 1e6)] = 1.5
     """Distance from the nearest place to the target [m]; haghshenas2022: 2.5 robot lengths."""
     ahead: Literal["tangent", "path"] = "tangent"
-    """Along the tangent at the nearest place, or along the path."""
-
-    def __post_init__(self) -> None:
-        check_range("lookahead_m", self.lookahead_m, 1e-6, 1e6, "> 0")
-        if self.ahead not in ("tangent", "path"):
-            raise ValueError(f"ahead is {self.ahead!r}; expected 'tangent' or 'path'")
+    """Whether the target lies ahead along the tangent at the nearest place, or along the path."""
 
 
 class LineOfSight:
