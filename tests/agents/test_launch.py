@@ -112,6 +112,11 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
             ["--set", "algorithm.batch_size=1e12"],
             "batch_size is 1000000000000; expected <= 128, n_steps times",
         ),
+        (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected at most 1000000000000$"),
+        (
+            ["--set", "algorithm.n_steps=1e9"],
+            r"algorithm.n_steps is 1000000000: the buffer takes \d+ GB; this machine has \d+ GB; expected at most \d+ ",
+        ),
         (["--set", "device=graphics"], "device is 'graphics', which torch cannot use here"),
         (["--set", "device=cuda:99"], "device is 'cuda:99', which torch cannot use here"),
         (["--set", "torch_threads=0"], "torch_threads is 0; expected 1 to 256"),
