@@ -181,19 +181,28 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
 
 
 def _check_memory(algorithm: Algorithm, venv: VecEnv) -> None:
-    """Raise ConfigError if the algorithm's buffer is larger than the machine's memory: it would be taken bit by bit."""
+    """Raise ConfigError for what takes more than the machine's memory: a buffer, filled bit by bit, or a batch.
+
+    A batch of off-policy returns over n_steps holds a table of (batch_size, n_steps): indices, rewards and three more.
+    """
     given = {name: p.default for name, p in inspect.signature(algorithm.cls.__init__).parameters.items()}
     given |= algorithm.parameters
     n_obs, n_actions = (math.prod(space.shape or ()) for space in (venv.observation_space, venv.action_space))
     if issubclass(algorithm.cls, OnPolicyAlgorithm):
-        name, numbers = "n_steps", given["n_steps"] * venv.num_envs * (n_obs + n_actions + 6)
+        needs = {"n_steps": ("buffer", 4 * venv.num_envs * (n_obs + n_actions + 6), "16 to 4096 are usual")}
     else:
-        name, numbers = "buffer_size", given["buffer_size"] * (2 * n_obs + n_actions + 3)
-    wanted, memory = 4 * numbers / 1e9, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    if wanted > memory:
-        raise ConfigError(
-            f"algorithm.{name} is {given[name]}: the buffer takes {wanted:.0f} GB; this machine has {memory:.0f} GB"
-        )
+        needs = {
+            "buffer_size": ("buffer", 4 * (2 * n_obs + n_actions + 3), "100000 to 1000000 are usual"),
+            "n_steps": ("batch", 5 * 8 * given.get("batch_size", 1), "1 to 10 are usual"),
+        }
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name, (what, each, usual) in needs.items():
+        wanted = each * given.get(name, 1)
+        if wanted > memory:
+            raise ConfigError(
+                f"algorithm.{name} is {given[name]}: the {what} takes {wanted / 1e9:.0f} GB; this machine has "
+                f"{memory / 1e9:.0f} GB; expected at most {memory // each} ({usual})"
+            )
 
 
 def find_divergence(model: BaseAlgorithm) -> str | None:

@@ -17,6 +17,8 @@ TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
 MAX_WORLDS = TRAINING_SEEDS // 2
 MAX_TORCH_THREADS = 256
+MAX_TOTAL_STEPS = 10**12
+"""Of a run: a year at 30,000 steps a second."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ class TrainConfig:
         for name in ("n_envs", "total_steps", "log_every_steps", "log_window"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected >= 1")
+        if self.total_steps > MAX_TOTAL_STEPS:
+            raise ValueError(f"total_steps is {self.total_steps}; expected at most {MAX_TOTAL_STEPS}")
         if self.n_envs > MAX_WORLDS:
             raise ValueError(f"n_envs is {self.n_envs}; expected <= {MAX_WORLDS}")
         if not 0 <= self.seed < 2**31:

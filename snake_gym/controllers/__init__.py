@@ -56,6 +56,16 @@ def resolve_controller(
     return {"kind": kind, **to_dict(build(CONTROLLERS[kind].config_type, settings, where))}
 
 
+def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
+    """Raise ConfigError for settings that no controller has, where none is going to run: no tuned file is needed."""
+    settings = dict(config)
+    tuned = settings.pop("tuned", None)
+    if tuned is not None:
+        settings.setdefault("kind", choose(tuned, CONTROLLERS, f"{where}.tuned"))
+    if "file" not in settings:
+        resolve_controller(settings, where)
+
+
 def tuning_of(config: str | Mapping[str, Any], spec: RobotSpec, where: str = "controller") -> Tuning | None:
     """On what the settings of ``config`` were tuned; None where they come from no tuned file that says so."""
     return _settings(config, where, spec)[2]
@@ -112,6 +122,7 @@ __all__ = [
     "ControllerState",
     "Gait",
     "PerWorld",
+    "check_unused",
     "make_controller",
     "register_controller",
     "reset_worlds",

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from snake_gym.controllers import make_controller
+from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState, WatchfulController
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -50,6 +50,8 @@ class ActionConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0.0):
                 raise ValueError(f"action.{name} is {value:g}; expected finite and > 0")
+        if self.kind != "residual":
+            check_unused(self.controller, "action.controller")
 
 
 class ActionDecoder:

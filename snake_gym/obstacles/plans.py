@@ -29,6 +29,8 @@ LARGEST = 1e3
 """[m], and trees per square metre: more is no field for a robot on a table or in a hall."""
 FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
+MIN_ROUTE_POINTS = 32
+"""Of a random field. Thousands of fields of all kinds had routes of up to 0.75 corners per clearance of way."""
 MAX_OBSTACLES = 20_000
 """More would take seconds for each field."""
 MAX_TREE_COVER = 0.5
@@ -73,7 +75,7 @@ class FieldConfig:
     goal_m: tuple[float, float] | None = None
     """Kind list: the goal in that frame; None: goal_distance_m straight ahead."""
     route_points: int | None = None
-    """Points of the route; None: 64, or more for long ways."""
+    """Points of the route, corners included; None: 64, or more for long ways. Random fields need half as many."""
 
     def __post_init__(self) -> None:
         choose(self.kind, KINDS, "field.kind")
@@ -153,6 +155,22 @@ def clearance(config: FieldConfig, robot: RobotExtent) -> float:
 
 def goal_distance(config: FieldConfig, robot: RobotExtent) -> float:
     return _or(config.goal_distance_m, 3.0 * robot.length_m)
+
+
+def count_route_points(config: FieldConfig, clearance_m: float, way_m: float, n_corners: int | None = None) -> int:
+    """Points of a field's route, whose corners are ``n_corners`` where the field is known.
+
+    Raises ConfigError for fewer than the corners, or than those of a random field may need.
+    """
+    least = max(MIN_ROUTE_POINTS, math.ceil(way_m / clearance_m)) if n_corners is None else n_corners
+    if config.route_points is None:
+        return max(64, math.ceil(2.0 * way_m / clearance_m), least)
+    if config.route_points < least:
+        raise ConfigError(
+            f"field.route_points is {config.route_points}; expected at least {least}, or null: the route may have as "
+            f"many corners ({way_m:.4g} m long, with a clearance of {clearance_m:.4g} m)"
+        )
+    return config.route_points
 
 
 def make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:

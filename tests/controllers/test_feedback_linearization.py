@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from papers.drives import measure, place
 from snake_gym.config import ConfigError
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.feedback_linearization import Pfl, PflConfig
-from snake_gym.papers.drives import measure, place
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec

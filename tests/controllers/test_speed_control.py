@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from papers.drives import Drive, Follower, TargetSequence, drive, place
 from snake_gym.controllers import make_controller
-from snake_gym.papers.drives import Drive, Follower, TargetSequence, drive, place
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot

@@ -266,7 +266,6 @@ AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
         ({"route_points": 10**9}, "field.route_points is 1000000000; expected 2 to 10000"),
         ({"gap_m": 1e-6, "obstacle_radius_m": 1e-3}, "room for .* obstacles; expected at most 20000 .*gap_m"),
         ({"clearance_m": 5.0}, "field.goal_distance_m is .* with a clearance of 5 m"),
-        ({"kind": "bends", "difficulty": 1.0, "route_points": 3}, r"corners; expected at most 3 \(field.route_points"),
         ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
         ({"clearance_m": 1e-5}, "nodes; expected at most .*goal_distance_m"),
         ({"kind": "list"}, "field.shapes has 0 shapes for kind list; expected at least one"),
@@ -285,6 +284,27 @@ def test_impossible_settings_give_one_clear_line(settings: dict[str, Any], messa
     with pytest.raises(ConfigError, match=message) as caught:
         maker(settings.pop("kind", "pegboard"), **settings).make(np.random.default_rng(0))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [
+        ({"kind": "bends", "difficulty": 1.0, "route_points": 3}, 32),
+        ({"kind": "pegboard", "route_points": 2}, 32),
+        ({"kind": "pegboard", "difficulty": 1.0, "clearance_m": 0.05, "route_points": 60}, 88),
+        ({"kind": "list", "shapes": SHAPES, "goal_m": [3.0, 0.5], "route_points": 2}, None),
+    ],
+)
+def test_too_few_points_for_a_route_are_refused_before_a_field_is_made(
+    settings: dict[str, Any], least: int | None
+) -> None:
+    with pytest.raises(ConfigError, match=r"field.route_points is \d+; expected at least") as caught:
+        maker(**settings)
+    told = int(str(caught.value).split("at least ")[1].split()[0].rstrip(","))
+    assert least in (None, told)
+    fields = maker(**{**settings, "route_points": told})
+    for seed in range(50):
+        assert fields.make(np.random.default_rng(seed)).route.shape == (told, 2)
 
 
 @pytest.mark.parametrize("kind", ["bends", "gates"])
