@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "obstacles": set(),
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
-    "controllers": {"robot"},
+    "controllers": {"obstacles.polyline", "robot"},
     "interface": {"robot", "controllers"},
     "tasks": {"physics.state", "robot", "obstacles"},
     "envs": BELOW_ENVS,

@@ -51,7 +51,7 @@ from snake_gym.obstacles.plans import (
     make_plan,
     plan_bounds,
 )
-from snake_gym.obstacles.routes import spread_points
+from snake_gym.obstacles.polyline import spread_points
 from snake_gym.obstacles.shapes import LENGTH, Polygon, features
 
 __all__ = ["DRAWS", "Field", "FieldConfig", "FieldMaker", "RobotExtent", "make_field"]

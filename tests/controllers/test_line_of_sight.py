@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig, Path, circle
+from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
+from snake_gym.obstacles.polyline import Path, circle
 
 L_SHAPE = Path([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0]])
 

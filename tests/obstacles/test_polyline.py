@@ -1,9 +1,10 @@
-"""Following polylines by arc length."""
+"""Polylines by arc length, and points spread over them."""
 
 import numpy as np
 import pytest
 
-from snake_gym.tasks.routes import Routes
+from snake_gym.config import ConfigError
+from snake_gym.obstacles.polyline import Routes, spread_points
 
 L_SHAPE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 2.0]])
 HAIRPIN = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 0.2], [0.0, 0.2]])
@@ -45,3 +46,16 @@ def test_a_route_beside_itself_is_not_left_for_its_later_part(routes: Routes) ->
     beside_the_way_back = np.array([[0.0, 0.0], [1.0, 0.19]])
     assert routes.nearest(beside_the_way_back, np.array([0.0, 0.9]), 0.5)[1] == pytest.approx(1.0)
     assert routes.nearest(beside_the_way_back, np.array([0.0, 6.9]), 0.5)[1] == pytest.approx(7.2)
+
+
+def test_points_are_spread_without_moving_the_line() -> None:
+    route = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.1], [4.0, 0.1]])
+    points = spread_points(route, 40)
+    assert points.shape == (40, 2)
+    for corner in route:
+        assert np.hypot(*(points - corner).T).min() < 1e-12
+    steps = np.hypot(*np.diff(points, axis=0).T)
+    assert steps.max() < 1.2 * 4.1 / 39 and steps.sum() == pytest.approx(4.1)
+    np.testing.assert_array_equal(spread_points(route, 4), route)
+    with pytest.raises(ConfigError, match="route has 4 corners; expected at most 3"):
+        spread_points(route, 3)
