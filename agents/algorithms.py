@@ -225,14 +225,22 @@ def _defaults(cls: type[BaseAlgorithm]) -> dict[str, Any]:
 
 
 def _check_memory(algorithm: Algorithm, n_envs: int, n_inputs: int, n_outputs: int) -> None:
-    """Raise ConfigError if the algorithm's buffer is larger than the machine's memory: it would be taken bit by bit."""
+    """Raise ConfigError for what takes more than the machine's memory: a buffer, filled bit by bit, or a batch.
+
+    A batch of off-policy returns over n_steps holds a table of (batch_size, n_steps): indices, rewards and three more.
+    """
     if issubclass(algorithm.cls, OnPolicyAlgorithm):
-        name, numbers = "n_steps", n_envs * (n_inputs + n_outputs + 6)
+        needs = {"n_steps": ("buffer", 4 * n_envs * (n_inputs + n_outputs + 6), "16 to 4096 are usual")}
     else:
-        name, numbers = "buffer_size", 2 * n_inputs + n_outputs + 3
-    count = algorithm.value(name)
-    wanted, memory = 4 * numbers * count / 1e9, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    if wanted > memory:
-        raise ConfigError(
-            f"algorithm.{name} is {count}: the buffer takes {wanted:.0f} GB; this machine has {memory:.0f} GB"
-        )
+        needs = {
+            "buffer_size": ("buffer", 4 * (2 * n_inputs + n_outputs + 3), "100000 to 1000000 are usual"),
+            "n_steps": ("batch", 5 * 8 * (algorithm.value("batch_size") or 1), "1 to 10 are usual"),
+        }
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name, (what, each, usual) in needs.items():
+        count = algorithm.value(name) or 1
+        if each * count > memory:
+            raise ConfigError(
+                f"algorithm.{name} is {count}: the {what} takes {each * count / 1e9:.0f} GB; this machine has "
+                f"{memory / 1e9:.0f} GB; expected at most {memory // each} ({usual})"
+            )

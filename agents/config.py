@@ -17,6 +17,8 @@ from snake_gym.envs.task_settings import build_env, laid_over, read_env_file
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
 MAX_WORLDS = TRAINING_SEEDS // 2
+MAX_TOTAL_STEPS = 10**12
+"""Most steps of a run: a year at 30,000 steps a second."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class TrainConfig(Settings):
     """Worlds that are simulated at once."""
     stagger: bool = False
     """The first episodes end at up to 32 times spread over the time limit, so that the worlds are never all in step."""
-    total_steps: PositiveCount = 3_000_000
+    total_steps: Annotated[int, Range(1, MAX_TOTAL_STEPS)] = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     eval: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -12,6 +12,9 @@ from snake_gym.hardware.clock import Clock
 from snake_gym.hardware.safety import BoolArray, ServoHealth
 from snake_gym.robot.spec import FloatArray
 
+PORT_AWAY = "the port is gone"
+"""News; until it is back the last reading is told again in every cycle."""
+
 
 class BringUpError(RuntimeError):
     """The robot may not move: why, one line for each thing that is wrong."""

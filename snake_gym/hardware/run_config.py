@@ -6,6 +6,7 @@ classical controller plays as a residual policy that adds nothing, so it sees th
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from snake_gym.config import ConfigError, build, nearest
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
+from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.hardware.connection import Connected, ConnectionConfig, connect
 from snake_gym.hardware.course import CourseConfig, MeasuredCourse
 from snake_gym.hardware.robot_loop import LoopConfig, RobotLoop
@@ -26,6 +28,8 @@ from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
 
 _TASK = "SnakeGym/Waypoints-v0"
+_SOURCES = {"kind", "tuned", "file"}
+"""Keys that say where a controller's settings come from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +55,8 @@ class RunConfig(LoopSettings):
     """Everything that can be set for a run."""
 
     policy: str | None = None
-    """A policy file, the name of a classical controller, or the YAML file of a tuned one; None: see ``controller``."""
+    """A policy file, the name of a classical controller (as tuned for the robot, where it was), or the YAML file of a
+    tuned one; None: see ``controller``."""
     controller: dict[str, Any] = field(default_factory=dict)
     """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
 
@@ -110,8 +115,12 @@ def plan_run(config: RunConfig) -> Plan:
             f"policy is {config.policy!r}; expected a policy file, a tuned YAML file, or one of {_controllers()}"
             + (f"; did you mean {guess!r}?" if guess else "")
         )
-    named = {"kind": config.policy} if config.policy in CONTROLLERS else {"file": config.policy}
-    return _plan_controller(config, {**named, **config.controller})
+    if config.policy not in CONTROLLERS:
+        return _plan_controller(config, {"file": config.policy, **config.controller})
+    robot, named = robot_of(config), "kind"
+    if not _SOURCES & config.controller.keys() and _is_tuned(config.policy, robot):
+        named = "tuned"
+    return _plan_controller(config, {named: config.policy, **config.controller})
 
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
@@ -119,11 +128,35 @@ def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
     options = f"--robot {config.robot} --env ENV.yaml" if isinstance(config.robot, str) else None
     settings = resolve_controller(controller, "controller", robot, options)
     tuning = tuning_of(controller, robot)
-    notes = () if tuning is None else (tuning.robot_note(robot), _task_note("tuned", tuning.env_id))
+    notes: tuple[str | None, ...] = ()
+    if tuning is not None:
+        notes = (tuning.robot_note(robot), _task_note("tuned", tuning.env_id))
+    elif not {"tuned", "file"} & controller.keys():
+        notes = (_untuned_note(str(settings["kind"]), robot, options),)
     action = build(ActionConfig, controller_action(settings), "action")
     contract = action_contract(action, robot, config.course)
     said = tuple(note for note in notes if note is not None)
     return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or str(settings["kind"]), said)
+
+
+def _is_tuned(kind: str, robot: RobotSpec) -> bool:
+    """Whether there are settings tuned for the robot that can be read: a small board may be without PyYAML."""
+    if not tuned_file(robot.name, kind).is_file():
+        return False
+    try:
+        importlib.import_module("snake_gym.config.yaml_text")
+    except ImportError:
+        return False
+    return True
+
+
+def _untuned_note(kind: str, robot: RobotSpec, options: str | None) -> str:
+    """What to say of a controller whose settings are the defaults, or were given one by one."""
+    path = tuned_file(robot.name, kind)
+    if path.is_file():
+        return f"{kind} plays without the settings tuned for {robot.name}: --set controller.tuned={kind} takes them"
+    command = tuning_command(kind, robot, options)
+    return f"{kind} plays untuned: there is no {path}; {command} makes it"
 
 
 def _task_note(made: str, env_id: str | None) -> str | None:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from snake_gym.hardware.body import BodySample, BringUpError
+from snake_gym.hardware.body import PORT_AWAY, BodySample, BringUpError
 from snake_gym.hardware.bring_up import Interrupted, TorqueRamp, check_health, check_range, find_missing, let_follow
 from snake_gym.hardware.calibration import Calibration
 from snake_gym.hardware.clock import Clock
@@ -121,10 +121,14 @@ class ServoBody:
             interrupted: asked on the way up, at least every 20 ms or servo: why it shall end, None to go on.
 
         Raises:
-            BringUpError: a latched stop, what is wrong with which joint, or why it was interrupted. Torque is off.
+            BringUpError: a latched stop, what is wrong with which joint, or why it was interrupted. All torque is off.
         """
         if self._gate is None or self._stop_reason is not None:
-            self._bring_up(interrupted)
+            try:
+                self._bring_up(interrupted)
+            except BaseException:
+                self._torque.abandon(self.calibration.ids)
+                raise
         self._cycle_s = -math.inf  # a time in which nobody asked is no silence of the servos
         self._commanded_s = self.clock.now()
         return self.sample()
@@ -202,7 +206,7 @@ class ServoBody:
         if gone and len(read.failures) == self.n_joints:
             if self._gone_since_s is None:
                 self._gone_since_s = read.stamp_s
-                self._news.append("the port is gone")
+                self._news.append(PORT_AWAY)
             return
         self._read.take(read)
         if self._gone_since_s is not None:
@@ -301,13 +305,9 @@ class ServoBody:
         check_health(self._read.health, self.calibration, self.limits, present)
         check_range(self._range.outside(self._read.angle), self.calibration, present)
         self._torque.expect_on(ids[joint] for joint in present)
-        try:
-            ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, asked)
-            steps = self._read.steps.astype(int)
-            ramp.run(*zip(*((ids[joint], int(steps[joint]), self._speed[joint]) for joint in present), strict=True))
-        except BaseException:
-            self._torque.switch()
-            raise
+        ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, asked)
+        steps = self._read.steps.astype(int)
+        ramp.run(*zip(*((ids[joint], int(steps[joint]), self._speed[joint]) for joint in present), strict=True))
         self._gate = self._new_gate()
         self._wanted = self._read.angle.copy()
         self._range.begin(self._read.angle)

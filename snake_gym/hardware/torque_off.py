@@ -52,6 +52,15 @@ class TorqueOff:
         if self.owed and self._stop is not None:
             self._stop.hold("run")
 
+    def abandon(self, ids: Sequence[int]) -> None:
+        """Switch all off, and these servos as well: they may have come with their torque on. One that is silent is told
+        as well, and not waited for."""
+        for servo_id in ids:
+            self._bus.write_register(servo_id, "torque_enable", 0, acknowledged=False)
+        found = self._bus.read_block(ids, "torque_enable", "torque_enable").values
+        self.expect_on(servo_id for servo_id, told in found.items() if told is not None and told["torque_enable"])
+        self.switch()
+
     def switch(self) -> None:
         """Switch all off; those that say so are done."""
         self._asked_s = self._clock.now()

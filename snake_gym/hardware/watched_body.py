@@ -25,7 +25,7 @@ class WatchedBody(ServoBody):
         def asked() -> str | None:
             return self._trouble() or (None if interrupted is None else interrupted())
 
-        reason = self._trouble()
+        reason = None if self._gate is None else self._trouble()  # on the way up it is asked
         if reason is not None:
             raise BringUpError(reason)
         return super().start(asked)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from snake_gym.config.settings import Positive, Settings
-from snake_gym.controllers import make_controller
+from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState, WatchfulController
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -45,6 +45,11 @@ class ActionConfig(Settings):
     """``gait``: phase shift for an action of 1; -1 gives its negative."""
     offset_max_rad: Positive = math.pi * 2.0 / 9.0
     """``gait``: offset for an action of 1 (40 degrees); -1 gives its negative."""
+
+    def check(self) -> None:
+        """Raise ConfigError where a controller is set that nothing would use."""
+        if self.kind != "residual":
+            check_unused(self.controller, "action.controller")
 
 
 class ActionDecoder:

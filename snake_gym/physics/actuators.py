@@ -4,8 +4,8 @@ Kinds of actuator (u is a torque, or for ACCELERATION an angular acceleration), 
 
     u = feedforward + kp (phi_ref - phi) - kd phi_dot
 
-TORQUE and POSITION clamp u to the torque limit; POSITION also clamps the rate that its loop demands,
-``kp/kd (phi_ref - phi)``, to the speed limit. In the implicit step of length h the angle and rate on the right are
+TORQUE and POSITION clamp u to the torque limit and the rate that the loop demands, ``kp/kd (phi_ref - phi)``, to the
+speed limit, which the feedforward is free of. In the implicit step of length h the angle and rate on the right are
 those at its end, so stiff servos cost no smaller step: ``K = h (h kp + kd)``, and the demanded rate is
 ``kp (phi_ref - phi) / (h kp + kd)`` with phi the base of the step (see ``implicit``). A saturated joint pushes with the
 limit: K = 0.

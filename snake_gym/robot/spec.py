@@ -40,7 +40,8 @@ ContactModel = Literal["stiff", "rigid"]
 MAX_LINKS = 256
 HalfLength = Annotated[float, Range(1e-6, 1e3)]
 Radius = Annotated[float, Range(0.0, 1e3)]
-MAX_SUBSTEPS = 1_000_000
+MAX_SUBSTEPS = 100_000
+"""Of one control step: about a second of computing."""
 GRAVITY_M_S2 = 9.81
 
 

@@ -119,6 +119,16 @@ def test_a_buffer_that_the_machine_has_no_memory_for_is_named(name: str, setting
         make_learner(algorithm, Sb3VecEnv(CopyEnv(2)), seed=0)
 
 
+@pytest.mark.parametrize("name", ["PPO", "A2C", "SAC", "TD3"])
+def test_too_many_steps_are_named_with_their_memory_and_what_is_reasonable(name: str) -> None:
+    algorithm = find_algorithm({"name": name, "n_steps": 10**10})
+    message = (
+        r"n_steps is 10000000000: the \w+ takes \d+ GB; this machine has .*; expected at most \d+ \(.* are usual\)"
+    )
+    with pytest.raises(ConfigError, match=message):
+        make_learner(algorithm, Sb3VecEnv(CopyEnv(2)), seed=0)
+
+
 def test_a_network_too_large_between_its_spaces_is_refused() -> None:
     wide = find_algorithm({"name": "PPO", "network": {"net_arch": [5000, 5000]}})
     with pytest.raises(ConfigError, match=r"a network of \d+ weights; expected at most 16777216"):

@@ -111,6 +111,7 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
             ["--set", "algorithm.batch_size=1e12"],
             "batch_size is 1000000000000; expected <= 128, n_steps times",
         ),
+        (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected in \\[1, 1e\\+12\\]"),
         (["--set", "device=graphics"], "device is 'graphics', which torch cannot use here"),
         (["--set", "eval.episodes=1e11"], "eval.episodes is 100000000000; expected in \\[1, 250000\\]"),
         (["--seed", "x"], "seed is 'x'; expected an integer"),
@@ -122,6 +123,16 @@ def test_wrong_settings_are_one_line(arguments: list[str], message: str, config_
         train.main(["--config", str(config_file), "--run-dir", str(tmp_path / "run"), *arguments])
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_rollout_that_no_memory_holds_is_one_line_and_leaves_no_run(config_file: Path, tmp_path: Path) -> None:
+    arguments = ["--config", str(config_file), "--run-dir", str(tmp_path / "run")]
+    message = (
+        r"^algorithm.n_steps is 1000000000: the buffer takes \d+ GB; this machine has \d+ GB; expected at most \d+ "
+    )
+    with pytest.raises(ConfigError, match=message):
+        train.main([*arguments, "--set", "algorithm.n_steps=1e9"])
+    assert not RunFolder(tmp_path / "run").holds_run()
 
 
 def test_wrong_folders_are_one_line(finished: Path, tmp_path: Path) -> None:

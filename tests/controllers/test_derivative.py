@@ -60,12 +60,6 @@ def test_errors_fall_with_the_step(name: str, order: int) -> None:
     assert math.log2(coarse / fine) == pytest.approx(order, abs=0.25)
 
 
-def test_settled_values_are_better_than_those_of_now() -> None:
-    worst = errors(0.1)
-    assert worst["settled_rate"] < 0.25 * worst["rate"]
-    assert worst["settled_acceleration"] < 0.25 * worst["acceleration"]
-
-
 def test_a_command_that_begins_does_not_kick() -> None:
     given = feed(np.full((3, 2, 4), 0.7), np.full(3, 0.1))
     assert all((np.abs(values) < 1e-12).all() for derivatives in given for values in derivatives)

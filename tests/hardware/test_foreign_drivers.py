@@ -162,15 +162,19 @@ def test_sdk2_moves_and_reads(sdk2: Any) -> None:
     for servo_id in IDS:
         assert sdk2.ping(servo_id) == (777, COMM_SUCCESS, 0)
     assert sdk2.ping(9)[1] == COMM_RX_TIMEOUT
-    assert sdk2.MoveTo(1, 2400, 3000, 0)
-    assert until_settled(lambda: sdk2.ReadPosition(1), 2400) == 2400
-    assert sdk2.MoveTo(1, 1000, 300, 0)
-    assert until_equal(lambda: sdk2.ReadPosition(1) < 2390, True)
-    speed, result, error = sdk2.ReadSpeed(1)
+    for _ in range(10):  # on a busy machine the move may be over before everything has been read
+        assert sdk2.MoveTo(1, 2400, 3000, 0)
+        assert until_settled(lambda: sdk2.ReadPosition(1), 2400) == 2400
+        assert sdk2.MoveTo(1, 2000, 300, 0)
+        assert until_equal(lambda: sdk2.ReadPosition(1) < 2390, True)
+        speed, result, error = sdk2.ReadSpeed(1)
+        moving, position = sdk2.IsMoving(1), sdk2.ReadPosition(1)
+        if position > 2000:
+            break
     assert (result, error) == (COMM_SUCCESS, 0)
     assert speed == pytest.approx(-300, abs=15)
-    assert 1000 < sdk2.ReadPosition(1) < 2400
-    assert sdk2.IsMoving(1) is True
+    assert 2000 < position < 2400
+    assert moving is True
     assert sdk2.regWriteTxRx(2, 41, 7, [0, 0x34, 0x08, 0, 0, 0, 0]) == (COMM_SUCCESS, 0)
     assert sdk2.action(0xFE) == COMM_SUCCESS
     assert until_settled(lambda: sdk2.ReadPosition(2), 0x834) == 0x834

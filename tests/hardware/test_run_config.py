@@ -26,7 +26,7 @@ PRETRAINED = Path(__file__).parents[2] / "agents" / "pretrained"
         ("ccc", "did you mean 'cc'?"),
         (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints'?"),
         (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
-        ("agents/none.json", "expected a policy.json that agents.export wrote, or its folder"),
+        ("agents/none.json", "expected a policy.json, its folder, or the folder of a run"),
     ],
 )
 def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, message: str) -> None:
@@ -69,6 +69,21 @@ def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
         plan_run(RunConfig(controller={"tuned": "cc"}, robot="resilient"))
 
 
+def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_not() -> None:
+    named, tuned = (plan_run(RunConfig(**told)) for told in ({"policy": "cc"}, {"controller": {"tuned": "cc"}}))
+    assert named.contract.decoder.config.controller == tuned.contract.decoder.config.controller
+    own = load_yaml(tuned_file("resilient_servo", "cc"))["controller"]
+    assert named.contract.decoder.config.controller["amplitude_rad"] == own["amplitude_rad"]
+    assert named.notes == ()
+    slower = plan_run(RunConfig(policy="cc", controller={"frequency_rad_s": 2.0})).contract.decoder.config.controller
+    assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
+    (note,) = plan_run(RunConfig(controller={"kind": "cc"})).notes
+    assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
+    (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/sts3215_chain.yaml")).notes
+    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `python -m " in note
+    assert "--robot configs/robot/sts3215_chain.yaml --env ENV.yaml" in note
+
+
 def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
     heavy: dict[str, Any] = {"preset": "resilient_servo", "link_mass_kg": 1.5}
     changed = "plays on a changed resilient_servo: link_mass_kg 1.5 for 1"
@@ -76,7 +91,7 @@ def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> Non
     learned = str(PRETRAINED / "resilient_servo_locked_joints")
     assert plan_run(RunConfig(policy=learned)).notes == ()
     assert plan_run(RunConfig(policy=learned, robot=heavy)).notes == (changed,)
-    assert plan_run(RunConfig(policy="cc", robot=heavy)).notes == ()  # tuned for nothing
+    assert plan_run(RunConfig(policy="cc", robot=heavy)).notes == (changed,)
     content = load_yaml(tuned_file("resilient_servo", "cc"))
     content["tuning"]["env_id"] = "SnakeGym/ObstacleField-v0"
     dump_yaml(content, tmp_path / "cc.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from snake_gym.hardware.robot_loop import StepRecord
 from snake_gym.hardware.run_record import PARTIAL, RecordWriter, RunRecord, read_record
 from snake_gym.hardware.safety import ServoHealth
 from snake_gym.robot.presets import RESILIENT_SERVO
+from tests.hardware.rig import Rig
 
 N = 9
 
@@ -143,4 +145,35 @@ def test_missed_cycles_and_stalls_that_the_run_tells_of_are_no_fault(tmp_path: P
     stalled = even + [one + 2.5 for one in even]
     assert cycles_at(tmp_path, stalled, late_s=0.5).time_fault is None
     assert cycles_at(tmp_path, stalled).time_fault is not None
-    assert cycles_at(tmp_path, even[:50] + even[49:]).time_fault is None  # the port away: the same reading again
+
+
+@pytest.mark.parametrize("what", ["cycle", "step"])
+def test_a_line_that_is_there_twice_is_told_with_its_number(tmp_path: Path, what: str) -> None:
+    writer = write(tmp_path / "a.jsonl", n=12)
+    lines = writer.path.read_text().splitlines()
+    (at, *_) = (k for k, line in enumerate(lines) if k > 6 and json.loads(line)["kind"] == what)
+    writer.path.write_text("\n".join([*lines[: at + 1], lines[at], *lines[at + 1 :], ""]))
+    fault = read_record(writer.path).time_fault
+    assert fault is not None
+    assert fault[1].startswith(f"line {at + 2} repeats ") and f"line {at + 1}" in fault[1]
+
+
+@pytest.mark.parametrize("ends_away", [False, True])
+def test_readings_told_again_while_the_port_was_away_are_no_fault(tmp_path: Path, ends_away: bool) -> None:
+    rig = Rig(tmp_path)
+    spec = replace(RESILIENT_SERVO, n_links=5)
+    writer = RecordWriter(tmp_path / "run.jsonl", spec, rig.calibration, {"policy": "test"})
+    rig.body.start()
+    rig.body.watch = writer.cycle
+    for k in range(20):
+        rig.bus.unplugged = k >= 12 and (ends_away or k < 14)
+        rig.run(0.1, np.zeros(4))
+        record = step(rig.clock.now(), tuple(rig.body.news()))._replace(body=rig.body.sample(), late_s=0.6)
+        if not (ends_away and k >= 12):  # a run that ends before its next step notes the rest
+            writer.step(record, rig.clock.now(), np.ones(2), 0.0)
+        elif record.news:
+            writer.note(record.news[0])
+    writer.close("the time is over")
+    lines = [line for line in writer.path.read_text().splitlines() if '"cycle"' in line]
+    assert len(set(lines)) < len(lines), "it has told a reading again"
+    assert read_record(writer.path).time_fault is None

@@ -322,6 +322,33 @@ def test_a_servo_that_is_set_up_otherwise_keeps_the_robot_down(
     assert rig.torque_on() == [False] * 4
 
 
+@pytest.mark.parametrize(
+    "trouble", ["mode", "hot", "out of range", "servo missing", "stop tripped", "latch not writable", "interrupted"]
+)
+def test_torque_that_was_on_goes_off_where_the_way_up_fails(tmp_path: Path, trouble: str) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=0))
+    interrupted = lambda: "not now" if trouble == "interrupted" else None  # noqa: E731
+    for servo in rig.servos:  # a process that died has left them so
+        servo.memory.set("torque_enable", 1)
+    if trouble == "mode":
+        rig.servos[2].memory.set("mode", 3)
+    elif trouble == "hot":
+        rig.servos[2].temperature_c = 90.0
+    elif trouble == "out of range":
+        rig.plant._angle[2] = 2.5
+    elif trouble == "servo missing":
+        rig.servos[2].dead = True
+    elif trouble == "stop tripped":
+        rig.stop.trip("test")
+    elif trouble == "latch not writable":
+        rig.stop.latch = tmp_path / "none" / "estop"
+    assert rig.torque_on() == [True] * 4
+    with pytest.raises(BringUpError):
+        rig.body.start(interrupted)
+    assert rig.torque_on() == [False, False, trouble == "servo missing", False]
+    assert not any("torque" in line for line in rig.body.news()), "a servo that never answered is not waited for"
+
+
 def test_a_joint_that_runs_away_stops_the_robot(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.body.start()

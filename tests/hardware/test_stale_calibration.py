@@ -130,6 +130,25 @@ def test_every_setting_that_changed_is_named(
     assert f"{register} {was}, the servo says {value}: " in line
 
 
+def test_a_log_of_limp_servos_is_not_written_with_another_robot_s_calibration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "limp.jsonl"
+    words = ["log", "--pose", "dead_reckoning", "--seconds", "0.3", "--log", str(log), "--port"]
+    with robot(ZEROS) as port:
+        words += [port.port, "--calibration", str(calibrate(port.port, tmp_path, monkeypatch))]
+        for _ in range(20):  # a servo that misses its turn on a busy machine is named as well
+            with port.bus.lock:
+                port.bus.servos[4].memory.set("homing_offset", -85)
+            with pytest.raises(ConfigError) as refusal:
+                main(words)
+            if "not answer" not in str(refusal.value) and "torque" not in str(refusal.value):
+                break
+        assert str(refusal.value).startswith("joint 5 (servo 5): the calibration says homing_offset ")
+        assert "the servo says -85: calibrate again" in str(refusal.value)
+        assert not list(tmp_path.glob("limp*"))
+
+
 def test_a_file_that_does_not_say_what_the_servos_held_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -267,6 +268,31 @@ def test_estop_loads_nothing_that_takes_time() -> None:
     loaded = {name for name in out.split() if name.startswith("snake_gym.hardware.")}
     expected = {"__main__", "commands", "commands.estop", "emergency_stop", "torque_mark"}
     assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
+
+
+@pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
+def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
+    command = [sys.executable, "benchmarks/emergency_stop.py", "--stops", "1", "--how", how, "--within-s", within_s]
+    for _ in range(5):  # on a busy machine the robot may stop before it is killed
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.stdout:
+            break
+    assert done.returncode == code, done.stderr
+    took_ms = json.loads(done.stdout)["torque_off_ms"]
+    assert 0.0 < took_ms["p50"] <= took_ms["max"] < 60_000.0
+    if code:
+        assert f"torque was off after {took_ms['max']:.0f} ms at worst; expected at most 0 ms" in done.stderr
+
+
+@pytest.mark.parametrize("loop", ["guard", "driver"])
+def test_the_benchmark_of_the_bus_tells_how_old_samples_are(loop: str) -> None:
+    command = [sys.executable, "benchmarks/servo_bus.py", "--minutes", "0.02", "--servos", "3", "--loop", loop]
+    for _ in range(5):  # on a busy machine the robot may stop
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            break
+    age_ms = json.loads(done.stdout)["sample_age_ms"]
+    assert 0.0 < age_ms["p50"] <= age_ms["p99.9"] <= age_ms["max"] < 60_000.0
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from snake_gym.physics.state import no_faults
 from snake_gym.physics.worlds import fault_steps
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 NEVER = 1e17
@@ -93,12 +94,18 @@ def test_a_weak_joint_has_its_share_of_the_torque_limit() -> None:
     assert np.max(torque) <= 0.4 * (1 + 1e-6) and max(full) > 0.2
 
 
-def test_a_slow_joint_moves_at_its_share_of_the_speed_limit() -> None:
-    servo = ActuatorSpec("position", kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
-    robot = make(dataclasses.replace(two_links(), actuator=servo), 2, amplitude=0.0)
+@pytest.mark.parametrize("actuator", ["position", "torque"])
+@pytest.mark.parametrize("integrator", ["implicit", "rk4"])
+def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(
+    actuator: Literal["position", "torque"], integrator: Literal["implicit", "rk4"]
+) -> None:
+    servo = ActuatorSpec(actuator, kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
+    spec = dataclasses.replace(two_links(), actuator=servo, integrator=integrator, sim_dt_s=0.001)
+    FaultConfig(kinds=("slow",), n_max=1).check_robot(spec)
+    robot = make(spec, 2, amplitude=0.0)
     fail(robot, 0, SLOW, strength=0.3)
     robot.faults.kind[1] = HEALTHY
-    robot.step(np.full((2, 1), 1.2), n_substeps=20)
+    robot.step(np.full((2, 1), 1.2), n_substeps=200)
     np.testing.assert_allclose(robot.joint_rate()[:, 0], [0.6, 2.0], rtol=1e-4)
 
 

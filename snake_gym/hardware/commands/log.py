@@ -1,6 +1,7 @@
 """``log``: record the robot, limp and moved by hand, or driven by a controller, for ``replay`` and identification.
 
-Without a controller the servos have no torque: they are read and never written a goal, which would switch it on.
+Without a controller the servos have no torque: they are read and never written a goal, which would switch it on. They
+have to hold what they held when they were calibrated, as in a run: otherwise the log would say other angles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.body import BodySample
+from snake_gym.hardware.body import BodySample, BringUpError
+from snake_gym.hardware.bring_up import find_missing
 from snake_gym.hardware.calibration import Calibration, load_calibration
 from snake_gym.hardware.calibration_procedures import ProcedureError, limp
 from snake_gym.hardware.commands import PROGRAM
@@ -69,10 +71,12 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
     reason = "interrupted"
     try:
         with limp(bus, calibration.ids):
+            find_missing(bus, calibration, 0, lambda: None)
             print(f"the servos are limp; reading them for {seconds:g} s (Ctrl-C ends)", flush=True)
             _read(bus, calibration, pose, writer, connection.period_s, seconds)
         reason = "the time is over"
-    except ProcedureError as error:
+    except (ProcedureError, BringUpError) as error:
+        writer.discard()
         raise ConfigError(str(error)) from None
     except KeyboardInterrupt:
         pass
