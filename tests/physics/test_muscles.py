@@ -234,18 +234,6 @@ def test_co_contraction_stiffens_the_joint() -> None:
     assert 0.0 > bend[0] > bend[1] > bend[2]
 
 
-def test_without_lag_the_request_is_met_at_once() -> None:
-    muscle = dataclasses.replace(PAIR, pressure_lag_s=0.0)
-    spec = dataclasses.replace(MUSCLE, actuator=dataclasses.replace(MUSCLE.actuator, muscle=muscle))
-    robot = SimulatedRobot(spec, 1, 1)
-    robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)))
-    crawl(robot, 2.0)
-    assert np.isfinite(robot.state.link_angle).all()
-    torque = muscle_torque(PAIR, robot.joint_angle(), robot.state.muscle_pressure)
-    torque -= PAIR.damping_nms_rad * robot.joint_rate()
-    np.testing.assert_allclose(robot.state.joint_torque, torque, atol=2e-3)
-
-
 def test_reset_presses_both_muscles_with_the_pressure_of_co_contraction() -> None:
     robot = SimulatedRobot(MUSCLE, 3, 1)
     robot.set_shape(np.zeros((3, 5)), np.zeros(3), np.zeros((3, 2)))

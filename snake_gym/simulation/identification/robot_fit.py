@@ -124,12 +124,8 @@ def identify_robot(
         first = _fitted(seen, spec, coefficients, backlash)
         found = _fitted(logs, spec, coefficients, "backlash_rad" in first.values)
         tried = first.spec
-        std = {
-            name: math.hypot(
-                (found.relative_std or {})[name], math.log(value / first.values.get(name, value)), _AT_BEST
-            )
-            for name, value in found.values.items()
-        }
+        moved = {name: math.log(value / first.values.get(name, value)) for name, value in found.values.items()}
+        std = {name: math.hypot(own, moved[name], _AT_BEST) for name, own in (found.relative_std or {}).items()}
         delay_std = math.hypot(found.delay_std_s, found.delay_s - first.delay_s, _AT_BEST_S)
     pairs = ((spec, tried, SEEN_SHARE), (spec, found.spec, 0.0))
     held_out, whole = (tuple(miss(logs, one, _NOISE, share) for one in (old, new)) for old, new, share in pairs)

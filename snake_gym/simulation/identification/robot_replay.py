@@ -15,7 +15,7 @@ from snake_gym.simulation.identification.run_log import RunLog
 STEP_S = 0.0025
 """Longest physics step of the replay."""
 BACKLASH_STEP_S = 0.002
-"""Longest physics step with backlash: what longer steps make of a stiff servo's way through its gap is larger than what the gap does."""
+"""Longest physics step with backlash, of which longer ones would make more than the gap itself does."""
 
 
 @dataclass(frozen=True, eq=False)
