@@ -8,11 +8,11 @@ import math
 import numpy as np
 from numba import njit
 
+from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import sin_cos
 from snake_gym.physics.muscles import pull_side, split_torque
 from snake_gym.physics.simd import LANES, load, store
-from snake_gym.robot.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import FrictionSpec, MuscleSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot, muscle_params
