@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.controllers.derivative import Derivatives, SlidingDerivative, differentiation_matrix
+from papers.liu2024.derivative import Derivatives, SlidingDerivative, differentiation_matrix
 from snake_gym.robot.spec import FloatArray
 
 
