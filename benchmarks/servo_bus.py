@@ -13,8 +13,9 @@ every sample, as a policy that acts at the bus's rate; with ``--config`` one in 
 its baud rate and bus period. Emulator and loop have the real-time priority of a run
 (``--priority``, 0: none); whether the system granted it is printed.
 
-Printed: percentiles of the period's deviation, answers that were missing, and the share of one core that the loop and
-the emulator took. Run it on an otherwise idle machine: without real-time priority it measures the others.
+Printed: percentiles of the period's deviation and of the samples' age (since the servos were asked, when the loop gets
+them), answers that were missing, and the share of one core that the loop and the emulator took. Run it on an otherwise
+idle machine: without real-time priority it measures the others.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from snake_gym.config import build, load_yaml
-from snake_gym.hardware.body import BodySample
-from snake_gym.hardware.calibration import straight_chain
-from snake_gym.hardware.clock import MonotonicClock
-from snake_gym.hardware.connection import ConnectionConfig
-from snake_gym.hardware.emulated_port import EmulatedPort
-from snake_gym.hardware.guarded_body import GuardedBody
-from snake_gym.hardware.registers import BAUD_RATES
-from snake_gym.hardware.run_config import RunConfig
-from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.scheduling import spare_old_objects, take_priority
-from snake_gym.hardware.servo_bus import FeetechBus
-from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
-from snake_gym.hardware.transport import SerialTransport
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.registers import BAUD_RATES
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.transport import SerialTransport
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.run.connection import ConnectionConfig
+from snake_gym.hardware.run.run_config import RunConfig
+from snake_gym.hardware.safety.body import BodySample
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.guard import spare_old_objects, take_priority
+from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.robot.catalogue import load_robot
 
 BLOCK = ("present_position", "present_current")
@@ -82,7 +83,7 @@ def run_driver(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int
     driver = FeetechBus(SerialTransport(port, baud), baud=baud)
     driver.torque(ids, True)
     period_s = 1.0 / rate_hz
-    starts, exchanges = np.empty(n_ticks), np.empty(n_ticks)
+    starts, exchanges, ages = np.empty((3, n_ticks))
     missing = 0
     cpu_s = time.process_time()
     begin_s = next_s = time.monotonic()
@@ -93,11 +94,12 @@ def run_driver(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int
         found = driver.read_block(ids, *BLOCK, deadline_s=next_s + period_s - 0.002)
         missing += len(found.failures)
         exchanges[tick] = time.monotonic() - now
+        ages[tick] = time.monotonic() - found.stamp_s
         next_s += period_s
     cpu_s = time.process_time() - cpu_s
     driver.torque(ids, False)
     driver.close()
-    return _report(starts, period_s, missing, n_servos, cpu_s, refused) | {
+    return _report(starts, ages, period_s, missing, n_servos, cpu_s, refused) | {
         "exchange_ms": _percentiles(exchanges * 1e3),
         "counters": vars(driver.counters),
     }
@@ -110,6 +112,7 @@ def run_guard(
     period_s = 1.0 / rate_hz
     chain = straight_chain(range(1, n_servos + 1), 1.5)
     starts: list[float] = []
+    ages: list[float] = []
     missing = whole = 0
     by_joint = np.zeros(n_servos, int)
 
@@ -129,7 +132,8 @@ def run_guard(
         step_s = max(command_s, period_s)
         for tick in tqdm(range(round(n_ticks * period_s / step_s)), unit="tick", mininterval=5.0):
             body.command(wave(n_servos, time.monotonic() - begin_s))
-            body.run_until(begin_s + (tick + 1) * step_s)
+            sample = body.run_until(begin_s + (tick + 1) * step_s)
+            ages.append(time.monotonic() - sample.stamp_s)
             if body.stop_reason is not None:
                 sys.exit(f"stopped: {body.stop_reason}")
         news = body.news()
@@ -137,13 +141,13 @@ def run_guard(
         body.close()
         cpu_s = _cpu_s(resource.RUSAGE_CHILDREN) - cpu_s
     refused = next((line for line in news if "priority" in line), "")
-    return _report(np.array(starts), period_s, missing, n_servos, cpu_s, refused) | {
+    return _report(np.array(starts), np.array(ages), period_s, missing, n_servos, cpu_s, refused) | {
         "whole_cycles_share": whole / len(starts), "missing_by_joint": by_joint.tolist(), "news": news,
     }  # fmt: skip
 
 
 def _report(
-    starts: np.ndarray, period_s: float, missing: int, n_servos: int, cpu_s: float, refused: str
+    starts: np.ndarray, ages: np.ndarray, period_s: float, missing: int, n_servos: int, cpu_s: float, refused: str
 ) -> dict[str, Any]:
     periods = np.diff(starts)
     elapsed_s = float(starts[-1] - starts[0])
@@ -151,6 +155,7 @@ def _report(
         "ticks": len(starts),
         "rate_hz": len(periods) / elapsed_s,
         "period_deviation_ms": _percentiles(np.abs(periods - period_s) * 1e3),
+        "sample_age_ms": _percentiles(ages * 1e3),
         "ticks_skipped": int((np.round(periods / period_s) - 1.0).clip(0.0).sum()),
         "missing_answers": missing,
         "missing_share": missing / (len(starts) * n_servos),

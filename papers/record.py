@@ -202,7 +202,7 @@ _STYLE: dict[Any, Any] = {
 
 def require_folder(folder: str, option: str) -> Path:
     """``folder`` as a path that pictures can go to. Raises ConfigError if it is a file or matplotlib is missing."""
-    require("drawing figures", "matplotlib")
+    require("a plot", "matplotlib")
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{option} is {show(folder)}, a file; expected a folder")

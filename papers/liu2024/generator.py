@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from papers.liu2024.creeping import FREQUENCY_RAD_S, creeping_wave
+from papers.liu2024.derivative import Derivatives, SlidingDerivative
 from snake_gym.controllers.coupling import Topology, Weights, coupling_weights
 from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
-from snake_gym.controllers.derivative import Derivatives, SlidingDerivative
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import SNAKESYS

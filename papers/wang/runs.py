@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from papers.drives import Drive, Follower, PathGuide, TargetSequence, drive, place
 from snake_gym.config import build
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig, Path
+from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
 from snake_gym.envs.config import ObstacleFieldConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
+from snake_gym.obstacles.polyline import Path
 from snake_gym.obstacles.shapes import Circle, features
 from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PEGBOARD

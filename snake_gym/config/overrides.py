@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -26,17 +26,25 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def apply_keywords(cls: type[T], config: T | Mapping[str, Any] | None, keywords: Mapping[str, Any], where: str) -> T:
+def apply_keywords(
+    cls: type[T],
+    config: T | Mapping[str, Any] | None,
+    keywords: Mapping[str, Any],
+    where: str,
+    beside: Iterable[str] = (),
+) -> T:
     """An instance of dataclass ``cls`` from ``config``, an object or a mapping, with keyword settings laid over it.
 
     All of it is checked strictly, as by ``build``; ``config`` is not changed. An object of a subclass stays one.
-    Raises ConfigError; where a keyword is no setting, one that is a TypeError too.
+    Raises ConfigError; where a keyword is no setting, one that is a TypeError too, and that knows the names of
+    arguments ``beside`` the settings, for one of which it may have been meant.
     """
     kind = type(config) if isinstance(config, cls) else cls
     known = {f.name for f in fields(kind) if f.init}  # type: ignore[arg-type]
     for key in keywords:
         if key not in known:
-            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {describe_unknown(kind, key, where)}")
+            what = describe_unknown(kind, key, where, beside)
+            raise UnexpectedKeywordError(f"unexpected keyword argument {key!r}: {what}")
     plain = to_dict({} if config is None else config)
     return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
 

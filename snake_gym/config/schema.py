@@ -9,7 +9,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast
@@ -61,8 +61,8 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
         raise ConfigError(_place(str(error), settings, where)) from error
 
 
-def describe_unknown(cls: type[Any], key: str, where: str = "") -> str:
-    """What is told of ``key``, which is no setting of dataclass ``cls``."""
+def describe_unknown(cls: type[Any], key: str, where: str = "", beside: Iterable[str] = ()) -> str:
+    """What is told of ``key``, which is no setting of dataclass ``cls`` and none of the names ``beside`` them."""
     settings = [f.name for f in fields(cls) if f.init]
     declared = declared_types(cls)  # type: ignore[arg-type]
     nested = {
@@ -73,7 +73,7 @@ def describe_unknown(cls: type[Any], key: str, where: str = "") -> str:
         for inner in fields(part)
     }
     elsewhere = [path for path, name in nested.items() if name == key]
-    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, settings)
+    guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, [*settings, *beside])
     return f"{join(where, key)} is not a setting{guess} (settings: {', '.join(settings)})"
 
 

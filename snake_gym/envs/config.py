@@ -21,8 +21,8 @@ from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, Obstac
 from snake_gym.tasks.task import Task
 from snake_gym.tasks.waypoints import CourseConfig, RewardConfig, Waypoints
 
-MAX_STEPS = 1_000_000_000
-"""Longest episode, in control steps: years."""
+MAX_STEPS = 10_000_000
+"""Longest episode, in control steps: weeks."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,11 @@ class ObstacleFieldConfig(EnvConfig):
         return SensorSuite(self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan)
 
 
+_ARGUMENTS = (
+    "config", "render_mode", "max_episode_steps", "disable_env_checker", "num_envs", "autoreset_mode",
+    "vectorization_mode", "vector_kwargs", "wrappers",
+)  # fmt: skip
+"""What ``make`` and ``make_vec`` take beside the settings."""
 AnyConfig = TypeVar("AnyConfig", bound=EnvConfig)
 
 
@@ -138,4 +143,4 @@ def as_config(
     """The settings as a checked object of the given kind: ``config`` with ``keywords`` laid over it."""
     if isinstance(config, EnvConfig) and not isinstance(config, kind):
         raise ConfigError(f"the settings are a {type(config).__name__}; this env expects a {kind.__name__}")
-    return apply_keywords(kind, config, keywords, "env")
+    return apply_keywords(kind, config, keywords, "env", _ARGUMENTS)

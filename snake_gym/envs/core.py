@@ -229,11 +229,12 @@ class SnakeCore:
             beside: further arrays to be written to, which ``state`` holds too.
 
         Raises:
-            ValueError: names, shapes or kinds are not those of this env, or a number is not finite where the state's
-                is; the env is then left as it was.
+            ValueError: names, shapes or kinds are not those of this env, a number is not finite where the state's is,
+                or what follows from obstacles does not follow from those of the state; the env is left as it was.
         """
         beside = {} if beside is None else beside
-        write_state({**self._state_arrays(), **beside}, state, {**self._at_first, **beside})
+        own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
+        write_state(own, state, at_first, self.task.check_state)
         self.task.restored()
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:

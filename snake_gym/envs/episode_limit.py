@@ -4,12 +4,17 @@ The envs truncate by their own clock (``time_limit_s``), whose steps depend on t
 without a limit. Gymnasium's vector envs are told ``max_episode_steps`` by ``make_vec``. A single env is not: ``make``
 puts a ``TimeLimit`` around it, which can only shorten. All that ``make`` does with the env itself is to set its
 ``spec``; then the env looks up, in the frame of ``make``, what it was asked for, and makes that its own limit.
+
+The env's own ``spec`` tells the number of steps that follows from its clock. Made again from that spec, with another
+``time_limit_s`` or another robot, it has to have another number: ``make`` is told of no limit (``OwnClockSpec``). A
+number that was asked for stays, and another time limit beside it is refused, as the two contradict each other.
 """
 
 from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -25,11 +30,29 @@ OWN_CLOCK = -1
 """Gymnasium's ``max_episode_steps`` for: no limit but the env's own."""
 
 
+class OwnClockSpec(EnvSpec):
+    """A spec whose ``max_episode_steps`` follows from its other settings; ``make`` and ``make_vec`` find it None."""
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        """Steps after which the env truncates; None for ``make`` and ``make_vec``, which would keep the number."""
+        is_made = sys._getframe(1).f_code in (gym.make.__code__, gym.make_vec.__code__)
+        return None if is_made else self.__dict__["max_episode_steps"]
+
+    @max_episode_steps.setter
+    def max_episode_steps(self, steps: int | None) -> None:
+        """A number that is set is asked for, as by ``TimeLimit``."""
+        self.__class__ = EnvSpec  # type: ignore[assignment]
+        self.max_episode_steps = steps
+
+
 class TellsItsLimit:
     """An env whose ``spec`` says the true number of steps of an episode."""
 
     core: SnakeCore
     _spec: EnvSpec | None = None
+    _has_own_clock: bool = True
+    """Whether the number of steps follows from ``time_limit_s``; else it was asked for."""
 
     @property
     def spec(self) -> EnvSpec | None:
@@ -38,16 +61,24 @@ class TellsItsLimit:
 
     @spec.setter
     def spec(self, spec: EnvSpec | None) -> None:
-        limit_steps(self.core, _asked_of_make(sys._getframe(1)))
+        maker = sys._getframe(1)
+        self.limit_steps(_asked_of_make(maker))
+        _check_time_limit(maker, self.core)
         self._spec = copy.copy(spec)
         if self._spec is not None:
             self._spec.max_episode_steps = self.core.n_steps
+            if self._has_own_clock:
+                self._spec.__class__ = OwnClockSpec
+
+    def limit_steps(self, max_episode_steps: Any) -> None:
+        """Make ``max_episode_steps`` the limit of the episodes unless it is None or -1. Raises ConfigError."""
+        self._has_own_clock &= not limit_steps(self.core, max_episode_steps)
 
 
-def limit_steps(core: SnakeCore, max_episode_steps: Any) -> None:
-    """Make ``max_episode_steps`` the limit of ``core`` unless it is None or -1. Raises ConfigError."""
+def limit_steps(core: SnakeCore, max_episode_steps: Any) -> bool:
+    """Make ``max_episode_steps`` the limit of ``core`` unless it is None or -1; whether it is. Raises ConfigError."""
     if max_episode_steps is None or max_episode_steps == OWN_CLOCK:
-        return
+        return False
     is_number = isinstance(max_episode_steps, int) and not isinstance(max_episode_steps, bool)
     if not (is_number and 1 <= max_episode_steps <= MAX_STEPS):
         raise ConfigError(
@@ -55,6 +86,7 @@ def limit_steps(core: SnakeCore, max_episode_steps: Any) -> None:
             f"{OWN_CLOCK} for time_limit_s"
         )
     core.limit_steps(max_episode_steps)
+    return True
 
 
 def _asked_of_make(frame: FrameType) -> int | None:
@@ -63,4 +95,25 @@ def _asked_of_make(frame: FrameType) -> int | None:
         return None
     given: int | None = frame.f_locals.get("max_episode_steps")
     registered: EnvSpec | None = frame.f_locals.get("env_spec")
-    return registered.max_episode_steps if given is None and registered is not None else given
+    is_asked = given is None and registered is not None and not isinstance(registered, OwnClockSpec)
+    return registered.max_episode_steps if is_asked and registered is not None else given
+
+
+def _check_time_limit(frame: FrameType, core: SnakeCore) -> None:
+    """Raise ConfigError where ``frame`` makes an env with a time limit that the steps of the spec given cut or stretch.
+
+    Steps that are given beside a time limit, in the same call, stand instead of it.
+    """
+    if frame.f_code not in (gym.make.__code__, gym.make_vec.__code__):
+        return
+    given, steps = frame.f_locals["kwargs"], frame.f_locals.get("max_episode_steps")
+    if steps is not None or given.get("max_episode_steps") is not None:
+        return
+    config = given.get("config")
+    in_config = config.get("time_limit_s") if isinstance(config, Mapping) else getattr(config, "time_limit_s", None)
+    wanted = given.get("time_limit_s", in_config)
+    if wanted is not None and abs(float(wanted) - core.config.time_limit_s) > 1e-9 * float(wanted):
+        raise ConfigError(
+            f"time_limit_s is {float(wanted):g}, but the spec given has max_episode_steps {core.n_steps}; expected "
+            f"max_episode_steps={OWN_CLOCK} beside time_limit_s, or no time_limit_s"
+        )

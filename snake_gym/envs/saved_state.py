@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from snake_gym.config.errors import show
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None:
+def write_state(
+    own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: Callable[[Arrays], None] = lambda arrays: None
+) -> None:
     """Write the arrays of ``state`` into those of ``own``, which have the same names, shapes and kinds.
 
     Args:
@@ -21,6 +23,7 @@ def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None
         state: arrays or lists of the same names.
         at_first: values at the beginning. What was infinite or NaN there somewhere (times that have not come, places
             not found yet) may be so again; nothing else may.
+        check: raises ValueError for arrays, by name, that are right each for itself and do not go together.
 
     Raises:
         ValueError: another name, shape or kind, or a number that the state cannot have; nothing is written then.
@@ -31,6 +34,7 @@ def write_state(own: Arrays, state: Mapping[str, Any], at_first: Arrays) -> None
         odd = sorted(own.keys() ^ {str(name) for name in state})
         raise ValueError(f"env state has other parts than this env: {', '.join(odd)}")
     checked = {name: _as_kept(name, state[name], values, at_first[name]) for name, values in own.items()}
+    check(checked)
     for name, values in own.items():
         values[...] = checked[name]
 

@@ -9,16 +9,17 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import SEED_END, check_action, check_seed, draw_seed
+from snake_gym.envs.arguments import SEED_END, check_action, check_seed
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
+from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.envs.vector_env import single_spaces
 
 RenderMode = Literal["rgb_array", "human"]
 
 
-class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
+class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
     """One snake robot. The classes below say what it has to do; ``config_type`` are their settings.
 
     Args:
@@ -49,16 +50,15 @@ class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin a new episode: of ``seed``, or the next one of the present seed.
 
-        The first episode without a seed gets one from ``np_random``, or, where there is none either, one that
-        ``np_random_seed`` tells. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1.
+        The first episode without a seed gets that of ``np_random_seed``, or, where ``np_random`` was set from outside,
+        one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1.
         """
         if seed is not None:
             seed = check_seed(seed)
-        elif self.core.episode[0] < 0 and self._np_random is None:
-            seed = draw_seed()
         super().reset(seed=seed)
         if seed is None and self.core.episode[0] < 0:
-            seed = int(self.np_random.integers(SEED_END))
+            known = self.np_random_seed
+            seed = int(self.np_random.integers(SEED_END)) if known == UNKNOWN_SEED else known
         obs = self.core.reset(None if seed is None else np.array([seed]))
         if self.render_mode == "human":
             self.render()
@@ -88,7 +88,7 @@ class SnakeEnv(TellsItsLimit, gym.Env[Any, Any]):
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
         if self._view is None:
-            from snake_gym.envs.drawing import WorldView
+            from snake_gym.render.frames import WorldView
 
             self._view = WorldView(self.core, 0, self.render_mode)
         frame = self._view.draw()

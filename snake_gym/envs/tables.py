@@ -154,7 +154,11 @@ def group_tables(groups: Mapping[str, type[Any]]) -> list[str]:
 def write_page() -> str:
     """The whole page as Markdown."""
     scales = "## Observation table (robot `resilient_servo`)\n\nEach entry is `clip(value * scale, -10, 10)`."
-    info = "Single env: numbers. Vector env: arrays (W,), present at every step."
+    info = (
+        "Single env: numbers. Vector env: arrays (W,), present at every step, all of one episode in each world. With\n"
+        "autoreset mode SAME_STEP, the step that ends an episode returns the infos of the new episode's begin, reward\n"
+        "terms 0; those of the end, whose reward the step returns, stand in `final_info`."
+    )
     kinds = ("residual", "joint_reference", "gait")
     parts = [
         "# SnakeGym/Waypoints-v0", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",

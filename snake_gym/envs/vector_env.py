@@ -11,10 +11,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, draw_seed
+from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds
 from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
 from snake_gym.envs.core import SnakeCore
-from snake_gym.envs.episode_limit import TellsItsLimit, limit_steps
+from snake_gym.envs.episode_limit import TellsItsLimit
+from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
 
 
@@ -24,13 +25,14 @@ def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
 
 
-class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
+class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     """W worlds; see the single envs of the same name (``snake_env``) for what happens in each.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
     at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
-    SAME_STEP (the ending step returns the next episode's first observation; ``final_obs`` and ``final_info`` hold the
-    end), DISABLED (ended worlds stand still until ``reset(options={"reset_mask": ...})``).
+    SAME_STEP (the ending step returns the next episode's first observation and infos, whose reward terms are 0; the
+    reward and flags are the end's, and ``final_obs`` and ``final_info`` hold its observation and infos), DISABLED
+    (ended worlds stand still until ``reset(options={"reset_mask": ...})``).
 
     Args:
         num_envs: W.
@@ -65,7 +67,7 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
         self.core = SnakeCore(as_config(self.config_type, config, settings), num_envs)
-        limit_steps(self.core, max_episode_steps)
+        self.limit_steps(max_episode_steps)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.autoreset_mode = _as_mode(autoreset_mode)
@@ -85,8 +87,9 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin new episodes in all worlds, or in those of ``options["reset_mask"]`` (W,) bool.
 
-        A world without a seed goes on with its next episode; one that has had none gets a seed from ``np_random``,
-        or, where there is none either, one that ``np_random_seed`` tells. In a list of seeds, None is no seed.
+        A world without a seed goes on with its next episode. World i that has had none gets ``np_random_seed + i``, or,
+        where that is a list or ``np_random`` was set from outside, a seed that ``np_random`` draws. In a list of
+        seeds, None is no seed.
 
         Raises:
             ValueError: a seed is no integer from 0 to 2**63 - 1, or the list has another length.
@@ -118,8 +121,7 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
             for world in np.flatnonzero(ended):
                 final_obs[world] = obs[world]
             obs = self.core.reset(None, ended)
-            infos = {name: infos_at_end[name] for name in infos_at_end if name.startswith("reward")}
-            infos = {**self.core.infos(), **infos}
+            infos = self.core.infos()
             infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": infos_at_end, "_final_info": ended}
         self._ended = ended.copy()  # the other stands in the infos
         return obs, reward, terminated, truncated, infos
@@ -137,7 +139,7 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
         if self.render_mode is None:
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
-        from snake_gym.envs.drawing import WorldView
+        from snake_gym.render.frames import WorldView
 
         if not self._renderers:
             self._renderers = [WorldView(self.core, world, "rgb_array") for world in range(self.num_envs)]
@@ -161,15 +163,15 @@ class SnakeVectorEnv(TellsItsLimit, VectorEnv[Any, Any, Any]):
         is_list = given.any() and np.ndim(seed) > 0  # type: ignore[arg-type]  # None is nothing in particular to numpy
         if given.any() and not is_list:
             super().reset(seed=int(seeds[0]))
-        elif self._np_random is None:
-            first = draw_seed()
-            super().reset(seed=first)
-            seeds[new] = first + np.flatnonzero(new)
         elif new.any():
-            seeds[new] = self.np_random.integers(0, SEED_END, np.count_nonzero(new))
+            first = self.np_random_seed
+            if isinstance(first, int) and first != UNKNOWN_SEED and not is_list:
+                seeds[new] = first + np.flatnonzero(new)
+            else:
+                seeds[new] = self.np_random.integers(0, SEED_END, np.count_nonzero(new))
         if is_list:
-            known: Any = tuple(np.where(seeds == NO_SEED, self.core.seeds, seeds).tolist())
-            self._np_random_seed = known  # as of a SyncVectorEnv
+            _ = self.np_random  # else it would be drawn later, with another seed to tell
+            self._np_random_seed = tuple(np.where(seeds == NO_SEED, self.core.seeds, seeds).tolist())
         return seeds
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:

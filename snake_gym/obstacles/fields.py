@@ -46,11 +46,12 @@ from snake_gym.obstacles.plans import (
     RobotExtent,
     check_size,
     clearance,
+    count_route_points,
     goal_distance,
     make_plan,
     plan_bounds,
 )
-from snake_gym.obstacles.routes import spread_points
+from snake_gym.obstacles.polyline import spread_points
 from snake_gym.obstacles.shapes import LENGTH, Polygon, features
 
 __all__ = ["DRAWS", "Field", "FieldConfig", "FieldMaker", "RobotExtent", "make_field"]
@@ -107,9 +108,12 @@ class FieldMaker:
         check_size(self.bounds)
         self._buffer = np.empty((self.bounds.max_features, 6))
         self._space = search_space(count_nodes(high[0] - low[0], high[1] - low[1], self.step_m))
-        self.route_points = config.route_points or max(64, math.ceil(2.0 * way / self.clearance_m))
         if config.kind == "list":
-            self._list_route = self._find_list_route()
+            route = self._find_list_route()
+            self.route_points = count_route_points(config, self.clearance_m, way, len(route))
+            self._list_route = spread_points(route, self.route_points)
+        else:
+            self.route_points = count_route_points(config, self.clearance_m, way)
 
     def make(
         self, rng: np.random.Generator, start_xy: tuple[float, float] = (0.0, 0.0), heading_rad: float = 0.0
@@ -156,7 +160,7 @@ class FieldMaker:
         return (-margin, -wide), (plan.goal_m + margin, wide)
 
     def _frame_list(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The same for a list of shapes, which are checked, and ``bounds``."""
+        """Corners of the rectangle for a list of shapes, which are checked; sets ``bounds``."""
         self._check_list()
         rows, ends = self._list, self._list[:, :2] + self._list[:, 2:4] * self._list[:, LENGTH : LENGTH + 1]
         points = np.concatenate([rows[:, :2], ends])
@@ -187,7 +191,7 @@ class FieldMaker:
                 f"field.shapes leave no way to the goal [{self._goal[0]:g}, {self._goal[1]:g}] for a disc of radius "
                 f"{self.clearance_m:g} m; expected one (see field.clearance_m)"
             )
-        return spread_points(route, self.route_points)
+        return route
 
 
 @lru_cache(maxsize=32)

@@ -25,7 +25,7 @@ FAR_M = 1.0e6
 """Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
 
 MAX_CELLS = 4_000_000
-"""Of one world's grid; more would take gigabytes for the worlds of a training."""
+"""Most cells of one world's grid; more would take gigabytes for the worlds of a training."""
 
 
 class ObstacleArrays(NamedTuple):
@@ -58,10 +58,10 @@ class FieldBounds(NamedTuple):
     max_radius_m: float
     """Largest radius of a feature."""
     max_segments: int = 0
-    """How many of the features are longer than 0."""
+    """Number of features that are longer than 0."""
 
     def with_ends(self) -> FieldBounds:
-        """The same for what ``with_ends`` makes of the features."""
+        """Bounds of what the function ``with_ends`` makes of the features."""
         return self._replace(max_features=self.max_features + 2 * self.max_segments)
 
 
@@ -113,6 +113,51 @@ def write_world(arrays: ObstacleArrays, world: int, features: FloatArray, reach_
         what = "cells" if full == 1 else "items"
         size = arrays.cell_start.shape[1] - 1 if full == 1 else arrays.cell_item.shape[1]
         raise ConfigError(f"the features of world {world} need more than {size} grid {what}; too tight bounds")
+
+
+class StateError(ValueError):
+    """Obstacles of a saved state that cannot be: ``array``, a field of ``ObstacleArrays``, is wrong."""
+
+    def __init__(self, array: str, message: str) -> None:
+        super().__init__(message)
+        self.array = array
+
+
+def check_worlds(arrays: ObstacleArrays, n_features: IntArray, reach_m: float) -> None:
+    """Raise StateError unless the arrays of each world are what ``write_world`` makes of its first features.
+
+    The kernels index memory by the grid, so one that does not follow from the features must never get to them. What
+    lies behind the cells and items in use is of no account.
+
+    Args:
+        n_features: (W,) features of each world, those that ``with_ends`` adds not counted.
+        reach_m: as for ``empty_arrays``.
+    """
+    scratch = ObstacleArrays(
+        np.zeros_like(arrays.feature[:1]), np.zeros_like(arrays.cell_start[:1]), np.zeros_like(arrays.cell_item[:1]),
+        np.zeros((1, 2)), np.zeros((1, 2), np.int64), arrays.cell_m, arrays.skin_m,
+    )  # fmt: skip
+    for world, n in enumerate(n_features.tolist()):
+        rows = arrays.feature[world, :n]
+        axis, size = np.hypot(rows[:, 2], rows[:, 3]), rows[:, 4:]
+        wrong = (np.abs(axis - 1.0) > 1e-6) | (size < 0.0).any(axis=1) | (np.abs(rows[:, :2]) > FAR_M).any(axis=1)
+        if wrong.any():
+            raise StateError(
+                "feature", f"holds {rows[wrong][0].tolist()} at world {world}; expected a place within {FAR_M:g} m, "
+                "an axis of length 1, and a length and a radius >= 0",
+            )  # fmt: skip
+        try:
+            write_world(scratch, 0, with_ends(rows), reach_m)
+        except ConfigError as error:
+            raise StateError("feature", f"holds obstacles at world {world} that have no room here: {error}") from None
+        n_x, n_y = scratch.n_cells[0].tolist()
+        used = n_x * n_y + 1 if n else 0
+        parts = {"feature": None, "n_cells": None, "origin_xy": 2 if n else 0, "cell_start": used}
+        parts["cell_item"] = int(scratch.cell_start[0, used - 1]) if n else 0
+        for name, count in parts.items():
+            given, expected = getattr(arrays, name)[world, :count], getattr(scratch, name)[0, :count]
+            if not np.array_equal(given, expected):
+                raise StateError(name, f"of world {world} does not follow from its {n} obstacles; expected its grid")
 
 
 def with_ends(features: FloatArray) -> FloatArray:
@@ -180,10 +225,10 @@ def _lay_out(features, origin, n_cells, cell, reach, room):  # type: ignore[no-u
         low_x, high_x = min(low_x, sx + min(0.0, length * ax) - far), max(high_x, sx + max(0.0, length * ax) + far)
         low_y, high_y = min(low_y, sy + min(0.0, length * ay) - far), max(high_y, sy + max(0.0, length * ay) + far)
     origin[0], origin[1] = low_x, low_y
-    n_x, n_y = math.ceil((high_x - low_x) / cell), math.ceil((high_y - low_y) / cell)
-    if not n_x * n_y <= room:
+    n_x, n_y = np.ceil((high_x - low_x) / cell), np.ceil((high_y - low_y) / cell)
+    if not n_x * n_y <= room:  # as numbers that do not overflow
         return False
-    n_cells[0], n_cells[1] = n_x, n_y
+    n_cells[0], n_cells[1] = int(n_x), int(n_y)
     return True
 
 

@@ -104,9 +104,9 @@ class ActuatorSpec(Settings):
     """How a joint command becomes motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
 
     ``acceleration``: u is the joint acceleration itself (feedback-linearised robot; kp [1/s^2], kd [1/s]).
-    ``torque``: u is the joint torque, clamped to ``torque_limit_nm`` (kp [N m/rad], kd [N m s/rad]).
-    ``position``: a servo, u is the torque of a PD loop whose demanded rate ``kp/kd (phi_ref - phi)`` is clamped to
-    ``speed_limit_rad_s`` and whose torque is clamped to ``torque_limit_nm``.
+    ``torque``, ``position``: u is the joint torque (kp [N m/rad], kd [N m s/rad]), clamped to ``torque_limit_nm``; the
+    rate that the loop demands, ``kp/kd (phi_ref - phi)``, is clamped to ``speed_limit_rad_s``. The ``feedforward`` is
+    not, so that a torque that is commanded is not slowed. References of ``position`` may be late (``delay_s``).
     ``muscle``: u is the torque asked of a pair of muscles (see ``MuscleSpec``), which follow as their pressures can.
 
     The imperfections below the limits are of ``position`` and ``torque`` joints; each is off by default.
@@ -128,7 +128,7 @@ class ActuatorSpec(Settings):
     supply_voltage_v: Positive = 12.0
     """Open-circuit voltage of the supply that all joints share."""
     supply_resistance_ohm: NonNegative = 0.0
-    """Of the supply and its wires: current pulls the voltage down, and with it torque and speed limits; 0: none."""
+    """Resistance of the supply and its wires: current lowers the voltage, and with it torque and speed limits."""
     torque_constant_nm_a: PositivePerJoint = 1.0
     """Joint torque per ampere drawn from the supply."""
     muscle: MuscleSpec = field(default_factory=MuscleSpec)
@@ -153,10 +153,10 @@ def check_actuator(actuator: ActuatorSpec, joints: Callable[[str], NDArray[np.fl
         joints: gives a per-joint setting by its name as an array (J,).
         joint_stop: (J,) [rad].
     """
-    if actuator.kind == "position":
+    if actuator.kind in ("position", "torque"):
         slow = np.isfinite(joints("speed_limit_rad_s")) & (joints("kd") <= 0)
         if slow.any():
-            raise ValueError("robot.actuator.kd is 0; a position servo with a speed limit needs kd > 0")
+            raise ValueError(f"robot.actuator.kd is 0; a {actuator.kind} servo with a speed limit needs kd > 0")
     if actuator.delay_s > 0.0 and actuator.kind != "position":
         raise ValueError(
             f"robot.actuator.delay_s is set, but robot.actuator.kind is {actuator.kind!r}; expected 'position', or 0"

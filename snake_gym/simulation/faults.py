@@ -148,11 +148,12 @@ class FaultConfig:
         """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways."""
         self.check_joints(spec.n_joints)
         kinds = {event.kind for event in self.events} if self.events else set(self.kinds)
-        limited = spec.actuator.kind == "position" and np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all()
+        is_servo = spec.actuator.kind in ("position", "torque")
+        limited = is_servo and np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all()
         if "slow" in kinds and not (limited or spec.actuator.kind == "muscle"):
             raise ValueError(
                 f"faults.{'events' if self.events else 'kinds'} has slow, but {spec.name} has no speed limit to lower; "
-                "expected a position servo with finite actuator.speed_limit_rad_s, or another kind of fault"
+                "expected a position or torque servo with finite actuator.speed_limit_rad_s, or another kind of fault"
             )
 
 

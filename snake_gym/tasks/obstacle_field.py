@@ -21,15 +21,17 @@ from numpy.typing import NDArray
 
 from snake_gym.config import choose
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
-from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
+from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
+from snake_gym.obstacles.polyline import Routes
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import POINTS, Goal, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.routes import Routes
 from snake_gym.tasks.task import BoolArray, Scenery, Start
 
 _REACH_M = 0.5
 """How far along the route the nearest place is looked for, from the last one on."""
+_OBSTACLE = "obstacle/"
+"""The names of the obstacles' arrays in a state begin with it."""
 _PHASES = 64
 """Moments of the wave that the robot's width is taken from."""
 
@@ -243,13 +245,26 @@ class ObstacleField:
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """See ``Task``."""
-        obstacles = {f"obstacle/{name}": v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
+        obstacles = {_OBSTACLE + name: v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
         return {
             "n_features": self.n_features, "route_xy": self.routes.xy, "targets_xy": self.targets_xy,
             "target_index": self.index, "progress_m": self.progress_m, "shown_m": self.shown_m, "goal_s": self.goal_s,
             "n_contacts": self.n_contacts, "force_n": self.force_n, "contact_s": self.contact_s,
             "impulse_ns": self.impulse_ns, "deepest_m": self.deepest_m, **obstacles,
         }  # fmt: skip
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """The grid has to be that of the obstacles; see ``Task``."""
+        counts, most = arrays["n_features"], self._arrays.feature.shape[1]
+        if (counts > most).any():
+            raise ValueError(f"env state n_features holds {counts.max()}; expected at most {most}")
+        given: dict[str, Any] = {
+            name: arrays[_OBSTACLE + name] for name in self._arrays._fields if _OBSTACLE + name in arrays
+        }
+        try:
+            check_worlds(self._arrays._replace(**given), counts, self._grid_reach_m)
+        except StateError as error:
+            raise ValueError(f"env state {_OBSTACLE}{error.array} {error}") from None
 
     def restored(self) -> None:
         """See ``Task``."""

@@ -118,6 +118,13 @@ class Task(Protocol):
         """Everything that changes, by name: the arrays themselves."""
         ...
 
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Raise ValueError unless ``arrays``, to be written into those of ``state_arrays``, go together.
+
+        Their shapes and kinds are right, and they are finite. What follows from others of them is not to be trusted.
+        """
+        ...
+
     def restored(self) -> None:
         """Make the rest follow after the arrays of ``state_arrays`` were written to."""
         ...

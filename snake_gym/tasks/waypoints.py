@@ -221,6 +221,9 @@ class Waypoints:
             "first_target_s": self.first_target_s, "last_target_s": self.last_target_s,
         }  # fmt: skip
 
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Any will do: nothing in them follows from the others."""
+
     def restored(self) -> None:
         """See ``Task``."""
         self.choose_targets()

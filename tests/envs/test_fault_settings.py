@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_state_with_bursts_pressures_and_dead_encoders_is_restored_bit_for_bit(r
     [
         ({"faults": {"events": [{"joint": 10}]}}, "faults.events has joint 10; expected 1 to 9"),
         ({"robot": "resilient", "faults": {"kinds": ["slow"], "n_max": 1}}, "faults.kinds has slow, but resilient has"),
+        (
+            {
+                "robot": {"preset": "resilient_servo", "actuator": {"kind": "torque", "speed_limit_rad_s": math.inf}},
+                "faults": {"kinds": ["slow"], "n_max": 1},
+            },
+            "faults.kinds has slow, but resilient_servo has no speed limit to lower; expected a position or torque",
+        ),
+        (
+            {"robot": {"preset": "resilient_servo", "actuator": {"kind": "torque", "kd": 0.0}}},
+            "robot.actuator.kd is 0; a torque servo with a speed limit needs kd > 0",
+        ),
         ({"sensors": {"encoder_faults": {"n_max": 10}}}, "encoder_faults.n_max is 10; expected at most 9"),
     ],
 )

@@ -75,6 +75,20 @@ def test_an_unknown_keyword_is_a_type_error_as_of_any_function(env_id: str) -> N
     assert not isinstance(nested.value, TypeError)
 
 
+@pytest.mark.parametrize(
+    ("make", "typo", "meant"),
+    [
+        (gym.make, "renderm_ode", "render_mode"), (gym.make, "max_epsiode_steps", "max_episode_steps"),
+        (gym.make, "disable_env_cheker", "disable_env_checker"), (gym.make, "confg", "config"),
+        (gym.make_vec, "renderm_ode", "render_mode"), (gym.make_vec, "autoreset_mod", "autoreset_mode"),
+        (gym.make_vec, "num_env", "num_envs"), (gym.make_vec, "vectorisation_mode", "vectorization_mode"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_argument_of_make_gets_its_nearest_name(make: Any, typo: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{typo}'.*did you mean '{meant}'"):
+        make(IDS[0], **{typo: None})
+
+
 @pytest.mark.parametrize("env_id", IDS)
 def test_infos_of_a_single_env_are_numpy_scalars(env_id: str) -> None:
     env = gym.make(env_id)
@@ -129,6 +143,43 @@ def test_spec_and_truncation_agree_on_the_steps_of_an_episode(
     assert again.spec.max_episode_steps == expected
     assert again.unwrapped.core.n_steps == expected  # type: ignore[attr-defined]
     assert copy.deepcopy(env).spec == env.spec
+
+
+LATER: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
+    "longer": ({}, {"time_limit_s": 80.0}, 400),
+    "shorter": ({}, {"time_limit_s": 2.0}, 10),
+    "again": ({"time_limit_s": 2.0}, {"time_limit_s": 4.0}, 20),
+    "of another robot": ({}, {"robot": {"preset": "resilient_servo", "control_dt_s": 0.5}}, 120),
+    "by steps": ({}, {"max_episode_steps": 7}, 7),
+    "by steps against the time": ({}, {"max_episode_steps": 7, "time_limit_s": 4.0}, 7),
+    "not by steps any more": ({"max_episode_steps": 7}, {"max_episode_steps": -1, "time_limit_s": 4.0}, 20),
+}
+
+
+@pytest.mark.parametrize(("first", "later", "expected"), LATER.values(), ids=LATER)
+def test_another_time_limit_than_the_spec_s_is_the_time_limit(
+    first: dict[str, Any], later: dict[str, Any], expected: int
+) -> None:
+    made = gym.make(IDS[0], **first).spec
+    assert made is not None
+    for spec in (made, pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        env = gym.make(spec, **later)
+        assert env.spec is not None
+        assert (env.spec.max_episode_steps, count_steps(env)) == (expected, expected)
+    envs = gym.make_vec(gym.make_vec(IDS[0], num_envs=2, **first).spec, **later)  # type: ignore[arg-type]
+    assert envs.unwrapped.core.n_steps == expected  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("later", [{"time_limit_s": 80.0}, {"config": {"time_limit_s": 80.0}}])
+def test_a_time_limit_that_steps_asked_for_before_would_cut_is_refused(later: dict[str, Any]) -> None:
+    limited = gym.make(IDS[0], max_episode_steps=12).spec
+    as_json = gym.envs.registration.EnvSpec.from_json(gym.make(IDS[0]).spec.to_json())  # type: ignore[union-attr]
+    for spec, steps in ((limited, 12), (as_json, 300)):
+        with pytest.raises(ConfigError, match=rf"time_limit_s is 80.*max_episode_steps {steps}; expected .*-1 beside"):
+            gym.make(spec, **later)  # type: ignore[arg-type]
+    vector = gym.make_vec(IDS[0], num_envs=2, max_episode_steps=12).spec
+    with pytest.raises(ConfigError, match=r"time_limit_s is 80.*max_episode_steps 12; expected .*-1 beside"):
+        gym.make_vec(vector, **later)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("settings", "expected"), [case for name, case in STEPS.items() if "alone" not in name])
@@ -262,6 +313,28 @@ def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any)
     first, _ = env.reset()
     assert_same(again.reset(seed=env.np_random_seed)[0], first, "the seed that was drawn")
     assert not np.array_equal(make().reset()[0], first)
+
+
+@pytest.mark.parametrize("make", [WaypointsEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
+@pytest.mark.parametrize("attribute", ["np_random_seed", "np_random"])
+def test_a_seed_read_before_the_first_reset_is_that_of_the_first_episode(make: Any, attribute: str) -> None:
+    env, again = make(), make()
+    getattr(env, attribute)
+    told = env.np_random_seed
+    first, _ = env.reset()
+    assert env.np_random_seed == told
+    assert_same(again.reset(seed=told)[0], first, "the seed that was read")
+    assert env.core.seeds[0] == told
+
+
+@pytest.mark.parametrize("make", [WaypointsEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
+def test_an_own_generator_gives_the_first_seed(make: Any) -> None:
+    starts = []
+    for _ in range(2):
+        env = make()
+        env.np_random = np.random.default_rng(3)
+        starts.append(env.reset()[0])
+    assert_same(starts[0], starts[1], "the same generator")
 
 
 # --- actions and saved states ----------------------------------------------------------------------------------------

@@ -57,6 +57,45 @@ def test_vector_checker_passes(name: str) -> None:
     check_vector_env(lambda n, mode: spread_ends_at_reset(make_obstacle_field(n, settings, mode)))
 
 
+MADE_UP: dict[str, tuple[str, float, str]] = {
+    "cells that begin nowhere": ("obstacle/cell_start", 10**12, "obstacle/cell_start of world 1 does not follow"),
+    "indices of no feature": ("obstacle/cell_item", 10**12, "obstacle/cell_item of world 1 does not follow"),
+    "too many cells": ("obstacle/n_cells", 10**6, "obstacle/n_cells of world 1 does not follow"),
+    "a grid elsewhere": ("obstacle/origin_xy", 3.0, "obstacle/origin_xy of world 1 does not follow"),
+    "too many obstacles": ("n_features", 10**12, "n_features holds 1000000000000; expected at most"),
+    "no obstacles": ("n_features", 0, "obstacle/feature of world 1 does not follow"),
+    "obstacles without size": ("obstacle/feature", 0.0, "obstacle/feature holds .* at world 1; expected .*an axis"),
+    "obstacles beyond all": ("obstacle/feature", 1e300, "obstacle/feature holds .* at world 1; expected"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "message"), MADE_UP.values(), ids=MADE_UP)
+def test_a_state_whose_grid_is_not_that_of_its_obstacles_is_refused(name: str, value: float, message: str) -> None:
+    """The kernels index memory by the grid."""
+    env = make_obstacle_field(2)
+    env.reset(seed=1)
+    before, bad = env.get_state(), env.get_state()
+    bad[name][1] = value
+    with pytest.raises(ValueError, match=f"env state {message}"):
+        env.set_state(bad)
+    assert_same(env.get_state(), before, "after a refused state")
+
+
+@pytest.mark.parametrize("kind", ["pegboard", "forest", "bends", "gates"])
+def test_a_state_among_obstacles_is_taken_back_bit_for_bit(kind: str) -> None:
+    env, other = (make_obstacle_field(3, {"field": {"kind": kind, "difficulty": 1.0}}) for _ in range(2))
+    env.set_state(env.get_state())
+    other.reset(seed=50)
+    for seed in range(4):
+        env.reset(seed=seed)
+        kept = env.get_state()
+        for one in (env, other):
+            one.set_state({name: values.tolist() if values.size else values for name, values in kept.items()})
+            assert_same(one.get_state(), kept, "taken back")
+        action = 0.5 * env.action_space.sample()
+        assert_same(env.step(action), other.step(action), "a step later")
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> None:
     config = {"faults": {"n_max": 3}, "field": {"kind": "forest", "difficulty": 1.0}, "n_threads": threads}
@@ -157,7 +196,7 @@ def test_reward_is_the_weighted_sum_of_its_terms() -> None:
     [
         ({"field": {"difficulty": 1.5}}, r"env.field.difficulty is 1.5; expected in \[0, 1\]"),
         ({"field": {"kind": "pegbord"}}, "env.field.kind is 'pegbord'.*did you mean 'pegboard'"),
-        ({"field": {"gap_m": -0.1}}, "env.field.gap_m is -0.1; expected finite and > 0"),
+        ({"field": {"gap_m": -0.1}}, r"env.field.gap_m is -0.1; expected in \(0, 1000\]"),
         ({"field": {"difficult": 0.5}}, "env.field.difficult is not a setting; did you mean 'difficulty'"),
         ({"feld": {}}, "env.feld is not a setting; did you mean 'field'"),
         ({"course": {"kind": "paper"}}, r"env\.course is not a setting"),

@@ -24,7 +24,7 @@ import pytest
 from snake_gym.config import ConfigError, build, merge
 from snake_gym.config.errors import show
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig
+from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig, WaypointsVectorEnv
 from snake_gym.envs.config import EnvConfig, StartConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import Measurement, tracked_point
@@ -296,6 +296,29 @@ def test_a_point_that_no_robot_has_is_refused_wherever_it_is_named() -> None:
     sample = Measurement(np.zeros((1, 9)), np.zeros((1, 9)), np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
     with pytest.raises(ValueError, match="point is 'haed'; expected one of centre, head; did you mean 'head'"):
         tracked_point(robot.spec, sample, "haed")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"robot": {"preset": "resilient_servo", "sim_dt_s": 1e-12}}, "sim_dt_s is 2e+11; expected at most 100000"),
+        ({"robot": {"preset": "resilient_servo", "sim_dt_s": 1e-6}}, "sim_dt_s at least 2e-06"),
+        ({"time_limit_s": 1e9}, "time_limit_s is 1e+09; expected at most 2e+06 (10000000 control steps"),
+        ({"time_limit_s": 2e6 + 0.2}, "time_limit_s is 2e+06; expected at most 2e+06"),
+        (
+            {"robot": {"preset": "resilient_servo", "sim_dt_s": 1e-12, "control_dt_s": 1e-8}},
+            "time_limit_s is 60; expected at most 0.1",
+        ),
+    ],
+)
+def test_an_episode_that_would_never_end_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        SnakeCore(build(WaypointsConfig, settings, "env"), 1)
+
+
+def test_max_episode_steps_has_the_same_bound() -> None:
+    with pytest.raises(ConfigError, match="max_episode_steps is 10000001; expected an integer from 1 to 10000000"):
+        WaypointsVectorEnv(1, max_episode_steps=10_000_001)
 
 
 @pytest.mark.parametrize("seconds", [1e300, 1e12])

@@ -9,7 +9,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
-from snake_gym.envs import SnakeVectorEnv, WaypointsEnv, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, WaypointsEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 
 SETTINGS = {
@@ -95,6 +95,26 @@ def test_pickles_mid_episode() -> None:
     env.step(action)
     twin = pickle.loads(pickle.dumps(env))
     assert_same(twin.step(action)[0], env.step(action)[0], "after pickling")
+
+
+@pytest.mark.parametrize("make", [make_waypoints, make_obstacle_field])
+def test_same_step_infos_of_a_world_are_of_its_new_episode_and_final_info_of_its_old(make: Any) -> None:
+    """Against a batch that is reset by hand: the end's infos, then the reset's."""
+    settings = {"time_limit_s": 2.0, "faults": {"n_max": 3}}
+    env, by_hand = make(6, settings, "SAME_STEP"), make(6, settings, "DISABLED")
+    env.reset(seed=2)
+    by_hand.reset(seed=2)
+    for one in (env, by_hand):
+        one.core.spread_ends()
+    for action in np.random.default_rng(0).uniform(-1.0, 1.0, (25, *env.action_space.shape)):
+        *_, terminated, truncated, infos = env.step(action)
+        *_, at_end = by_hand.step(action)
+        ended, afterwards = terminated | truncated, at_end
+        if ended.any():
+            assert_same({name: infos["final_info"][name] for name in at_end}, at_end, "final_info")
+            _, afterwards = by_hand.reset(options={"reset_mask": ended})
+        assert_same({name: infos[name] for name in at_end}, afterwards, "infos")
+    assert env.core.episode.min() >= 2
 
 
 def test_first_ends_can_be_spread_over_the_time_limit() -> None:

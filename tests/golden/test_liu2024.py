@@ -12,6 +12,7 @@ import pytest
 
 from papers.liu2024 import STUDY
 from papers.liu2024.creeping import creep, creeping_wave, fitting_ratio, no_slip_speed
+from papers.liu2024.derivative import differentiation_matrix
 from papers.liu2024.generator import (
     CHANGES,
     RATES,
@@ -24,7 +25,6 @@ from papers.liu2024.generator import (
     settle,
 )
 from snake_gym.controllers.coupling import Topology, Weights
-from snake_gym.controllers.derivative import differentiation_matrix
 from snake_gym.robot.presets import SNAKESYS
 
 with (Path(__file__).parent / "liu2024.csv").open(newline="") as file:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from snake_gym.hardware.torque_mark import seen_marks
+from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.commands import options
+from snake_gym.hardware.safety.emergency_stop import seen_marks
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,3 +17,9 @@ def no_marks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for mark in seen_marks():
         if mark.latch.is_relative_to(tmp_path_factory.getbasetemp()):
             mark.path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer waits for answers than 20 ms: the servos are a thread of this process, which may be busy."""
+    monkeypatch.setattr(options, "_PATIENT", LineTiming(latency_s=0.1))

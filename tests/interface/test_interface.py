@@ -1,8 +1,11 @@
 """Actions to references and measurements to observations."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from snake_gym.config import ConfigError, build
 from snake_gym.controllers import make_controller
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import NEAR_M, ObservationLayout
@@ -22,6 +25,29 @@ def sample(seed: int = 0) -> tuple[Measurement, Goal]:
         np.ones(W, bool),
     )
     return measurement, Goal(rng.normal(0, 3, (W, 2)), np.ones(W, bool))
+
+
+@pytest.mark.parametrize("kind", ["joint_reference", "gait", "residual"])
+@pytest.mark.parametrize(
+    ("controller", "message"),
+    [
+        ({"kind": "sjc", "amplitud_rad": 1}, "controller.amplitud_rad is not a setting; did you mean 'amplitude_rad'"),
+        ({"kind": "sjx"}, "controller.kind is 'sjx'; expected one of .*; did you mean 'sjc'"),
+        ({"tuned": "ccc"}, "controller.tuned is 'ccc'; expected one of .*; did you mean 'cc'"),
+        ({"tuned": "cc", "couplin": 1.0}, "controller.couplin is not a setting; did you mean 'coupling"),
+        ({"knd": "cc"}, "controller.kind is missing"),
+    ],
+)
+def test_a_controller_that_cannot_be_is_refused_whatever_the_kind_of_action(
+    kind: str, controller: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ActionDecoder(build(ActionConfig, {"kind": kind, "controller": controller}, "env.action"), RESILIENT_SERVO)
+
+
+def test_a_tuned_controller_that_is_not_used_needs_no_tuned_file() -> None:
+    robot = dataclasses.replace(RESILIENT_SERVO, name="nobody_tuned")
+    ActionDecoder(ActionConfig(kind="gait", controller={"tuned": "cc"}), robot)
 
 
 def test_joint_reference_scales_by_the_limit() -> None:

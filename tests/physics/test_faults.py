@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from snake_gym.physics.state import no_faults
 from snake_gym.physics.worlds import fault_steps
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 NEVER = 1e17
@@ -93,12 +94,18 @@ def test_a_weak_joint_has_its_share_of_the_torque_limit() -> None:
     assert np.max(torque) <= 0.4 * (1 + 1e-6) and max(full) > 0.2
 
 
-def test_a_slow_joint_moves_at_its_share_of_the_speed_limit() -> None:
-    servo = ActuatorSpec("position", kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
-    robot = make(dataclasses.replace(two_links(), actuator=servo), 2, amplitude=0.0)
+@pytest.mark.parametrize("actuator", ["position", "torque"])
+@pytest.mark.parametrize("integrator", ["implicit", "rk4"])
+def test_a_slow_joint_moves_at_its_share_of_the_speed_limit(
+    actuator: Literal["position", "torque"], integrator: Literal["implicit", "rk4"]
+) -> None:
+    servo = ActuatorSpec(actuator, kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
+    spec = dataclasses.replace(two_links(), actuator=servo, integrator=integrator, sim_dt_s=0.001)
+    FaultConfig(kinds=("slow",), n_max=1).check_robot(spec)
+    robot = make(spec, 2, amplitude=0.0)
     fail(robot, 0, SLOW, strength=0.3)
     robot.faults.kind[1] = HEALTHY
-    robot.step(np.full((2, 1), 1.2), n_substeps=20)
+    robot.step(np.full((2, 1), 1.2), n_substeps=200)
     np.testing.assert_allclose(robot.joint_rate()[:, 0], [0.6, 2.0], rtol=1e-4)
 
 
@@ -224,9 +231,19 @@ def test_the_energy_of_a_driven_robot_with_faults_comes_from_its_actuators() -> 
     assert surplus.max() < 1e-4 * energy[0].max()
 
 
-@pytest.mark.parametrize("name", ["resilient_servo", "robo_conda", "muscle"])
-def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(name: str) -> None:
-    spec = PRESETS[name]
+IMPERFECT = dataclasses.replace(
+    PRESETS["robo_conda"].actuator, dead_band_rad=0.01, backlash_rad=0.03, no_load_speed_rad_s=4.0,
+    supply_resistance_ohm=0.1,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [*(PRESETS[name] for name in ("resilient_servo", "robo_conda", "muscle")),
+     dataclasses.replace(PRESETS["robo_conda"], name="imperfect", actuator=IMPERFECT)],
+    ids=lambda spec: spec.name,
+)  # fmt: skip
+def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(spec: RobotSpec) -> None:
     many = make(spec, 11, seed=5)
     rng = np.random.default_rng(5)
     shape = many.faults.kind.shape

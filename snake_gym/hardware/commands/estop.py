@@ -17,6 +17,8 @@ import argparse
 import math
 import os
 import pwd
+import re
+import shlex
 import signal
 import time
 from collections.abc import Iterable
@@ -24,10 +26,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.torque_mark import MOST, SeenMark, crowds, glance, look_again, seen_marks, sweep, user_of
+from snake_gym.hardware.safety.emergency_stop import (
+    MOST,
+    EmergencyStop,
+    SeenMark,
+    crowds,
+    glance,
+    look_again,
+    seen_marks,
+    sweep,
+    user_of,
+)
 
 _LOOK_S = 0.005
+_THEIR_WORK = ("run", "wiggle", "calibrate")
+_PLAIN_PATH = re.compile(r"[\w./+-]{1,200}", re.ASCII)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
     for mark in marks.values():
         if mark.alive and mark.latch not in tripped and not end(mark):
             bad = True
-            print(f"NOT stopped: {who_is(mark)} obeys {mark.latch}; only that user or root can stop it", flush=True)
+            how = f"obeys {_shown(mark.latch)}; only that user or root can stop it"
+            print(f"NOT stopped: {who_is(mark)} {how}", flush=True)
     if not marks:
         print("nothing was moving: no process of this machine has torque on" + (" with this latch" if latch else ""))
         return int(bad)
@@ -82,8 +96,15 @@ def run(options: argparse.Namespace) -> int:
 
 def who_is(mark: SeenMark) -> str:
     """A process, for people."""
-    who = f"{mark.what} (process {mark.pid})"
-    return who if mark.uid == os.geteuid() else f"{who} of {_user(mark.uid)}"
+    if mark.uid == os.geteuid():
+        return f"{mark.what} (process {mark.pid})"
+    what = mark.what if mark.what in _THEIR_WORK else "something"  # that user may have written anything
+    return f"{what} (process {mark.pid}) of {_user(mark.uid)}"
+
+
+def _shown(latch: Path) -> str:
+    """The latch of another user's mark: a path, or nothing that somebody could read otherwise."""
+    return str(latch) if _PLAIN_PATH.fullmatch(str(latch)) else "a latch of its own"
 
 
 def _user(uid: int) -> str:
@@ -145,5 +166,9 @@ def _clear(stop: EmergencyStop, all_robots: bool) -> int:
         sweep()
     others = [mark for mark in seen_marks() if EmergencyStop(mark.latch).tripped]
     for mark in others:
-        print(f"{mark.what} (process {mark.pid}) is stopped by another latch: estop --clear --latch {mark.latch}")
+        if mark.uid == os.geteuid():
+            how = f"estop --clear --latch {shlex.quote(str(mark.latch))}"
+        else:  # what another user's mark says is no command to be typed
+            how = "that user clears it"
+        print(f"{who_is(mark)} is stopped by another latch: {how}")
     return 0

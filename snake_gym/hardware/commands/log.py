@@ -1,6 +1,7 @@
 """``log``: record the robot, limp and moved by hand, or driven by a controller, for ``replay`` and identification.
 
-Without a controller the servos have no torque: they are read and never written a goal, which would switch it on.
+Without a controller the servos have no torque: they are read and never written a goal, which would switch it on. They
+have to hold what they held when they were calibrated, as in a run: otherwise the log would say other angles.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.body import BodySample
-from snake_gym.hardware.calibration import Calibration, load_calibration
-from snake_gym.hardware.calibration_procedures import ProcedureError, limp
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.calibration.calibration import Calibration, load_calibration
+from snake_gym.hardware.calibration.procedures import ProcedureError, limp
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, open_bus, read_settings
 from snake_gym.hardware.commands.run import add_output, drive, new_log
-from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.source import PoseSource
-from snake_gym.hardware.run_config import RunConfig, plan_run, robot_of
-from snake_gym.hardware.run_record import RecordWriter
-from snake_gym.hardware.servo_bus import ServoBus
-from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
+from snake_gym.hardware.run.connection import make_pose
+from snake_gym.hardware.run.record import RecordWriter
+from snake_gym.hardware.run.run_config import RunConfig, plan_run, robot_of
+from snake_gym.hardware.safety.body import BLOCK, BodySample, BringUpError, ServoReadings
+from snake_gym.hardware.safety.bring_up import find_missing
 
 _FAR = ((1000.0, 0.0),)
 """[m] a target that is never reached, whatever --config says: the run lasts as long as was asked for."""
@@ -69,10 +70,12 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
     reason = "interrupted"
     try:
         with limp(bus, calibration.ids):
+            find_missing(bus, calibration, 0, lambda: None)
             print(f"the servos are limp; reading them for {seconds:g} s (Ctrl-C ends)", flush=True)
             _read(bus, calibration, pose, writer, connection.period_s, seconds)
         reason = "the time is over"
-    except ProcedureError as error:
+    except (ProcedureError, BringUpError) as error:
+        writer.discard()
         raise ConfigError(str(error)) from None
     except KeyboardInterrupt:
         pass

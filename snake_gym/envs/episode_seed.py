@@ -1,0 +1,41 @@
+"""The seed that an env tells: Gymnasium's ``np_random_seed``, which has to be that of the episodes.
+
+Gymnasium draws a generator, and a seed of its own kind, where ``np_random`` or ``np_random_seed`` is read before the
+first reset. The first episode has to be of that seed, so the env draws one that its episodes can have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.utils import seeding
+
+from snake_gym.envs.arguments import draw_seed
+
+UNKNOWN_SEED = -1
+"""Gymnasium's ``np_random_seed`` of a generator that was set from outside."""
+
+
+class TellsItsSeed:
+    """An env whose ``np_random_seed`` is the seed in use, also where it is read before the first reset."""
+
+    _np_random: np.random.Generator | None = None
+    _np_random_seed: Any = None
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The env's generator; where there is none yet, one of a seed that is drawn for the first episode."""
+        if self._np_random is None:
+            self._np_random, self._np_random_seed = seeding.np_random(draw_seed())
+        return self._np_random
+
+    @np_random.setter
+    def np_random(self, generator: np.random.Generator) -> None:
+        self._np_random, self._np_random_seed = generator, UNKNOWN_SEED
+
+    @property
+    def np_random_seed(self) -> Any:
+        """The seed that ``reset`` was given, or that was drawn; -1 where ``np_random`` was set from outside."""
+        _ = self.np_random
+        return self._np_random_seed

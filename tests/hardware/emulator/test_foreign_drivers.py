@@ -1,0 +1,231 @@
+"""Drivers that others wrote talk to the emulator through the pseudo terminal as they would to servos.
+
+None of them is needed to run this project; the ``dev`` extra brings them all. Left alone they wait 20-100 ms for an
+answer and do not ask again; here they wait ``PATIENCE_S``, so that a busy machine fails no test.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import rustypot
+import scservo_sdk as scs
+import serial
+import st3215.port_handler
+from feetech_cli import protocol
+from st3215 import ST3215
+from st3215.group_sync_read import GroupSyncRead
+from st3215.group_sync_write import GroupSyncWrite
+from st3215.values import COMM_RX_TIMEOUT, COMM_SUCCESS
+
+from tests.hardware.emulate_servos import emulated
+
+IDS = [1, 2, 5]
+PATIENCE_S = 0.5
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (scs.port_handler, st3215.port_handler):
+        monkeypatch.setattr(module, "LATENCY_TIMER", 1e3 * PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[str]:
+    with emulated(IDS) as device:
+        yield device
+
+
+def until_settled(read: Any, goal: int) -> int:
+    """Position after the move to ``goal``."""
+    return int(until_equal(lambda: int(read()), goal))
+
+
+def until_equal(read: Any, wanted: Any) -> Any:
+    """What ``read`` gives once it is ``wanted``, or after 20 s."""
+    end_s = time.monotonic() + 20.0
+    while (found := read()) != wanted and time.monotonic() < end_s:
+        time.sleep(0.02)
+    return found
+
+
+# --- feetech-servo-sdk 1.0: the SDK that LeRobot uses ----------------------------------------------------------------
+
+
+@pytest.fixture
+def sdk1(port: str) -> Iterator[Any]:
+    handler = scs.PortHandler(port)
+    assert handler.openPort()
+    yield handler, scs.PacketHandler(0)
+    handler.closePort()
+
+
+def test_sdk1_pings_reads_and_writes(sdk1: Any) -> None:
+    handler, packets = sdk1
+    for servo_id in IDS:
+        assert packets.ping(handler, servo_id) == (777, scs.COMM_SUCCESS, 0)
+    assert packets.ping(handler, 9)[1] == scs.COMM_RX_TIMEOUT
+    assert packets.read2ByteTxRx(handler, 1, 56) == (2048, scs.COMM_SUCCESS, 0)
+    assert packets.read1ByteTxRx(handler, 1, 200) == (0, scs.COMM_SUCCESS, 0)
+    assert packets.write1ByteTxRx(handler, 1, 41, 50) == (scs.COMM_SUCCESS, 0)
+    assert packets.read1ByteTxRx(handler, 1, 41) == (50, scs.COMM_SUCCESS, 0)
+    assert packets.write1ByteTxRx(handler, 1, 41, 0) == (scs.COMM_SUCCESS, 0)
+    assert packets.write2ByteTxRx(handler, 1, 42, 2300) == (scs.COMM_SUCCESS, 0)
+    assert until_settled(lambda: packets.read2ByteTxRx(handler, 1, 56)[0], 2300) == 2300
+
+
+def test_sdk1_registered_writes(sdk1: Any) -> None:
+    handler, packets = sdk1
+    for servo_id in IDS:
+        assert packets.regWriteTxRx(handler, servo_id, 42, 2, [0x34, 0x08]) == (scs.COMM_SUCCESS, 0)
+    assert packets.action(handler, scs.BROADCAST_ID) == scs.COMM_SUCCESS
+    for servo_id in IDS:
+        assert until_settled(lambda i=servo_id: packets.read2ByteTxRx(handler, i, 56)[0], 0x834) == 0x834
+
+
+def test_sdk1_sync_write_and_read(sdk1: Any) -> None:
+    handler, packets = sdk1
+    writer = scs.GroupSyncWrite(handler, packets, 41, 7)
+    for servo_id in IDS:
+        goal = 2000 + 100 * servo_id
+        writer.addParam(servo_id, [0, scs.SCS_LOBYTE(goal), scs.SCS_HIBYTE(goal), 0, 0, 0, 0])
+    assert writer.txPacket() == scs.COMM_SUCCESS
+    reader = scs.GroupSyncRead(handler, packets, 56, 15)
+    for servo_id in IDS:
+        reader.addParam(servo_id)
+
+    def positions() -> list[int]:
+        assert reader.txRxPacket() == scs.COMM_SUCCESS
+        return [reader.getData(i, 56, 2) for i in IDS]
+
+    goals = [2000 + 100 * i for i in IDS]
+    assert until_equal(positions, goals) == goals
+    assert [reader.getData(i, 63, 1) for i in IDS] == [25, 25, 25]
+
+
+def test_sdk1_unacknowledged_writes_leave_their_status_packets(sdk1: Any) -> None:
+    """This SDK's TxOnly writes are acknowledged all the same; it skips the answers of others when it reads."""
+    handler, packets = sdk1
+    for servo_id in IDS:
+        assert packets.write1ByteTxOnly(handler, servo_id, 41, 7) == scs.COMM_SUCCESS
+        time.sleep(0.005)
+    assert until_equal(handler.getBytesAvailable, 6 * len(IDS)) == 6 * len(IDS)
+    handler.ser.reset_input_buffer()
+    assert packets.read1ByteTxRx(handler, 5, 41) == (7, scs.COMM_SUCCESS, 0)
+
+
+def test_sdk1_changes_an_id_as_lerobot_does(sdk1: Any) -> None:
+    handler, packets = sdk1
+    for address, value in ((40, 0), (55, 0), (5, 77)):
+        assert packets.write1ByteTxRx(handler, 5, address, value) == (scs.COMM_SUCCESS, 0)
+    assert packets.ping(handler, 77)[1] == scs.COMM_SUCCESS
+    assert packets.ping(handler, 5)[1] == scs.COMM_RX_TIMEOUT
+    for address, value in ((5, 5), (55, 1)):
+        assert packets.write1ByteTxRx(handler, 77 if address == 5 else 5, address, value) == (scs.COMM_SUCCESS, 0)
+
+
+def test_sdk1_broadcast_ping_as_lerobot_does(sdk1: Any) -> None:
+    handler, packets = sdk1
+    assert packets.txPacket(handler, [0, 0, scs.BROADCAST_ID, 2, scs.INST_PING, 0]) == scs.COMM_SUCCESS
+    handler.is_using = False
+    assert until_equal(handler.getBytesAvailable, 6 * len(IDS)) == 6 * len(IDS)
+    answers = bytes(handler.readPort(100))
+    assert answers == b"".join(bytes([0xFF, 0xFF, i, 2, 0, ~(i + 2) & 0xFF]) for i in IDS)
+
+
+def test_sdk1_finds_a_servo_at_its_baud_rate() -> None:
+    with emulated([3], baud_rate=4) as device:
+        handler, packets = scs.PortHandler(device), scs.PacketHandler(0)
+        assert handler.openPort()
+        found = {}
+        for baud in (1_000_000, 500_000, 250_000, 115_200):
+            assert handler.setBaudRate(baud)
+            found[baud] = packets.ping(handler, 3)[1] == scs.COMM_SUCCESS
+        handler.closePort()
+    assert found == {1_000_000: False, 500_000: False, 250_000: False, 115_200: True}
+
+
+# --- st3215: Feetech's second SDK under a name of its own (ftservo-python-sdk 2 takes that of the first) --------------
+
+
+@pytest.fixture
+def sdk2(port: str) -> Iterator[Any]:
+    servo = ST3215(port)
+    yield servo
+    servo.portHandler.closePort()
+
+
+def test_sdk2_moves_and_reads(sdk2: Any) -> None:
+    for servo_id in IDS:
+        assert sdk2.ping(servo_id) == (777, COMM_SUCCESS, 0)
+    assert sdk2.ping(9)[1] == COMM_RX_TIMEOUT
+    for _ in range(10):  # on a busy machine the move may be over before everything has been read
+        assert sdk2.MoveTo(1, 2400, 3000, 0)
+        assert until_settled(lambda: sdk2.ReadPosition(1), 2400) == 2400
+        assert sdk2.MoveTo(1, 2000, 300, 0)
+        assert until_equal(lambda: sdk2.ReadPosition(1) < 2390, True)
+        speed, result, error = sdk2.ReadSpeed(1)
+        moving, position = sdk2.IsMoving(1), sdk2.ReadPosition(1)
+        if position > 2000:
+            break
+    assert (result, error) == (COMM_SUCCESS, 0)
+    assert speed == pytest.approx(-300, abs=15)
+    assert 2000 < position < 2400
+    assert moving is True
+    assert sdk2.regWriteTxRx(2, 41, 7, [0, 0x34, 0x08, 0, 0, 0, 0]) == (COMM_SUCCESS, 0)
+    assert sdk2.action(0xFE) == COMM_SUCCESS
+    assert until_settled(lambda: sdk2.ReadPosition(2), 0x834) == 0x834
+    assert sdk2.write1ByteTxRx(2, 55, 0) == (COMM_SUCCESS, 0)
+    assert sdk2.write1ByteTxRx(2, 55, 1) == (COMM_SUCCESS, 0)
+
+
+def test_sdk2_sync_write_and_read(sdk2: Any) -> None:
+    writer = GroupSyncWrite(sdk2, 41, 7)
+    for servo_id in IDS:
+        goal = 2000 + 50 * servo_id
+        assert writer.addParam(servo_id, [0, sdk2.sts_lobyte(goal), sdk2.sts_hibyte(goal), 0, 0, 0, 0])
+    assert writer.txPacket() == COMM_SUCCESS
+    reader = GroupSyncRead(sdk2, 56, 11)
+    for servo_id in IDS:
+        assert reader.addParam(servo_id)
+
+    def positions() -> list[int]:
+        assert reader.txRxPacket() == COMM_SUCCESS
+        return [reader.getData(i, 56, 2) for i in IDS]
+
+    until_equal(positions, [2000 + 50 * i for i in IDS])
+    for servo_id in IDS:
+        assert reader.isAvailable(servo_id, 56, 2) == (True, 0)
+        assert reader.getData(servo_id, 56, 2) == 2000 + 50 * servo_id
+
+
+# --- rustypot: a driver in Rust --------------------------------------------------------------------------------------
+
+
+def test_rustypot(port: str) -> None:
+    servos = rustypot.Sts3215PyController(serial_port=port, baudrate=1_000_000, timeout=PATIENCE_S)
+    assert [servos.ping(i) for i in (1, 2, 5, 7)] == [True, True, True, False]
+    servos.sync_write_torque_enable(IDS, [True] * 3)
+    servos.sync_write_raw_goal_position(IDS, [2100, 2200, 2300])
+    goals = [2100, 2200, 2300]
+    assert until_equal(lambda: [int(v) for v in servos.sync_read_raw_present_position(IDS)], goals) == goals
+    assert servos.sync_read_present_temperature(IDS) == [25, 25, 25]
+    servos.sync_write_torque_enable(IDS, [False] * 3)
+    assert not any(servos.sync_read_torque_enable(IDS))
+
+
+# --- feetech-cli -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("echo", [0, 1])
+def test_feetech_cli_reads_and_writes(echo: int) -> None:
+    with emulated(IDS, echo=echo) as device, serial.Serial(device, 1_000_000, timeout=PATIENCE_S) as line:
+        packets = protocol.PacketHandler(line)
+        assert packets.ping(1)
+        assert packets.read(5, 56, 2) == b"\x00\x08"
+        packets.write(5, 42, (2222).to_bytes(2, "little"))
+        assert until_settled(lambda: packets.decode(2, packets.read(5, 56, 2)), 2222) == 2222
+        assert [packets.decode(2, data) for _, data in packets.sync_read([1, 2], 56, 2).values()] == [2048, 2048]
