@@ -74,18 +74,12 @@ class Drive:
     """(T, W, 2) [m/s]."""
     link_angle: FloatArray
     """(T, W, N) [rad]."""
-    joint_rate: FloatArray
-    """(T, W, J) [rad/s]."""
     wanted: FloatArray
     """(T, W, J) [rad] the gait that the joints shall follow; NaN within a control step, and without a ``pfl`` gait."""
     joint_torque: FloatArray
     """(T, W, J) [N m]."""
     muscle_pressure: FloatArray
     """(T, W, J, 2) [Pa]; no J without muscles."""
-    contact_force: FloatArray
-    """(T, W, N, 2) [N] mean since the last sample, world frame."""
-    n_contacts: FloatArray
-    """(T, W) mean since the last sample."""
     penetration_m: FloatArray
     """(T, W)."""
     energy_gain_j: FloatArray
@@ -166,8 +160,8 @@ def _sample(robot: SimulatedRobot, guide: Guide, wanted: FloatArray, gain: Float
     reached = guide.index if isinstance(guide, TargetSequence) else np.zeros(robot.n_worlds, np.int64)
     s = robot.state
     parts = (
-        s.centre_xy, s.centre_vel, s.link_angle, robot.joint_rate(), wanted, s.joint_torque, s.muscle_pressure,
-        s.contact_force, s.n_contacts, s.penetration_m, gain, cross, reached,
+        s.centre_xy, s.centre_vel, s.link_angle, wanted, s.joint_torque, s.muscle_pressure,
+        s.penetration_m, gain, cross, reached,
     )  # fmt: skip
     return tuple(np.array(values) for values in parts)
 

@@ -23,15 +23,15 @@ def count_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
     return {verdict: counted[verdict] for verdict in VERDICTS}
 
 
-def format_number(value: Cell, digits: int = 4) -> str:
-    """A cell: integers and text as they are, other numbers with ``digits`` significant digits, nothing as a dash."""
+def format_number(value: Cell) -> str:
+    """A cell: integers and text as they are, other numbers with four significant digits, nothing as a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, (str, int)) or value == 0.0:
         return str(value) if isinstance(value, (str, int)) else "0"
     if not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{digits - 1}e}"
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+        return f"{value:.3e}"
+    decimals = 3 - math.floor(math.log10(abs(value)))
     return f"{value:.0f}" if decimals <= 0 else repr(round(float(value), decimals))
 
 

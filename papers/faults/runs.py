@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from scipy.stats import bootstrap
 
+from snake_gym.benchmark.statistics import mean_interval
 from snake_gym.config import build, load_yaml, merge
 from snake_gym.controllers import make_controller, resolve_controller
 from snake_gym.controllers.base import Controller, ControllerState
@@ -63,9 +63,9 @@ class Contender(NamedTuple):
     """Whether the env reveals which joints have failed, in place of the detector."""
 
 
-def tuned(kind: str, folder: Path = TUNED, robot: str = ROBOT) -> dict[str, Any]:
+def tuned(kind: str, folder: Path = TUNED) -> dict[str, Any]:
     """The tuned settings of a controller kind. Raises ConfigError where there are none."""
-    return resolve_controller({"file": str(folder / robot / f"{kind}.yaml")}, kind)
+    return resolve_controller({"file": str(folder / ROBOT / f"{kind}.yaml")}, kind)
 
 
 def changed(name: str, folder: Path = TUNED) -> Contender:
@@ -238,14 +238,9 @@ def compete_with_one_failed(contender: Contender, kind: str, joint: int, n_episo
     return float(core.infos()["progress_m"].mean())
 
 
-def mean_with_interval(values: FloatArray, seed: int = 0) -> Difference:
-    """Mean of ``values`` (n,) with its BCa bootstrap interval (Efron 1987); the mean thrice where all are equal."""
-    mean = float(values.mean())
-    if values.size < 2 or np.ptp(values) == 0.0:
-        return Difference(mean, mean, mean)
-    rng = np.random.default_rng(seed)
-    interval = bootstrap((values,), np.mean, n_resamples=RESAMPLES, method="BCa", random_state=rng).confidence_interval
-    return Difference(mean, float(interval.low), float(interval.high))
+def mean_with_interval(values: FloatArray) -> Difference:
+    """Mean of ``values`` (n,) with its bootstrap interval; the mean thrice where all are equal."""
+    return Difference(float(values.mean()), *mean_interval(values, RESAMPLES))
 
 
 def against(results: Sequence[Result], name: str, other: str, scenario: str) -> Difference:

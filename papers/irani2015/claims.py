@@ -26,8 +26,6 @@ J7_DRIFT_M = (1.25, 3.0)
 """From +0.25 .. +1 m (no failure) to -1 .. -2 m: the smallest and the largest change."""
 SLIGHT = 0.5
 """Drift behind joint 7 that counts as slight, as a share of joint 7's."""
-STRAIGHT_M = 0.35
-"""|y| at the finish that counts as no drift, a tenth of the way (the paper's simulator error)."""
 
 Grades = NDArray[np.int64]
 

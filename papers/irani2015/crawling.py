@@ -29,9 +29,9 @@ from papers.study import Advance
 from snake_gym.controllers import Controller, ControllerState, make_controller
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.physics.faults import FREE
-from snake_gym.robot.measurement import Goal, mean_angle
+from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import ROBO_CONDA
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.sensors import SensorConfig, measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
@@ -77,8 +77,6 @@ class Paths(NamedTuple):
     """(S + 1, R, 2) [m]."""
     centre_xy: FloatArray
     """(S + 1, R, 2) [m] centre of mass."""
-    heading: FloatArray
-    """(S + 1, R) [rad] mean link angle."""
     bias: FloatArray
     """(S + 1, R) [rad] bias of an adaptive controller, else the trial's."""
 
@@ -88,15 +86,12 @@ def our_joint(joint: int) -> int:
     return N_JOINTS + 1 - joint
 
 
-def crawl(
-    trials: Sequence[Trial], n_periods: int, controller: Mapping[str, float | str] | None = None, spec: RobotSpec = SPEC
-) -> Paths:
+def crawl(trials: Sequence[Trial], n_periods: int, controller: Mapping[str, float | str] | None = None) -> Paths:
     """Run every trial for ``n_periods`` of the gait.
 
     Args:
         controller: settings of another controller than the plain serpenoid gait with the trials' bias; gait parameters
             are the trials'.
-        spec: SPEC with other numbers.
     """
     n_trials = len(trials)
     shift, start, bias, joint = (
@@ -106,14 +101,14 @@ def crawl(
     gait = {"amplitude_rad": AMPLITUDE_RAD, "frequency_rad_s": FREQUENCY_RAD_S}
     per_world = {"phase_shift_rad": shift, "frequency_rad_s": frequency}
     if controller is None:
-        control = make_controller({"kind": "serpenoid", **gait}, spec, {**per_world, "offset_rad": bias})
+        control = make_controller({"kind": "serpenoid", **gait}, SPEC, {**per_world, "offset_rad": bias})
     else:
-        control = make_controller({**controller, **gait}, spec, per_world)
+        control = make_controller({**controller, **gait}, SPEC, per_world)
     state = control.initial_state(n_trials)
     state["phase"][:] = np.mod(start, 2.0 * math.pi)
-    robot = SimulatedRobot(spec, n_trials)
+    robot = SimulatedRobot(SPEC, n_trials)
     shape = serpenoid_reference(start, AMPLITUDE_RAD, shift, N_JOINTS, bias)
-    shape = np.clip(shape, -spec.joint_limit_rad, spec.joint_limit_rad)
+    shape = np.clip(shape, -SPEC.joint_limit_rad, SPEC.joint_limit_rad)
     robot.set_shape(shape, np.zeros(n_trials), np.zeros((n_trials, 2)))
     robot.set_shape(shape, -robot.state.link_angle.mean(axis=1), np.zeros((n_trials, 2)))
     for world in np.flatnonzero(joint):
@@ -126,7 +121,7 @@ def _record(
 ) -> Paths:
     n = robot.n_worlds
     shape = (n_periods * SAMPLES_PER_PERIOD + 1, n)
-    paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape), np.empty(shape))
+    paths = Paths(np.empty((*shape, 2)), np.empty((*shape, 2)), np.empty(shape))
     streams, sensors = RandomStreams("crawling", n), SensorConfig()
     aimless = Goal(np.zeros((n, 2)), np.zeros(n, dtype=bool))
     every = COMMANDS_PER_PERIOD // SAMPLES_PER_PERIOD
@@ -134,8 +129,8 @@ def _record(
         sample = measure(robot, sensors, streams)
         if k % every == 0:
             row = k // every
-            paths.head_xy[row], paths.heading[row] = sample.head_xy_w, mean_angle(sample)
-            paths.centre_xy[row], paths.bias[row] = robot.state.centre_xy, state.get("bias_rad", bias)
+            paths.head_xy[row], paths.centre_xy[row] = sample.head_xy_w, robot.state.centre_xy
+            paths.bias[row] = state.get("bias_rad", bias)
         if k < n_periods * COMMANDS_PER_PERIOD:
             robot.step(control.command(sample, aimless, state, robot.spec.control_dt_s))
     return paths
@@ -154,10 +149,8 @@ class Motion(NamedTuple):
     """Mean over the second half of the run, along the path."""
     turned_rad: FloatArray
     """Largest change of course from that of the first period."""
-    turn_rate_rad: FloatArray
-    """Change of course in one gait period, mean over the second half; positive: counter-clockwise."""
     diameter_m: FloatArray
-    """Diameter of the circle with that speed and turn rate."""
+    """Diameter of the circle with that speed and the rate at which the course turns in the second half."""
     course_rad: FloatArray
     """Direction of travel over the last third, against the direction in which the robot pointed at the start."""
     finish_y_m: FloatArray
@@ -181,7 +174,7 @@ def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
 
     ``backwards`` (R,) marks trials driven tail first: their course and finish count along -x.
     """
-    front = np.zeros(paths.heading.shape[1]) if backwards is None else math.pi * np.asarray(backwards, dtype=np.float64)
+    front = np.zeros(paths.bias.shape[1]) if backwards is None else math.pi * np.asarray(backwards, dtype=np.float64)
     centre = paths.centre_xy[::SAMPLES_PER_PERIOD]
     moved = np.diff(centre, axis=0)
     course = np.unwrap(np.arctan2(moved[..., 1], moved[..., 0]), axis=0)
@@ -196,7 +189,6 @@ def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
     return Motion(
         speed_m_s=mean / PERIOD_S,
         turned_rad=np.abs(course - course[0]).max(axis=0),
-        turn_rate_rad=turn,
         diameter_m=diameter,
         course_rad=np.remainder(off + math.pi, 2.0 * math.pi) - math.pi,
         finish_y_m=_finish(paths.head_xy, np.where(front > 0.0, -1.0, 1.0)),

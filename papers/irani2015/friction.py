@@ -98,17 +98,13 @@ def record(seed: int, seconds: float = RUN_S) -> list[RunLog]:
     return record_runs(ROBO_CONDA, references, PERIOD_S, NOISE, seed, failed, N_REST)
 
 
-def compare_methods(
-    plan: list[tuple[Method, str, int]], advance: Advance, max_iterations: int | None = None
-) -> list[Fit]:
+def compare_methods(plan: list[tuple[Method, str, int]], advance: Advance) -> list[Fit]:
     """Identify with each (method, start, seed) of ``plan``."""
     logs = {seed: record(seed) for seed in {seed for *_, seed in plan}}
     fits = []
     for k, (method, start, seed) in enumerate(plan):
         advance(k / len(plan), f"identification by {method} from the {start} start, noise {seed}")
-        limit = max_iterations if method == "avs" else None
-        found = identify(logs[seed], ROBO_CONDA, coefficients(start), method, max_iterations=limit)
-        fits.append(Fit(method, start, seed, found))
+        fits.append(Fit(method, start, seed, identify(logs[seed], ROBO_CONDA, coefficients(start), method)))
     return fits
 
 

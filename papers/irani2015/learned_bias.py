@@ -40,9 +40,9 @@ class Learning(NamedTuple):
     before: Motion
     after: Motion
     bias_rad: FloatArray
-    """(P, joints, S) at the end."""
+    """(P, joints, S) bias at the end."""
     paths: tuple[Paths, Paths]
-    """Without and with it, at the first phase shift, trials (joints, S) flat."""
+    """Paths without and with the bias, at the first phase shift, trials (joints, S) flat."""
 
 
 def learn(
@@ -81,18 +81,18 @@ class LockedJoints(NamedTuple):
     speed_after_m_s: FloatArray
 
 
-def learn_with_locked_joints(angle_rad: float, n_periods: int = LOCKED_PERIODS) -> LockedJoints:
+def learn_with_locked_joints(angle_rad: float) -> LockedJoints:
     """Each of the nine joints locked at ``angle_rad``, gait of 30 deg, 1.5 rad/s and 40 deg."""
-    plain, learned = (_crawl_locked(kind, angle_rad, n_periods) for kind in ("serpenoid", KIND))
+    plain, learned = (_crawl_locked(kind, angle_rad) for kind in ("serpenoid", KIND))
     bias = learned[1]
     away = np.abs(bias - bias[-1]) > SETTLED_RAD
-    settled = np.where(away.any(axis=0), n_periods - np.argmax(away[::-1], axis=0), 0).astype(np.float64)
+    settled = np.where(away.any(axis=0), LOCKED_PERIODS - np.argmax(away[::-1], axis=0), 0).astype(np.float64)
     return LockedJoints(angle_rad, plain[0], learned[0], bias[-1], settled, plain[2], learned[2])
 
 
-def _crawl_locked(kind: str, angle_rad: float, n_periods: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _crawl_locked(kind: str, angle_rad: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Angle turned, bias at the end of each period (n_periods, J), speed."""
-    spec = RESILIENT_SERVO
+    spec, n_periods = RESILIENT_SERVO, LOCKED_PERIODS
     gait = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
     n = spec.n_joints
     controller = make_controller({"kind": kind, **gait}, spec)

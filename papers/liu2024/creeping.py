@@ -46,15 +46,15 @@ def creeping_wave(n_joints: int, n_waves: int = K_N, initial_angle_rad: float = 
     return Wave(2.0 * initial_angle_rad * math.sin(half_shift), 2.0 * half_shift)
 
 
-def no_slip_speed(n_waves: int = K_N, initial_angle_rad: float = INITIAL_ANGLE_RAD) -> float:
+def no_slip_speed() -> float:
     """Speed over omega [m/rad] of a continuous serpenoid that does not slip sideways: J_0(a) times the wave's length.
 
     The body follows its own curve by one wave in each period; a serpenoid of initial angle a advances by J_0(a) times
     its length (the mean of cos(a sin s)).
     """
-    wave_m = (SNAKESYS.length_m - 2.0 * float(SNAKESYS.links("link_half_length_m")[-1])) / n_waves
+    wave_m = (SNAKESYS.length_m - 2.0 * float(SNAKESYS.links("link_half_length_m")[-1])) / K_N
     s = 2.0 * math.pi * (np.arange(400) + 0.5) / 400
-    return wave_m * float(np.cos(initial_angle_rad * np.sin(s)).mean()) / (2.0 * math.pi)
+    return wave_m * float(np.cos(INITIAL_ANGLE_RAD * np.sin(s)).mean()) / (2.0 * math.pi)
 
 
 class Creeping(NamedTuple):

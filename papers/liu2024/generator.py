@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.liu2024.creeping import FREQUENCY_RAD_S, creeping_wave
+from papers.liu2024.creeping import FREQUENCY_RAD_S, INITIAL_ANGLE_RAD, K_N, creeping_wave
 from papers.liu2024.derivative import Derivatives, SlidingDerivative
 from snake_gym.controllers.coupling import Topology, Weights, coupling_weights
 from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
@@ -114,15 +114,32 @@ DT_S = 0.02
 WATCHED_S = 30.0
 """A change from two waves to three takes the speed-limited network (J - 1) |change| / omega = 9.3 s."""
 
-CHANGES: dict[str, dict[str, float]] = {
-    "larger amplitude (a_y 50 to 70 deg)": {"initial_angle_rad": math.radians(70.0)},
-    "smaller amplitude (a_y 50 to 20 deg)": {"initial_angle_rad": math.radians(20.0)},
-    "frequency doubled": {"frequency": 2.0},
-    "driving backwards": {"frequency": -1.0},
-    "three waves in place of two": {"n_waves": 3.0},
-    "one wave in place of two": {"n_waves": 1.0},
-    "all at once": {"n_waves": 3.0, "initial_angle_rad": math.radians(40.0), "frequency": 1.5},
+
+class Gait(NamedTuple):
+    """Parameters of a gait, equal for all joints."""
+
+    amplitude_rad: float
+    frequency_rad_s: float
+    phase_shift_rad: float
+
+
+def _gait(n_waves: int = K_N, initial_angle_rad: float = INITIAL_ANGLE_RAD, speed: float = 1.0) -> Gait:
+    wave = creeping_wave(SNAKESYS.n_joints, n_waves, initial_angle_rad)
+    return Gait(wave.amplitude_rad, FREQUENCY_RAD_S * speed, wave.phase_shift_rad)
+
+
+BEFORE = _gait()
+"""The creeping gait, which every change begins from."""
+CHANGES: dict[str, Gait] = {
+    "larger amplitude (a_y 50 to 70 deg)": _gait(initial_angle_rad=math.radians(70.0)),
+    "smaller amplitude (a_y 50 to 20 deg)": _gait(initial_angle_rad=math.radians(20.0)),
+    "frequency doubled": _gait(speed=2.0),
+    "driving backwards": _gait(speed=-1.0),
+    "three waves in place of two": _gait(3),
+    "one wave in place of two": _gait(1),
+    "all at once": _gait(3, math.radians(40.0), 1.5),
 }
+"""Change -> gait after it."""
 
 
 class Change(NamedTuple):
@@ -157,12 +174,12 @@ def change_gait(name: str, topology: Topology, rates: str, watched_s: float = WA
     """Lock a network on the creeping gait, change it as ``CHANGES[name]`` says, and watch."""
     limited, radius, phase = _play(name, topology, rates, True, watched_s)
     unlimited, unlimited_radius, _ = _play(name, topology, rates, False, watched_s)
-    before, after = gaits(name)
-    scale = max(abs(g[1]) for g in (before, after)) * max(g[0] for g in (before, after)) * DT_S
+    both = (BEFORE, CHANGES[name])
+    scale = max(abs(gait.frequency_rad_s) for gait in both) * max(gait.amplitude_rad for gait in both) * DT_S
     time: FloatArray = DT_S * np.arange(-1.0, len(limited) - 1.0)
     old, new = (
         serpenoid_reference(frequency * time, amplitude, shift, SNAKESYS.n_joints)
-        for amplitude, frequency, shift in (before, after)
+        for amplitude, frequency, shift in both
     )
     formula = np.where(time[:, None] < 0.0, old, new)
 
@@ -175,30 +192,16 @@ def change_gait(name: str, topology: Topology, rates: str, watched_s: float = WA
     )  # fmt: skip
 
 
-def gaits(name: str) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """(amplitude [rad], frequency [rad/s], phase shift [rad]) before and after."""
-    change = CHANGES[name]
-    before = creeping_wave(SNAKESYS.n_joints)
-    wave = creeping_wave(
-        SNAKESYS.n_joints, int(change.get("n_waves", 2)), change.get("initial_angle_rad", math.radians(50.0))
-    )
-    frequency = FREQUENCY_RAD_S * change.get("frequency", 1.0)
-    return (
-        (before.amplitude_rad, FREQUENCY_RAD_S, before.phase_shift_rad),
-        (wave.amplitude_rad, frequency, wave.phase_shift_rad),
-    )
-
-
 def _play(
     name: str, topology: Topology, rates: str, limited: bool, watched_s: float
 ) -> tuple[FloatArray, float, float]:
     """Commands (T, J) from the last one of the old gait on, smallest radius, final error of the phases."""
-    before, (amplitude, frequency, shift) = gaits(name)
-    config = CpgConfig(*before, topology=topology, **RATES[rates])
+    amplitude, frequency, shift = CHANGES[name]
+    config = CpgConfig(*BEFORE, topology=topology, **RATES[rates])
     controller = Cpg(config, SNAKESYS)
     state = controller.initial_state(1)
-    wave = before[2] * np.arange(SNAKESYS.n_joints) - before[1] * DT_S
-    state["u"][0], state["v"][0] = before[0] * np.sin(wave), -before[0] * np.cos(wave)
+    wave = BEFORE.phase_shift_rad * np.arange(SNAKESYS.n_joints) - BEFORE.frequency_rad_s * DT_S
+    state["u"][0], state["v"][0] = BEFORE.amplitude_rad * np.sin(wave), -BEFORE.amplitude_rad * np.cos(wave)
     sample, goal = standing_robot(SNAKESYS.n_joints)
     joints = [controller.command(sample, goal, state, DT_S)[0]]
     controller.set_gait(state, np.array([True]), amplitude, frequency, shift)
@@ -211,7 +214,7 @@ def _play(
         smallest = min(smallest, float(np.hypot(state["u"], state["v"]).min()))
     z = state["u"][0] + 1j * state["v"][0]
     phase = np.angle(z[1:] / z[:-1] * np.exp(-1j * shift))
-    return np.array(joints), smallest / min(before[0], amplitude), float(np.abs(phase).max())
+    return np.array(joints), smallest / min(BEFORE.amplitude_rad, amplitude), float(np.abs(phase).max())
 
 
 STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -227,32 +230,29 @@ TITLES = {
 """What is commanded now counts at the newest sample, what is settled at its own."""
 
 
-def derivative_errors(frequency_rad_s: float = FREQUENCY_RAD_S) -> dict[str, FloatArray]:
+def derivative_errors() -> dict[str, FloatArray]:
     """Largest relative error of each result of ``SlidingDerivative``, one for each of ``STEPS_S``."""
-    table = {name: np.zeros(len(STEPS_S)) for name in DELAY}
-    for k, step in enumerate(STEPS_S):
-        for name, value in derivative_errors_at(step, frequency_rad_s).items():
-            table[name][k] = value
-    return table
+    found = [derivative_errors_at(step) for step in STEPS_S]
+    return {name: np.array([worst[name] for worst in found]) for name in DELAY}
 
 
-def derivative_errors_at(dt_s: float, frequency_rad_s: float = FREQUENCY_RAD_S) -> dict[str, float]:
+def derivative_errors_at(dt_s: float) -> dict[str, float]:
     """Largest relative error of each result of ``SlidingDerivative`` at a step of ``dt_s`` [s]."""
     wave = creeping_wave(SNAKESYS.n_joints)
     lag = wave.phase_shift_rad * np.arange(SNAKESYS.n_joints)
     sliding = SlidingDerivative(SNAKESYS.n_joints)
     state = sliding.initial_state(1)
-    n = 12 + math.ceil(2.0 * math.pi / abs(frequency_rad_s) / dt_s)
+    n = 12 + math.ceil(2.0 * math.pi / FREQUENCY_RAD_S / dt_s)
     given: list[Derivatives] = []
-    phase = frequency_rad_s * dt_s * np.arange(n)[:, None] + lag
+    phase = FREQUENCY_RAD_S * dt_s * np.arange(n)[:, None] + lag
     for row in wave.amplitude_rad * np.sin(phase):
         given.append(sliding.update(state, row[None], dt_s))
     worst = {}
     for name, delay in DELAY.items():
         counts = 0 if name == "late_acceleration" else delay
-        at = phase[12:] - counts * frequency_rad_s * dt_s
+        at = phase[12:] - counts * FREQUENCY_RAD_S * dt_s
         exact = np.cos(at) if name.endswith("rate") else -np.sin(at)
-        scale = wave.amplitude_rad * frequency_rad_s ** (1 if name.endswith("rate") else 2)
+        scale = wave.amplitude_rad * FREQUENCY_RAD_S ** (1 if name.endswith("rate") else 2)
         values = np.array([getattr(derivatives, name)[0] for derivatives in given[12:]])
         worst[name] = float(np.abs(values / scale - exact).max())
     return worst

@@ -32,8 +32,6 @@ class Survey(NamedTuple):
     sets: Sequence[Broken]
     arrival_s: FloatArray
     """(K, S, 2) arrival at the last target for SJC and CC: median over the starts, inf where it was not reached."""
-    outside: FloatArray
-    """(K, S, 2) share of the time with a joint beyond +-40 degrees, median over the starts."""
     n_targets: int
     time_limit_s: float
 
@@ -68,11 +66,10 @@ def survey_failures(
         for controller in CONTROLLERS
         for angle in start_angles_rad
     ]
-    result = play(trials, n_targets, time_limit_s, on_progress)
     shape = (len(kinds), len(sets), len(CONTROLLERS), len(start_angles_rad))
-    last = result.arrivals_s[:, -1]
+    last = play(trials, n_targets, time_limit_s, on_progress).arrivals_s[:, -1]
     arrival = np.median(np.where(np.isfinite(last), last, np.inf).reshape(shape), axis=3)
-    return Survey(kinds, sets, arrival, np.median(result.outside.reshape(shape), axis=3), n_targets, time_limit_s)
+    return Survey(kinds, sets, arrival, n_targets, time_limit_s)
 
 
 def failures_table(survey: Survey) -> Table:

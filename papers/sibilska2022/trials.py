@@ -115,9 +115,6 @@ ROBOT = replace(
 ROBOT_WITH_STOPS = replace(ROBOT, integrator="implicit", sim_dt_s=0.01, joint_stop_rad=LIMIT_RAD)
 """For runs with free joints: Runge-Kutta knows no stops."""
 
-_SLACK_RAD = 1e-6
-"""A joint at its stop is not beyond it."""
-
 _STEPS_PER_PERIOD = round(2.0 * math.pi / GaitConfig.frequency_rad_s / ROBOT.control_dt_s)
 
 
@@ -128,8 +125,6 @@ class Trials(NamedTuple):
     """(R, K) [s], NaN where not reached."""
     amplitude_rad: FloatArray
     """(R, J) [rad] effective amplitude of every joint, NaN where a run was over before its second period was."""
-    outside: FloatArray
-    """(R,) share of the time with a joint beyond +-40 degrees."""
 
 
 def play(
@@ -167,7 +162,6 @@ def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progr
     controller, lock_in = make_controller({"kind": "cc"}, ROBOT, tuned), _LockIn()
     state = controller.initial_state(n_runs)
     arrivals, upcoming = np.full((n_runs, n_targets), np.nan), np.zeros(n_runs, dtype=np.int64)
-    steps_outside, steps = np.zeros(n_runs), np.zeros(n_runs)
     going = np.ones(n_runs, dtype=bool)
     for step in range(1, round(time_limit_s / dt) + 1):
         chain, target = robot.state, targets[np.minimum(upcoming, n_targets - 1)]
@@ -178,8 +172,6 @@ def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progr
         robot.step(np.ascontiguousarray(reference + (extra * swing).imag), mask=going)
         phi = robot.joint_angle()
         lock_in.add(phi, step, going)
-        steps += going
-        steps_outside += going & (np.abs(phi).max(axis=1) > LIMIT_RAD + _SLACK_RAD)
         way = target - chain.centre_xy
         hit = np.flatnonzero(going & (np.einsum("ri,ri->r", way, way) <= RADIUS_M**2))
         if hit.size:
@@ -190,7 +182,7 @@ def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progr
                 break
         if step % 500 == 0:
             on_progress(float(upcoming.sum()) / (n_runs * n_targets))
-    return Trials(arrivals, lock_in.amplitude(n_runs), steps_outside / steps)
+    return Trials(arrivals, lock_in.amplitude(n_runs))
 
 
 def _robot(trials: Sequence[Trial]) -> SimulatedRobot:
