@@ -13,7 +13,7 @@ import pytest
 
 from snake_gym.benchmark import runner
 from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
-from snake_gym.benchmark.runner import fingerprint, load_episodes, play, play_all, save_episodes
+from snake_gym.benchmark.runner import fingerprint, play, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
 from snake_gym.config import ConfigError
 from snake_gym.envs import WaypointsVectorEnv
@@ -93,17 +93,6 @@ def test_an_episode_that_ends_early_keeps_its_last_values() -> None:
     assert (episodes.sample_progress_m[-1] == episodes.sample_progress_m[1]).all()
 
 
-def test_episode_start_marks_the_first_step_only(scenarios: Scenarios) -> None:
-    seen: list[Still] = []
-
-    def connect(env: WaypointsVectorEnv) -> Still:
-        seen.append(Still(env))
-        return seen[0]
-
-    play(Entrant("watched", "learned", {"action": {}}, connect, {}), scenarios)
-    assert seen[0].starts == [True] + [False] * 19
-
-
 def test_finished_policies_are_not_played_again(
     scenarios: Scenarios, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,14 +151,6 @@ def test_names_become_safe_files(scenarios: Scenarios, tmp_path: Path) -> None:
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == len(names)
     assert {path.parent for path in files} == {tmp_path / "deep" / "policies"}
-
-
-def test_rows_of_another_key_are_not_taken(scenarios: Scenarios, tmp_path: Path) -> None:
-    episodes = play(entrant(), scenarios)
-    save_episodes(episodes, tmp_path / "a.npz", "key")
-    assert load_episodes(tmp_path / "a.npz", "key") is not None
-    assert load_episodes(tmp_path / "a.npz", "other") is None
-    assert load_episodes(tmp_path / "none.npz", "key") is None
 
 
 @pytest.mark.parametrize(
