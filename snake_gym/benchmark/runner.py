@@ -90,7 +90,7 @@ def play(
 
 def roll(entrant: Entrant, env: SnakeVectorEnv, seed: int) -> Iterator[tuple[int, FloatArray, dict[str, NDArray[Any]]]]:
     """Play one episode of every world; yields (steps done, rewards (W,), infos) from the reset on, until all end."""
-    policy = entrant.connect(env)
+    policy = entrant.make_policy(env)
     obs, infos = env.reset(seed=seed)
     carried: Any = None
     start = np.ones(env.num_envs, dtype=bool)

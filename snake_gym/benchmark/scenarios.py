@@ -122,8 +122,8 @@ class Entrant:
     kind: EntrantKind
     env_settings: Mapping[str, Any]
     """What its env needs besides the scenario: its action space, and whether it is shown the faults."""
-    connect: Callable[[SnakeVectorEnv], Policy]
-    """Makes the policy for an env that has these settings."""
+    make_policy: Callable[[SnakeVectorEnv], Policy]
+    """Maker of the policy for an env that has these settings."""
     identity: Mapping[str, Any]
     """Plain data that changes whenever the policy would act differently."""
     notes: tuple[str, ...] = ()

@@ -58,17 +58,6 @@ def test_the_shipped_policy_plays_the_whole_time_limit_as_evaluation_does() -> N
         np.testing.assert_allclose(info["progress_m"], expected.columns["progress_m"][world], rtol=1e-6)
 
 
-def test_all_worlds_of_the_vector_env_play_the_whole_time_limit() -> None:
-    policy = load_policy(SHIPPED)
-    env = gym.make_vec(policy.env_id, num_envs=3, vectorization_mode="vector_entry_point", config=policy.env_config)
-    obs, _ = env.reset(seed=0)
-    for step in range(1, N_STEPS + 1):
-        obs, _, terminated, truncated, _ = env.step(policy.predict(obs)[0])
-        assert not terminated.any()
-        assert truncated.tolist() == [step == N_STEPS] * 3
-    env.close()
-
-
 def test_a_run_with_spread_ends_leaves_a_policy_that_plays_whole_episodes(run: Path) -> None:
     policy = load_policy(run)
     assert policy.env_id == "SnakeGym/Waypoints-v0"
