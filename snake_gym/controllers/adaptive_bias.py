@@ -50,7 +50,7 @@ class AdaptiveBiasConfig(GaitConfig):
     learning_band_rad: Swing = math.radians(20.0)
     """Course errors count for learning up to this [rad], so that a new target far aside is not learned as a fault."""
     tracked_point: TrackedPoint = "centre"
-    """Which point of the robot goes to the target."""
+    """Point of the robot that goes to the target."""
 
 
 @register_controller("adaptive_bias", AdaptiveBiasConfig)

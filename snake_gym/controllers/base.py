@@ -26,8 +26,6 @@ PerWorld = Mapping[str, FloatArray]
 
 TWO_PI = 2.0 * math.pi
 BELOW_TWO_PI = math.nextafter(TWO_PI, 0.0)
-
-
 Gain = Annotated[float, Range(0.0, 1e3)]
 Swing = Annotated[float, Range(0.0, math.pi)]
 """Size of a joint angle [rad]."""
@@ -154,14 +152,14 @@ def wrap_phase(phase: FloatArray) -> None:
 
 @dataclass(frozen=True)
 class SearchRange:
-    """Where the tuner looks for a parameter."""
+    """Range in which the tuner looks for a parameter."""
 
     low: float
     high: float
     log: bool = False
-    """Uniform in the logarithm."""
+    """Whether the logarithm is searched evenly, not the value."""
     limit: Callable[[RobotSpec], float] | None = None
-    """No larger than this for a robot."""
+    """Upper end for a robot, where that is lower than ``high``."""
 
 
 def searched(

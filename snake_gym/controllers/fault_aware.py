@@ -4,8 +4,8 @@ A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Me
 estimate the controller does three things, each with a strength of its own; zero switches it off, and with all of them
 off it is CC (sibilska2022, eq. 37):
 
-* *Driving in reverse* (see ``reverse_driving``). A failed joint hurts more the nearer it is to the end that leads. The
-  robot leads with its tail where
+* *Driving in reverse*, see below. A failed joint hurts more the nearer it is to the end that leads. The robot leads
+  with its tail where
 
       sum_failed weight_i (2 i - J - 1) / (J - 1)  +  turn_back (2 |heading error| - pi)
 
@@ -21,6 +21,17 @@ off it is CC (sibilska2022, eq. 37):
 
 None of the papers has such a controller. A weak joint still follows; it counts for ``weak_counts`` of a failed one in
 the direction and the wave, and spreads as in CC.
+
+Driving in reverse: a robot seen from its other end is again a robot, and any gait drives it. Number the links from the
+head instead of the tail and let every link point the other way: the link angles are then theta'_i = theta_{N+1-i} + pi,
+and with ``phi_i = theta_i - theta_{i+1}`` the joint angles phi'_i = -phi_{N-i}. A gait
+that drives this mirrored robot forwards drives the real one backwards: its wave runs from the tail to the head,
+a joint offset turns the tail to the side where the head would have gone, and the mean heading is turned by pi, so
+guidance brings the tail round. The mirror is its own inverse; positions of the centre of mass and of the tracked point
+stay.
+
+Where the gait is ``alpha sin(phase + (i-1) delta)``, the shape at the moment of the change is the same for the phase
+``-phase - (J-1) delta``.
 """
 
 from __future__ import annotations
@@ -38,7 +49,6 @@ from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
 from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.reverse_driving import mirror_flags, mirror_joints, mirror_measurement, mirror_phase
 from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -62,7 +72,7 @@ class FaultAwareConfig(CcConfig):
     turn_back: Share = searched(0.0, 0.0, 1.0)
     """Weight of the heading error in the choice of direction; 0: targets behind do not choose it."""
     hysteresis_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = searched(0.5, 0.05, 1.5)
-    """The choice changes where it is clearer than this."""
+    """Lead that the other direction needs before the choice changes."""
     spread_ahead: Spread = searched(0.5, 0.0, 1.2)
     """Share of a locked joint's missing angle that the next healthy joint towards the leading end takes up."""
     spread_behind: Spread = searched(0.0, 0.0, 1.2)
@@ -78,7 +88,7 @@ class FaultAwareConfig(CcConfig):
     weak_counts: Share = 0.5
     """How much of a failed joint a weak one is."""
     detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
-    """How joints are judged."""
+    """Settings of the detector."""
 
 
 @register_controller("fault_aware", FaultAwareConfig)
@@ -192,3 +202,35 @@ class FaultAware(Gait):
             for joint in range(self.n_joints - 1, -1, -1):
                 reference[joint] += np.where(healthy[joint], carried, 0.0)
                 carried = np.where(healthy[joint], 0.0, carried + back[joint])
+
+
+def mirror_joints(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
+    """Joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
+    return np.where(mirrored[:, None], -values[:, ::-1], values)
+
+
+def mirror_flags(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
+    """What belongs to each joint and has no sign (W, J), renumbered in the worlds ``mirrored`` (W,)."""
+    return np.where(mirrored[:, None], values[:, ::-1], values)
+
+
+def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) -> Measurement:
+    """The robot as seen from its other end in the worlds ``mirrored`` (W,): joints and heading.
+
+    Positions stay what they are, so ``centre_xy_w`` has to be known where the centre of mass is guided. Forces and
+    ranges belong to the real head and are left out.
+    """
+    tail_angle = measurement.head_angle + measurement.joint_angle.sum(axis=1)
+    return Measurement(
+        mirror_joints(measurement.joint_angle, mirrored),
+        mirror_joints(measurement.joint_rate, mirrored),
+        measurement.head_xy_w,
+        np.where(mirrored, tail_angle + math.pi, measurement.head_angle),
+        measurement.pose_valid,
+        measurement.centre_xy_w,
+    )
+
+
+def mirror_phase(phase: FloatArray, phase_shift_rad: FloatArray, n_joints: int) -> FloatArray:
+    """The phase (W,) [rad] with which the mirrored gait has the shape that the gait has now."""
+    return np.asarray(-phase - (n_joints - 1) * phase_shift_rad, dtype=np.float64)

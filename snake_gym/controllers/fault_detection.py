@@ -179,7 +179,7 @@ class FaultDetector:
         self._name(state, failed)
 
     def _name(self, state: ControllerState, failed: BoolArray) -> None:
-        """Alarms, recoveries, and which kind of loose."""
+        """Set the estimate where a ratio passes the alarm: failed, in which way, or recovered."""
         alarm = self.config.alarm
         locked, loose = state["locked_ratio"], state["loose_ratio"]
         spread = np.sqrt(state["asked2"] * state["done2"])

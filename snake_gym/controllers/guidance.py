@@ -40,7 +40,7 @@ class SteeringConfig(Settings):
     offset_limit_rad: Swing = math.radians(40.0)
     """Largest joint offset [rad]."""
     tracked_point: TrackedPoint = "centre"
-    """Which point of the robot goes to the target."""
+    """Point of the robot that goes to the target."""
 
 
 def wrap_angle(angle: FloatArray) -> FloatArray:

@@ -24,10 +24,10 @@ TUNED = Path("configs", "controllers")
 
 @dataclass(frozen=True)
 class Tuning:
-    """On what a gait was tuned, as its file says."""
+    """Robot and env that a gait was tuned with, as its file says."""
 
     robot: str | Mapping[str, Any]
-    """Complete settings; older files have a name."""
+    """Complete settings of the robot; its name in older files."""
     env_id: str | None
     env: Mapping[str, Any]
     """Settings of the env, without robot and action."""

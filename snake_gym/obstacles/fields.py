@@ -160,7 +160,7 @@ class FieldMaker:
         return (-margin, -wide), (plan.goal_m + margin, wide)
 
     def _frame_list(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The same for a list of shapes, which are checked, and ``bounds``."""
+        """Corners of the rectangle for a list of shapes, which are checked; sets ``bounds``."""
         self._check_list()
         rows, ends = self._list, self._list[:, :2] + self._list[:, 2:4] * self._list[:, LENGTH : LENGTH + 1]
         points = np.concatenate([rows[:, :2], ends])

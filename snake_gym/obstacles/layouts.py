@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     is_staggered: bool
     n_trees: int
     n_turns: int
-    """Bends or gates."""
+    """Number of bends or gates."""
     turn_rad: float
     """Largest bend, or largest angle of the line from gate to gate."""
     first_turn_rad: float
@@ -57,11 +57,11 @@ class Plan(NamedTuple):
     chamber_m: float
     """Half width of the room in front of a corridor, where the robot starts."""
     chamber_end_m: float
-    """The room's end."""
+    """Place x at which that room ends."""
     beyond_m: float
-    """A corridor ends so far behind the goal."""
+    """Way that a corridor goes on behind the goal."""
     step_m: float
-    """Gates stand on multiples of this across."""
+    """Openings of gates stand on multiples of this, across."""
 
 
 _mix = njit(cache=True, error_model="numpy")(mix)

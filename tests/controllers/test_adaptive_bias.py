@@ -63,15 +63,6 @@ def test_the_course_is_the_bearing_of_the_target_and_is_kept_when_the_target_fal
     np.testing.assert_allclose(state["course_rad"], heading, atol=math.radians(1.0))
 
 
-def test_the_bias_keeps_its_limit_and_the_reference_the_joint_s() -> None:
-    controller = make_controller({**GAIT, "course_gain": 3.0, "bias_limit_rad": 0.3, "amplitude_rad": 1.5}, SPEC)
-    state = controller.initial_state(2)
-    for heading in np.repeat([[0.0, 0.0], [2.0, -2.0]], 40, axis=0):
-        reference = controller.command(pointing(heading), aimless(2), state, DT_S)
-        assert np.abs(reference).max() <= SPEC.joint_limit_rad
-    np.testing.assert_array_equal(state["bias_rad"], [0.3, -0.3])
-
-
 def test_a_lost_pose_teaches_nothing() -> None:
     controller = make_controller(GAIT, SPEC)
     state = controller.initial_state(1)

@@ -80,12 +80,6 @@ def test_integrates_the_published_equations(topology: Topology, weights: Any) ->
     np.testing.assert_allclose(commands[-1, 0], x[:, 0], atol=3e-3)
 
 
-def test_starts_as_published() -> None:
-    state = Cpg(CpgConfig(), SPEC).initial_state(2)
-    assert (state["u"] == 0.1).all()
-    assert (state["v"] == 0.1).all()
-
-
 @pytest.mark.slow
 def test_the_published_rates_converge_too() -> None:
     controller = Cpg(CpgConfig(topology="full", phase_shift_rad=0.4, **PAPER_RATES), SPEC)

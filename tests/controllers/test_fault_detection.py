@@ -113,14 +113,6 @@ def test_noise_that_it_knows_of_raises_no_alarm(noise_rad: float) -> None:
     assert (seen[70:, 1, 3] == LOCKED).mean() > 0.95
 
 
-def test_a_robot_whose_actuators_give_accelerations() -> None:
-    spec = PRESETS["resilient"]
-    seen = watch(Joints(spec, kinds_of(LOCKED, HEALTHY), 15.0), 45.0, omega=0.9, dt_s=0.05)
-    assert (seen[:300] == HEALTHY).all()
-    assert (seen[-1, 0] == kinds_of(LOCKED)[0]).all()
-    assert (seen[:, 1] == HEALTHY).all()
-
-
 def test_a_slack_joint_that_still_follows_is_weak() -> None:
     config = FaultDetectorConfig(follow_spread=0.05, follow_floor_rad_s=0.01)
     spec = SPEC
@@ -135,3 +127,11 @@ def test_a_slack_joint_that_still_follows_is_weak() -> None:
             reference * (1.0 - 0.5 * (joints.kinds == WEAK)), 0.2
         )  # half the motion, in step with what is asked
     assert seen[0, 3] == WEAK
+
+
+def test_a_robot_whose_actuators_give_accelerations() -> None:
+    spec = PRESETS["resilient"]
+    seen = watch(Joints(spec, kinds_of(LOCKED, HEALTHY), 15.0), 45.0, omega=0.9, dt_s=0.05)
+    assert (seen[:300] == HEALTHY).all()
+    assert (seen[-1, 0] == kinds_of(LOCKED)[0]).all()
+    assert (seen[:, 1] == HEALTHY).all()

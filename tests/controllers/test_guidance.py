@@ -25,14 +25,6 @@ def test_heading_error_is_the_formula(point: str) -> None:
         assert error[w] == pytest.approx(wrapped(theta_bar - math.atan2(d_y, d_x)), abs=1e-12)
 
 
-def test_a_derived_centre_is_taken_as_it_is() -> None:
-    measurement, goal = random_world(5)
-    shifted = measurement._replace(centre_xy_w=goal.target_xy_w - np.array([0.0, 1.0]))
-    error = PointOfSight(SPEC, "centre").heading_error(shifted, goal)
-    expected = wrap_angle(link_angles(measurement).mean(axis=1) - math.pi / 2.0)
-    np.testing.assert_allclose(error, expected, atol=1e-12)
-
-
 def test_a_target_on_the_right_asks_for_a_positive_offset() -> None:
     measurement, goal = straight_world(1, head_angle=0.3)  # points left of the target
     error = PointOfSight(SPEC, "centre").heading_error(measurement, goal)
@@ -61,3 +53,11 @@ def test_offset_is_limited_and_zero_without_a_target() -> None:
     error = np.array([-3.0, -0.1, 0.1, 3.0, 3.0, np.nan])
     active = np.array([True, True, True, True, False, False])
     np.testing.assert_allclose(steering_offset(error, active, 2.0, 0.7), [-0.7, -0.2, 0.2, 0.7, 0.0, 0.0])
+
+
+def test_a_derived_centre_is_taken_as_it_is() -> None:
+    measurement, goal = random_world(5)
+    shifted = measurement._replace(centre_xy_w=goal.target_xy_w - np.array([0.0, 1.0]))
+    error = PointOfSight(SPEC, "centre").heading_error(shifted, goal)
+    expected = wrap_angle(link_angles(measurement).mean(axis=1) - math.pi / 2.0)
+    np.testing.assert_allclose(error, expected, atol=1e-12)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from snake_gym.controllers.fault_aware import mirror_joints, mirror_measurement, mirror_phase
 from snake_gym.controllers.guidance import PointOfSight, wrap_angle
-from snake_gym.controllers.reverse_driving import mirror_joints, mirror_measurement, mirror_phase
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.measurement import Measurement, link_angles, tracked_point
 from snake_gym.simulation.simulated_robot import SimulatedRobot

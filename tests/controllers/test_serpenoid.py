@@ -41,14 +41,6 @@ def test_commands_follow_the_formula_over_time() -> None:
         np.testing.assert_allclose(command, serpenoid_reference(phase, 0.5, 0.6, N_JOINTS, -0.1), atol=1e-14)
 
 
-def test_the_wave_runs_from_head_to_tail() -> None:
-    controller = Serpenoid(SerpenoidConfig(frequency_rad_s=1.0, phase_shift_rad=0.5), SPEC)
-    state, world = controller.initial_state(1), straight_world(1)
-    before = controller.command(*world, state, 0.5)
-    after = controller.command(*world, state, 0.5)
-    np.testing.assert_allclose(after[:, :-1], before[:, 1:], atol=1e-12)  # each joint repeats the one ahead of it
-
-
 def test_phase_stays_in_range_when_the_wave_runs_backwards() -> None:
     controller = Serpenoid(SerpenoidConfig(frequency_rad_s=-1e-17), SPEC)
     state, world = controller.initial_state(1), straight_world(1)

@@ -159,24 +159,6 @@ def test_difficulty_is_what_the_table_says(difficulty: float, factor: float) -> 
         assert high - low - 2.0 * ends[0, 5] == pytest.approx(factor * LANE_M, rel=1e-9)
 
 
-def test_more_difficulty_is_more_of_everything() -> None:
-    rng = np.random.default_rng(0)
-    levels = np.linspace(0.0, 1.0, 6)
-    counts = {kind: [len(maker(kind, d).make(rng).features) for d in levels] for kind in ("pegboard", "forest")}
-    assert all(np.all(np.diff(n) >= 0) and n[-1] > 1.8 * n[0] for n in counts.values()), counts
-    detour: dict[str, list[float]] = {}
-    for kind in RANDOM_KINDS:
-        for d in (0.0, 0.5, 1.0):
-            fields = maker(kind, d)
-            turning = []
-            for _ in range(30):
-                steps = np.diff(fields.make(rng).route, axis=0)
-                angles = np.arctan2(steps[:, 1], steps[:, 0])
-                turning.append(float(np.abs(np.diff(angles)).sum()))
-            detour.setdefault(kind, []).append(float(np.mean(turning)))
-    assert all(a < b < c for a, b, c in detour.values()), detour
-
-
 def test_a_forest_is_as_dense_as_asked() -> None:
     fields = maker("forest", density_m2=2.0, gap_m=0.2, goal_distance_m=10.0, width_m=4.0)
     trees = fields.make(np.random.default_rng(0)).features[:-2]
@@ -284,3 +266,21 @@ def test_a_wide_robot_gets_as_many_turns_as_there_is_room_for(kind: str) -> None
 def test_a_robot_without_size_is_refused() -> None:
     with pytest.raises(ValueError, match="length is 0; expected > 0"):
         RobotExtent(0.0, 0.0, 0.1, 0.03, 0.1)
+
+
+def test_more_difficulty_is_more_of_everything() -> None:
+    rng = np.random.default_rng(0)
+    levels = np.linspace(0.0, 1.0, 6)
+    counts = {kind: [len(maker(kind, d).make(rng).features) for d in levels] for kind in ("pegboard", "forest")}
+    assert all(np.all(np.diff(n) >= 0) and n[-1] > 1.8 * n[0] for n in counts.values()), counts
+    detour: dict[str, list[float]] = {}
+    for kind in RANDOM_KINDS:
+        for d in (0.0, 0.5, 1.0):
+            fields = maker(kind, d)
+            turning = []
+            for _ in range(30):
+                steps = np.diff(fields.make(rng).route, axis=0)
+                angles = np.arctan2(steps[:, 1], steps[:, 0])
+                turning.append(float(np.abs(np.diff(angles)).sum()))
+            detour.setdefault(kind, []).append(float(np.mean(turning)))
+    assert all(a < b < c for a, b, c in detour.values()), detour
