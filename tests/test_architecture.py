@@ -321,7 +321,7 @@ def test_modules_are_named_documented_and_finished() -> None:
 
 def test_every_package_has_its_place() -> None:
     packages = {path.parent.name for path in (ROOT / "snake_gym").glob("*/__init__.py")}
-    modules = {path.stem for path in (ROOT / "snake_gym").glob("*.py")} - {"__init__"}
+    modules = {path.stem for path in (ROOT / "snake_gym").glob("*.py")} - {"__init__", "__main__"}
     assert packages - set(MAY_IMPORT) - TOP_LEVEL == set()
     assert modules - TOP_LEVEL == set()
     folders = {path.parent for path in SOURCES} - {ROOT}

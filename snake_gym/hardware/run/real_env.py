@@ -57,8 +57,8 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     """One real snake robot visits targets.
 
     Description:
-        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety.checks``, with a pose source on its
-        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
+        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety.checks``, with a pose source
+        on its head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
         emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
 
     Actions:
