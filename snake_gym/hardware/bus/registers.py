@@ -15,8 +15,8 @@ Things that cost others a robot or an afternoon:
 - Baud codes 5-7 are listed differently by some public drivers: a servo set to one of them may be lost;
   ``WRITABLE_BAUD`` leaves them out.
 
-Signed quantities are stored as a magnitude and a sign bit, whose place depends on the register (bit 15 for positions
-and speeds, 10 for loads, 11 for the position offset), low byte first. Position codes count 4096 steps per turn and wrap;
+Signed quantities are stored as a magnitude and a sign bit. Its place depends on the register (bit 15 for positions and
+speeds, 10 for loads, 11 for the position offset), low byte first. Position codes count 4096 steps per turn and wrap;
 what an angle difference means across the wrap is decided here and nowhere else.
 """
 

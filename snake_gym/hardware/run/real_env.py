@@ -57,9 +57,9 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     """One real snake robot visits targets.
 
     Description:
-        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety.checks``, with a pose source on its
-        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
-        emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
+        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety.checks``, with a pose source
+        on its head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, the robot is
+        emulated: its servos, byte for byte, moved by the project's physics, as fast as the processor allows.
 
     Actions:
         ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind`` or the policy's contract.
