@@ -27,7 +27,7 @@ ENVS = {
         single="snake_gym.envs.snake_env:ObstacleFieldEnv",
         vector="snake_gym.envs.vector_env:ObstacleFieldVectorEnv",
     ),
-    "SnakeGym/Real-v0": EnvEntry(single="snake_gym.hardware.real_env:RealSnakeEnv", nondeterministic=True),
+    "SnakeGym/Real-v0": EnvEntry(single="snake_gym.hardware.run.real_env:RealSnakeEnv", nondeterministic=True),
 }
 
 

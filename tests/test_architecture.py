@@ -48,7 +48,7 @@ FOR_EVERYONE = {"config", "__version__"}
 TOP_LEVEL = {"", "registry", "config"}
 """Modules directly in snake_gym: they import nothing of ours but each other (the lazy names are text, not imports)."""
 
-PROGRAMS = {"snake_gym.controllers.tune", "papers.__main__", "snake_gym.hardware.__main__"}
+PROGRAMS = {"snake_gym.__main__", "papers.__main__", "snake_gym.hardware.__main__"}
 """Command line entry modules, imported by nobody: they may reach up."""
 
 LAZY = {("envs", "render"), ("hardware", "simulation"), ("hardware", "render")}
@@ -61,7 +61,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "tensorboard": ("agents",),
     "onnx": ("agents",),
     "onnxruntime": ("agents", "snake_gym.hardware"),
-    "safetensors": ("agents",),
+    "safetensors": ("agents", "snake_gym.interface"),
     "numba": ("snake_gym.physics", "snake_gym.obstacles"),
     "llvmlite": ("snake_gym.physics",),
     "pygame": ("snake_gym.render",),
@@ -321,7 +321,7 @@ def test_modules_are_named_documented_and_finished() -> None:
 
 def test_every_package_has_its_place() -> None:
     packages = {path.parent.name for path in (ROOT / "snake_gym").glob("*/__init__.py")}
-    modules = {path.stem for path in (ROOT / "snake_gym").glob("*.py")} - {"__init__"}
+    modules = {path.stem for path in (ROOT / "snake_gym").glob("*.py")} - {"__init__", "__main__"}
     assert packages - set(MAY_IMPORT) - TOP_LEVEL == set()
     assert modules - TOP_LEVEL == set()
     folders = {path.parent for path in SOURCES} - {ROOT}
@@ -373,7 +373,6 @@ def test_the_top_level_scripts_hold_no_logic() -> None:
         ("papers.table", "from agents import training", "imports agents"),
         ("papers.table", "from snake_gym.envs.core import _x", "imports _x, which is private"),
         ("snake_gym.envs.core", "from papers.study import Claim", "which is above it"),
-        ("snake_gym.controllers.base", "import snake_gym.controllers.tune", "imports the program"),
         ("snake_gym.interface.actions", "from snake_gym.simulation import robot", "imports snake_gym.simulation"),
         ("snake_gym.envs.core", "from snake_gym.render import frames", "imports snake_gym.render"),
         ("snake_gym.envs.core", "from snake_gym.benchmark import runner", "imports snake_gym.benchmark"),
@@ -412,7 +411,6 @@ def test_a_breach_is_found(module: str, source: str, complaint: str) -> None:
         ("snake_gym.tasks.waypoints", "from snake_gym.physics import state"),
         ("snake_gym.benchmark.report", "from snake_gym import __version__"),
         ("snake_gym.benchmark.report", "import snake_gym\nprint(snake_gym.__file__)"),
-        ("snake_gym.controllers.tune", "from snake_gym.benchmark import runner"),
         ("papers.study", "from snake_gym.benchmark import runner\nfrom snake_gym import __version__"),
         ("snake_gym.envs.core", "def render():\n from snake_gym.render import frames"),
         ("snake_gym.robot.catalogue", "from snake_gym.config import build"),

@@ -1,7 +1,7 @@
 """Classical gait controllers: measurements and a goal in, joint references out, for W robots at once. Numpy only.
 
 ``make_controller({"kind": "sjc", "amplitude_rad": 0.4}, spec)`` builds one. ``{"tuned": "sjc"}`` takes the settings
-that ``python -m snake_gym.controllers.tune`` found for the robot, ``{"file": "mine.yaml"}`` those of a file it wrote.
+that ``snake-gym tune`` found for the robot, ``{"file": "mine.yaml"}`` those of a file it wrote.
 A user's module brings a controller with ``register_controller``, as each module here does.
 """
 
