@@ -196,7 +196,7 @@ def test_reward_is_the_weighted_sum_of_its_terms() -> None:
     [
         ({"field": {"difficulty": 1.5}}, r"env.field.difficulty is 1.5; expected in \[0, 1\]"),
         ({"field": {"kind": "pegbord"}}, "env.field.kind is 'pegbord'.*did you mean 'pegboard'"),
-        ({"field": {"gap_m": -0.1}}, "env.field.gap_m is -0.1; expected finite and > 0"),
+        ({"field": {"gap_m": -0.1}}, r"env.field.gap_m is -0.1; expected in \(0, 1000\]"),
         ({"field": {"difficult": 0.5}}, "env.field.difficult is not a setting; did you mean 'difficulty'"),
         ({"feld": {}}, "env.feld is not a setting; did you mean 'field'"),
         ({"course": {"kind": "paper"}}, r"env\.course is not a setting"),

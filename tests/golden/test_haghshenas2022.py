@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.papers.haghshenas2022 import STUDY
-from snake_gym.papers.haghshenas2022.claims import GAIT_RAD_S, LENGTH_TOLERANCE, length_range_mm
-from snake_gym.papers.haghshenas2022.inverse import examine
-from snake_gym.papers.haghshenas2022.published import PUBLISHED
-from snake_gym.papers.haghshenas2022.runs import CONTROLLER, SETTLED_S, SHARP, PathRun, follow, gait_speed
-from snake_gym.papers.pictures import draw_png
-from snake_gym.papers.rerun import study_parser
+from papers.haghshenas2022 import STUDY
+from papers.haghshenas2022.claims import GAIT_RAD_S, LENGTH_TOLERANCE, length_range_mm
+from papers.haghshenas2022.inverse import examine
+from papers.haghshenas2022.published import PUBLISHED
+from papers.haghshenas2022.runs import CONTROLLER, SETTLED_S, SHARP, PathRun, follow, gait_speed
+from papers.pictures import draw_png
+from papers.rerun import study_parser
 
 with (Path(__file__).parent / "haghshenas2022.csv").open(newline="") as _file:
     GOLDEN = {row["quantity"]: row for row in csv.DictReader(_file)}

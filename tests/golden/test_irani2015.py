@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.papers.irani2015 import STUDY
-from snake_gym.papers.irani2015.crawling import AMPLITUDE_RAD, FINISH_M, FREQUENCY_RAD_S, Trial, crawl
-from snake_gym.papers.irani2015.friction import TABLE_1, coefficients, record
-from snake_gym.papers.irani2015.learned_bias import learn
-from snake_gym.papers.irani2015.motion import Motion, judge
+from papers.irani2015 import STUDY
+from papers.irani2015.crawling import AMPLITUDE_RAD, FINISH_M, FREQUENCY_RAD_S, Trial, crawl
+from papers.irani2015.friction import TABLE_1, coefficients, record
+from papers.irani2015.learned_bias import learn
+from papers.irani2015.motion import Motion, judge
 from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.simulation.identification import identify
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.papers.sibilska2022 import BROKEN_SETS, PAPER_S, Broken, Case, select_cases, simulate
+from papers.sibilska2022 import BROKEN_SETS, PAPER_S, Broken, Case, select_cases, simulate
 from snake_gym.robot.spec import FloatArray
 
 FOLDER = Path(__file__).parent

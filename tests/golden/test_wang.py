@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.papers.study import Claim, Outcome
-from snake_gym.papers.wang import CONTROLLER, EQ32, STRONG, STUDY
-from snake_gym.papers.wang.boards import cross_boards
-from snake_gym.papers.wang.claims import LINK_M, SETTLED_S, joint_error_deg
-from snake_gym.papers.wang.collisions import free_link_impulse, linearization_error, throw_robots
-from snake_gym.papers.wang.courses import follow_trajectory, free_course, pegboard_courses
+from papers.study import Claim, Outcome
+from papers.wang import CONTROLLER, EQ32, STRONG, STUDY
+from papers.wang.boards import cross_boards
+from papers.wang.claims import LINK_M, SETTLED_S, joint_error_deg
+from papers.wang.collisions import free_link_impulse, linearization_error, throw_robots
+from papers.wang.courses import follow_trajectory, free_course, pegboard_courses
 
 with (Path(__file__).parent / "wang.csv").open(newline="") as _file:
     GOLDEN = {row["quantity"]: row for row in csv.DictReader(_file)}
@@ -89,13 +89,13 @@ def measured(claim: Claim) -> float:
 
 
 def run_study(arguments: list[str]) -> Outcome:
-    from snake_gym.papers.rerun import study_parser
+    from papers.rerun import study_parser
 
     return STUDY.run(study_parser(STUDY).parse_args(arguments), lambda share, doing: silent(share))
 
 
 def test_quick_run_draws_and_tables_everything() -> None:
-    from snake_gym.papers.pictures import draw_png
+    from papers.pictures import draw_png
 
     outcome = run_study(["--quick", "--boards", "2"])
     assert len(outcome.claims) == 11 and len(outcome.tables[0].rows) == 1

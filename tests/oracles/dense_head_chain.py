@@ -1,6 +1,6 @@
 """Oracle: eq. 24-29 of sibilska2022 written out as dense matrices, for head coordinates q = (phi, theta_N, p_head).
 
-Equal links, viscous anisotropic friction, joint accelerations given. Shares no code with ``snake_gym.papers``: the
+Equal links, viscous anisotropic friction, joint accelerations given. Shares no code with ``papers``: the
 whole N + 2 system is assembled with H (eq. 2) and solved for (theta_N'', p'') and the joint torques.
 Frame: world x-y, ``phi_i = theta_i - theta_{i+1}``.
 Departures: eq. 27 prints ``diag(H phi_bar)`` where the rates are meant; eq. 29 has joint torques as B u, here unknown.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from snake_gym.papers.study import Advance, Claim, Figure, Outcome, Table, compare
+from papers.study import Advance, Claim, Figure, Outcome, Table, compare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

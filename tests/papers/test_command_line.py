@@ -1,4 +1,4 @@
-"""``python -m snake_gym.papers``."""
+"""``python -m papers``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.__main__ import main
+from papers.sibilska2022 import BROKEN_SETS, PAPER_S, Case, as_rows, paper_time, select_cases
+from papers.sibilska2022.arrivals import arrival_table
 from snake_gym.config import ConfigError
-from snake_gym.papers.__main__ import main
-from snake_gym.papers.sibilska2022 import BROKEN_SETS, PAPER_S, Case, as_rows, paper_time, select_cases
-from snake_gym.papers.sibilska2022.arrivals import arrival_table
 
+ROOT = Path(__file__).parents[2]
 KEYS = ["point", "model", "controller", "broken", "arrivals_s", "paper_s"]
 ONE_RUN = ["sibilska2022", "--point", "centre", "--model", "published", "--controller", "sjc", "--broken"]
 
@@ -104,7 +105,7 @@ def test_mistakes_are_one_line(arguments: list[str], message: str) -> None:
 
 
 def test_exit_code_of_a_mistake() -> None:
-    command = [sys.executable, "-m", "snake_gym.papers", "sibilska2022", "--broken", "12"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "papers", "sibilska2022", "--broken", "12"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr == "error: --broken names joint 12; expected joints from 1 to 9 (nearest: 9)\n"

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
-from snake_gym.controllers.fault_detection import KIND_NAMES
-from snake_gym.envs import choose_env
-from snake_gym.papers.fault_aware import STUDY
-from snake_gym.papers.fault_aware.contenders import ADDED, PARTS, ROBOT, Contender, changed, tuned
-from snake_gym.papers.fault_aware.detection import Detection, watch
-from snake_gym.papers.fault_aware.episodes import play
-from snake_gym.papers.fault_aware.progress import (
+from papers.fault_aware import STUDY
+from papers.fault_aware.contenders import ADDED, PARTS, ROBOT, Contender, changed, tuned
+from papers.fault_aware.detection import Detection, watch
+from papers.fault_aware.episodes import play
+from papers.fault_aware.progress import (
     Result,
     against,
     compete,
     compete_with_one_failed,
     mean_with_interval,
 )
+from snake_gym.config import ConfigError
+from snake_gym.controllers.fault_detection import KIND_NAMES
+from snake_gym.envs import choose_env
 from snake_gym.robot.presets import PRESETS
 
 LOCKED = KIND_NAMES.index("locked")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.papers import outcome_record, rerun
-from snake_gym.papers.outcome_record import claim_of, is_current, load_record, plain
-from snake_gym.papers.rerun import rerun_into
+from papers import outcome_record, rerun
+from papers.outcome_record import claim_of, is_current, load_record, plain
+from papers.rerun import rerun_into
 from tests.papers.outcomes import SmallStudy
 
 
@@ -22,7 +22,7 @@ def test_a_record_is_strict_json_with_everything_in_it(tmp_path: Path) -> None:
     assert [claim["verdict"] for claim in record["claims"]] == ["partly", "partly", "not"]
     assert record["claims"][0]["deviation"] == pytest.approx(0.05) and record["claims"][2]["measured"] is None
     assert record["settings"] == {"quick": True, "speed": 1.05} and record["data"] == {"seed": 3, "course": [1.0, None]}
-    assert record["command"] == "python -m snake_gym.papers small --quick --speed 1.05"
+    assert record["command"] == "python -m papers small --quick --speed 1.05"
     assert record["tables"][0]["rows"] == [["a", 1.5], ["b <c>", None], ["d", None]]
     assert (tmp_path / record["figures"][0]["file"]).read_bytes().startswith(b"\x89PNG")
     assert claim_of(record["claims"][0]).deviation == pytest.approx(0.05)
@@ -85,8 +85,8 @@ def test_plain_types() -> None:
 def test_the_digest_is_of_the_code_behind_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of the sources, edited file by file."""
     for name in (
-        "__init__",
-        "physics/chain",
+        "snake_gym/__init__",
+        "snake_gym/physics/chain",
         "papers/dynamics",
         "papers/report",
         "papers/liu2024/study",
@@ -95,12 +95,13 @@ def test_the_digest_is_of_the_code_behind_the_numbers(tmp_path: Path, monkeypatc
         file = tmp_path / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("a = 1\n")
-    monkeypatch.setattr(outcome_record.snake_gym, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(outcome_record.snake_gym, "__file__", str(tmp_path / "snake_gym" / "__init__.py"))
+    monkeypatch.setattr(outcome_record.papers, "__file__", str(tmp_path / "papers" / "__init__.py"))
     digest = outcome_record.source_digest.__wrapped__
     before = digest("liu2024")
     for name, matters in (("papers/report", False), ("papers/wang", False), ("papers/liu2024/study", True)):
         (tmp_path / f"{name}.py").write_text("a = 2\n")
         assert (digest("liu2024") != before) == matters, name
     now = digest("liu2024")
-    (tmp_path / "physics/chain.py").write_text("a = 2\n")
+    (tmp_path / "snake_gym/physics/chain.py").write_text("a = 2\n")
     assert digest("liu2024") != now

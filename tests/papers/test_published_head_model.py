@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.papers.dynamics import ShippedPhysics
-from snake_gym.papers.published_head_model import HeadBlock, PublishedHeadModel
+from papers.dynamics import ShippedPhysics
+from papers.published_head_model import HeadBlock, PublishedHeadModel
 from snake_gym.robot.measurement import centre_offset
 from snake_gym.robot.presets import RESILIENT
 from tests.oracles.dense_head_chain import accelerate_head_chain

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from snake_gym.papers import __main__ as program
-from snake_gym.papers.report import write_report
-from snake_gym.papers.rerun import rerun_into
-from snake_gym.papers.table import claims_table, count_verdicts, data_table, format_deviation, format_number
+from papers import __main__ as program
+from papers.report import write_report
+from papers.rerun import rerun_into
+from papers.table import claims_table, count_verdicts, data_table, format_deviation, format_number
 from tests.papers.outcomes import SmallStudy
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from papers.sibilska2022 import Case, simulate
+from papers.waypoint_runs import ControlLaw
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.guidance import SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig
-from snake_gym.papers.sibilska2022 import Case, simulate
-from snake_gym.papers.waypoint_runs import ControlLaw
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset
 from snake_gym.robot.presets import RESILIENT
 

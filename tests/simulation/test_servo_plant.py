@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from snake_gym.hardware.bus.clock import VirtualClock
-from snake_gym.hardware.bus.registers import rad_to_steps
+from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.physics.faults import FREE, LOCKED
@@ -115,7 +115,7 @@ def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
     for k in range(150):
         reference = 0.5 * np.sin(0.5 * k * SPEC.control_dt_s * 2.0 - 0.6 * np.arange(J))
         direct.step(reference[None])
-        driver.write_targets(ids, [2048 + rad_to_steps(angle) for angle in reference])
+        driver.write_targets(ids, [2048 + FEETECH.steps(angle) for angle in reference])
         found = driver.read_block(ids, "present_position", "present_current")
         assert not found.failures
         next_s += SPEC.control_dt_s

@@ -17,7 +17,7 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification import RunLog
-from snake_gym.simulation.identification.delayed_fit import with_delay
+from snake_gym.simulation.identification.fit import with_delay
 from snake_gym.simulation.identification.robot_fit import identify_robot, in_steps_of
 from snake_gym.simulation.identification.robot_replay import fine, replay
 

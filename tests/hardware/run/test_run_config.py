@@ -27,7 +27,7 @@ PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
         ("ccc", "did you mean 'cc'?"),
         (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints'?"),
         (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
-        ("agents/none.json", "expected a policy.json that agents.export wrote, or its folder"),
+        ("agents/none.json", "expected a policy.json, its folder, or the folder of a run"),
     ],
 )
 def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, message: str) -> None:

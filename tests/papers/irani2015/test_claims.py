@@ -8,9 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
-from snake_gym.papers.irani2015 import STUDY
-from snake_gym.papers.irani2015.claims import (
+from papers.irani2015 import STUDY
+from papers.irani2015.claims import (
     NO,
     PARTLY,
     YES,
@@ -23,9 +22,10 @@ from snake_gym.papers.irani2015.claims import (
     judge_second_joint,
     judge_widening,
 )
-from snake_gym.papers.irani2015.crawling import Paths
-from snake_gym.papers.irani2015.failures import BIAS_RAD, BIASES_RAD, Scan
-from snake_gym.papers.irani2015.motion import Motion
+from papers.irani2015.crawling import Paths
+from papers.irani2015.failures import BIAS_RAD, BIASES_RAD, Scan
+from papers.irani2015.motion import Motion
+from snake_gym.config import ConfigError
 
 CIRCLING = {2: 0.56, 3: 0.7, 4: 0.9, 5: 1.2, 6: 1.6}
 """Failed joint -> diameter [m]: the paper's story."""

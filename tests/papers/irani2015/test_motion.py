@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.papers.irani2015.crawling import FINISH_M, PERIOD_S, SAMPLES_PER_PERIOD, Paths
-from snake_gym.papers.irani2015.motion import judge
+from papers.irani2015.crawling import FINISH_M, PERIOD_S, SAMPLES_PER_PERIOD, Paths
+from papers.irani2015.motion import judge
 from snake_gym.robot.spec import FloatArray
 
 N_PERIODS = 12

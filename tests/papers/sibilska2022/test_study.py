@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.papers.pictures import draw_png
-from snake_gym.papers.sibilska2022 import BROKEN_SETS, PAPER_S, STUDY, Case, failure_figures, figures
-from snake_gym.papers.sibilska2022.amplitude import Comparison, amplitude_claims, amplitude_table
-from snake_gym.papers.sibilska2022.arrivals import arrival_claims
-from snake_gym.papers.sibilska2022.experiment import simulate
-from snake_gym.papers.sibilska2022.failures import (
+from papers.pictures import draw_png
+from papers.sibilska2022 import BROKEN_SETS, PAPER_S, STUDY, Case, failure_figures, figures
+from papers.sibilska2022.amplitude import Comparison, amplitude_claims, amplitude_table
+from papers.sibilska2022.arrivals import arrival_claims
+from papers.sibilska2022.experiment import simulate
+from papers.sibilska2022.failures import (
     DOUBLES,
     SINGLES,
     Survey,
@@ -21,9 +21,9 @@ from snake_gym.papers.sibilska2022.failures import (
     failures_table,
     worst_table,
 )
-from snake_gym.papers.sibilska2022.limits import limit_claims, limits_table
-from snake_gym.papers.sibilska2022.recording import LIMIT_RAD, Recorder, Recording
-from snake_gym.papers.study import Claim
+from papers.sibilska2022.limits import limit_claims, limits_table
+from papers.sibilska2022.recording import LIMIT_RAD, Recorder, Recording
+from papers.study import Claim
 
 
 def options(*words: str) -> argparse.Namespace:

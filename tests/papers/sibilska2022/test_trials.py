@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from papers.sibilska2022 import trials
+from papers.sibilska2022.experiment import COUPLING, Broken, ControllerName
+from papers.sibilska2022.trials import JOINT_LIMIT_RAD, ROBOT, play
+from papers.sibilska2022.wave import Trial, extra_reference, joint_wave
 from snake_gym.controllers import make_controller
-from snake_gym.papers.sibilska2022 import trials
-from snake_gym.papers.sibilska2022.experiment import COUPLING, Broken, ControllerName
-from snake_gym.papers.sibilska2022.trials import JOINT_LIMIT_RAD, ROBOT, play
-from snake_gym.papers.sibilska2022.wave import Trial, extra_reference, joint_wave
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.simulation.simulated_robot import SimulatedRobot

@@ -1,0 +1,1 @@
+"""Published experiments, rerun with the library as any user would: ``python -m papers NAME``, a package per paper."""

@@ -1,0 +1,196 @@
+"""One HTML file about all studies: a matrix of verdicts, then each paper's claims, tables, figures and settings.
+
+Everything is in the file (figures as PNG data URIs, no script, no font or style from elsewhere), so that it can be
+mailed, printed and read on a phone. It is made from records (see ``outcome_record``), never from a run itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from papers.outcome_record import Record, versions
+from papers.report_style import STYLE, mark
+from papers.study import Verdict
+from papers.table import VERDICTS, count_verdicts, format_deviation, format_number
+from snake_gym.config import write_atomic
+
+_MEANING: dict[Verdict, str] = {
+    "reproduced": "the rerun gives the same, within the tolerance named beside the numbers",
+    "partly": "the same tendency with other numbers, or only under some of the conditions",
+    "not": "the rerun gives something else, or the claim cannot hold",
+}
+
+
+def write_report(
+    path: Path, folder: Path, records: Sequence[Record], failed: Mapping[str, str], command: str, date: str = ""
+) -> None:
+    """Write the report. ``folder``/NAME/ holds the figures of study NAME; ``failed``: study -> what went wrong."""
+    date = date or datetime.date.today().isoformat()
+    parts = [_front_page(records, failed, command, date)]
+    parts += [_study_section(record, folder / record["paper"]) for record in records]
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Published experiments, rerun</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+    write_atomic(path, page)
+
+
+def _front_page(records: Sequence[Record], failed: Mapping[str, str], command: str, date: str) -> str:
+    legend = "".join(
+        f'<tr><td class="verdict {verdict}">{mark(verdict)} {verdict}</td><td>{meaning}</td></tr>'
+        for verdict, meaning in _MEANING.items()
+    )
+    lost = "".join(
+        f'<p class="failed"><b>{escape(name)}</b> did not finish: {escape(why)}</p>' for name, why in failed.items()
+    )
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+    quick = any(record["settings"].get("quick") for record in records)
+    warning = "<p><b>Quick runs:</b> with less data than the full ones, so verdicts can differ.</p>" if quick else ""
+    return (
+        "<header><h1>Published experiments, rerun</h1>"
+        f'<p class="muted">{escape(date)} · {escape(used)}</p>'
+        "<p>Robots, controllers and experiments of these papers, rebuilt in snake_gym and run again. Each verdict is "
+        "computed from the numbers of the rerun.</p>"
+        f"{warning}<pre><code>{escape(command)}</code></pre></header>"
+        f"<h3>Claims and verdicts</h3>{_matrix(records)}{lost}"
+        f'<table class="small legend">{legend}</table>'
+        f"{_exceptions(records)}"
+    )
+
+
+def _matrix(records: Sequence[Record]) -> str:
+    heads = "".join(f'<th class="number">{mark(verdict)} {verdict}</th>' for verdict in VERDICTS)
+    rows, everything = [], list[Verdict]()
+    for record in records:
+        paper, verdicts = record["paper"], [claim["verdict"] for claim in record["claims"]]
+        everything += verdicts
+        marks = "".join(
+            f'<a href="#{paper}-{number}" title="{number}: {escape(claim["text"])}">{mark(claim["verdict"])}</a>'
+            for number, claim in enumerate(record["claims"], 1)
+        )
+        rows.append(
+            f'<tr><td><a href="#{paper}"><b>{escape(paper)}</b></a><br><span class="small muted">'
+            f"{escape(record['title'])}</span></td><td>{marks}</td>{_counts(verdicts)}</tr>"
+        )
+    return (
+        f'<div class="wide"><table class="matrix"><thead><tr><th>paper</th><th>its claims, in order</th>{heads}</tr>'
+        f"</thead><tbody>{''.join(rows)}</tbody><tfoot><tr><td>all</td><td>{len(everything)} claims</td>"
+        f"{_counts(everything)}</tr></tfoot></table></div>"
+    )
+
+
+def _counts(verdicts: Sequence[Verdict]) -> str:
+    return "".join(
+        f'<td class="number count {verdict}">{count}</td>' for verdict, count in count_verdicts(verdicts).items()
+    )
+
+
+def _exceptions(records: Sequence[Record]) -> str:
+    rows = [
+        f'<tr><td class="verdict {claim["verdict"]}">{mark(claim["verdict"])}</td>'
+        f'<td class="which"><a href="#{record["paper"]}-{number}">'
+        f"{escape(record['paper'])}, {number}</a></td><td>{escape(claim['text'])}{_in_short(claim)}</td></tr>"
+        for record in records
+        for number, claim in enumerate(record["claims"], 1)
+        if claim["verdict"] != "reproduced"
+    ]
+    if not rows:
+        return ""
+    return f'<h3>What did not come out as published</h3><table class="small">{"".join(rows)}</table>'
+
+
+def _in_short(claim: Mapping[str, Any]) -> str:
+    if claim["published"] is None or claim["measured"] is None:
+        return ""
+    published, measured = (_with_unit(claim[name], claim["unit"]) for name in ("published", "measured"))
+    return f' <span class="muted">(published {published}, rerun {measured})</span>'
+
+
+def _study_section(record: Record, folder: Path) -> str:
+    paper, counts = record["paper"], count_verdicts(claim["verdict"] for claim in record["claims"])
+    summary = " &nbsp; ".join(
+        f'<span class="verdict {verdict}">{mark(verdict)} {count} {verdict}</span>' for verdict, count in counts.items()
+    )
+    claims = "".join(_claim_row(paper, number, claim) for number, claim in enumerate(record["claims"], 1))
+    figures = "".join(_figure(folder, index, figure) for index, figure in enumerate(record["figures"], 1))
+    return (
+        f'<section id="{paper}"><h2>{escape(record["title"])}</h2>'
+        f'<p class="muted">{escape(record["citation"])}</p><p>{summary}</p>'
+        '<h3>Claims</h3><table class="claims"><thead><tr><th></th><th>verdict</th><th>claim, in our words</th>'
+        "<th>numbers</th></tr></thead>"
+        f"<tbody>{claims}</tbody></table>"
+        f"{''.join(map(_table, record['tables']))}"
+        f"{'<h3>Figures</h3>' if figures else ''}{figures}{_facts(record)}</section>"
+    )
+
+
+def _claim_row(paper: str, number: int, claim: Mapping[str, Any]) -> str:
+    verdict, unit = claim["verdict"], claim["unit"]
+    note = f'<div class="note">{escape(claim["note"])}</div>' if claim["note"] else ""
+    numbers = (
+        ("published", "" if claim["published"] is None else _with_unit(claim["published"], unit)),
+        ("rerun", "" if claim["measured"] is None else _with_unit(claim["measured"], unit)),
+        ("off by", escape(format_deviation(claim["deviation"], claim["tolerance"]))),
+    )
+    lines = "".join(f"<div><span>{label}</span><b>{text}</b></div>" for label, text in numbers if text)
+    wide, numbers_cell = ' colspan="2"', f'<td class="numbers">{lines}</td>' if lines else ""
+    return (
+        f'<tr id="{paper}-{number}"><td class="index">{number}</td>'
+        f'<td class="verdict {verdict}">{mark(verdict)} {verdict}</td>'
+        f"<td{'' if lines else wide}>{escape(claim['text'])} "
+        f'<span class="source">[{escape(claim["source"])}]</span>{note}</td>{numbers_cell}</tr>'
+    )
+
+
+def _table(table: Mapping[str, Any]) -> str:
+    numeric = [
+        any(isinstance(row[index], (int, float)) for row in table["rows"]) for index in range(len(table["columns"]))
+    ]
+    kinds = [' class="number"' if number else "" for number in numeric]
+    head = "".join(f"<th{kind}>{escape(column)}</th>" for kind, column in zip(kinds, table["columns"], strict=True))
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(format_number(cell))}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "</tr>"
+        for row in table["rows"]
+    )
+    note = f'<p class="note">{escape(table["note"])}</p>' if table["note"] else ""
+    return (
+        f'<h3>{escape(table["title"])}</h3><div class="wide"><table class="data"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{note}"
+    )
+
+
+def _figure(folder: Path, index: int, figure: Mapping[str, str]) -> str:
+    image = base64.b64encode((folder / figure["file"]).read_bytes()).decode()
+    caption = escape(figure["caption"])
+    return (
+        f'<figure><img src="data:image/png;base64,{image}" alt="{escape(figure["caption"])}">'
+        f"<figcaption><b>Figure {index}.</b> {caption}</figcaption></figure>"
+    )
+
+
+def _facts(record: Record) -> str:
+    given = {name: value for name, value in record["settings"].items() if value not in (None, False)}
+    facts = {
+        "command": f"<code>{escape(record['command'])}</code>",
+        "settings": escape(", ".join(f"{name}: {value}" for name, value in given.items())) or "as shipped",
+        "versions": escape(", ".join(f"{name} {version}" for name, version in record["versions"].items())),
+        "source": f"<code>{escape(record['source'])}</code> (digest of the code behind the numbers)",
+        "finished": f"{escape(record['finished'])}, after {record['wall_s']:.0f} s",
+        "more": f"what the paper leaves out and our choices: <code>docs/papers/{escape(record['paper'])}.md</code>",
+    }
+    rows = "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in facts.items())
+    return f'<h3>How to get this again</h3><table class="small facts">{rows}</table>'
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return escape(f"{format_number(value)} {unit}".strip())

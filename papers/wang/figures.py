@@ -1,0 +1,169 @@
+"""Pictures of the reruns of wang."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from papers.study import Figure
+from papers.wang.boards import TIME_LIMIT_S, Crossings, Trace
+from papers.wang.claims import SETTLED_S, Results
+from papers.wang.courses import RADIUS_M, Course, figure_eight
+from snake_gym.render.palette import BLUE, GREEN, INK, MUTED, ORANGE, ROCK, VERMILION
+from snake_gym.robot.measurement import centre_offset
+from snake_gym.robot.presets import PEGBOARD
+from snake_gym.robot.spec import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+_COLOURS = (BLUE, ORANGE, GREEN, VERMILION)
+
+
+def make_figures(results: Results) -> list[Figure]:
+    """All pictures of the study."""
+    hardest = results.crossings[-1]
+    most = max(hardest.traces, key=lambda trace: float(trace.force_n.sum()))
+    return [
+        Figure("targets", "Targets one after the other on free ground: way of the centre of mass (compare Fig. 4).",
+               lambda canvas: _draw_free(canvas, results.free), (8.0, 4.6)),
+        Figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards (compare Fig. 3).",
+               lambda canvas: _draw_courses(canvas, results.pegs), (9.0, 4.2)),
+        Figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.",
+               lambda canvas: _draw_run(canvas, most), (9.0, 6.0)),
+        Figure("crossings", "Boards crossed over time, for each difficulty.",
+               lambda canvas: _draw_crossings(canvas, results.crossings), (7.5, 4.2)),
+        Figure("trajectory", "A trajectory followed without a break, with feed-forward, and the distance from it.",
+               lambda canvas: _draw_trajectory(canvas, results), (9.0, 5.6)),
+        Figure("joint_tracking", "Joint 5 and its reference by eq. 32 alone and with feed-forward.",
+               lambda canvas: _draw_tracking(canvas, results), (8.0, 4.8)),
+    ]  # fmt: skip
+
+
+def _map(axes: Axes) -> None:
+    axes.set_aspect("equal")
+    axes.set_xlabel("x [m]")
+    axes.set_ylabel("y [m]")
+
+
+def _obstacles(axes: Axes, features: FloatArray) -> None:
+    from matplotlib.patches import Circle
+
+    for sx, sy, ax, ay, length, radius in features:
+        if length > 0.0:
+            axes.plot([sx, sx + length * ax], [sy, sy + length * ay], color=ROCK, lw=3.0, solid_capstyle="round")
+        else:
+            axes.add_patch(Circle((sx, sy), radius, facecolor=ROCK, edgecolor=INK, lw=0.4))
+
+
+def _body(theta: FloatArray, centre_xy: FloatArray) -> FloatArray:
+    """Ends of the links (N + 1, 2) [m] for link angles (N,) and the centre of mass (2,)."""
+    half = PEGBOARD.links("link_half_length_m")
+    step = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    ends = np.concatenate([np.zeros((1, 2)), np.cumsum(step, axis=0)])
+    head = ends[-1] - 0.5 * step[-1]
+    return np.asarray(ends - head + centre_xy - centre_offset(PEGBOARD, theta[None])[0])
+
+
+def _targets(axes: Axes, targets: FloatArray) -> None:
+    from matplotlib.patches import Circle
+
+    for number, (x, y) in enumerate(targets, 1):
+        axes.add_patch(Circle((x, y), RADIUS_M, facecolor="none", edgecolor=VERMILION, lw=1.2, zorder=3))
+        axes.annotate(str(number), (x, y + RADIUS_M), ha="center", va="bottom", fontsize=8, color=VERMILION, zorder=4)
+
+
+def _draw_free(canvas: Canvas, course: Course) -> None:
+    axes = canvas.add_subplot()
+    run = course.run
+    axes.plot(*run.centre_xy[:, 0].T, color=BLUE, lw=1.6, label="centre of mass")
+    for step in np.linspace(0, len(run.time_s) - 1, 6).astype(int):
+        axes.plot(*_body(run.link_angle[step, 0], run.centre_xy[step, 0]).T, color=MUTED, lw=2.5, alpha=0.6, zorder=1)
+    _targets(axes, course.targets_xy[0])
+    _map(axes)
+    axes.margins(0.08)
+
+
+def _draw_courses(canvas: Canvas, course: Course) -> None:
+    count = min(4, len(course.features))
+    rows = (count + 1) // 2
+    for place in range(count):
+        axes = canvas.add_subplot(rows, min(count, 2), place + 1)
+        _obstacles(axes, course.features[place])
+        going = course.run.reached[:, place] < course.targets_xy.shape[1]
+        axes.plot(*course.run.centre_xy[going, place].T, color=BLUE, lw=1.4)
+        _targets(axes, course.targets_xy[place])
+        _map(axes)
+
+
+def _turned(trace: Trace) -> Trace:
+    """The run with the way to the goal along x."""
+    way = trace.route_xy[-1] - trace.route_xy[0]
+    angle = float(np.arctan2(way[1], way[0]))
+    back = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    features = trace.features.copy()
+    features[:, 0:2] = features[:, 0:2] @ back
+    features[:, 2:4] = features[:, 2:4] @ back
+    return replace(
+        trace, features=features, route_xy=trace.route_xy @ back, centre_xy=trace.centre_xy @ back,
+        head_xy=trace.head_xy @ back, link_angle=trace.link_angle - angle,
+    )  # fmt: skip
+
+
+def _draw_run(canvas: Canvas, trace: Trace) -> None:
+    trace = _turned(trace)
+    upper, lower = canvas.subplots(2, 1, height_ratios=(2.0, 1.0))
+    _obstacles(upper, trace.features)
+    upper.plot(*trace.route_xy.T, color=GREEN, lw=1.0, ls="--", label="route")
+    upper.plot(*trace.centre_xy.T, color=BLUE, lw=1.2, label="centre of mass")
+    for step in range(0, len(trace.time_s), 80):
+        upper.plot(*_body(trace.link_angle[step], trace.centre_xy[step]).T, color=MUTED, lw=3.0, alpha=0.7, zorder=1)
+    _map(upper)
+    upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    lower.plot(trace.time_s, trace.force_n.max(axis=1), color=VERMILION, lw=1.0)
+    lower.set_xlabel("time [s]")
+    lower.set_ylabel("largest contact\nforce on a link [N]")
+
+
+def _draw_crossings(canvas: Canvas, crossings: Sequence[Crossings]) -> None:
+    axes = canvas.add_subplot()
+    for one, colour in zip(crossings, _COLOURS, strict=False):
+        times = np.sort(one.time_s[one.crossed])
+        share = 100.0 * np.arange(1, times.size + 1) / one.crossed.size
+        ends = np.r_[0.0, times, TIME_LIMIT_S], np.r_[0.0, share, share[-1:] if times.size else 0.0]
+        axes.step(*ends, where="post", color=colour, lw=1.6, label=f"difficulty {one.difficulty:g}")
+    axes.axhline(95.0, color=MUTED, lw=1.0, ls=":", label="95 %")
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("boards crossed [%]")
+    axes.legend(loc="lower right")
+
+
+def _draw_trajectory(canvas: Canvas, results: Results) -> None:
+    left, right = canvas.subplots(2, 1, height_ratios=(2.0, 1.0))
+    path = figure_eight()
+    left.plot(*path.points_xy.T, color=MUTED, lw=3.0, alpha=0.5, label="trajectory")
+    left.plot(*results.followed.centre_xy[:, 0].T, color=BLUE, lw=1.2, label="centre of mass")
+    _map(left)
+    left.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    right.plot(results.followed.time_s, 100.0 * results.followed.cross_track_m[:, 0], color=BLUE, lw=1.0)
+    right.axvspan(0.0, min(SETTLED_S, results.followed.time_s[-1]), color=MUTED, alpha=0.15)
+    right.set_xlabel("time [s] (shaded: start, left out of the errors)")
+    right.set_ylabel("distance from\nthe path [cm]")
+
+
+def _draw_tracking(canvas: Canvas, results: Results) -> None:
+    axes = canvas.subplots(2, 1, sharex=True, sharey=True)
+    for one, run, name in zip(axes, (results.lagging, results.followed), ("eq. 32", "with feed-forward"), strict=True):
+        shown = (run.time_s > SETTLED_S) & (run.time_s < SETTLED_S + 15.0)
+        one.plot(
+            run.time_s[shown], np.degrees(run.wanted[shown, 0, 4]), color=MUTED, lw=3.0, alpha=0.6, label="reference"
+        )
+        one.plot(run.time_s[shown], np.degrees(run.joint_angle[shown, 0, 4]), color=BLUE, lw=1.3, label="joint 5")
+        one.set_title(name)
+        one.set_ylabel("angle [deg]")
+        one.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1].set_xlabel("time [s]")
