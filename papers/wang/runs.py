@@ -26,7 +26,6 @@ from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.polyline import Path
 from snake_gym.obstacles.shapes import Circle, features
-from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -195,7 +194,7 @@ def pegboard_courses(n_boards: int, difficulty: float, seed: int, advance: Calla
         count = math.ceil(3.0 * spec.length_m / SPACING_M)
         targets.append(path.place(path.length_m * np.arange(1, count + 1) / count))
         shown.append(field.features)
-    robot = SimulatedRobot(spec, n_boards, 1, Obstacles(*arrays))
+    robot = SimulatedRobot(spec, n_boards, 1, arrays)
     return _visit(robot, np.stack(targets), tuple(shown), advance)
 
 
@@ -305,7 +304,7 @@ def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s) 
     arrays = empty_arrays(n_throws, FieldBounds(len(rows), 6.0, 0.0, 0.06), reach, 0.5 * half)
     for world in range(n_throws):
         write_world(arrays, world, rows, reach)
-    robot, rng = SimulatedRobot(limp, n_throws, 1, Obstacles(*arrays)), np.random.default_rng(seed)
+    robot, rng = SimulatedRobot(limp, n_throws, 1, arrays), np.random.default_rng(seed)
     straight = np.zeros((n_throws, limp.n_joints))
     robot.set_shape(straight, np.zeros(n_throws), np.zeros((n_throws, 2)), "centre")
     robot.state.centre_vel[:] = rng.normal(0.0, 0.7, (n_throws, 2))
