@@ -29,9 +29,8 @@ from papers.record import (
     study_parser,
     write_figures,
 )
-from papers.report import write_report
+from papers.report import claims_table, data_table, matrix_table, summary_line, write_report
 from papers.study import CATALOGUE, Study, load_study
-from papers.table import claims_table, data_table, matrix_table, summary_line
 from snake_gym.config import OptionParser, choose, make_folder, prepare_file, run_program, to_json, write_atomic
 
 ALL, OUT = "all", "runs/papers"

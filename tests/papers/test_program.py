@@ -18,9 +18,8 @@ from rich.console import Console
 from papers import __main__ as program
 from papers import record as records
 from papers.record import claim_of, is_current, load_record, plain, rerun_into
-from papers.report import write_report
+from papers.report import claims_table, count_verdicts, data_table, format_deviation, format_number, write_report
 from papers.study import Claim, Finding, Option, Study, Table, claim, compare, figure, number
-from papers.table import claims_table, count_verdicts, data_table, format_deviation, format_number
 from snake_gym.config import ConfigError
 
 if TYPE_CHECKING:
