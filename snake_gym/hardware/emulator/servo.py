@@ -78,7 +78,14 @@ class ServoMemory:
         self.family, self.model = family, model
         self._bytes = bytearray(_SIZE)
         self._eeprom = bytearray(family.eeprom_end)
-        self._counts: dict[str, int] = {}
+        registers = {**FEETECH.by_name, **family.by_name}
+        self._counts = {name: one.default for name, one in registers.items() if name not in family.by_name}
+        self._scale = {name: one.encoding.scale for name, one in registers.items()}
+        self._steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
+        whole = {name: round(1.0 / scale) for name, scale in self._scale.items()}
+        self._counts_per_unit = {
+            name: n if math.isclose(n * self._scale[name], 1.0) else 0 for name, n in whole.items()
+        }  # 0: no whole number
         self._owner: list[Register | None] = [None] * _SIZE
         for register in self.family.registers:
             self._owner[register.address : register.address + register.size] = [register] * register.size
@@ -90,25 +97,20 @@ class ServoMemory:
 
     def get(self, name: str) -> int:
         """The count that a register holds; one that the family lacks acts as Feetech's default does."""
-        found = self._counts.get(name)
-        return FEETECH.register(name).default if found is None else found
+        return self._counts[name]
 
     def value(self, name: str) -> float:
         """What a register holds, in its unit."""
-        return self.get(name) * self._register(name).encoding.scale
+        return self._counts[name] * self._scale[name]
 
     def steps(self, name: str) -> float:
         """What a register in rad (rad/s, rad/s^2) holds, in encoder steps."""
-        return self.get(name) * round(self._register(name).encoding.scale / self.family.step_rad, 9)
+        return self._counts[name] * self._steps_per_count[name]
 
     def counts(self, name: str, value: float) -> float:
         """``value`` in counts of a register, not rounded."""
-        scale = self._register(name).encoding.scale
-        per_unit = round(1.0 / scale)
-        return value * per_unit if math.isclose(per_unit * scale, 1.0) else value / scale
-
-    def _register(self, name: str) -> Register:
-        return self.family.by_name.get(name) or FEETECH.register(name)
+        per_unit = self._counts_per_unit[name]
+        return value * per_unit if per_unit else value / self._scale[name]
 
     def set(self, name: str, value: int) -> None:
         """Let a register hold ``value``, as the servo itself does: read-only ones too, nothing is stored."""
