@@ -20,7 +20,7 @@ import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
 from snake_gym.config.records import versions
 
-from .config import TrainConfig, move_stagger
+from .config import TrainConfig
 
 CONFIG, STATUS = "config.yaml", "run.json"
 Status = Literal["running", "stopped", "finished"]
@@ -51,7 +51,7 @@ class RunFolder:
             raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
-        return build(TrainConfig, move_stagger(load_yaml(self.path / CONFIG)), str(self.path / CONFIG))
+        return build(TrainConfig, load_yaml(self.path / CONFIG), str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:
         """Store the settings, complete."""

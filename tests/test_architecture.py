@@ -28,7 +28,7 @@ SOURCES = sorted(
 BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
-    "obstacles": set(),
+    "obstacles": {"physics.state"},
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "robot"},

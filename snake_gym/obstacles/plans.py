@@ -31,7 +31,7 @@ Size = Annotated[float, Range(0.0, LARGEST, without_low=True)]
 FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
 MIN_ROUTE_POINTS = 32
-"""Least points of a random field's route. Thousands of fields of all kinds had routes of up to 0.75 corners per clearance of way."""
+"""Least points of a random field's route. Routes of thousands of fields had up to 0.75 corners per clearance of way."""
 MAX_OBSTACLES = 20_000
 """More would take seconds for each field."""
 MAX_TREE_COVER = 0.5

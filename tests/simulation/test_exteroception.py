@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from snake_gym.obstacles.grid import ObstacleArrays
 from snake_gym.obstacles.shapes import Circle, features
-from snake_gym.physics.state import Obstacles, no_obstacles
+from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.simulation.exteroception import ContactSensorConfig, RangeScanConfig, SensorSuite
 from snake_gym.simulation.sensors import SensorConfig
@@ -105,7 +104,3 @@ def test_a_full_circle_has_no_beam_twice() -> None:
 def test_impossible_sensors_are_refused(make, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_obstacle_arrays_and_the_physics_agree_on_their_fields() -> None:
-    assert ObstacleArrays._fields == Obstacles._fields

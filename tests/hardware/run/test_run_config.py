@@ -81,7 +81,7 @@ def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_no
     (note,) = plan_run(RunConfig(controller={"kind": "cc"})).notes
     assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/sts3215_chain.yaml")).notes
-    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `python -m " in note
+    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `snake-gym tune" in note
     assert "--robot configs/robot/sts3215_chain.yaml --env ENV.yaml" in note
 
 
