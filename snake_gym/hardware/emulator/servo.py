@@ -26,7 +26,7 @@ from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, status
 
 
-class GoalFollower:
+class ReferenceRamp:
     """The reference of one servo's position loop [steps], and its rate [steps/s]."""
 
     def __init__(self) -> None:
@@ -236,7 +236,7 @@ class EmulatedServo:
         self._now_s = 0.0
         self._actual = self.zero_steps
         self._turn = 0
-        self._follower = GoalFollower()
+        self._ramp = ReferenceRamp()
         self._moving_goal_rad: float | None = None
         self._overload_s = self._overcurrent_s = 0.0
         self._overload_sign = 0.0
@@ -357,7 +357,7 @@ class EmulatedServo:
             "present_temperature": self.temperature_c,
             "present_current": memory.counts("present_current", self._current_a()),
             "moving": float(abs(self.rate_rad_s) > 10.0 * self.family.step_rad),
-            "target_position": self._follower.reference,
+            "target_position": self._ramp.reference,
             "status": float(self.error()),
         }
         for name, value in values.items():
@@ -396,11 +396,11 @@ class EmulatedServo:
         speed = float(min(wanted, top))
         mode = memory.get("mode")
         if not enabled:
-            self._follower.rest_at(self.present())
+            self._ramp.rest_at(self.present())
             self._moving_goal_rad = None
             target = self.angle_rad
         elif mode == 0:
-            target = self.angle_at(self._follower.follow(self._goal(), dt_s, speed, memory.steps("acceleration")))
+            target = self.angle_at(self._ramp.follow(self._goal(), dt_s, speed, memory.steps("acceleration")))
         elif mode == 3:
             target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
         else:
@@ -426,7 +426,7 @@ class EmulatedServo:
         self._registered = None
         self._overload_s = self._overcurrent_s = self._overload_sign = 0.0
         self._clear_turns()
-        self._follower.rest_at(self.present())
+        self._ramp.rest_at(self.present())
         self._moving_goal_rad = None
 
     def _clear_turns(self) -> None:

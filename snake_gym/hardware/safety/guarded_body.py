@@ -28,7 +28,7 @@ from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.hardware.safety.emergency_stop import default_latch, sweep
+from snake_gym.hardware.safety.emergency_stop import default_latch, remove_dead_marks
 from snake_gym.hardware.safety.guard import (
     LARGEST,
     NO_PRIORITY,
@@ -284,5 +284,5 @@ class GuardedBody:
         silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if one in left)
         self._off_owed = bool(silent)
         if not silent:
-            sweep(self._latch)
+            remove_dead_marks(self._latch)
         return f"joints {silent} do not answer" if silent else ""
