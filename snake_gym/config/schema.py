@@ -72,7 +72,7 @@ def describe_unknown(cls: type[Any], key: str, where: str = "", beside: Iterable
         if isinstance(part, type) and is_dataclass(part)
         for inner in fields(part)
     }
-    elsewhere = [path for path, name in nested.items() if name == key]
+    elsewhere = [path for path, name in nested.items() if key in (name, path.replace(".", "_"))]
     guess = f"; did you mean {elsewhere[0]!r}?" if elsewhere else hint(key, [*settings, *beside])
     return f"{join(where, key)} is not a setting{guess} (settings: {', '.join(settings)})"
 

@@ -8,13 +8,13 @@ import pytest
 
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.commands import options
-from snake_gym.hardware.safety.emergency_stop import seen_marks
+from snake_gym.hardware.safety.emergency_stop import find_marks
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_marks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
-    for mark in seen_marks():
+    for mark in find_marks():
         if mark.latch.is_relative_to(tmp_path_factory.getbasetemp()):
             mark.path.unlink(missing_ok=True)
 

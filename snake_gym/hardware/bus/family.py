@@ -202,9 +202,15 @@ class ServoFamily(Settings):
 
     def cover(self, names: Iterable[str]) -> tuple[Register, ...]:
         """The smallest block of registers that holds those of ``names`` which the family has."""
-        wanted = [self.by_name[name] for name in names if name in self.by_name]
-        begin, end = min(one.address for one in wanted), max(one.address for one in wanted)
-        return tuple(one for one in self.registers if begin <= one.address <= end)
+        names = tuple(names)
+        if names not in self._blocks:
+            wanted = [self.by_name[name].address for name in names if name in self.by_name]
+            self._blocks[names] = tuple(one for one in self.registers if min(wanted) <= one.address <= max(wanted))
+        return self._blocks[names]
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[str, ...], tuple[Register, ...]]:
+        return {}
 
     def encode(self, name: str, value: int) -> bytes:
         """The bytes that write ``value`` into a register.
@@ -274,10 +280,11 @@ class ServoFamily(Settings):
         return next((one.name for one in self.models if one.number == number), f"type {number}")
 
     def check_baud(self, baud: int) -> int:
-        """``baud``, one of the family's; ValueError where it is none."""
+        """``baud``, one of the family's; ConfigError where it is none."""
         if baud not in self.baud_rates:
             near = min(self.baud_rates, key=lambda rate: abs(rate - baud))
-            raise ValueError(f"baud is {baud}; expected one of {self.baud_rates} (nearest: {near})")
+            known = ", ".join(map(str, self.baud_rates))
+            raise ConfigError(f"baud is {baud}; expected one of {known} (nearest: {near})")
         return baud
 
 

@@ -70,7 +70,7 @@ class Packet(NamedTuple):
 
 
 def checksum(body: bytes) -> int:
-    """Of everything between header and checksum."""
+    """Checksum of everything between header and checksum."""
     return ~sum(body) & 0xFF
 
 

@@ -95,7 +95,7 @@ def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings 
 
 
 FORMAT = 2
-"""Of the file. Format 1 did not say what the servos held."""
+"""Version of the file's format; 1 did not say what the servos held."""
 _AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
 
 
@@ -124,7 +124,7 @@ class JointCalibration(Settings):
 
 @dataclass(frozen=True)
 class Calibration(Settings):
-    """The joints of one robot, tail first."""
+    """The joints of one robot, tail first; its properties of joints are (J,)."""
 
     joints: tuple[JointCalibration, ...]
     model: str = "STS3215"
@@ -153,22 +153,18 @@ class Calibration(Settings):
 
     @property
     def low_rad(self) -> FloatArray:
-        """(J,)."""
         return np.array([joint.low_rad for joint in self.joints])
 
     @property
     def high_rad(self) -> FloatArray:
-        """(J,)."""
         return np.array([joint.high_rad for joint in self.joints])
 
     @property
     def direction(self) -> NDArray[np.int64]:
-        """(J,) 1 or -1."""
         return np.array([joint.direction for joint in self.joints], dtype=np.int64)
 
     @property
     def zero_steps(self) -> NDArray[np.int64]:
-        """(J,)."""
         return np.array([joint.zero_steps for joint in self.joints], dtype=np.int64)
 
     @property

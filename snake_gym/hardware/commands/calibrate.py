@@ -1,7 +1,7 @@
 """``calibrate``: a guided tour over all joints that ends in a calibration file.
 
-Straight robot (zero), a wiggle of each joint (direction), joints moved by hand (limits). Who answers is a ``Guide``: a
-person at the terminal, or whoever knows the truth.
+Straight robot (zero), a wiggle of each joint (direction), joints moved by hand (limits). Who answers is a
+person at the terminal, or anything that answers like one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Literal, Protocol
+from contextlib import contextmanager, nullcontext
+from typing import Literal
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.servo_bus import ServoBus
@@ -54,30 +54,10 @@ _LOOK_S = 0.02
 _NOBODY = "calibrate asks questions, and standard input has ended; run it on a terminal"
 
 
-class Guide(Protocol):
-    """Who looks at the robot and lays hands on it."""
-
-    def say(self, line: str) -> None: ...
-
-    def straighten(self) -> None:
-        """Returns when the limp robot lies straight."""
-        ...
-
-    def look(self, joint: int, servo_id: int) -> Side:
-        """To which side joint ``joint`` (from 1 at the tail) has bent just now."""
-        ...
-
-    def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
-        """Whether all joints have been moved to both stops; asked again and again."""
-        ...
-
-    def watching(self) -> AbstractContextManager[object]:
-        """A context in which a joint moves: who looks may want to stop it."""
-        ...
-
-
 class Person:
-    """A guide at the terminal. Space and q stop a joint that moves, and are understood as an answer too.
+    """Who looks at the robot and lays hands on it, at the terminal.
+
+    Space and q stop a joint that moves, and are understood as an answer too.
 
     Args:
         stop: what they trip; while it is tripped a question ends.
@@ -102,9 +82,11 @@ class Person:
         print(line, flush=True)
 
     def straighten(self) -> None:
+        """Return when the limp robot lies straight."""
         self._ask("Lay the robot straight; the servos are limp. Then press Enter: ")
 
     def look(self, joint: int, servo_id: int) -> Side:
+        """To which side joint ``joint`` (from 1 at the tail) has bent just now."""
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
         question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop) "
         while True:
@@ -114,6 +96,7 @@ class Person:
                 return sides[answer[:1]]
 
     def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
+        """Whether all joints have been moved to both stops; asked again and again."""
         if self._heard(0.0) is not None:
             return True
         widths = " ".join(f"{math.degrees(width):.0f}" for width in widths_rad.values())
@@ -123,6 +106,7 @@ class Person:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
+        """A context in which a joint moves: a key may stop it."""
         if not os.isatty(self._source):  # answers that come from elsewhere are no keys
             yield
             return
@@ -222,7 +206,7 @@ def run(options: argparse.Namespace) -> int:
 def calibrate(
     bus: ServoBus,
     ids: Sequence[int],
-    guide: Guide,
+    guide: Person,
     kind: str | None = None,
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
@@ -284,7 +268,7 @@ def calibrate(
 def _ranges_by_hand(
     bus: ServoBus,
     ids: Sequence[int],
-    guide: Guide,
+    guide: Person,
     zeros: Mapping[int, int],
     directions: Mapping[int, int],
     margin_rad: float,

@@ -40,15 +40,15 @@ from snake_gym.hardware.run.run_config import robot_of
 
 _POSE_HZ = 50.0
 _SEEN_RAD = math.radians(2.0)
-"""A joint that bends by so much while all others are limp is worth a line."""
+"""Angle that is worth a line when one joint bends while all others are limp."""
 _BACK_RAD = math.radians(1.0)
-"""So near to where it was, it has come back."""
+"""Distance from where it was at which a joint has come back."""
 _SEEN_AFTER_S = 0.1
-"""It bends no further for so long: that was its far end."""
+"""Time without bending further after which a joint is at its far end."""
 _HAND_RAD_S = 2.0
-"""How fast a hand bends a joint: whoever reads the servos can follow."""
+"""Speed at which a hand bends a joint: whoever reads the servos can follow."""
 _HAND_TURNS = 25
-"""Turns of the loop for which it stays where it has bent a joint to: half a second."""
+"""Turns of the loop for which a hand stays where it has bent a joint to: half a second."""
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
 jam N, free N          joint N is blocked, moves again
@@ -152,6 +152,7 @@ class World:
                 signal.signal(number, self._end)
         self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # where to [rad], one a turn of the loop
         self._rest = np.array(self._bus.plant.joint_angle())
+        self._moving: int | None = None
         self._far_rad, self._grown_s, self._told = 0.0, 0.0, False
 
     def _end(self, number: int, frame: FrameType | None) -> None:
@@ -262,16 +263,24 @@ class World:
         with self._bus.lock:
             now = np.array(self._bus.plant.joint_angle())
             on = [joint for joint, servo in enumerate(self._bus.servos) if servo.torque_on]
-        if len(on) != 1:
-            self._rest, self._far_rad, self._told = now, 0.0, False
+        if len(on) != 1 or (self._moving is not None and on[0] != self._moving):
+            self._tell_far_end()
+            self._rest, self._moving = now, None
             return
+        self._moving = on[0]
         way = float(now[on[0]] - self._rest[on[0]])
         if abs(way) < _BACK_RAD:
-            self._far_rad, self._told = 0.0, False
-        if abs(way) > abs(self._far_rad):
+            self._tell_far_end()
+        elif abs(way) > abs(self._far_rad):
             self._far_rad, self._grown_s = way, time.monotonic()
-        if self._told or abs(self._far_rad) < _SEEN_RAD or time.monotonic() - self._grown_s < _SEEN_AFTER_S:
-            return
-        side = "right" if self._far_rad > 0.0 else "left"
-        print(f"joint {on[0] + 1} is bent to the {side}, {abs(math.degrees(self._far_rad)):.0f} degrees", flush=True)
-        self._told = True
+        elif time.monotonic() - self._grown_s >= _SEEN_AFTER_S:
+            self._tell_far_end(keep=True)
+
+    def _tell_far_end(self, keep: bool = False) -> None:
+        """Say how far the joint has bent, once a wiggle; ``keep``: it may still be there."""
+        if self._moving is not None and not self._told and abs(self._far_rad) >= _SEEN_RAD:
+            side, degrees = "right" if self._far_rad > 0.0 else "left", abs(math.degrees(self._far_rad))
+            print(f"joint {self._moving + 1} is bent to the {side}, {degrees:.0f} degrees", flush=True)
+            self._told = True
+        if not keep:
+            self._far_rad, self._told = 0.0, False

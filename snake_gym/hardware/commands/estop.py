@@ -27,15 +27,15 @@ from pathlib import Path
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.safety.emergency_stop import (
-    MOST,
+    MOST_MARKS,
     EmergencyStop,
     TorqueMark,
-    crowds,
-    glance,
-    look_again,
-    seen_marks,
-    sweep,
+    find_marks,
+    first_own_marks,
+    read_again,
+    remove_dead_marks,
     user_of,
+    users_beyond_limit,
 )
 
 _LOOK_S = 0.005
@@ -65,20 +65,20 @@ def run(options: argparse.Namespace) -> int:
     begun_s = time.monotonic()
     marks: dict[Path, TorqueMark] = {}
     with suppress(Exception):  # nothing keeps it from tripping the latch
-        marks |= {mark.path: mark for mark in glance(latch)}
+        marks |= {mark.path: mark for mark in first_own_marks(latch)}
     tripped = {stop.latch.absolute(): stop.trip(options.reason)}
     _say_tripped(stop.latch.absolute(), tripped[stop.latch.absolute()])
     for _ in range(2):  # again for one that has come up meanwhile
-        marks |= {mark.path: mark for mark in seen_marks(latch)}
+        marks |= {mark.path: mark for mark in find_marks(latch)}
         # What another user's mark says is no place to make a file.
         for one in [mark.latch for mark in marks.values() if mark.uid == os.geteuid()]:
             if one not in tripped:
                 tripped[one] = EmergencyStop(one).trip(options.reason)
                 _say_tripped(one, tripped[one])
     bad = not all(tripped.values())
-    for uid in crowds():
+    for uid in users_beyond_limit():
         bad = True
-        print(f"{_user(uid)} has left more than {MOST} marks; the others were not looked at", flush=True)
+        print(f"{_user(uid)} has left more than {MOST_MARKS} marks; the others were not looked at", flush=True)
     for mark in marks.values():
         if mark.alive and mark.latch not in tripped and not end(mark):
             bad = True
@@ -144,7 +144,7 @@ def _await(marks: Iterable[TorqueMark], begun_s: float, wait_s: float) -> list[T
     owing = {mark.path: mark for mark in marks}
     while owing:
         for path, mark in list(owing.items()):
-            again = look_again(mark)
+            again = read_again(mark)
             if again is not None:
                 owing[path] = again
                 continue
@@ -163,8 +163,8 @@ def _clear(stop: EmergencyStop, all_robots: bool) -> int:
     except OSError as error:
         raise ConfigError(f"{stop.latch} cannot be removed ({error.strerror}); only its maker or root may") from None
     if all_robots:
-        sweep()
-    others = [mark for mark in seen_marks() if EmergencyStop(mark.latch).tripped]
+        remove_dead_marks()
+    others = [mark for mark in find_marks() if EmergencyStop(mark.latch).tripped]
     for mark in others:
         if mark.uid == os.geteuid():
             how = f"estop --clear --latch {shlex.quote(str(mark.latch))}"

@@ -30,7 +30,7 @@ from snake_gym.hardware.safety.body import BodySample, BringUpError, ServoReadin
 from snake_gym.hardware.safety.bring_up import find_missing
 
 _FAR = ((1000.0, 0.0),)
-"""[m] a target that is never reached, whatever --config says: the run lasts as long as was asked for."""
+"""Target that is never reached [m], whatever --config says: the run lasts as long as was asked for."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

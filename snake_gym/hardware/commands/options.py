@@ -94,7 +94,11 @@ def add_bus(parser: argparse.ArgumentParser) -> None:
 def bus_port(options: argparse.Namespace) -> BusPort:
     """Port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
-    return BusPort(options.port, family.baud_rates[0] if options.baud is None else options.baud, family)
+    baud = family.baud_rates[0] if options.baud is None else options.baud
+    try:
+        return BusPort(options.port, family.check_baud(baud), family)
+    except ConfigError as error:
+        raise ConfigError(f"--{error}") from None
 
 
 def add_latch(parser: argparse.ArgumentParser) -> None:

@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     if options.change_baud is not None:
         return _change_bauds(options)
     port = bus_port(options)
-    bauds = port.family.safe_bauds if options.all_bauds else options.bauds or [port.baud]
+    family = port.family
+    bauds = family.safe_bauds if options.all_bauds else [family.check_baud(one) for one in options.bauds or [port.baud]]
     tells = sys.stderr.isatty()
 
     def progress(baud: int, servo_id: int) -> None:
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), bauds, options.ids, progress)
     if tells:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
-    print(table(found, port.family) if found else _nobody(options, bauds))
+    print(table(found, family) if found else _nobody(options, bauds))
     return 0 if found else 1
 
 

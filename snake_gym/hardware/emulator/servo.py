@@ -26,7 +26,7 @@ from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, status
 
 
-class GoalFollower:
+class ReferenceRamp:
     """The reference of one servo's position loop [steps], and its rate [steps/s]."""
 
     def __init__(self) -> None:
@@ -78,7 +78,14 @@ class ServoMemory:
         self.family, self.model = family, model
         self._bytes = bytearray(_SIZE)
         self._eeprom = bytearray(family.eeprom_end)
-        self._counts: dict[str, int] = {}
+        registers = {**FEETECH.by_name, **family.by_name}
+        self._counts = {name: one.default for name, one in registers.items() if name not in family.by_name}
+        self._scale = {name: one.encoding.scale for name, one in registers.items()}
+        self._steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
+        whole = {name: round(1.0 / scale) for name, scale in self._scale.items()}
+        self._counts_per_unit = {
+            name: n if math.isclose(n * self._scale[name], 1.0) else 0 for name, n in whole.items()
+        }  # 0: no whole number
         self._owner: list[Register | None] = [None] * _SIZE
         for register in self.family.registers:
             self._owner[register.address : register.address + register.size] = [register] * register.size
@@ -90,25 +97,20 @@ class ServoMemory:
 
     def get(self, name: str) -> int:
         """The count that a register holds; one that the family lacks acts as Feetech's default does."""
-        found = self._counts.get(name)
-        return FEETECH.register(name).default if found is None else found
+        return self._counts[name]
 
     def value(self, name: str) -> float:
         """What a register holds, in its unit."""
-        return self.get(name) * self._register(name).encoding.scale
+        return self._counts[name] * self._scale[name]
 
     def steps(self, name: str) -> float:
         """What a register in rad (rad/s, rad/s^2) holds, in encoder steps."""
-        return self.get(name) * round(self._register(name).encoding.scale / self.family.step_rad, 9)
+        return self._counts[name] * self._steps_per_count[name]
 
     def counts(self, name: str, value: float) -> float:
         """``value`` in counts of a register, not rounded."""
-        scale = self._register(name).encoding.scale
-        per_unit = round(1.0 / scale)
-        return value * per_unit if math.isclose(per_unit * scale, 1.0) else value / scale
-
-    def _register(self, name: str) -> Register:
-        return self.family.by_name.get(name) or FEETECH.register(name)
+        per_unit = self._counts_per_unit[name]
+        return value * per_unit if per_unit else value / self._scale[name]
 
     def set(self, name: str, value: int) -> None:
         """Let a register hold ``value``, as the servo itself does: read-only ones too, nothing is stored."""
@@ -234,7 +236,7 @@ class EmulatedServo:
         self._now_s = 0.0
         self._actual = self.zero_steps
         self._turn = 0
-        self._follower = GoalFollower()
+        self._ramp = ReferenceRamp()
         self._moving_goal_rad: float | None = None
         self._overload_s = self._overcurrent_s = 0.0
         self._overload_sign = 0.0
@@ -355,7 +357,7 @@ class EmulatedServo:
             "present_temperature": self.temperature_c,
             "present_current": memory.counts("present_current", self._current_a()),
             "moving": float(abs(self.rate_rad_s) > 10.0 * self.family.step_rad),
-            "target_position": self._follower.reference,
+            "target_position": self._ramp.reference,
             "status": float(self.error()),
         }
         for name, value in values.items():
@@ -394,11 +396,11 @@ class EmulatedServo:
         speed = float(min(wanted, top))
         mode = memory.get("mode")
         if not enabled:
-            self._follower.rest_at(self.present())
+            self._ramp.rest_at(self.present())
             self._moving_goal_rad = None
             target = self.angle_rad
         elif mode == 0:
-            target = self.angle_at(self._follower.follow(self._goal(), dt_s, speed, memory.steps("acceleration")))
+            target = self.angle_at(self._ramp.follow(self._goal(), dt_s, speed, memory.steps("acceleration")))
         elif mode == 3:
             target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
         else:
@@ -424,7 +426,7 @@ class EmulatedServo:
         self._registered = None
         self._overload_s = self._overcurrent_s = self._overload_sign = 0.0
         self._clear_turns()
-        self._follower.rest_at(self.present())
+        self._ramp.rest_at(self.present())
         self._moving_goal_rad = None
 
     def _clear_turns(self) -> None:

@@ -33,12 +33,12 @@ _ENDS = 0.12
 """Share of a side that is left out at each corner."""
 _PER_SIDE = 24
 _LARGEST_REACH = 4.0
-"""[pixels] a side is looked for at most so far to both sides of where it was found first."""
+"""Farthest that a side is looked for from where it was found first, to both sides [pixels]."""
 _STEP = 0.25
-_OFF = 2.5
-"""Points off the line by more than this many standard deviations are left out,"""
+_OUTLIER = 2.5
+"""Distance from the line, in standard deviations, beyond which a point is left out."""
 _EVEN = 0.1
-"""[pixels] but none that is nearer."""
+"""Distance from the line within which no point is left out [pixels]."""
 
 
 def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
@@ -102,7 +102,7 @@ def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> tuple[float
         (constant, slope), *_ = np.linalg.lstsq(matrix, off[good], rcond=None)
         away = np.abs(off - constant - slope * along)
         spread = float(np.sqrt((away[good] ** 2).mean()))
-        good = good & (away <= max(_OFF * spread, _EVEN))
+        good = good & (away <= max(_OUTLIER * spread, _EVEN))
     return float(constant), float(slope)
 
 
@@ -261,7 +261,7 @@ class Sighting(NamedTuple):
     xy_w: FloatArray
     """(2,) [m] centre of the head link."""
     angle: float
-    """[rad] of the head link."""
+    """Direction of the head link [rad]."""
     n_floor_tags: int
     floor_error_m: float
     """Root mean square error of the floor tags' corners."""
@@ -280,7 +280,7 @@ class TagReader:
     def __init__(self, config: CameraConfig) -> None:
         cv2 = _opencv()
         parameters = cv2.aruco.DetectorParameters()
-        parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_NONE  # tag_edges does it better
+        parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_NONE  # refine_corners does it better
         dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
         self._detector = cv2.aruco.ArucoDetector(dictionary, parameters)
         self.config = config

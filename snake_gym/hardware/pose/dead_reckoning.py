@@ -26,7 +26,7 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _REPETITIONS = 12
 _SLOWEST = 1e-4
-"""[m/s] and [rad/s]: Coulomb friction counts as viscous below."""
+"""Speed below which Coulomb friction counts as viscous [m/s, rad/s]."""
 _LONGEST_GAP_S = 0.5
 """A longer pause between two joint samples is no motion that can be followed."""
 

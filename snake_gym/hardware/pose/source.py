@@ -21,9 +21,9 @@ class PoseSample(NamedTuple):
     xy_w: FloatArray
     """(2,) [m] centre of the head link, world frame."""
     angle: float
-    """[rad] direction of the head link, world frame."""
+    """Direction of the head link, world frame [rad]."""
     stamp_s: float
-    """[s] when it was true, on the clock of ``read``."""
+    """Time when it was true, on the clock of ``read`` [s]."""
     valid: bool
     """False: the source has lost the robot; the pose is the last valid one."""
 

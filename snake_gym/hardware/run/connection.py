@@ -203,6 +203,10 @@ def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
     else:
         raise ConfigError("connection.calibration is missing; make it: python -m snake_gym.hardware calibrate")
     check_joints(calibration, spec)
+    if calibration.family != find_family(config.family):
+        raise ConfigError(
+            f"connection.family is {config.family!r}, but {calibration.model} servos are of {calibration.family.name!r}"
+        )
     return calibration
 
 

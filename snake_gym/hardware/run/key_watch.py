@@ -84,7 +84,7 @@ class KeyWatch:
 
 
 def standard_input() -> int:
-    """Its file descriptor; -1 where there is none."""
+    """File descriptor of standard input; -1 where there is none."""
     try:
         return -1 if sys.stdin is None else sys.stdin.fileno()
     except (OSError, ValueError):  # something else stands in for it

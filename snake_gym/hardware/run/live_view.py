@@ -26,7 +26,7 @@ class Timing:
     """How even the bus cycles and the policy's steps are."""
 
     period_s: float
-    """Of the bus cycles as asked for [s]."""
+    """Period of the bus cycles as asked for [s]."""
     n_cycles: int = 0
     n_missed: int = 0
     """Cycles that never came."""

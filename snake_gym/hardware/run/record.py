@@ -302,7 +302,7 @@ class RunRecord:
     end: dict[str, Any] | None
     """The last line; None: the run was cut off."""
     path: Path
-    """Of the file."""
+    """The file."""
     time_fault: tuple[float, str] | None = None
     """From when on [s] the cycles' times are not those of one run, and a line about it."""
 

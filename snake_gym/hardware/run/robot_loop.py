@@ -126,7 +126,7 @@ class StepRecord(NamedTuple):
     body: BodySample
     pose: PoseSample
     sample_age_s: float
-    """Of the servos' sample when the observation was made."""
+    """Age of the servos' sample when the observation was made [s]."""
     pose_age_s: float
     late_s: float
     """How late the tick was."""

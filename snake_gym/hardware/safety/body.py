@@ -34,9 +34,9 @@ class BodySample(NamedTuple):
     joint_rate: FloatArray
     """(J,) [rad/s]; 0 for a joint that does not answer."""
     stamp_s: float
-    """[s] when it was read."""
+    """Time when it was read [s]."""
     cycle_s: float
-    """[s] when the last bus cycle began: later than ``stamp_s`` where nobody answered in it."""
+    """Time when the last bus cycle began [s]: later than ``stamp_s`` where nobody answered in it."""
     reference: FloatArray
     """(J,) [rad] what was really asked of the servos last."""
     clamped: BoolArray
@@ -50,16 +50,11 @@ class Body(Protocol):
     """A servo chain, in this process or guarded by another one."""
 
     clock: Clock
+    n_joints: int
+    stop_reason: str | None
+    """Why the torque is off; None: it is on, or the robot has not been started."""
     watch: Callable[[BodySample], None] | None
     """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
-
-    @property
-    def n_joints(self) -> int: ...
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the torque is off; None: it is on, or the robot has not been started."""
-        ...
 
     def start(self) -> BodySample:
         """Bring the robot up, if it is not: torque on, holding the present shape. Raises BringUpError."""
@@ -95,7 +90,7 @@ class ServoReadings:
         self.steps: FloatArray = np.zeros(n)
         """(J,) positions in counts of the servos."""
         self.stamp_s = -math.inf
-        """[s] when somebody answered last."""
+        """Time when somebody answered last [s]."""
         self.health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
 
     def take(self, read: BlockRead) -> None:

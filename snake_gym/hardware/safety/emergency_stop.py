@@ -35,10 +35,10 @@ FOLDER = Path("/tmp")
 _PREFIX = "snake_gym-torque-"
 _LARGEST = 65536
 """Bytes that a mark or a latch may have."""
-MOST = 100
+MOST_MARKS = 100
 """Marks of one user that are opened."""
-_GLANCE, _GLANCED = 2000, 8
-"""Entries of the folder that a glance passes over, and marks that it opens."""
+_FIRST_ENTRIES, _FIRST_MARKS = 2000, 8
+"""Entries of the folder that ``first_own_marks`` passes over, and marks that it opens."""
 _LARGEST_PID = 2**31 - 1
 
 
@@ -57,24 +57,24 @@ class TorqueMark(NamedTuple):
     """User who has made it, and who runs the process."""
 
 
-def seen_marks(latch: Path | None = None) -> list[TorqueMark]:
+def find_marks(latch: Path | None = None) -> list[TorqueMark]:
     """The marks of all robots, or of those that obey ``latch``."""
     counted: Counter[int] = Counter()
     chosen = []
     for path, uid in _files():
         counted[uid] += 1
-        if counted[uid] <= MOST:
+        if counted[uid] <= MOST_MARKS:
             chosen.append(path)
     return _marks_in(sorted(chosen), latch)
 
 
-def glance(latch: Path | None = None) -> list[TorqueMark]:
+def first_own_marks(latch: Path | None = None) -> list[TorqueMark]:
     """A few marks of this user, in a few milliseconds, however many files there are."""
-    ours = [path for path, uid in _files(_GLANCE) if uid == os.geteuid()]
-    return _marks_in(ours[:_GLANCED], latch)
+    ours = [path for path, uid in _files(_FIRST_ENTRIES) if uid == os.geteuid()]
+    return _marks_in(ours[:_FIRST_MARKS], latch)
 
 
-def look_again(mark: TorqueMark) -> TorqueMark | None:
+def read_again(mark: TorqueMark) -> TorqueMark | None:
     """What has become of a mark; None: it has gone away."""
     if not os.path.lexists(mark.path):
         return None
@@ -82,14 +82,14 @@ def look_again(mark: TorqueMark) -> TorqueMark | None:
     return again[0] if again else mark
 
 
-def crowds() -> list[int]:
+def users_beyond_limit() -> list[int]:
     """Users who have left more marks than are looked at."""
-    return [uid for uid, count in Counter(uid for _, uid in _files()).items() if count > MOST]
+    return [uid for uid, count in Counter(uid for _, uid in _files()).items() if count > MOST_MARKS]
 
 
-def sweep(latch: Path | None = None) -> None:
+def remove_dead_marks(latch: Path | None = None) -> None:
     """Remove what dead processes left for the robot of ``latch``, or for all robots."""
-    for mark in seen_marks(latch):
+    for mark in find_marks(latch):
         if not mark.alive:
             with suppress(OSError):
                 mark.path.unlink()
@@ -248,7 +248,7 @@ class EmergencyStop:
         if self._holds:
             return
         self._holds = True
-        sweep(self.latch)
+        remove_dead_marks(self.latch)
         name = f"{_PREFIX}{os.urandom(8).hex()}"
         told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self.latch.absolute())})
         path, draft = FOLDER / f"{name}.json", FOLDER / f"{name}.draft"
@@ -278,7 +278,7 @@ class EmergencyStop:
             OSError: the latch is somebody else's.
         """
         was, self._unwritten = bool(self._unwritten), ""
-        sweep(self.latch)
+        remove_dead_marks(self.latch)
         try:
             self.latch.unlink()
         except (FileNotFoundError, NotADirectoryError):

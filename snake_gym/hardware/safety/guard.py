@@ -104,7 +104,7 @@ LARGEST = 65536
 class Command(NamedTuple):
     number: int
     stamp_s: float
-    """[s] when it was given."""
+    """Time when it was given [s]."""
     reference: FloatArray
     """(J,) [rad]."""
 
@@ -168,10 +168,9 @@ def unpack_numbered(data: bytes) -> tuple[int, str] | None:
 
 
 _ANSWER_SHARE = 0.2
-"""Share of a period for which a cycle waits for the command that answers its sample, as far as there is time to send
-the goals before the next cycle."""
+"""Longest wait for the command that answers a sample, as a share of the period."""
 _MOST = 100
-"""Messages taken in a row: no flood of commands keeps the guard from its cycles."""
+"""Most messages taken in a row: no flood of commands keeps the guard from its cycles."""
 _BEAT_S = 0.02
 """Time between signs of life while there are no samples [s]."""
 

@@ -28,7 +28,7 @@ from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
-from snake_gym.hardware.safety.emergency_stop import default_latch, sweep
+from snake_gym.hardware.safety.emergency_stop import default_latch, remove_dead_marks
 from snake_gym.hardware.safety.guard import (
     LARGEST,
     NO_PRIORITY,
@@ -77,6 +77,7 @@ class GuardedBody:
         self.clock: Clock = MonotonicClock()
         self.watch: Callable[[BodySample], None] | None = None
         self._port, self._calibration, self._period_s = port, calibration, period_s
+        self.n_joints = len(calibration.joints)
         speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (self.n_joints,))
         self._latch = latch or default_latch()
         self._settings = pack_settings(port, calibration, limits, period_s, speed, self._latch, priority)
@@ -89,15 +90,7 @@ class GuardedBody:
         self._has_spoken = self._has_ended = False
         self._off_owed = False
         self._news: list[str] = []
-        self._stop_reason: str | None = None
-
-    @property
-    def n_joints(self) -> int:
-        return len(self._calibration.joints)
-
-    @property
-    def stop_reason(self) -> str | None:
-        return self._stop_reason
+        self.stop_reason: str | None = None
 
     @property
     def guard_pid(self) -> int | None:
@@ -112,9 +105,9 @@ class GuardedBody:
         if self._link is None:
             self._launch()
             self._ask_up()
-        self._read(math.inf, lambda: self._stop_reason is not None or self._taken >= self._asked)
-        if self._stop_reason is not None or self._sample is None:
-            raise BringUpError(self._stop_reason or "the guard process has ended")
+        self._read(math.inf, lambda: self.stop_reason is not None or self._taken >= self._asked)
+        if self.stop_reason is not None or self._sample is None:
+            raise BringUpError(self.stop_reason or "the guard process has ended")
         self._off_owed = False
         return self._sample
 
@@ -176,7 +169,7 @@ class GuardedBody:
     def _ask_up(self) -> bool:
         """Ask the guard to bring the robot up; False: it takes no messages."""
         self._number += 1
-        self._asked, self._stop_reason = self._number, None
+        self._asked, self.stop_reason = self._number, None
         return self._send(pack_numbered(b"U", self._number))
 
     def _send(self, data: bytes) -> bool:
@@ -229,7 +222,7 @@ class GuardedBody:
         elif kind == b"X":
             stop = unpack_numbered(data)
             if stop is not None and stop[0] >= self._asked:
-                self._stop_reason = self._stop_reason or stop[1]
+                self.stop_reason = self.stop_reason or stop[1]
         elif kind == b"N":
             self._news.append(data[1:].decode(errors="replace"))
         elif kind == b"F":
@@ -249,8 +242,8 @@ class GuardedBody:
             self._process.kill()
             threading.Thread(target=self._process.wait, daemon=True).start()
         if not self._has_ended:
-            if self._stop_reason is None:
-                self._stop_reason = reason
+            if self.stop_reason is None:
+                self.stop_reason = reason
             self._news.append(reason)
             if self._has_spoken:
                 self._switch_off()
@@ -291,5 +284,5 @@ class GuardedBody:
         silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if one in left)
         self._off_owed = bool(silent)
         if not silent:
-            sweep(self._latch)
+            remove_dead_marks(self._latch)
         return f"joints {silent} do not answer" if silent else ""

@@ -41,9 +41,9 @@ from snake_gym.hardware.safety.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
 _ABSENT_S = 0.1
-"""A servo that has been silent for so long may have started anew."""
+"""Silence after which a servo may have started anew [s]."""
 _FAREWELL_S = 1.0
-"""For so long ``close`` goes on trying."""
+"""Longest time for which ``close`` goes on trying [s]."""
 
 
 def _never() -> str | None:
@@ -78,7 +78,7 @@ class ServoBody:
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
         self._trouble = trouble
-        n = len(calibration.joints)
+        self.n_joints = n = len(calibration.joints)
         self._speed = calibration.goal_speeds(speed_rad_s)
         self._read = ServoReadings(calibration)
         self._cycle_s = -math.inf
@@ -90,25 +90,13 @@ class ServoBody:
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
-        self._next_s = 0.0
+        self.next_cycle_s = 0.0
+        """Time when the next cycle is due [s]."""
         self._owes_goal = False
-        self._stop_reason: str | None = None
+        self.stop_reason: str | None = None
         self._news: list[str] = []
         self._told: set[str] = set()
         self._refused: set[str] = set()
-
-    @property
-    def n_joints(self) -> int:
-        return len(self.calibration.joints)
-
-    @property
-    def stop_reason(self) -> str | None:
-        return self._stop_reason
-
-    @property
-    def next_cycle_s(self) -> float:
-        """[s] when the next cycle is due."""
-        return self._next_s
 
     @property
     def port_gone(self) -> bool:
@@ -118,7 +106,7 @@ class ServoBody:
     @property
     def torque_off_owed(self) -> bool:
         """Whether the robot has stopped, but not every servo has said that its torque is off."""
-        return self._stop_reason is not None and bool(self._torque.owed)
+        return self.stop_reason is not None and bool(self._torque.owed)
 
     def start(self, interrupted: Interrupted = _never) -> BodySample:
         """Bring the robot up, if it is not.
@@ -131,7 +119,7 @@ class ServoBody:
         """
         if self._gate is not None and (reason := self._trouble()) is not None:
             raise BringUpError(reason)
-        if self._gate is None or self._stop_reason is not None:
+        if self._gate is None or self.stop_reason is not None:
             try:
                 self._bring_up(interrupted)
             except BaseException:
@@ -150,9 +138,9 @@ class ServoBody:
     def run_until(self, when_s: float) -> BodySample:
         """Cycle until ``when_s`` [s]. The last cycle's goal is owed until the next command or run."""
         self.send_goal()
-        while self._next_s <= when_s + 0.25 * self.period_s:
+        while self.next_cycle_s <= when_s + 0.25 * self.period_s:
             self.send_goal()
-            self.clock.sleep(self._next_s - self.clock.now())
+            self.clock.sleep(self.next_cycle_s - self.clock.now())
             self.cycle()
         self.clock.sleep(when_s - self.clock.now())
         return self.sample()
@@ -165,11 +153,11 @@ class ServoBody:
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
         self._cycle_s = now
-        late = now - self._next_s
-        self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
+        late = now - self.next_cycle_s
+        self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
         self._ask(self.timing.reading_ends_s(now))
         self._look_after(now, passed_s)
-        self._owes_goal = self._stop_reason is None and not self.port_gone
+        self._owes_goal = self.stop_reason is None and not self.port_gone
         if self.watch is not None:
             self.watch(self.sample())
 
@@ -187,9 +175,9 @@ class ServoBody:
 
     def halt(self, reason: str, latch: bool = False) -> None:
         """Torque off, for good until the next ``start``; ``latch``: until somebody clears the emergency stop."""
-        if self._stop_reason is not None:
+        if self.stop_reason is not None:
             return
-        self._stop_reason = reason
+        self.stop_reason = reason
         self._owes_goal = False
         self._news.append(f"stopped: {reason}")
         self._torque.switch()
@@ -228,7 +216,7 @@ class ServoBody:
             self._follows[:] = False
 
     def _look_after(self, now: float, passed_s: float) -> None:
-        if self._stop_reason is not None:
+        if self.stop_reason is not None:
             if self._torque.retry():
                 self._news.append("torque is off in all joints now")
         elif self.stop.tripped:
@@ -277,7 +265,7 @@ class ServoBody:
         if not self._owes_goal:
             return
         self._owes_goal = False
-        if self._gate is None or self._stop_reason is not None:
+        if self._gate is None or self.stop_reason is not None:
             return
         gated = self._gate.pass_on(self._wanted, self.period_s)
         if gated.refused:
@@ -325,8 +313,8 @@ class ServoBody:
         self._wanted = self._read.angle.copy()
         self._range.begin(self._read.angle)
         self._follows = np.isin(np.arange(self.n_joints), present)
-        self._refused, self._stop_reason, self._gone_since_s = set(), None, None
-        self._next_s = self.clock.now()
+        self._refused, self.stop_reason, self._gone_since_s = set(), None, None
+        self.next_cycle_s = self.clock.now()
         self._owes_goal = False
 
     def _new_gate(self) -> CommandGate:

@@ -100,7 +100,7 @@ _END_S = 2.0
 class TorqueWatch:
     """A process that waits for this one to die, and switches the torque off then: for what moves servos unguarded.
 
-        python -m snake_gym.hardware.safety.torque_off FD SETTINGS      (started here, never by hand)
+        python -m snake_gym.hardware.safety.torque_off FD DEVICE WHAT      (started here, never by hand)
 
     The socket between the two is closed by the kernel, whatever ends this process, SIGKILL included; the port is free
     then. Where a servo or the port is away, the process goes on trying as the guard does. If both are killed only a
@@ -117,17 +117,17 @@ class TorqueWatch:
 
     def __init__(self, port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
         self._link, theirs = socket.socketpair()
-        settings = {"device": port.device, "baud": port.baud, "family": pack_family(port.family), "ids": list(ids)}
-        settings |= {"latch": str(stop.latch.absolute()), "what": what}
         with theirs:
-            words = [str(theirs.fileno()), json.dumps(settings)]
             # A session of its own: Ctrl-C is for who is watched. Nobody who reads that one's output shall wait for it.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "snake_gym.hardware.safety.torque_off", *words], pass_fds=[theirs.fileno()],
-                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                [sys.executable, "-m", "snake_gym.hardware.safety.torque_off", str(theirs.fileno()), port.device, what],
+                pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
+        settings = {"baud": port.baud, "family": pack_family(port.family), "ids": list(ids)}
+        told = json.dumps(settings | {"latch": str(stop.latch.absolute())}) + "\n"
         self._link.settimeout(_BEGIN_S)
         try:
+            self._link.sendall(told.encode())
             if self._link.recv(1) != _READY:
                 raise OSError(_ENDED)
         except BaseException:
@@ -170,17 +170,22 @@ def main(arguments: Sequence[str]) -> int:
     """The process. It ends with the other one: signals that are meant for both do not end it before."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    link, told = socket.socket(fileno=int(arguments[0])), json.loads(arguments[1])
-    port = BusPort(told["device"], told["baud"], unpack_family(told["family"]))
+    descriptor, device, what = arguments
+    link = socket.socket(fileno=int(descriptor))
+    line = link.makefile().readline()
+    if not line:  # it has died before anything could move
+        return 0
+    told = json.loads(line)
+    port = BusPort(device, told["baud"], unpack_family(told["family"]))
     with contextlib.suppress(OSError):
         link.send(_READY)
         if link.recv(1) == _GOODBYE:
             return 0
-    left = switch_off_for(port, told["ids"], EmergencyStop(Path(told["latch"])), told["what"])
+    left = switch_off_for(port, told["ids"], EmergencyStop(Path(told["latch"])), what)
     if left:
         with contextlib.suppress(OSError):  # the terminal may be closed
             print(
-                f"{told['what']} died; torque is not known to be off in servos {', '.join(map(str, left))}: "
+                f"{what} died; torque is not known to be off in servos {', '.join(map(str, left))}: "
                 "USE THE HARDWARE STOP", file=sys.stderr,
             )  # fmt: skip
     return int(bool(left))

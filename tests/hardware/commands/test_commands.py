@@ -287,8 +287,8 @@ def test_servos_of_another_baud_rate_are_looked_for_with_scan(
     assert "no servo answers at this baud rate; look at power and cable, and" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("targets", [["-1,0"], ["1,0", "-0.5,1"], ["-.5,-1"]])
-def test_targets_may_be_negative(targets: list[str], tmp_path: Path) -> None:
+def test_targets_may_be_negative(tmp_path: Path) -> None:
+    targets = ["-1,0", "1,0", "-.5,-1"]
     log = tmp_path / "run.jsonl"
     arguments = ["--time", "0.4", "--log", str(log), "--latch", str(tmp_path / "estop"), "--plain"]
     assert main(["run", "cc", "--targets", *targets, *arguments]) == 0
@@ -388,41 +388,6 @@ def test_log_reads_limp_servos_without_moving_them(port: EmulatedPort, tmp_path:
 
 
 # --- emulate, replay, camera -----------------------------------------------------------------------------------------
-
-
-def test_an_emulated_robot_can_be_scanned_hurt_driven_and_replayed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    link = tmp_path / "bus"
-    robot = launch("emulate", "--link", str(link), "--mounting", "3", "--pose-port", "47913", "--seconds", "120")
-    try:
-        said = [first_line(robot.stdout, "resilient_servo on"), first_line(robot.stdout, "joint  servo")]
-        first_line(robot.stdout, "lines on standard input")
-        assert str(link) in said[0]
-        assert robot.stdin is not None
-
-        def tell(line: str) -> None:
-            assert robot.stdin is not None
-            robot.stdin.write(line + "\n")
-            robot.stdin.flush()
-
-        assert len(scanned(capsys, ["--port", str(link), "--ids", "1-9"], 9)) == 10
-        assert main(["wiggle", "--port", str(link), "--ids", "4", "--latch", str(tmp_path / "estop")]) == 0
-        assert "is bent to the" in first_line(robot.stdout, "joint 4")
-        tell("nonsense")
-        assert "expected one of" in first_line(robot.stdout, "nonsense?")
-        tell("dead 2")
-        first_line(robot.stdout, "done")
-        capsys.readouterr()
-        lines = scanned(capsys, ["--port", str(link), "--ids", "1-3"], 2)
-        assert [int(line.split()[0]) for line in lines[1:]] == [1, 3]
-        tell("state")
-        assert "torque on: 0" in first_line(robot.stdout, "joints [deg]")
-    finally:
-        robot.send_signal(signal.SIGTERM)
-        out, _ = robot.communicate(timeout=20)
-    assert robot.returncode == 0, out
-    assert not os.path.lexists(link)
 
 
 def test_replay_writes_figure_numbers_and_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,8 +141,7 @@ def test_error_byte_is_the_status_register() -> None:
 # --- timing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("baud_code", [0, 1, 2, 3, 4, 5, 6, 7])
-@pytest.mark.parametrize("delay", [0, 250])
+@pytest.mark.parametrize(("baud_code", "delay"), [(0, 0), (4, 250), (7, 0)])
 def test_answers_come_at_baud_rate_after_the_return_delay(baud_code: int, delay: int) -> None:
     bus = make_bus(1, 2, return_delay=delay, baud_rate=baud_code)
     bus.baud = bus.servos[0].baud

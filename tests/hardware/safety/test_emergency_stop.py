@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from snake_gym.hardware.safety import emergency_stop
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop, default_latch, seen_marks
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop, default_latch, find_marks
 from tests.hardware.rig import Rig
 
 ROOT = Path(__file__).parents[3]
@@ -84,13 +84,13 @@ def test_a_process_says_that_it_may_have_torque_on_until_it_has_not(tmp_path: Pa
     stop.hold("run")
     stop.hold("run")
     other.hold("wiggle")
-    (mark,) = seen_marks(stop.latch)
+    (mark,) = find_marks(stop.latch)
     assert (mark.pid, mark.what, mark.latch, mark.alive) == (os.getpid(), "run", stop.latch, True)
-    assert {one.latch for one in seen_marks()} >= {stop.latch, other.latch}
+    assert {one.latch for one in find_marks()} >= {stop.latch, other.latch}
     stop.release()
     stop.release()
-    assert seen_marks(stop.latch) == []
-    assert len(seen_marks(other.latch)) == 1
+    assert find_marks(stop.latch) == []
+    assert len(find_marks(other.latch)) == 1
     other.release()
 
 
@@ -104,18 +104,18 @@ def test_the_mark_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: P
         try:
             assert process.stdout is not None
             process.stdout.readline()
-            (mark,) = seen_marks(latch)
+            (mark,) = find_marks(latch)
             assert (mark.pid, mark.alive) == (process.pid, True)
         finally:
             process.kill()
-    (mark,) = seen_marks(latch)
+    (mark,) = find_marks(latch)
     assert not mark.alive
     stop = EmergencyStop(latch)
     stop.hold("run")
-    (mark,) = seen_marks(latch)
+    (mark,) = find_marks(latch)
     assert (mark.pid, mark.alive) == (os.getpid(), True)
     stop.clear()
-    assert seen_marks(latch) == [mark]
+    assert find_marks(latch) == [mark]
     stop.release()
 
 
@@ -123,16 +123,16 @@ def test_a_mark_that_cannot_be_made_stops_nobody(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "missing")
     stop = EmergencyStop(tmp_path / "estop")
     stop.hold("run")
-    assert seen_marks() == []
+    assert find_marks() == []
     stop.release()
     (tmp_path / "missing").mkdir()
     (tmp_path / "missing" / "snake_gym-torque-1-1.json").write_text("nonsense")
-    assert seen_marks() == []
+    assert find_marks() == []
 
 
 def test_servos_on_a_virtual_clock_are_no_torque_that_a_person_could_meet(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.body.start()
     assert rig.torque_on() == [True] * 4
-    assert seen_marks(rig.stop.latch) == []
+    assert find_marks(rig.stop.latch) == []
     rig.body.close()

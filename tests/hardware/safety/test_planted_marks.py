@@ -19,7 +19,7 @@ import pytest
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.commands import estop
 from snake_gym.hardware.safety import emergency_stop
-from snake_gym.hardware.safety.emergency_stop import EmergencyStop, seen_marks
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop, find_marks
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be two users")
@@ -85,7 +85,7 @@ def test_a_mark_in_the_name_of_another_user_s_process_is_not_believed(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with stranger(shared / "snake_gym-torque-1-1.json", tmp_path / "of-root", os.getpid()) as robot:
-        assert seen_marks() == []
+        assert find_marks() == []
         assert main(["estop", "--wait", "0"]) == 0
         assert robot.poll() is None
     assert not (tmp_path / "of-root").exists()
@@ -119,7 +119,7 @@ def test_clearing_shows_no_command_that_another_user_has_written(
         lie = shared / "snake_gym-torque-2-2.json"
         lie.write_text(json.dumps({"pid": robot.pid, "what": "it is safe: type evil", "latch": str(latch)}))
         os.chown(lie, NOBODY, NOBODY)
-        assert len(seen_marks()) == 2
+        assert len(find_marks()) == 2
         assert main(["estop", "--clear", "--latch", str(shared / "ours")]) == 0
         told = capsys.readouterr().out
         assert "evil" not in told and "curl" not in told, told
@@ -146,7 +146,7 @@ def test_what_is_no_plain_file_is_passed_by(shared: Path, tmp_path: Path) -> Non
     (shared / "snake_gym-torque-link.json").symlink_to(tmp_path / "elsewhere")
     (shared / "snake_gym-torque-escape.json").write_text(told.replace("run", "\\u001b[2J"))
     (shared / "snake_gym-torque-pid.json").write_text(told.replace(f"{os.getpid()}", "-1"))
-    assert seen_marks() == []
+    assert find_marks() == []
 
 
 def test_a_mark_is_where_nobody_can_wait_for_it(shared: Path, tmp_path: Path) -> None:
@@ -158,14 +158,14 @@ def test_a_mark_is_where_nobody_can_wait_for_it(shared: Path, tmp_path: Path) ->
     for stop in stops:
         stop.hold("run")
     assert victim.read_text() == "kept"
-    assert sorted(mark.latch for mark in seen_marks()) == [stop.latch for stop in stops]
-    names = [mark.path.name for mark in seen_marks()]
+    assert sorted(mark.latch for mark in find_marks()) == [stop.latch for stop in stops]
+    names = [mark.path.name for mark in find_marks()]
     assert not any(str(os.getpid()) in name for name in names), names
-    for mark in seen_marks():
+    for mark in find_marks():
         assert stat.S_IMODE(mark.path.stat().st_mode) == 0o644
     for stop in stops:
         stop.release()
-    assert seen_marks() == []
+    assert find_marks() == []
 
 
 def test_a_latch_that_is_a_pipe_is_tripped_and_keeps_nobody_waiting(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_file_that_is_no_mark_keeps_nobody_from_stopping(
     shared: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     (shared / "snake_gym-torque-0000000000000000.json").write_text(PLANTED[what])
-    assert seen_marks() == []
+    assert find_marks() == []
     for latch in ([], ["--latch", str(shared / "second_robot")]):
         assert main(["estop", *latch]) == 0
         assert "nothing was moving" in capsys.readouterr().out
@@ -217,7 +217,7 @@ def test_a_file_that_is_no_mark_keeps_nobody_from_stopping(
         assert main(["estop", "--status", *latch]) == 0
     stop = EmergencyStop(shared / "third_robot")
     stop.hold("run")
-    assert [mark.latch for mark in seen_marks()] == [stop.latch]
+    assert [mark.latch for mark in find_marks()] == [stop.latch]
     stop.release()
 
 
@@ -241,7 +241,7 @@ def test_the_latch_is_tripped_whatever_becomes_of_the_marks(shared: Path, monkey
         raise TooLate
 
     monkeypatch.setattr(emergency_stop, "_look_at", look)
-    monkeypatch.setattr(estop, "seen_marks", look)
+    monkeypatch.setattr(estop, "find_marks", look)
     with pytest.raises(TooLate):
         main(["estop"])
     assert (shared / "usual").exists()
@@ -261,7 +261,7 @@ def test_of_a_user_s_many_marks_some_are_looked_at_and_estop_says_so(
         return look_at(path)
 
     monkeypatch.setattr(emergency_stop, "_look_at", counted)
-    assert len(seen_marks()) == 100
+    assert len(find_marks()) == 100
     opened.clear()
     assert main(["estop", "--wait", "0"]) == 1
     assert sum(not tripped for _, tripped in opened) <= 8, "hardly any before the latch"
@@ -277,6 +277,6 @@ def test_another_user_s_many_marks_do_not_hide_those_that_count(shared: Path) ->
     stop = EmergencyStop(shared / "ours")
     stop.hold("run")
     try:
-        assert [mark.latch for mark in seen_marks() if mark.uid == os.geteuid()] == [stop.latch]
+        assert [mark.latch for mark in find_marks() if mark.uid == os.geteuid()] == [stop.latch]
     finally:
         stop.release()

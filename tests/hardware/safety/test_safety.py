@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snake_gym.config import ConfigError, build
 from snake_gym.hardware.bus.protocol import ServoError
 from snake_gym.hardware.safety.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth, StallLimits
 
@@ -158,11 +159,10 @@ def test_a_stall_has_to_last_and_a_moving_joint_may_pull_with_all_it_has() -> No
     ("settings_", "message"),
     [
         ({"max_speed_rad_s": math.nan}, "max_speed_rad_s"),
-        ({"max_lost_joints": -1}, "max_lost_joints"),
         ({"min_voltage_v": 31.0, "max_voltage_v": 30.0}, "min < max"),
-        ({"runaway_rad": 0.0}, "runaway_rad is 0"),
+        ({"stall_time_s": 1.0}, "safety.stall_time_s is not a setting; did you mean 'stall.time_s'"),
     ],
 )
 def test_bad_limits_are_named(settings_: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SafetyLimits(**settings_)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=message):
+        build(SafetyLimits, settings_, "safety")
