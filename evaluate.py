@@ -38,6 +38,7 @@ from snake_gym.benchmark.scenarios import (
 from snake_gym.benchmark.sweep import play_one, play_sweep
 from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, write_atomic
 from snake_gym.interface import policy_file
+from snake_gym.plugins import add_plugin_option, load_object, load_plugins
 
 DEMO = Path(__file__).parent / "configs" / "benchmark" / "demo.yaml"
 
@@ -45,6 +46,7 @@ DEMO = Path(__file__).parent / "configs" / "benchmark" / "demo.yaml"
 def main(argv: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
     args = parse(argv)
+    load_plugins(args.plugin)
     config = read_config(args)
     terminal = Console(stderr=args.json == "-", highlight=False)
     if not terminal.is_terminal:
@@ -74,7 +76,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint or policy file")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, or FILE.py:CLASS")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--robot", help="preset or YAML file")
@@ -86,6 +88,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--no-pictures", action="store_true", help="no plots and replays")
+    add_plugin_option(parser)
     return parser.parse_args(argv)
 
 
@@ -96,6 +99,9 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
 
 def load_policy(name: str, path: str) -> TrainedPolicy:
     """A trained policy; the libraries it needs are loaded now. A policy file needs numpy alone."""
+    if ":" in path and not Path(path).exists():
+        own: TrainedPolicy = load_object(path, f"policy {name}")()
+        return own
     if policy_file.find_policy_file(path) is not None:
         return policy_file.load_policy(path)
     try:

@@ -48,6 +48,7 @@ from snake_gym.interface.policy_contract import (
     golden_references,
 )
 from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, load_policy
+from snake_gym.plugins import add_plugin_option, load_plugins
 
 ONNX = "policy.onnx"
 ACCURACY = 1e-6
@@ -83,7 +84,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the policy file (default: RUN/export)")
     parser.add_argument("--name", help="the policy's name (default: the run's)")
     parser.add_argument("--onnx", action="store_true", help="write an ONNX model too")
+    add_plugin_option(parser)
     arguments = parser.parse_args(argv)
+    load_plugins(arguments.plugin)
     print(export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name).describe())
     return 0
 
@@ -197,6 +200,7 @@ def _observation_contract(core: SnakeCore) -> ObservationContract:
         size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
         reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
         n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m, fields=field_rows(layout),
+        columns=layout.columns,
     )  # fmt: skip
 
 

@@ -27,9 +27,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 from agents.algorithms import Algorithm, find_algorithm
 from agents.array_files import MAX_POLICY_BYTES, read_arrays
 from snake_gym.config import ConfigError, to_dict, write_atomic
-from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS
+from snake_gym.envs import DEFAULT_ENV
 from snake_gym.interface.actor_network import FrozenNormaliser
 from snake_gym.interface.policy_contract import TRAINING_ONLY
+from snake_gym.registry import TASKS, find_task
 
 FORMAT = "snake_gym policy 1"
 _WEIGHT, _NORMALISER = "weight/", "normaliser/"
@@ -162,7 +163,7 @@ def _env_id(meta: Mapping[str, Any]) -> str:
     if "env_id" in meta:
         return str(meta["env_id"])
     settings = _env_config(meta).keys()
-    fits = [i for i, env in VECTOR_ENVS.items() if settings <= {field.name for field in fields(env.config_type)}]
+    fits = [i for i in TASKS if settings <= {field.name for field in fields(find_task(i))}]
     return fits[0] if fits else DEFAULT_ENV
 
 

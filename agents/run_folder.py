@@ -23,6 +23,7 @@ import snake_gym
 from agents.checkpoint import missing_run
 from agents.config import TrainConfig, move_stagger
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, write_atomic
+from snake_gym.plugins import check_plugins
 
 CONFIG, STATUS = "config.yaml", "run.json"
 Status = Literal["running", "stopped", "finished"]
@@ -52,7 +53,9 @@ class RunFolder:
             raise ConfigError(missing_run(self.path))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
-        return build(TrainConfig, move_stagger(load_yaml(self.path / CONFIG)), str(self.path / CONFIG))
+        settings = move_stagger(load_yaml(self.path / CONFIG))
+        check_plugins(settings.get("plugins") or (), str(self.path / CONFIG))
+        return build(TrainConfig, settings, str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:
         """Store the settings, complete."""

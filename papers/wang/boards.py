@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import build
-from snake_gym.envs.config import ObstacleFieldConfig
+from snake_gym.envs import ObstacleFieldConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.robot.spec import FloatArray

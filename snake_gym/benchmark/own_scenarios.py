@@ -25,6 +25,7 @@ from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, read_env_file, scenario_settings
+from snake_gym.plugins import take_plugins
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
 
@@ -48,7 +49,8 @@ def read_benchmark(
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or demo)
-        mapping = load_yaml(where)
+        mapping = take_plugins(load_yaml(where))
+        mapping.pop("plugins", None)
     check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
     if args.env is not None:
         mapping |= {"env_file": args.env, "env": {}}
@@ -86,7 +88,8 @@ def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) 
     for name, policy in policies.items():
         own = env_of(policy.env_config)
         if own is None:
-            raise ConfigError(f"policy {name}: the env it was trained in is not known to this version; {_SAY_WHICH}")
+            own_file = "a task of your own needs --plugin FILE.py"
+            raise ConfigError(f"policy {name}: the env it was trained in is not known here; {own_file}; {_SAY_WHICH}")
         found[name] = own
     (first, (env_id, config)), *others = found.items()
     spec = config.load_robot()

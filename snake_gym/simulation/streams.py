@@ -24,7 +24,8 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
 
-def _mix(z: UIntArray) -> UIntArray:
+def mix(z: UIntArray) -> UIntArray:
+    """The hash: 64 bits, each of which depends on every bit of ``z``."""
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
     return z ^ (z >> np.uint64(31))
@@ -34,22 +35,26 @@ class RandomStreams:
     """The streams of one purpose, one for each of W worlds; ``begin`` them before drawing."""
 
     def __init__(self, purpose: str, n_worlds: int) -> None:
-        self._purpose = _mix(np.array([zlib.crc32(purpose.encode())], dtype=np.uint64))
+        self._purpose = mix(np.array([zlib.crc32(purpose.encode())], dtype=np.uint64))
         self.key: UIntArray = np.zeros(n_worlds, np.uint64)
         self.counter: UIntArray = np.zeros(n_worlds, np.uint64)
 
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Any = slice(None)) -> None:
         """Start the streams of ``rows`` for the given world seeds and episode numbers, one each."""
         with np.errstate(over="ignore"):
-            key = _mix(seeds.astype(np.uint64) * _GOLDEN + self._purpose)
-            self.key[rows] = _mix(key + episodes.astype(np.uint64) * _GOLDEN)
+            key = mix(seeds.astype(np.uint64) * _GOLDEN + self._purpose)
+            self.key[rows] = mix(key + episodes.astype(np.uint64) * _GOLDEN)
         self.counter[rows] = 0
+
+    def state_arrays(self, name: str) -> dict[str, UIntArray]:
+        """What later numbers depend on: the arrays themselves, by names that begin with ``name``."""
+        return {f"{name}/key": self.key, f"{name}/counter": self.counter}
 
     def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """The next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
         with np.errstate(over="ignore"):
             steps = self.counter[rows][:, None] + np.arange(1, count + 1, dtype=np.uint64)
-            bits = _mix(self.key[rows][:, None] + steps * _GOLDEN)
+            bits = mix(self.key[rows][:, None] + steps * _GOLDEN)
         self.counter[rows] += np.uint64(count)
         return (bits >> np.uint64(11)).astype(np.float64) * _TO_UNIT
 

@@ -16,7 +16,7 @@ from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
 from snake_gym.benchmark.runner import fingerprint, load_episodes, play, play_all, save_episodes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
 from snake_gym.config import ConfigError
-from snake_gym.envs import WaypointsVectorEnv
+from snake_gym.envs import SnakeVectorEnv
 
 ENV = {"time_limit_s": 4.0, "course": {"radius_m": 0.3}, "faults": {"n_max": 3, "kinds": ["locked", "free"]}}
 
@@ -24,7 +24,7 @@ ENV = {"time_limit_s": 4.0, "course": {"radius_m": 0.3}, "faults": {"n_max": 3, 
 class Still:
     """Keeps every action at one value."""
 
-    def __init__(self, env: WaypointsVectorEnv, value: float = 0.0) -> None:
+    def __init__(self, env: SnakeVectorEnv, value: float = 0.0) -> None:
         self.action = np.full(env.action_space.shape, value, dtype=np.float32)
         self.starts: list[bool] = []
 
@@ -96,7 +96,7 @@ def test_an_episode_that_ends_early_keeps_its_last_values() -> None:
 def test_episode_start_marks_the_first_step_only(scenarios: Scenarios) -> None:
     seen: list[Still] = []
 
-    def connect(env: WaypointsVectorEnv) -> Still:
+    def connect(env: SnakeVectorEnv) -> Still:
         seen.append(Still(env))
         return seen[0]
 

@@ -24,16 +24,14 @@ import pytest
 from snake_gym.config import ConfigError, build, merge
 from snake_gym.config.errors import show
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig, WaypointsVectorEnv
-from snake_gym.envs.config import EnvConfig, StartConfig
+from snake_gym.envs import EnvConfig, ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.encoders import EncoderFault, EncoderFaultConfig
 from snake_gym.simulation.faults import FaultConfig, JointFault
+from snake_gym.simulation.sensors import EncoderFault
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.tasks.obstacle_field import GoalConfig
 from snake_gym.tasks.waypoints import CourseConfig
 
 NONSENSE = (math.nan, math.inf, -math.inf, 1e300, -1, 1e-300)
@@ -269,24 +267,15 @@ def test_a_place_or_a_joint_without_sense_is_refused_by_name(name: str) -> None:
     assert attempt_all(trials) == []
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FaultConfig(onset_max_s=math.inf), "faults.onset_min_s is 0, onset_max_s inf; expected 0 <= onset"),
-        (lambda: FaultConfig(period_min_s=1e-300), "faults.period_min_s is 1e-300"),
-        (lambda: EncoderFaultConfig(onset_max_s=math.inf), "encoder_faults.onset_min_s is 0, onset_max_s inf"),
-        (lambda: EncoderFault(joint=1, bias_rad=-math.inf), "bias_rad is -inf; expected finite"),
-        (lambda: EncoderFault(joint=1, bias_rad=math.nan), "bias_rad is nan; expected finite"),
-        (lambda: StartConfig(phase_shift_rad=math.inf), "start.phase_shift_rad is inf; expected a finite number"),
-        (lambda: CourseConfig(tracked_point="tail"), "course.tracked_point is 'tail'; expected one of centre, head"),
-        (lambda: GoalConfig(tracked_point="tail"), "goal.tracked_point is 'tail'; expected one of centre, head"),
-        (lambda: CourseConfig(n_targets=10**9), "course.n_targets is 1000000000"),
-    ],
-)
-def test_an_object_of_settings_is_refused_where_it_is_made(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=r"^.* is .*; expected") as caught:
-        make()
-    assert message in str(caught.value)
+def test_an_object_of_settings_is_refused_where_it_is_made() -> None:
+    for make, message in (
+        (lambda: FaultConfig(onset_max_s=math.inf), "onset_max_s is inf; expected finite"),
+        (lambda: FaultConfig(period_min_s=1e-300), "period_min_s is 1e-300; expected"),
+        (lambda: EncoderFault(joint=1, bias_rad=-math.inf), "bias_rad is -inf; expected"),
+        (lambda: CourseConfig(tracked_point="tail"), "tracked_point is 'tail'; expected one of 'centre', 'head'"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            make()
 
 
 def test_a_point_that_no_robot_has_is_refused_wherever_it_is_named() -> None:
@@ -318,7 +307,7 @@ def test_an_episode_that_would_never_end_is_refused(settings: dict[str, Any], me
 
 def test_max_episode_steps_has_the_same_bound() -> None:
     with pytest.raises(ConfigError, match="max_episode_steps is 10000001; expected an integer from 1 to 10000000"):
-        WaypointsVectorEnv(1, max_episode_steps=10_000_001)
+        SnakeVectorEnv(num_envs=1, max_episode_steps=10_000_001)
 
 
 @pytest.mark.parametrize("seconds", [1e300, 1e12])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from snake_gym.envs import WaypointsEnv, make_waypoints
+from snake_gym.envs import SnakeEnv, make_waypoints
 from snake_gym.tasks.waypoints import PAPER_TARGETS
 
 KINDS = ["joint_reference", "residual", "gait"]
@@ -26,7 +26,7 @@ def test_sb3_check_env_is_silent(kind: str) -> None:
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        checker.check_env(WaypointsEnv(action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0))
+        checker.check_env(SnakeEnv(action={"kind": kind}, faults={"n_max": 3}, time_limit_s=2.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -59,7 +59,7 @@ def test_scenario_does_not_depend_on_actions_or_on_sensor_noise() -> None:
 
 def test_reward_is_the_weighted_sum_of_its_terms() -> None:
     weights = {"progress": 3.0, "target": 1.5, "effort": -0.1, "energy": -0.2}
-    env = WaypointsEnv(reward=weights, course={"radius_m": 1.5})
+    env = SnakeEnv(reward=weights, course={"radius_m": 1.5})
     env.reset(seed=2)
     for _ in range(5):
         action = env.action_space.sample()
@@ -74,7 +74,7 @@ def test_reward_is_the_weighted_sum_of_its_terms() -> None:
 
 
 def test_paper_course_terminates_when_complete_and_starts_as_published() -> None:
-    env = WaypointsEnv(course={"kind": "paper", "radius_m": 20.0}, start={"random": False}, robot="resilient")
+    env = SnakeEnv(course={"kind": "paper", "radius_m": 20.0}, start={"random": False}, robot="resilient")
     obs, _ = env.reset(seed=0)
     wave = np.radians(20.0) * np.sin(np.radians(30.0) * np.arange(9))
     np.testing.assert_allclose(obs[:9], wave, atol=1e-6)
@@ -90,7 +90,7 @@ def test_paper_course_terminates_when_complete_and_starts_as_published() -> None
 
 
 def test_locked_joints_hold_and_healthy_ones_move() -> None:
-    env = WaypointsEnv(faults={"joints": [3, 5], "onset_min_s": 1.0, "onset_max_s": 1.0})
+    env = SnakeEnv(faults={"joints": [3, 5], "onset_min_s": 1.0, "onset_max_s": 1.0})
     env.reset(seed=0)
     angles = []
     for i in range(20):
@@ -112,7 +112,7 @@ def test_a_motion_that_is_no_number_any_more_is_an_error_that_names_world_and_st
 
 @pytest.mark.parametrize(("name", "value"), [("fault/period_s", -5.0), ("step_count", -1), ("episode", -5)])
 def test_a_saved_state_with_numbers_that_no_episode_has_is_refused(name: str, value: float) -> None:
-    env = WaypointsEnv()
+    env = SnakeEnv()
     env.reset(seed=1)
     state = env.get_state()
     state[name] = np.full_like(state[name], value)

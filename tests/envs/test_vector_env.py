@@ -9,7 +9,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
-from snake_gym.envs import SnakeVectorEnv, WaypointsEnv, make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 
 SETTINGS = {
@@ -66,7 +66,7 @@ def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> Non
     actions = draw_actions(batch, 20)
     steps = [batch.step(a) for a in actions]
     for world in (0, 7, 8, 40, 66):
-        env = WaypointsEnv(**{**config, "n_threads": 1})
+        env = SnakeEnv(**{**config, "n_threads": 1})
         first, _ = env.reset(seed=world)
         assert_same(first, obs[world], "first observation")
         for i, action in enumerate(actions):
@@ -89,7 +89,7 @@ def test_make_and_make_vec_agree() -> None:
 
 
 def test_pickles_mid_episode() -> None:
-    env = WaypointsEnv(faults={"n_max": 2})
+    env = SnakeEnv(faults={"n_max": 2})
     env.reset(seed=1)
     action = env.action_space.sample()
     env.step(action)

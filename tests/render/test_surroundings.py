@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.envs import ObstacleFieldEnv
+from snake_gym.envs import SnakeEnv
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
@@ -20,6 +20,8 @@ from snake_gym.render.palette import FORCE, ROCK, SKY, rgb
 from snake_gym.render.replay import RecordedSurroundings, Recording, Scene, join_surroundings, replay_page
 from snake_gym.render.surroundings import force_arrows
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
+
+FIELD = "SnakeGym/ObstacleField-v0"
 
 SHAPES = [
     Circle(1.0, 0.5, 0.2),
@@ -121,7 +123,7 @@ def test_moments_join_to_a_recording() -> None:
 
 
 def test_the_env_draws_its_field() -> None:
-    env = ObstacleFieldEnv(render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
+    env = SnakeEnv(FIELD, render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
     env.reset(seed=0)
     first = env.render()
     assert near(first, ROCK).sum() > 200
