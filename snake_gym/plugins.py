@@ -17,9 +17,6 @@ from typing import Any
 
 from snake_gym.config import ConfigError
 
-_LOADED: dict[str, str] = {}
-"""What the user named, by module name: the file in full, or the module name itself."""
-
 
 def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
     """Import each plugin once; returns them with their paths in full, as other processes find them.
@@ -40,7 +37,6 @@ def _load(plugin: str) -> str:
             if error.name is None or not f"{plugin}.".startswith(f"{error.name}."):
                 raise  # the module's own import
             raise ConfigError(f"plugin {plugin!r} is no module that Python finds, and no .py file") from None
-        _LOADED[plugin] = plugin
         return plugin
     name, found = path.stem, str(path.resolve())
     if not path.is_file():
@@ -57,7 +53,6 @@ def _load(plugin: str) -> str:
         except BaseException:
             del sys.modules[name]
             raise
-    _LOADED[name] = found
     return found
 
 
@@ -80,10 +75,10 @@ def plugin_of(owner: type[Any]) -> str | None:
 
 
 def check_plugins(plugins: Iterable[str], where: str) -> None:
-    """Raise ConfigError unless the user has named the plugins that a file of results needs."""
+    """Raise ConfigError unless the plugins that a file of results names are imported already, by the user's wish."""
     for plugin in plugins:
         name = Path(plugin).stem if plugin.endswith(".py") else plugin
-        if name not in _LOADED:
+        if name not in sys.modules:
             raise ConfigError(f"{where} names the plugin {plugin}, not imported unasked: give --plugin {plugin}")
 
 

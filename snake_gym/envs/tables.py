@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import math
 import re
 import textwrap
@@ -37,11 +38,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def setting_notes(cls: type[Any]) -> dict[str, str]:
-    """The string under each field of a dataclass, by the field's name."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(body, ast.ClassDef)
+    """The string under each field of a dataclass and of those that it inherits from, by the field's name."""
     notes: dict[str, str] = {}
-    for line, after in zip(body.body, body.body[1:], strict=False):
+    owners = [owner for owner in reversed(cls.__mro__) if dataclasses.is_dataclass(owner)]
+    bodies = [ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0] for owner in owners]
+    lines = [line for body in bodies if isinstance(body, ast.ClassDef) for line in body.body]
+    for line, after in itertools.pairwise(lines):
         is_note = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and is_note:
             notes[line.target.id] = " ".join(str(after.value.value).split())  # type: ignore[attr-defined]
@@ -115,7 +117,8 @@ def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
     """What a task adds to what every env has: its text, observations, infos and settings, but for those ``shared``."""
     config_type: type[EnvConfig] = find_task(env_id)
     core = default_core(config_type, "residual")
-    infos = {**core.task.info_notes, **INFO_NOTES}
+    records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
+    infos = {**records, **core.task.further_infos, **INFO_NOTES}
     terms = f"reward term of this step: {', '.join(core.task.weights)}"
     infos |= {"reward/<term>": ("1", f"weighted {terms}"), "reward_raw/<term>": ("", "the same before weighting")}
     return [

@@ -29,7 +29,7 @@ from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
 from snake_gym.tasks.routes import Routes
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Scenery, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
 
 _REACH_M = 0.5
 """How far along the route the nearest place is looked for, from the last one on."""
@@ -145,16 +145,18 @@ class ObstacleField(Task):
 
     stream = "obstacles"
     score = "is_success"
-    info_notes = {  # noqa: RUF012
-        "progress_m": ("m", "way made along the route so far"),
+    records = {  # noqa: RUF012
+        "progress_m": Record("m", "way made along the route so far"),
+        "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf),
+        "n_contacts": Record("1", "places of contact now, mean over the step"),
+        "contact_force_n": Record("N", "contact forces now, mean over the step, summed over the links"),
+        "contact_time_s": Record("s", "time with at least one contact so far, in whole steps"),
+        "contact_impulse_ns": Record("N s", "contact forces of all links over time so far"),
+        "penetration_m": Record("m", "deepest penetration into an obstacle so far"),
+    }
+    further_infos = {  # noqa: RUF012
         "route_m": ("m", "length of the route"),
-        "time_to_goal_s": ("s", "when the goal was reached; inf until then"),
         "is_success": ("bool", "the goal has been reached"),
-        "n_contacts": ("1", "places of contact now, mean over the step"),
-        "contact_force_n": ("N", "contact forces now, mean over the step, summed over the links"),
-        "contact_time_s": ("s", "time with at least one contact so far, in whole steps"),
-        "contact_impulse_ns": ("N s", "contact forces of all links over time so far"),
-        "penetration_m": ("m", "deepest penetration into an obstacle so far"),
     }
 
     def __init__(
@@ -178,14 +180,6 @@ class ObstacleField(Task):
         self.routes = Routes(n_worlds, self.maker.route_points)
         self.shown_m: FloatArray = np.zeros(n_worlds)
         """(W,) [m] arc length nearest to the measured point; ``progress_m`` is that of the true one."""
-        self.goal_s: FloatArray = np.full(n_worlds, np.inf)
-        """(W,) [s] when the goal was reached, inf until then."""
-        self.n_contacts: FloatArray = np.zeros(n_worlds)
-        self.force_n: FloatArray = np.zeros(n_worlds)
-        """(W,) [N] contact forces in the last step, summed over the links."""
-        self.contact_s: FloatArray = np.zeros(n_worlds)
-        self.impulse_ns: FloatArray = np.zeros(n_worlds)
-        self.deepest_m: FloatArray = np.zeros(n_worlds)
         self._dt_s = spec.control_dt_s
         self._lookahead_m = spec.length_m / 3.0 if goal.lookahead_m is None else goal.lookahead_m
         self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool))
@@ -205,13 +199,8 @@ class ObstacleField(Task):
             self.routes.xy[world] = field.route
             self.targets_xy[world, 0] = field.goal_xy
         self.routes.restored(rows)
-        self.index[rows] = 0
-        self.goal_s[rows] = np.inf
-        for total in (
-            self.progress_m, self.shown_m, self.n_contacts, self.force_n, self.contact_s, self.impulse_ns,
-            self.deepest_m,
-        ):  # fmt: skip
-            total[rows] = 0.0
+        self.restart(rows)
+        self.shown_m[rows] = 0.0
         return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
@@ -229,14 +218,15 @@ class ObstacleField(Task):
         made = np.where(going, self.routes.nearest(point, self.progress_m, _REACH_M) - self.progress_m, 0.0)
         gap = self.targets_xy[:, 0] - point
         reached = going & (np.hypot(gap[:, 0], gap[:, 1]) <= self.radius_m)
-        self.progress_m += made
         self.index[reached] = 1
-        self.goal_s[reached] = state.time_s[reached]
         force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1]).sum(axis=1) * live
-        self.force_n, self.n_contacts = force, state.n_contacts * live
-        self.contact_s += self._dt_s * (self.n_contacts > 0.0)
-        self.impulse_ns += self._dt_s * force
-        np.maximum(self.deepest_m, state.penetration_m, out=self.deepest_m, where=live)
+        record = self.record
+        record["progress_m"] += made
+        record["time_to_goal_s"][reached] = state.time_s[reached]
+        record["contact_force_n"][:], record["n_contacts"][:] = force, state.n_contacts * live
+        record["contact_time_s"] += self._dt_s * (record["n_contacts"] > 0.0)
+        record["contact_impulse_ns"] += self._dt_s * force
+        np.maximum(record["penetration_m"], state.penetration_m, out=record["penetration_m"], where=live)
         terms = {
             "progress": made,
             "goal": reached.astype(np.float64),
@@ -248,17 +238,7 @@ class ObstacleField(Task):
 
     def infos(self) -> dict[str, NDArray[Any]]:
         """See ``Task``."""
-        return {
-            "progress_m": self.progress_m.copy(),
-            "route_m": self.routes.length_m.copy(),
-            "time_to_goal_s": self.goal_s.copy(),
-            "is_success": self.index > 0,
-            "n_contacts": self.n_contacts.copy(),
-            "contact_force_n": self.force_n.copy(),
-            "contact_time_s": self.contact_s.copy(),
-            "contact_impulse_ns": self.impulse_ns.copy(),
-            "penetration_m": self.deepest_m.copy(),
-        }
+        return {**super().infos(), "route_m": self.routes.length_m.copy()}
 
     def scenario(self) -> dict[str, NDArray[Any]]:
         """Fields and routes."""
@@ -273,8 +253,7 @@ class ObstacleField(Task):
         obstacles = {_OBSTACLE + name: v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
         return {
             **super().state_arrays(), "n_features": self.n_features, "route_xy": self.routes.xy,
-            "shown_m": self.shown_m, "goal_s": self.goal_s, "n_contacts": self.n_contacts, "force_n": self.force_n,
-            "contact_s": self.contact_s, "impulse_ns": self.impulse_ns, "deepest_m": self.deepest_m, **obstacles,
+            "shown_m": self.shown_m, **obstacles,
         }  # fmt: skip
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:

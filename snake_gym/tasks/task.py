@@ -121,6 +121,15 @@ class Scenery(NamedTuple):
     """(r, 2) [m] the way to the goal."""
 
 
+class Record(NamedTuple):
+    """A number that a task keeps for each episode: an info, and part of the state."""
+
+    unit: str
+    meaning: str
+    start: float = 0.0
+    """Its value when an episode begins."""
+
+
 class Task(ABC):
     """One task in W worlds. The goal is the current target, unless a subclass shows something else.
 
@@ -138,8 +147,12 @@ class Task(ABC):
     """Name of the info by which policies are compared: "progress_m" or "is_success"."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Registered observation columns of this task, beside those that every env has."""
-    info_notes: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """Unit and meaning of each of ``infos``."""
+    records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
+    """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
+    further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "is_success": ("bool", "all targets have been reached")
+    }
+    """Unit and meaning of those ``infos`` that are no records, ``is_success`` among them."""
     obstacles: Obstacles | None = None
     """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
 
@@ -154,8 +167,7 @@ class Task(ABC):
         """(W, K, 2) [m] the places to reach, in order."""
         self.index = np.zeros(n_worlds, np.int64)
         """(W,) current target; equal to the number of targets reached."""
-        self.progress_m: FloatArray = np.zeros(n_worlds)
-        """(W,) [m] way made so far."""
+        self.record: dict[str, FloatArray] = {name: np.full(n_worlds, r.start) for name, r in self.records.items()}
         self._rows = np.arange(n_worlds)
         self._goal = Goal(np.zeros((n_worlds, 2)), np.zeros(n_worlds, bool))
 
@@ -187,9 +199,21 @@ class Task(ABC):
             live: (W,) worlds that took the step.
         """
 
-    @abstractmethod
+    @property
+    def progress_m(self) -> FloatArray:
+        """(W,) [m] way made so far."""
+        return self.record["progress_m"]
+
+    def restart(self, rows: NDArray[np.int64]) -> None:
+        """Targets reached and records of new episodes in the worlds of ``rows``; for ``begin``."""
+        self.index[rows] = 0
+        for name, values in self.record.items():
+            values[rows] = self.records[name].start
+
     def infos(self) -> dict[str, NDArray[Any]]:
-        """What is told of each world's episode so far; fresh arrays (W,). ``progress_m`` and ``is_success`` are."""
+        """What is told of each world's episode so far: fresh arrays (W,)."""
+        records = {name: values.copy() for name, values in self.record.items()}
+        return {**records, "is_success": self.index >= self.n_targets}
 
     def point(self, state: ChainState) -> FloatArray:
         """True position (W, 2) [m] of the tracked point."""
@@ -216,7 +240,7 @@ class Task(ABC):
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that changes, by name: the arrays themselves."""
-        return {"targets_xy": self.targets_xy, "target_index": self.index, "progress_m": self.progress_m}
+        return {"targets_xy": self.targets_xy, "target_index": self.index, **self.record}
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
         """Raise ValueError unless ``arrays``, to be written into those of ``state_arrays``, go together.

@@ -18,7 +18,7 @@ from snake_gym.config import Range, Settings, check_order
 from snake_gym.config.settings import PositiveCount
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Start, Task
 
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
@@ -90,11 +90,13 @@ class Waypoints(Task):
     """Targets and progress of W worlds."""
 
     stream = "course"
-    info_notes = {  # noqa: RUF012
-        "progress_m": ("m", "way made towards the targets so far, all targets together"),
+    records = {  # noqa: RUF012
+        "progress_m": Record("m", "way made towards the targets so far, all targets together"),
+        "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf),
+        "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf),
+    }
+    further_infos = {  # noqa: RUF012
         "targets_reached": ("1", "targets reached so far"),
-        "time_to_first_target_s": ("s", "when the first target was reached; inf until then"),
-        "last_target_time_s": ("s", "when the last target so far was reached; inf until then"),
         "is_success": ("bool", "enough targets reached (`course.success_targets`, or the whole course)"),
     }
 
@@ -105,9 +107,6 @@ class Waypoints(Task):
         self.config = config
         if fixed is not None:
             self.targets_xy[:] = np.array(fixed)
-        self.first_target_s: FloatArray = np.full(n_worlds, np.inf)
-        """(W,) [s] when the first target was reached, inf until then; last_target_s likewise."""
-        self.last_target_s: FloatArray = np.full(n_worlds, np.inf)
         self.restored()
 
     @property
@@ -136,10 +135,7 @@ class Waypoints(Task):
             direction = heading[:, None] + np.cumsum(turn, axis=1)
             leg = distance[..., None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
             self.targets_xy[rows] = start.point_xy[:, None, :] + np.cumsum(leg, axis=1)
-        self.index[rows] = 0
-        self.progress_m[rows] = 0.0
-        self.first_target_s[rows] = np.inf
-        self.last_target_s[rows] = np.inf
+        self.restart(rows)
         self.restored()
         return start
 
@@ -154,12 +150,12 @@ class Waypoints(Task):
         distance = np.hypot(gap[:, 0], gap[:, 1])
         made = np.where(counting, np.hypot(gap_before[:, 0], gap_before[:, 1]) - distance, 0.0)
         reached = counting & (distance <= self.config.radius_m)
-        self.progress_m += made
+        self.record["progress_m"] += made
         if reached.any():
+            first = reached & (self.index == 0)
+            self.record["time_to_first_target_s"][first] = state.time_s[first]
+            self.record["last_target_time_s"][reached] = state.time_s[reached]
             self.index[reached] += 1
-            self.last_target_s[reached] = state.time_s[reached]
-            first = reached & np.isinf(self.first_target_s)
-            self.first_target_s[first] = state.time_s[first]
             self.restored()
         terms = {
             "progress": made,
@@ -171,16 +167,5 @@ class Waypoints(Task):
 
     def infos(self) -> dict[str, NDArray[Any]]:
         """See ``Task``."""
-        return {
-            "progress_m": self.progress_m.copy(),
-            "targets_reached": self.index.copy(),
-            "time_to_first_target_s": self.first_target_s.copy(),
-            "last_target_time_s": self.last_target_s.copy(),
-            "is_success": self.index >= self.n_success,
-        }
-
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """See ``Task``."""
-        return {
-            **super().state_arrays(), "first_target_s": self.first_target_s, "last_target_s": self.last_target_s
-        }  # fmt: skip
+        reached = self.index.copy()
+        return {**super().infos(), "targets_reached": reached, "is_success": reached >= self.n_success}

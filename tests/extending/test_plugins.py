@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, text in EXAMPLES.items():
         (tmp_path / name).write_text(text)
     tables: list[Any] = [
-        registry.TASKS, gym.registry, observations.COLUMNS, FAULT_CODES, fault_kinds.REGISTERED, plugins._LOADED,
+        registry.TASKS, gym.registry, observations.COLUMNS, FAULT_CODES, fault_kinds.REGISTERED,
     ]  # fmt: skip
     before, kinds, modules = [dict(table) for table in tables], list(fault_kinds.JOINT_KINDS), set(sys.modules)
     yield tmp_path
@@ -205,10 +205,12 @@ def test_a_speed_share_needs_a_speed_limit_and_no_torque_share(folder: Path) -> 
             core.step(np.zeros((2, 9)))
 
 
-def test_a_policy_of_ones_own_is_evaluated(folder: Path) -> None:
+def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Path) -> None:
     play = [str(ROOT / "evaluate.py"), "--policy", "straight=straight.py:Straight", "--controllers", "none"]
-    run(folder, *play, "--episodes", "3", "--set", "resamples=100", "--json", "result.json", "--no-pictures")
+    worn = ["--plugin", "worn.py", "--set", "env.faults.events=[{joint: 3, kind: worn}]"]
+    run(folder, *play, *worn, "--episodes", "3", "--set", "resamples=100", "--json", "result.json")
     assert "straight" in (folder / "result.json").read_text()
+    assert "worn" in (folder / "runs" / "evaluation" / "replay.html").read_text()
     assert "straight.py has no Bent" in run(
         folder, str(ROOT / "evaluate.py"), "--policy", "x=straight.py:Bent", ok=False
     ).stderr  # fmt: skip

@@ -28,7 +28,7 @@ def test_progress_counts_towards_the_target_of_the_step_and_targets_advance() ->
     terms, done = advance(task, [0.95, 0.0], [1.0, 0.95], 9.0)
     assert terms["progress"][0] == pytest.approx(np.hypot(0.05, 1.0) - 0.05)
     assert done[0] and not task.goal().active[0]
-    assert (task.first_target_s[0], task.last_target_s[0]) == (7.0, 9.0)
+    assert [task.infos()[name][0] for name in ("time_to_first_target_s", "last_target_time_s")] == [7.0, 9.0]
     before = task.progress_m[0]
     terms, done = advance(task, [1.0, 0.95], [3.0, 3.0])
     assert terms["progress"][0] == 0.0 and done[0] and task.progress_m[0] == before
