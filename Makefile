@@ -13,7 +13,7 @@ comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint bench lock clean
+.PHONY: help install demo check test test-all lint bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,11 +35,14 @@ demo: $(STAMP) ## train a fault-tolerant policy and compare it with the classica
 	$(BIN)/python evaluate.py --config configs/benchmark/demo.yaml
 	@echo "Where to look: $(BIN)/tensorboard --logdir runs for the training; plots, tables and animation as named above"
 
-test: $(STAMP) ## run the tests
+check: lint ## a minute: style, types, import rules, and the tests that compile no kernel
+	$(BIN)/python -m pytest -m check
+
+test: $(STAMP) ## minutes: one oracle per law, contracts, resume
 	$(BIN)/python -m pytest
 
-test-slow: $(STAMP) ## run the tests that take more than a few seconds
-	$(BIN)/python -m pytest -m slow
+test-all: $(STAMP) ## everything, an hour
+	$(BIN)/python -m pytest -m ""
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check .

@@ -1,11 +1,4 @@
-"""Train a policy.
-
-    python train.py --config configs/train/ppo.yaml
-    python train.py --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 --set env.faults.n_max=2 --seed 1
-    python train.py --resume runs/demo
-
-Ctrl-C or SIGTERM stops after the present rollout with everything saved; --resume goes on as if nothing had happened.
-"""
+"""Train a policy: ``snake-gym train`` from a checkout. ``agents/train.py`` says how."""
 
 from __future__ import annotations
 
@@ -14,55 +7,8 @@ import os
 # Before torch is loaded: waiting threads leave the cores to others.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-import argparse
-import sys
-from pathlib import Path
-
-from snake_gym.config import OptionParser, run_program
-from snake_gym.plugins import add_plugin_option, load_plugins
-
-INTERRUPTED = 130
-"""Exit code of a run that was stopped with its state saved."""
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the program; returns the exit code."""
-    arguments = parse(argv)
-    load_plugins(arguments.plugin)
-    from agents import export, launch  # loads torch, which --help and a mistyped option need not wait for
-
-    if arguments.export:
-        export.check_libraries()
-    seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
-    if arguments.resume is not None:
-        plan = launch.plan_resume(arguments.resume, [*arguments.set, *seed])
-    else:
-        plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir, arguments.plugin)
-    command = ["python", "train.py", *(sys.argv[1:] if argv is None else argv)]
-    if not launch.run(plan, command, arguments.quiet):
-        return INTERRUPTED
-    if arguments.export:
-        print(export.export_policy(plan.folder.path).describe())
-    return 0
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line. Raises ConfigError."""
-    parser = OptionParser(prog="train.py", description="Train a policy, or go on with a run.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--config", type=Path, metavar="FILE", help="settings of a new run (configs/train/*.yaml)")
-    what.add_argument("--resume", type=Path, metavar="RUN", help="folder of a run to go on with")
-    parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
-    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
-    parser.add_argument("--seed", help="the run's seed")
-    add_plugin_option(parser)
-    parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")
-    parser.add_argument("--quiet", action="store_true", help="say only how it ended")
-    arguments = parser.parse_args(argv)
-    if arguments.resume is not None and arguments.run_dir is not None:
-        parser.error("--run-dir names the folder of a new run; --resume names its own")
-    return arguments
-
+from agents.train import main
+from snake_gym.config import run_program
 
 if __name__ == "__main__":
     run_program(main)

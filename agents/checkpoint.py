@@ -1,83 +1,104 @@
-"""Checkpoints of training runs on disk, and finding a policy under a path.
+"""Checkpoints of training runs on disk.
 
-A checkpoint is a folder ``checkpoints/step_000123456`` that appears whole or not at all (written under another name,
-then renamed): ``state.json`` (counters, sizes and checksums of the other files), ``arrays.npz``
-(env, normaliser, running statistics), ``tensors.pt`` (networks, optimisers; read with ``weights_only``),
-``replay/*.npy`` (off-policy), and ``policy.npz``, the policy as it was. Nothing in it is unpickled.
+A checkpoint is a folder ``checkpoints/step_000123456`` that appears whole or not at all: ``state.json`` (counters,
+sizes and checksums of the other files), ``arrays.safetensors`` (env, normaliser, running statistics), ``tensors.pt``
+(networks, optimisers; read with ``weights_only``), ``replay/*.npy`` (off-policy), and ``policy``, the policy file.
+Nothing in it is unpickled, and what a file declares is checked before memory is taken for it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
-import json
 import os
 import shutil
 import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
-from agents.array_files import MAX_CHECKPOINT_BYTES, MAX_TEXT_BYTES, check_parts, check_size, read_arrays
-from agents.learner_state import Snapshot
-from agents.policy import LoadedPolicy, read_policy
-from snake_gym.config import ConfigError, nearest, to_dict, write_atomic
+from snake_gym.config import ConfigError, read_json, to_json
 
-FORMAT = "snake_gym checkpoint 1"
+from .sb3_internals import Snapshot
+
+FORMAT = "snake_gym checkpoint 2"
 FOLDER = "checkpoints"
-_STATE, _ARRAYS, _TENSORS, _REPLAY, _POLICY = "state.json", "arrays.npz", "tensors.pt", "replay", "policy.npz"
+POLICY = "policy"
+_STATE, _ARRAYS, _TENSORS, _REPLAY = "state.json", "arrays.safetensors", "tensors.pt", "replay"
+_MAX_BYTES = {_STATE: 1 << 26, _ARRAYS: 1 << 32, _TENSORS: 1 << 32}
+"""Largest files that are read; those of a run with 256 worlds have some 2 MB."""
 _UNREADABLE = (
-    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError, UnpicklingError,
-    zipfile.BadZipFile,
+    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError, UnpicklingError, zipfile.BadZipFile,
+    SafetensorError,
 )  # fmt: skip
 
 
-def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: bytes, keep: int) -> Path:
+def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: Mapping[str, bytes], keep: int) -> Path:
     """Write the checkpoint of ``step`` into a run's folder, then remove all that are older but the newest ``keep``.
+
+    Args:
+        policy: files of the policy by name; none where there is no policy file.
 
     Raises OSError, with nothing new in the folder, if it cannot be written.
     """
-    folder = run / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for left_over in folder.glob(".partial-*"):
-        shutil.rmtree(left_over)
-    partial = folder / f".partial-{os.getpid()}"
-    final = folder / f"step_{step:012d}"
-    try:
-        _write_files(partial, step, snapshot, policy)
-        if final.exists():  # left by a run that was resumed from an older one because this one is damaged
-            shutil.rmtree(final)
-        partial.rename(final)
-    except OSError:
-        shutil.rmtree(partial, ignore_errors=True)  # a full disk has a use for the room
-        raise
-    _flush(folder)
+    tensors = io.BytesIO()
+    torch.save(snapshot.tensors, tensors)
+    arrays = save({name: np.asarray(values, order="C") for name, values in snapshot.arrays.items()})
+
+    def write(folder: Path) -> None:
+        files = {_ARRAYS: arrays, _TENSORS: tensors.getvalue()}
+        files |= {f"{POLICY}/{name}": content for name, content in policy.items()}
+        write_files(folder, files)
+        for name, values in snapshot.replay.items():
+            (folder / _REPLAY).mkdir(exist_ok=True)
+            np.save(folder / _REPLAY / f"{name}.npy", values)
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        listed = {path.relative_to(folder).as_posix(): [path.stat().st_size, _checksum(path)] for path in paths}
+        state = {"format": FORMAT, "step": step, "files": listed, "state": snapshot.plain}
+        (folder / _STATE).write_text(to_json(state, indent=None), encoding="utf-8")
+
+    final = run / FOLDER / f"step_{step:012d}"
+    write_folder(final, write)
     found = list_checkpoints(run)
     for old in found[found.index(final) + keep :]:  # those before it are damaged: the run did not go on from them
         shutil.rmtree(old)
     return final
 
 
-def _write_files(folder: Path, step: int, snapshot: Snapshot, policy: bytes) -> None:
-    folder.mkdir()
-    arrays, tensors = io.BytesIO(), io.BytesIO()
-    np.savez(arrays, **snapshot.arrays)  # type: ignore[arg-type]
-    torch.save(snapshot.tensors, tensors)
-    for name, content in ((_ARRAYS, arrays.getvalue()), (_TENSORS, tensors.getvalue()), (_POLICY, policy)):
+def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Make ``folder`` anew with the files that ``write`` puts into it: it is replaced once they all are on the disk.
+
+    Raises OSError, with the folder as it was, if they cannot be written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.parent.glob(".partial-*"):
+        shutil.rmtree(left_over)
+    new, old = folder.with_name(".partial-new"), folder.with_name(".partial-old")
+    try:
+        new.mkdir()
+        write(new)
+        for path in new.rglob("*"):
+            _flush(path)
+    except OSError:
+        shutil.rmtree(new, ignore_errors=True)  # a full disk has a use for the room
+        raise
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+    _flush(folder.parent)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files by their names in the folder."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    for name, values in snapshot.replay.items():
-        (folder / _REPLAY).mkdir(exist_ok=True)
-        np.save(folder / _REPLAY / f"{name}.npy", values)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    listed = {path.relative_to(folder).as_posix(): [path.stat().st_size, _checksum(path)] for path in files}
-    for path in files:
-        _flush(path)
-    state = {"format": FORMAT, "step": step, "files": listed, "state": to_dict(snapshot.plain)}
-    write_atomic(folder / _STATE, json.dumps(state))
 
 
 def list_checkpoints(run: Path) -> list[Path]:
@@ -94,15 +115,17 @@ def checkpoint_step(path: Path) -> int:
 def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
     """Step and state of a checkpoint. Raises ConfigError if it is none of ours, or damaged."""
     try:
-        check_size(path / _STATE, MAX_TEXT_BYTES)
-        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+        for name, most in _MAX_BYTES.items():
+            if (path / name).stat().st_size > most:
+                raise ValueError(f"{name} has {(path / name).stat().st_size} bytes; expected at most {most}")
+        state = read_json((path / _STATE).read_text(encoding="utf-8"), _STATE)
         if state["format"] != FORMAT:
-            raise ValueError(f"its format is {state['format']!r}")
+            raise ValueError(f"its format is {state['format']!r}; expected {FORMAT!r}")
         for name, (size, checksum) in state["files"].items():
             if (path / name).stat().st_size != size or _checksum(path / name) != checksum:
                 raise ValueError(f"{name} has changed since it was written")
-        arrays = read_arrays(path / _ARRAYS, MAX_CHECKPOINT_BYTES)
-        check_parts(path / _TENSORS, MAX_CHECKPOINT_BYTES)
+        arrays = load((path / _ARRAYS).read_bytes())
+        _check_parts(path / _TENSORS)
         tensors = torch.load(path / _TENSORS, map_location="cpu", weights_only=True)
         files = sorted((path / _REPLAY).glob("*.npy"))
         replay = {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in files}
@@ -133,43 +156,25 @@ def newest_checkpoint(run: Path, say: Callable[[str], None] = lambda text: None)
     raise ConfigError(f"{run} holds no checkpoint to resume from; expected the folder of a run that train.py made")
 
 
-def load_policy(path: str | os.PathLike[str]) -> LoadedPolicy:
-    """The policy under ``path``: a run's folder (its best policy), a checkpoint's folder, or a policy file.
-
-    Raises:
-        ConfigError: nothing is there, or it is no policy that ``train.py`` wrote.
-    """
-    path = Path(path)
-    if path.is_file():
-        return read_policy(path)
-    if path.is_dir():
-        candidates = [folder / name for folder in (path / "policy", path) for name in ("best.npz", "final.npz")]
-        candidates += [folder / _POLICY for folder in (path, *list_checkpoints(path))]
-        for candidate in candidates:
-            if candidate.is_file():
-                return read_policy(candidate)
-        raise ConfigError(f"{path} holds no trained policy; expected the folder of a run that train.py made")
-    raise ConfigError(missing_run(path))
+def _check_parts(path: Path) -> None:
+    """Raise ValueError unless the parts of a zip file are stored as they are, and fit into it: no more is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"its part {member.filename} is compressed; expected arrays as they are")
+    if sum(member.file_size for member in members) > path.stat().st_size:
+        raise ValueError("its parts are said to have more bytes than the file")
 
 
-def missing_run(path: Path) -> str:
-    """Message for a run or policy that is not there, naming the nearest that is."""
-    beside = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
-    guess = nearest(path.name, beside)
-    return f"{path} does not exist" + (f"; did you mean '{path.parent / guess}'?" if guess else "")
-
-
-def _checksum(path: Path) -> int:
-    value = 0
+def _checksum(path: Path) -> str:
     with path.open("rb") as stream:
-        while block := stream.read(1 << 22):
-            value = zlib.crc32(block, value)
-    return value
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _flush(path: Path) -> None:
     """Have the system write a file's content, or a folder's entries, to the disk."""
-    handle: Any = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
-from snake_gym.config import ConfigError, to_dict
+from snake_gym.config import ConfigError, Settings, to_dict
+from snake_gym.config.settings import Count, Limit, PositiveCount, Range
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
 from snake_gym.envs.task_settings import build_env, laid_over, read_env_file
@@ -16,27 +17,23 @@ from snake_gym.envs.task_settings import build_env, laid_over, read_env_file
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
 MAX_WORLDS = TRAINING_SEEDS // 2
-MAX_TORCH_THREADS = 256
 MAX_TOTAL_STEPS = 10**12
-"""Of a run: a year at 30,000 steps a second."""
+"""Most steps of a run: a year at 30,000 steps a second."""
 
 
 @dataclass(frozen=True)
-class EvaluationConfig:
+class EvaluationConfig(Settings):
     """Evaluation on held-out scenarios during training; the model with the largest mean return is kept as the best."""
 
-    every_steps: int = 500_000
+    every_steps: Count = 500_000
     """0: only at the end."""
-    episodes: int = 128
+    episodes: Annotated[int, Range(1, MAX_WORLDS)] = 128
     """Scenarios, played at once, one episode each."""
     seed: int = TRAINING_SEEDS
     """Seed of the first scenario."""
 
-    def __post_init__(self) -> None:
-        if self.every_steps < 0:
-            raise ValueError(f"eval.every_steps is {self.every_steps}; expected >= 0")
-        if not 1 <= self.episodes <= MAX_WORLDS:
-            raise ValueError(f"eval.episodes is {self.episodes}; expected 1 to {MAX_WORLDS}")
+    def check(self) -> None:
+        """Raise ValueError unless the scenarios are among those that are kept for this."""
         last = EVALUATION.end - self.episodes
         if not EVALUATION.first <= self.seed <= last:
             raise ValueError(
@@ -46,37 +43,29 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class CheckpointConfig:
+class CheckpointConfig(Settings):
     """Checkpoints from which a run can be resumed."""
 
-    every_steps: int = 250_000
+    every_steps: Count = 250_000
     """0: only at the end and when stopped."""
-    keep: int = 2
+    keep: PositiveCount = 2
     """How many are kept, the newest ones."""
-
-    def __post_init__(self) -> None:
-        if self.every_steps < 0 or self.keep < 1:
-            raise ValueError(f"checkpoint.every_steps is {self.every_steps}, keep {self.keep}; expected >= 0 and >= 1")
 
 
 @dataclass(frozen=True)
-class NormaliseConfig:
+class NormaliseConfig(Settings):
     """Running normalisation on top of the env's fixed scales."""
 
     observation: bool = False
     """Observations to mean 0 and variance 1 of what was seen so far."""
     reward: bool = False
     """Rewards divided by the standard deviation of the discounted return."""
-    clip: float = 10.0
+    clip: Limit = 10.0
     """Normalised observations and rewards are clipped to plus and minus this."""
-
-    def __post_init__(self) -> None:
-        if not self.clip > 0.0:
-            raise ValueError(f"normalise.clip is {self.clip:g}; expected > 0")
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """Everything that can be set for a run."""
 
     plugins: tuple[str, ...] = ()
@@ -90,43 +79,33 @@ class TrainConfig:
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
-    n_envs: int = 256
+    n_envs: Annotated[int, Range(1, MAX_WORLDS)] = 256
     """Worlds that are simulated at once."""
     stagger: bool = False
     """The first episodes end at up to 32 times spread over the time limit, so that the worlds are never all in step."""
-    total_steps: int = 3_000_000
+    total_steps: Annotated[int, Range(1, MAX_TOTAL_STEPS)] = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     eval: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    log_every_steps: int = 8192
+    log_every_steps: PositiveCount = 8192
     """Env steps between two points in TensorBoard (at least one rollout)."""
-    log_window: int = 256
+    log_window: PositiveCount = 256
     """Episodes that the logged means are taken over, the newest ones."""
     run_dir: str | None = None
     """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
     """When the folder holds a run already: an error, or continue that run (its settings must be the same)."""
-    torch_threads: int = 1
+    torch_threads: Annotated[int, Range(1, 256)] = 1
     """Threads of the learner. Small networks gain nothing from more when waiting threads sleep, and two that spin lose
     most of their speed to one busy neighbour. Another number rounds sums differently: a resumed run is exact with the
     same."""
     device: str = "cpu"
     """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ConfigError unless there is such an env."""
         choose_env(self.env_id)
-        for name in ("n_envs", "total_steps", "log_every_steps", "log_window"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected >= 1")
-        if self.total_steps > MAX_TOTAL_STEPS:
-            raise ValueError(f"total_steps is {self.total_steps}; expected at most {MAX_TOTAL_STEPS}")
-        if self.n_envs > MAX_WORLDS:
-            raise ValueError(f"n_envs is {self.n_envs}; expected <= {MAX_WORLDS}")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed is {self.seed}; expected in [0, 2^31)")
-        if not 1 <= self.torch_threads <= MAX_TORCH_THREADS:
-            raise ValueError(f"torch_threads is {self.torch_threads}; expected 1 to {MAX_TORCH_THREADS}")
 
     @property
     def world_seed(self) -> int:

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from numpy.typing import NDArray
 
-from agents.metrics import Accumulator, Columns, end_columns
+from snake_gym.interface.policy import Policy
 
-
-class Predictor(Protocol):
-    """Anything with SB3's ``predict``."""
-
-    def predict(
-        self,
-        observation: Any,
-        state: Any = None,
-        episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = False,
-    ) -> tuple[NDArray[Any], Any]:
-        """Actions (W, A) for observations (W, D), and the state to pass to the next call."""
-        ...
+from .metrics import Accumulator, Columns, end_columns
 
 
 def play_episodes(
-    policy: Predictor,
+    policy: Policy,
     env: VectorEnv[Any, Any, Any],
     seed: int,
     should_stop: Callable[[], bool] = lambda: False,

@@ -1,63 +1,34 @@
-"""``python -m agents.export RUN [--out DIR] [--onnx]``: a run's policy as a policy file for robots without torch.
+"""A run's policy copied out of it as a policy file for robots without torch, with an ONNX model on request.
 
-Writes ``policy.safetensors`` (the actor's weights), ``policy.json`` (the contract; see docs/policy_file.md) and, on
-request, ``policy.onnx``, into RUN/export or DIR. RUN is a run's folder (its best policy is taken), or a policy or
-checkpoint in it. The contract comes last and holds the weights' hash, so that a half-written or mixed pair never loads.
-
-What is written is read back and compared with SB3's deterministic actions before it counts.
+``policy.json`` is the contract (docs/policy_file.md), ``policy.safetensors`` the weights. The contract is written last
+and holds the weights' hash, so that a half-written or mixed pair never loads.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: waiting threads leave the cores to others
-
-import hashlib
-import importlib.util
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
-from agents.actor_layers import actor_layers
-from agents.checkpoint import load_policy as load_trained
-from agents.config import TrainConfig
-from agents.policy import LoadedPolicy
-from agents.run_folder import CONFIG, RunFolder, versions
-from snake_gym.config import ConfigError, OptionParser, build, run_program, to_dict, write_atomic
-from snake_gym.envs import choose_env
-from snake_gym.envs.core import SnakeCore
-from snake_gym.interface.actor_network import ActorNetwork
-from snake_gym.interface.observations import BOUND
-from snake_gym.interface.policy_contract import (
-    FORMAT,
-    EnvOrigin,
-    Golden,
-    NormaliserContract,
-    ObservationContract,
-    PolicyContract,
-    WeightsFile,
-    action_contract,
-    field_rows,
-    format_contract,
-    golden_references,
+from snake_gym.config import ConfigError, OptionParser, require, run_program, write_atomic
+from snake_gym.interface.policy_contract import format_contract
+from snake_gym.interface.policy_file import (
+    CONTRACT,
+    FilePolicy,
+    describe_missing,
+    find_policy_file,
+    load_policy,
+    read_policy_file,
+    read_tensors,
 )
-from snake_gym.interface.policy_file import CONTRACT, WEIGHTS, load_policy
 from snake_gym.plugins import add_plugin_option, load_plugins
 
+from .run_folder import CONFIG
+
 ONNX = "policy.onnx"
-ACCURACY = 1e-6
-"""Largest distance from SB3's action that goes without saying."""
-_N_GOLDEN = 8
-"""Golden observations from resets of the env, and as many drawn at random."""
 _N_COMPARED = 2048
-_PROGRAM = "python -m agents.export"
-_PACKAGES = {False: ("safetensors",), True: ("safetensors", "onnx", "onnxruntime")}
+"""Observations on which the ONNX model is compared with the policy."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +37,9 @@ class Export:
 
     files: tuple[Path, ...]
     deviation: float
-    """Largest distance of the NumPy policy's actions from SB3's."""
+    """Largest distance of the NumPy policy's golden actions from SB3's."""
     onnx_deviation: float | None
-    """Of the ONNX model's; None: there is none."""
+    """Largest distance of the ONNX model's actions from the NumPy policy's; None: there is no model."""
 
     def describe(self) -> str:
         """One line for the terminal."""
@@ -79,7 +50,7 @@ class Export:
 
 def main(argv: list[str] | None = None) -> int:
     """Export one policy. Raises ConfigError for what the user has to correct."""
-    parser = OptionParser(prog=_PROGRAM, description="Write a trained policy as a policy file.")
+    parser = OptionParser(prog="snake-gym export", description="Write a trained policy as a policy file.")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or a policy or checkpoint in it")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the policy file (default: RUN/export)")
     parser.add_argument("--name", help="the policy's name (default: the run's)")
@@ -92,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None) -> Export:
-    """Write the policy file of a run.
+    """Write a policy of a run into a folder of its own.
 
     Args:
         run: a run's folder, or a policy or checkpoint in it.
@@ -101,137 +72,52 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
         name: the policy's name; None: the run's.
 
     Raises:
-        ConfigError: there is no such policy, a policy file cannot hold it, or a library is missing.
+        ConfigError: there is no such policy, or a library is missing.
     """
-    check_libraries(onnx)
-    trained = load_trained(run)
-    folder = _run_folder(run)
-    config = folder.read_config()
-    core = _make_core(config)
-    layers, tensors = actor_layers(trained.network)
-    weights = _encode_weights(tensors)
-    observations = _sample_observations(core)
-    actions = trained.predict(observations)[0]
-    normalised = observations if trained.normaliser is None else trained.normaliser(observations)
-    network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
-    error = np.abs(network(normalised) - actions)
-    contract = PolicyContract(
-        format=FORMAT, name=name or trained.name,
-        weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
-        robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-        action=action_contract(core.config.action, core.decoder), normaliser=_normaliser_contract(trained),
-        network=layers, golden=_golden(core, observations, actions, error), env=_env_origin(config, core),
-        training=_training_summary(trained, folder, config), versions=versions(),
-    )  # fmt: skip
-    files: dict[str, bytes] = {WEIGHTS: weights}
-    onnx_deviation = None
     if onnx:
-        from agents.onnx_graph import run_onnx
-
-        files[ONNX] = _encode_onnx(contract, tensors)
-        onnx_deviation = float(np.abs(run_onnx(files[ONNX], observations) - actions).max())
+        require("an ONNX model", "onnx", "onnxruntime")
+    source = find_policy_file(run)
+    if source is None:
+        raise ConfigError(describe_missing(run))
+    out = out or _run_folder(run) / "export"
+    policy = load_policy(source)
+    contract, weights = read_policy_file(source)
+    contract = replace(contract, name=name or contract.name)
+    files, onnx_deviation = {contract.weights.file: weights}, None
+    if onnx:
+        files[ONNX], onnx_deviation = _encode_onnx(policy, weights)
     files[CONTRACT] = format_contract(contract).encode()
-    out = out or folder.path / "export"
     for file, data in files.items():
         write_atomic(out / file, data)
     if not onnx:
         (out / ONNX).unlink(missing_ok=True)  # of an earlier export, with other weights
     load_policy(out)
-    return Export(tuple(out / file for file in files), float(error.max()), onnx_deviation)
+    golden = contract.golden
+    actions, _ = policy.predict(np.array(golden.observations, np.float32))
+    deviation = float(np.abs(actions - np.array(golden.actions, np.float32)).max())
+    return Export(tuple(out / file for file in files), deviation, onnx_deviation)
 
 
-def check_libraries(onnx: bool = False) -> None:
-    """Raise ConfigError unless the libraries that an export needs are installed."""
-    missing = [package for package in _PACKAGES[onnx] if importlib.util.find_spec(package) is None]
-    if missing:
-        raise ConfigError(f"an export needs {', '.join(missing)}, which is missing: pip install 'snake_gym[export]'")
-
-
-def _run_folder(path: Path) -> RunFolder:
+def _run_folder(path: Path) -> Path:
     """The folder of the run that ``path`` is, or lies in."""
-    for candidate in (path, *path.resolve().parents[:3]):
+    for candidate in (path, *path.resolve().parents[:4]):
         if (candidate / CONFIG).is_file():
-            return RunFolder(candidate)
-    raise ConfigError(f"{path} is in no run's folder; expected a folder that train.py made, with its {CONFIG}")
+            return candidate
+    raise ConfigError(f"{path} is in no run's folder; say with --out where the policy file is to be written")
 
 
-def _make_core(config: TrainConfig) -> SnakeCore:
-    """The env's core, whose layout and decoder are those of the training."""
-    env = choose_env(config.env_id)
-    return env(_N_GOLDEN, AutoresetMode.DISABLED, config=build(env.config_type, config.env, "env")).core
+def _encode_onnx(policy: FilePolicy, weights: bytes) -> tuple[bytes, float]:
+    """The model, and the largest distance of its actions from the policy's."""
+    from .onnx_graph import encode_onnx, run_onnx
 
-
-def _encode_weights(tensors: dict[str, NDArray[np.float32]]) -> bytes:
-    from safetensors.numpy import save
-
-    return save(tensors)
-
-
-def _sample_observations(core: SnakeCore) -> NDArray[np.float32]:
-    """Observations (n, D): first those of fresh episodes, then ones drawn at random, of the size of what is seen."""
-    drawn = np.random.default_rng(0).normal(size=(_N_COMPARED, core.layout.size))
-    return np.concatenate([core.reset(np.arange(_N_GOLDEN)), np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
-
-
-def _golden(
-    core: SnakeCore,
-    observations: NDArray[np.float32],
-    actions: NDArray[np.float32],
-    error: NDArray[np.float32],
-) -> Golden:
-    """The first pairs; their tolerance is the usual one, or, for networks on which SB3 rounds more, a power of ten."""
-    chosen = slice(2 * _N_GOLDEN)
-    worst = float(error[chosen].max())
-    tolerance = ACCURACY if worst <= ACCURACY else 10.0 ** math.ceil(math.log10(worst))
-    obs, expected = observations[chosen], actions[chosen]
-    references = golden_references(core.layout, core.decoder, obs, expected)
-    plain: Any = tuple(tuple(tuple(row) for row in step) for step in np.round(references, 9).tolist())
-    return Golden(_short(obs), _short(expected), plain, tolerance)
-
-
-def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
-    """Single-precision numbers in their shortest form that reads back the same."""
-    return tuple(tuple(float(str(value)) for value in row) for row in values)
-
-
-def _observation_contract(core: SnakeCore) -> ObservationContract:
-    contact, scan, layout = core.sensors.contact, core.sensors.range_scan, core.layout
-    return ObservationContract(
-        size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
-        reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
-        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m, fields=field_rows(layout),
-        columns=layout.columns,
-    )  # fmt: skip
-
-
-def _normaliser_contract(trained: LoadedPolicy) -> NormaliserContract | None:
-    own = trained.normaliser
-    if own is None:
-        return None
-    return NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)
-
-
-def _env_origin(config: TrainConfig, core: SnakeCore) -> EnvOrigin:
-    settings = to_dict(core.config)
-    return EnvOrigin(config.env_id, {key: value for key, value in settings.items() if key not in ("robot", "action")})
-
-
-def _training_summary(trained: LoadedPolicy, folder: RunFolder, config: TrainConfig) -> dict[str, Any]:
-    launch = (folder.launches() or [{}])[-1]
-    return {
-        "algorithm": config.algorithm, "steps": trained.steps, "n_envs": config.n_envs, "seed": config.seed,
-        "normalise": to_dict(config.normalise), "evaluation": trained.evaluation,
-        **{key: launch[key] for key in ("started", "git", "versions") if key in launch},
-    }  # fmt: skip
-
-
-def _encode_onnx(contract: PolicyContract, tensors: dict[str, NDArray[np.float32]]) -> bytes:
-    from agents.onnx_graph import encode_onnx
-
+    contract = policy.contract
     n_inputs, n_outputs = contract.observation.size, contract.action.size
     normaliser = None if contract.normaliser is None else contract.normaliser.make_normaliser(n_inputs)
-    metadata = {"name": contract.name, "weights_sha256": contract.weights.sha256, "format": FORMAT}
-    return encode_onnx(contract.network, tensors, normaliser, n_inputs, n_outputs, metadata)
+    metadata = {"name": contract.name, "weights_sha256": contract.weights.sha256, "format": contract.format}
+    tensors = read_tensors(weights, contract.weights.file)
+    model = encode_onnx(contract.network, tensors, normaliser, n_inputs, n_outputs, metadata)
+    obs = np.random.default_rng(0).normal(size=(_N_COMPARED, n_inputs)).astype(np.float32)
+    return model, float(np.abs(run_onnx(model, obs) - policy.predict(obs)[0]).max())
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ returns; a second one interrupts at once, and the run goes on from its last chec
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,15 +15,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from agents.algorithms import check_batch, check_device, find_algorithm
-from agents.checkpoint import checkpoint_step, list_checkpoints
-from agents.config import TrainConfig, base_gait_notes, check_same_run, resolve_env
-from agents.display import TrainingDisplay
-from agents.run_folder import RunFolder, new_run_path
-from agents.training import MakeEnv, Training, TrainingStopped
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, to_dict
 from snake_gym.envs.task_settings import check_task
 from snake_gym.plugins import take_plugins
+
+from .algorithms import check_batch, check_device, find_algorithm
+from .checkpoint import checkpoint_step, list_checkpoints
+from .config import TrainConfig, base_gait_notes, check_same_run, resolve_env
+from .display import TrainingDisplay
+from .run_folder import RunFolder, new_run_path
+from .training import MakeEnv, Training, TrainingStopped
+
+PROGRAM = "python train.py" if Path(sys.argv[0]).name == "train.py" else "snake-gym train"
+"""What the user has started."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: M
         except TrainingStopped:
             step = training.model.num_timesteps
             folder.end_launch("stopped", step, time.monotonic() - begun)
-            display.say(f"stopped after {step:,} steps; continue with: python train.py --resume {folder.path}")
+            display.say(f"stopped after {step:,} steps; continue with: {PROGRAM} --resume {folder.path}")
             return False
         except OSError as error:
             raise ConfigError(_describe_write_error(error, folder.path, training.model.num_timesteps)) from error
@@ -127,7 +132,7 @@ def _describe_write_error(error: OSError, run: Path, step: int) -> str:
     what = f"the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "no checkpoint was written yet"
     return (
         f"training stopped after {step} steps: {error.filename or run} cannot be written: {error.strerror or error}; "
-        f"{what}: make room, then continue with: python train.py --resume {run}"
+        f"{what}: make room, then continue with: {PROGRAM} --resume {run}"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.sb3_vec_env import Sb3VecEnv
+from .sb3_vec_env import Sb3VecEnv
 
 Columns = dict[str, NDArray[np.float64]]
 """Quantities of episodes by name, each (M,)."""

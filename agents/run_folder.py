@@ -1,29 +1,27 @@
 """The folder of a training run: it says what was run, with what, and where it stands.
 
 ``config.yaml`` (every setting, files written out), ``run.json`` (status; for each launch: command, time, git hash,
-versions), ``checkpoints/``, ``policy/best.npz`` and ``final.npz``, ``tensorboard/``.
+versions), ``checkpoints/``, the policy files ``policy/best`` and ``policy/final``, ``tensorboard/``.
 """
 
 from __future__ import annotations
 
 import datetime
 import fcntl
-import json
 import os
-import platform
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
 import snake_gym
-from agents.checkpoint import missing_run
-from agents.config import TrainConfig, move_stagger
-from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, write_atomic
+from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
+from snake_gym.config.records import versions
 from snake_gym.plugins import check_plugins
+
+from .config import TrainConfig, move_stagger
 
 CONFIG, STATUS = "config.yaml", "run.json"
 Status = Literal["running", "stopped", "finished"]
@@ -50,7 +48,8 @@ class RunFolder:
     def read_config(self) -> TrainConfig:
         """The settings of the run. Raises ConfigError if there is none."""
         if not self.path.exists():
-            raise ConfigError(missing_run(self.path))
+            guess = near_path(self.path, ())
+            raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
         settings = move_stagger(load_yaml(self.path / CONFIG))
@@ -74,8 +73,7 @@ class RunFolder:
         """Note a launch that starts from ``step``, and what there is to know of its settings."""
         launch = {
             "command": shlex.join(argv), "started": _now(), "from_step": step, "git": git_hash(),
-            "python": platform.python_version(), "system": platform.platform(), "cores": len(os.sched_getaffinity(0)),
-            "versions": versions(), "notes": list(notes),
+            "cores": len(os.sched_getaffinity(0)), "versions": run_versions(), "notes": list(notes),
         }  # fmt: skip
         self._write("running", [*self.launches(), launch])
 
@@ -98,13 +96,13 @@ class RunFolder:
 
     def _read(self) -> dict[str, Any]:
         try:
-            content = json.loads((self.path / STATUS).read_text(encoding="utf-8"))
+            content = read_json((self.path / STATUS).read_text(encoding="utf-8"), STATUS)
         except (OSError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
 
     def _write(self, status: Status, launches: list[dict[str, Any]]) -> None:
-        write_atomic(self.path / STATUS, json.dumps({"status": status, "launches": launches}, indent=1) + "\n")
+        write_atomic(self.path / STATUS, to_json({"status": status, "launches": launches}))
 
 
 def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs")) -> Path:
@@ -122,6 +120,8 @@ def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs
 def git_hash() -> str:
     """Hash of the commit this code is at, "+" if files differ from it, "unknown" outside a repository."""
     root = Path(__file__).parents[1]
+    if not (root / ".git").exists():  # installed, perhaps below somebody else's repository
+        return "unknown"
     try:
         head, changes = (
             subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True, timeout=10).stdout
@@ -132,15 +132,9 @@ def git_hash() -> str:
     return head.strip() + ("+" if changes.strip() else "")
 
 
-def versions() -> dict[str, str]:
-    """Versions of the packages that a result depends on."""
-    found = {"snake-gym": snake_gym.__version__}
-    for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+def run_versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    return {"snake-gym": snake_gym.__version__, **versions(_PACKAGES)}
 
 
 def _now() -> str:

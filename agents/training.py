@@ -16,23 +16,37 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from agents.algorithms import BetweenRollouts, find_algorithm, find_divergence, make_learner
-from agents.callbacks import ResumableTensorBoard, StepCallback
-from agents.checkpoint import checkpoint_step, list_checkpoints, newest_checkpoint, write_checkpoint
-from agents.config import TrainConfig
-from agents.display import TrainingDisplay
-from agents.evaluation import play_episodes
-from agents.learner_state import capture, restore
-from agents.metrics import EpisodeWindow, summarise
-from agents.policy import ObservationNormaliser, encode_policy, save_policy
-from agents.run_folder import RunFolder
-from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.config import ConfigError, build
 from snake_gym.envs import choose_env
+
+from .algorithms import find_algorithm, make_learner
+from .checkpoint import (
+    checkpoint_step,
+    list_checkpoints,
+    newest_checkpoint,
+    write_checkpoint,
+    write_files,
+    write_folder,
+)
+from .config import TrainConfig
+from .display import TrainingDisplay
+from .evaluation import play_episodes
+from .metrics import EpisodeWindow, summarise
+from .policy_writer import LearnerPolicy, PolicyWriter
+from .run_folder import RunFolder
+from .sb3_internals import (
+    BetweenRollouts,
+    ResumableTensorBoard,
+    capture,
+    current_learning_rate,
+    find_divergence,
+    restore,
+    unwrap,
+)
+from .sb3_vec_env import Sb3VecEnv
 
 MakeEnv = Callable[[int, AutoresetMode], VectorEnv[Any, Any, Any]]
 
@@ -79,6 +93,7 @@ class Training:
         self.should_stop = should_stop
         self.algorithm = find_algorithm(config.algorithm)
         self._make_env = make_env or make_envs(config)
+        self._writer = None if make_env else PolicyWriter(config, folder)
         self.venv = self._make_venv()
         self.model = make_learner(self.algorithm, self.venv, config.seed, config.device)
         self.venv.seed(config.world_seed)
@@ -97,6 +112,7 @@ class Training:
             metrics = {k.removeprefix(prefix): v for k, v in snapshot.arrays.items() if k.startswith(prefix)}
             self.window.set_state(metrics)
             self.standing = Standing(**snapshot.plain["standing"])
+            self.standing.best_return = float(self.standing.best_return)  # "-inf" in a JSON file
         except (ValueError, KeyError, RuntimeError, TypeError) as error:
             reason = str(error).split("\n")[0]
             raise ConfigError(f"{path} does not fit the run's settings or this version ({reason})") from error
@@ -119,7 +135,7 @@ class Training:
     def logging(self) -> Iterator[None]:
         """Open the run's TensorBoard file for a while."""
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
-        self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
+        writer.attach(self.model, self.folder.tensorboard)
         try:
             yield
         except BaseException:
@@ -167,7 +183,7 @@ class Training:
         self._save()
         if self.standing.evaluated < self.model.num_timesteps:  # stopped on the way
             raise TrainingStopped
-        save_policy(self.folder.policies / "final.npz", self._encode())
+        self._save_policy("final")
 
     def _log(self) -> None:
         step, logger = self.model.num_timesteps, self.model.logger
@@ -189,8 +205,7 @@ class Training:
         model, config, began = self.model, self.config, time.monotonic()
         if self._evaluation_env is None:
             self._evaluation_env = self._make_env(config.eval.episodes, AutoresetMode.DISABLED)
-        policy = _Player(model)
-        columns = play_episodes(policy, self._evaluation_env, config.eval.seed, self.should_stop)
+        columns = play_episodes(LearnerPolicy(model), self._evaluation_env, config.eval.seed, self.should_stop)
         if columns is None:
             return
         step, means = model.num_timesteps, summarise(columns)
@@ -203,7 +218,7 @@ class Training:
         best = step > 0 and means["return"] > self.standing.best_return
         if best:
             self.standing.best_return = means["return"]
-            save_policy(self.folder.policies / "best.npz", self._encode())
+            self._save_policy("best")
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
             self.display.say(text + ", the best so far" if best else text)
@@ -222,10 +237,19 @@ class Training:
         write_checkpoint(self.folder.path, step, snapshot, self._encode(), self.config.checkpoint.keep)
         self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])
 
-    def _encode(self) -> bytes:
-        config = self.config
-        evaluation = self.standing.evaluation
-        return encode_policy(self.model, self.algorithm, self.folder.name, config.env, evaluation, config.env_id)
+    def _save_policy(self, name: str) -> None:
+        files = self._encode()
+        if files:
+            write_folder(self.folder.policies / name, lambda folder: write_files(folder, files))
+
+    def _encode(self) -> dict[str, bytes]:
+        """The policy file's content; nothing for an env that is none of ours."""
+        if self._writer is None:
+            return {}
+        try:
+            return self._writer.encode(self.model, self.standing.evaluation)
+        except FloatingPointError:
+            raise self._divergence("actions") from None
 
     @contextmanager
     def _explaining_divergence(self) -> Iterator[None]:
@@ -240,14 +264,15 @@ class Training:
     def _check_finite(self) -> None:
         """Raise ConfigError unless the policy's weights and its actions are finite; draws no random numbers."""
         fault = find_divergence(self.model)
-        if fault is None:
-            return
+        if fault is not None:
+            raise self._divergence(fault)
+
+    def _divergence(self, fault: str) -> ConfigError:
         kept = list_checkpoints(self.folder.path)
-        rate = self.model.lr_schedule(self.model._current_progress_remaining)
-        raise ConfigError(
+        return ConfigError(
             f"training diverged after {self.model.num_timesteps} steps: the policy's {fault} are no longer finite; the "
-            f"likely cause is algorithm.learning_rate ({rate:g}): begin a new run with a lower one"
-            + (f"; the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "")
+            f"likely cause is algorithm.learning_rate ({current_learning_rate(self.model):g}): begin a new run with a "
+            "lower one" + (f"; the checkpoint of step {checkpoint_step(kept[0])} is kept" if kept else "")
         )
 
     def _make_venv(self) -> VecEnv:
@@ -263,18 +288,21 @@ class Training:
         return venv
 
 
-class _Player:
-    """The model's policy behind its frozen normaliser; leaves the random generators alone."""
+class StepCallback(BaseCallback):
+    """Takes each step into the episode statistics and shows the progress: a few array operations."""
 
-    def __init__(self, model: BaseAlgorithm) -> None:
-        self._model = model
-        self._normalise = ObservationNormaliser.of(model.get_vec_normalize_env())
+    def __init__(self, window: EpisodeWindow, display: TrainingDisplay) -> None:
+        super().__init__()
+        self._window = window
+        self._display = display
 
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[Any, Any]:
-        obs = observation if self._normalise is None else self._normalise(observation)
-        return self._model.predict(obs, state, episode_start, deterministic)
+    def _on_training_start(self) -> None:
+        self._venv = unwrap(self.training_env)
+
+    def _on_step(self) -> bool:
+        self._window.update(self._venv)
+        self._display.advance(self.num_timesteps)
+        return True
 
 
 def make_envs(config: TrainConfig) -> MakeEnv:

@@ -34,16 +34,16 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from snake_gym.hardware.body import BringUpError
-from snake_gym.hardware.calibration import straight_chain
-from snake_gym.hardware.clock import MonotonicClock
-from snake_gym.hardware.connection import ConnectionConfig
-from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.emulated_port import EmulatedPort
-from snake_gym.hardware.guarded_body import GuardedBody
-from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.scheduling import take_priority
-from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.run.connection import ConnectionConfig
+from snake_gym.hardware.safety.body import BringUpError
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.guard import take_priority
+from snake_gym.hardware.safety.guarded_body import GuardedBody
 
 ROOT = Path(__file__).resolve().parents[1]
 _LOOK_S = 0.0005

@@ -25,9 +25,9 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
+from papers.haghshenas2022.muscle_pair import muscle_force, muscle_torque
 from snake_gym.obstacles.grid import with_ends
 from snake_gym.physics.state import Obstacles
-from snake_gym.robot.muscle_pair import muscle_force, muscle_torque
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, ROBO_CONDA
 from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot

@@ -39,19 +39,19 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from snake_gym.config import build, load_yaml
-from snake_gym.hardware.body import BodySample
-from snake_gym.hardware.calibration import straight_chain
-from snake_gym.hardware.clock import MonotonicClock
-from snake_gym.hardware.connection import ConnectionConfig
-from snake_gym.hardware.emulated_port import EmulatedPort
-from snake_gym.hardware.guarded_body import GuardedBody
-from snake_gym.hardware.registers import BAUD_RATES
-from snake_gym.hardware.run_config import RunConfig
-from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.scheduling import spare_old_objects, take_priority
-from snake_gym.hardware.servo_bus import FeetechBus
-from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, WireFaults
-from snake_gym.hardware.transport import SerialTransport
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.registers import BAUD_RATES
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.transport import SerialTransport
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.run.connection import ConnectionConfig
+from snake_gym.hardware.run.run_config import RunConfig
+from snake_gym.hardware.safety.body import BodySample
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.guard import spare_old_objects, take_priority
+from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.robot.catalogue import load_robot
 
 BLOCK = ("present_position", "present_current")

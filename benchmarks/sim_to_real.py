@@ -27,7 +27,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import snake_gym  # noqa: F401  registers
-from snake_gym.hardware.safety import SafetyLimits
+from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.measurement import centre_offset, chain_angles
 

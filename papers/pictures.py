@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from papers.study import Figure
-from snake_gym.config import ConfigError, write_atomic
+from snake_gym.config import ConfigError, require, write_atomic
 from snake_gym.config.errors import show
 from snake_gym.render.palette import GRID, INK
-from snake_gym.render.plots import require_matplotlib
 
 _DPI = 144
 _STYLE: dict[Any, Any] = {
@@ -36,7 +35,7 @@ _STYLE: dict[Any, Any] = {
 
 def require_folder(folder: str, option: str) -> Path:
     """``folder`` as a path that pictures can go to. Raises ConfigError if it is a file or matplotlib is missing."""
-    require_matplotlib()
+    require("a plot", "matplotlib")
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{option} is {show(folder)}, a file; expected a folder")

@@ -58,7 +58,7 @@ def register_envs() -> None:
             raise
         return
     if REAL not in registry:
-        register(REAL, entry_point="snake_gym.hardware.real_env:RealSnakeEnv", nondeterministic=True)
+        register(REAL, entry_point="snake_gym.hardware.run.real_env:RealSnakeEnv", nondeterministic=True)
     for env_id, task in TASKS.items():
         if env_id not in registry:
             plugin = None if isinstance(task, str) else plugin_of(task)  # for processes that have not imported it

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "obstacles": set(),
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
-    "controllers": {"robot"},
+    "controllers": {"obstacles.polyline", "robot"},
     "interface": {"robot", "controllers"},
     "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface"},
     "envs": BELOW_ENVS,
@@ -48,7 +48,7 @@ FOR_EVERYONE = {"config", "registry", "plugins", "__version__"}
 TOP_LEVEL = {"", "registry", "plugins", "config"}
 """Modules directly in snake_gym: they import nothing of ours but each other (the lazy names are text, not imports)."""
 
-PROGRAMS = {"snake_gym.controllers.tune", "papers.__main__", "snake_gym.hardware.__main__"}
+PROGRAMS = {"snake_gym.__main__", "papers.__main__", "snake_gym.hardware.__main__"}
 """Command line entry modules, imported by nobody: they may reach up."""
 
 LAZY = {("envs", "render"), ("hardware", "simulation"), ("hardware", "render")}
@@ -61,7 +61,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "tensorboard": ("agents",),
     "onnx": ("agents",),
     "onnxruntime": ("agents", "snake_gym.hardware"),
-    "safetensors": ("agents",),
+    "safetensors": ("agents", "snake_gym.interface"),
     "numba": ("snake_gym.physics", "snake_gym.obstacles"),
     "llvmlite": ("snake_gym.physics",),
     "pygame": ("snake_gym.render",),
@@ -85,10 +85,6 @@ ONLY: dict[str, set[str]] = {
 """Packages that need nothing else than these third-party libraries."""
 
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "tools", "stuff"}
-
-MAX_FILE_LINES = 320
-LONG_FILES: dict[str, str] = {}
-"""Path -> why this file earns more than MAX_FILE_LINES lines."""
 
 MAX_KERNEL_LINES = 40
 LONG_KERNELS: dict[str, str] = {
@@ -305,29 +301,27 @@ def identify(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=identify)
-def test_module_obeys_the_rules(path: Path) -> None:
-    source = path.read_text()
-    assert complaints_about(source, module_name(path), path.name == "__init__.py") == []
+def test_modules_obey_the_rules() -> None:
+    complaints = [
+        complaint
+        for path in SOURCES
+        for complaint in complaints_about(path.read_text(), module_name(path), path.name == "__init__.py")
+    ]
+    assert complaints == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=identify)
-def test_module_is_named_documented_and_finished(path: Path) -> None:
-    source = path.read_text()
-    assert path.stem not in VAGUE_NAMES
-    assert path.parent.name not in VAGUE_NAMES
-    is_empty_package = path.name == "__init__.py" and not source.strip()
-    assert is_empty_package or ast.get_docstring(ast.parse(source)), "a module says what it is for"
-    unfinished = [word for word in ("TODO", "FIXME", "XXX") if word in source]
-    assert unfinished == []
-    n_lines = len(source.splitlines())
-    name = identify(path)
-    assert n_lines <= MAX_FILE_LINES or name in LONG_FILES, f"{n_lines} lines"
+def test_modules_are_named_documented_and_finished() -> None:
+    for path in SOURCES:
+        source = path.read_text()
+        assert not {path.stem, path.parent.name} & VAGUE_NAMES, path
+        is_empty_package = path.name == "__init__.py" and not source.strip()
+        assert is_empty_package or ast.get_docstring(ast.parse(source)), f"{path}: a module says what it is for"
+        assert [word for word in ("TODO", "FIXME", "XXX") if word in source] == [], path
 
 
 def test_every_package_has_its_place() -> None:
     packages = {path.parent.name for path in (ROOT / "snake_gym").glob("*/__init__.py")}
-    modules = {path.stem for path in (ROOT / "snake_gym").glob("*.py")} - {"__init__"}
+    modules = {path.stem for path in (ROOT / "snake_gym").glob("*.py")} - {"__init__", "__main__"}
     assert packages - set(MAY_IMPORT) - TOP_LEVEL == set()
     assert modules - TOP_LEVEL == set()
     folders = {path.parent for path in SOURCES} - {ROOT}
@@ -345,8 +339,6 @@ def test_the_layers_have_no_circle() -> None:
 
 
 def test_exceptions_are_still_needed() -> None:
-    for name in LONG_FILES:
-        assert len((ROOT / name).read_text().splitlines()) > MAX_FILE_LINES, f"{name} is short now"
     for name in LONG_KERNELS:
         module, _, function = name.rpartition(".")
         tree = ast.parse((ROOT / (module.replace(".", "/") + ".py")).read_text())
@@ -381,7 +373,6 @@ def test_the_top_level_scripts_hold_no_logic() -> None:
         ("papers.table", "from agents import training", "imports agents"),
         ("papers.table", "from snake_gym.envs.core import _x", "imports _x, which is private"),
         ("snake_gym.envs.core", "from papers.study import Claim", "which is above it"),
-        ("snake_gym.controllers.base", "import snake_gym.controllers.tune", "imports the program"),
         ("snake_gym.interface.actions", "from snake_gym.simulation import robot", "imports snake_gym.simulation"),
         ("snake_gym.envs.core", "from snake_gym.render import frames", "imports snake_gym.render"),
         ("snake_gym.envs.core", "from snake_gym.benchmark import runner", "imports snake_gym.benchmark"),
@@ -420,7 +411,6 @@ def test_a_breach_is_found(module: str, source: str, complaint: str) -> None:
         ("snake_gym.tasks.waypoints", "from snake_gym.physics import state"),
         ("snake_gym.benchmark.report", "from snake_gym import __version__"),
         ("snake_gym.benchmark.report", "import snake_gym\nprint(snake_gym.__file__)"),
-        ("snake_gym.controllers.tune", "from snake_gym.benchmark import runner"),
         ("papers.study", "from snake_gym.benchmark import runner\nfrom snake_gym import __version__"),
         ("snake_gym.envs.core", "def render():\n from snake_gym.render import frames"),
         ("snake_gym.robot.catalogue", "from snake_gym.config import build"),

@@ -10,6 +10,7 @@ import pytest
 from snake_gym.envs.tables import write_page
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 def test_env_page_is_up_to_date() -> None:
@@ -17,15 +18,21 @@ def test_env_page_is_up_to_date() -> None:
 
 
 def test_files_and_modules_named_in_the_readme_exist() -> None:
-    text = (ROOT / "README.md").read_text() + "".join(p.read_text() for p in (ROOT / "docs").rglob("*.md"))
+    text = README + "".join(p.read_text() for p in (ROOT / "docs").rglob("*.md"))
     for path in re.findall(r"\b((?:configs|docs|benchmarks|agents|tests)/[\w./-]+\.\w+)", text):
         if "<" not in path:
             assert (ROOT / path).exists(), f"{path} is named in the documentation but does not exist"
-    for module in re.findall(r"python -m (snake_gym[\w.]*|agents[\w.]*)", text):
+    for module in re.findall(r"python -m ((?:snake_gym|agents|papers)[\w.]*)", text):
         path = ROOT / module.replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
     for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), f"make {target}"
+
+
+def test_the_readme_s_ten_lines_print_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    snippet, printed = re.findall(r"## Ten lines\n\n```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]
+    exec(snippet, {})
+    assert capsys.readouterr().out == printed
 
 
 def test_the_snippets_of_the_policy_page_run() -> None:

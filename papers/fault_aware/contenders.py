@@ -10,7 +10,7 @@ from snake_gym.controllers import resolve_controller
 
 ROBOT = "resilient_servo"
 TUNED = Path(__file__).parents[2] / "configs" / "controllers"
-"""Results of ``python -m snake_gym.controllers.tune``."""
+"""Results of ``snake-gym tune``."""
 Settings = dict[str, float | None]
 
 COUPLED: Settings = {"free_ahead": None, "spread_ahead": None, "spread_behind": 0.0, "free_behind": 0.0}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from snake_gym.robot.muscle_pair import muscle_lever
+from papers.haghshenas2022.muscle_pair import muscle_lever
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import FloatArray, FrictionSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot

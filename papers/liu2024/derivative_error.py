@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from papers.liu2024.creeping import FREQUENCY_RAD_S, creeping_wave
-from snake_gym.controllers.derivative import Derivatives, SlidingDerivative
+from papers.liu2024.derivative import Derivatives, SlidingDerivative
 from snake_gym.robot.presets import SNAKESYS
 from snake_gym.robot.spec import FloatArray
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from papers.drives import Drive, Follower, PathGuide, TargetSequence, drive, place
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig, Path
+from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
+from snake_gym.obstacles.polyline import Path
 from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.robot.spec import FloatArray, RobotSpec

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,11 +14,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict, versions
+import snake_gym
+from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict
 from snake_gym.benchmark.runner import Episodes, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
 from snake_gym.benchmark.seed_ranges import seed_note, uses
-from snake_gym.config import ConfigError, dump_yaml, make_folder, to_dict, write_atomic
+from snake_gym.config import ConfigError, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
+from snake_gym.config.records import versions
+
+_PACKAGES = ("numpy", "scipy", "numba", "gymnasium", "stable-baselines3", "torch")
+"""Libraries that the numbers depend on."""
 
 
 def compare(
@@ -51,9 +55,7 @@ def compare(
         if names.count(name) > 1:
             raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
     if pictures:
-        from snake_gym.benchmark.pictures import check_libraries
-
-        check_libraries()
+        require("a comparison with pictures (--no-pictures: without)", "matplotlib", "PIL", "pygame")
     make_folder(out)
     seeds = seed_note(config.seed, config.episodes)
     notes = [*([] if seeds is None else [seeds]), *entrant_notes(entrants)]
@@ -64,7 +66,7 @@ def compare(
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
         "notes": notes,
         "config": {**to_dict(config), "env": to_dict(scenarios.env)},
-        "versions": versions(),
+        "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
         "definitions": DEFINITIONS,
     }
     for entrant in entrants:
@@ -86,11 +88,6 @@ def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
     return [f"{', '.join(about)}: {note}" for note, about in names.items()]
 
 
-def to_json(summary: dict[str, Any]) -> str:
-    """The results as a JSON document that any reader takes: infinite settings become text."""
-    return json.dumps(_finite(summary), indent=2, allow_nan=False) + "\n"
-
-
 def _draw(
     config: BenchmarkConfig,
     entrants: Sequence[Entrant],
@@ -109,16 +106,6 @@ def _draw(
         files |= draw_replay(entrants, results, scenarios, config.replays, title, verdict(summary))
         for name, data in files.items():
             write_atomic(out / name, data)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return str(value)
-    return value
 
 
 class _Bars:

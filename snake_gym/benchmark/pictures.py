@@ -14,51 +14,20 @@ from numpy.typing import NDArray
 from snake_gym.benchmark.report import best_classical, score
 from snake_gym.benchmark.runner import Episodes, roll
 from snake_gym.benchmark.scenarios import Entrant, Scenarios
-from snake_gym.physics.faults import HEALTHY
-from snake_gym.render.animation import require_pillow, scene_gif
-from snake_gym.render.frames import require_pygame
+from snake_gym.envs.recording import Recorder, Recording
+from snake_gym.render.animation import scene_gif
 from snake_gym.render.palette import policy_colours
-from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired, require_matplotlib
-from snake_gym.render.replay import (
-    RecordedSurroundings,
-    Recording,
-    Scene,
-    join_surroundings,
-    observe_surroundings,
-    replay_page,
-)
+from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
+from snake_gym.render.replay import Scene, replay_page
 
 
 def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
     """Play all scenarios again, exactly as ``play`` does, and return the motion in the given worlds."""
     env = scenarios.make_env(entrant)
-    core = env.core
-    rows = np.asarray(worlds, dtype=np.int64)
-    snapshots: list[dict[str, NDArray[Any]]] = []
-    around: list[list[RecordedSurroundings | None]] = []
+    recorder = Recorder(env.core, worlds)
     for _ in roll(entrant, env, scenarios.seed):
-        state = core.robot.state
-        arrays = {
-            "time_s": state.time_s, "link_angle": state.link_angle, "head_xy": state.head_xy,
-            "point_xy": core.task.point(state), "target": core.task.index, "progress_m": core.task.progress_m,
-            "fault_kind": np.where(core.robot.failed_now(), core.robot.faults.kind, HEALTHY),
-        }  # fmt: skip
-        snapshots.append({name: values[rows].copy() for name, values in arrays.items()})
-        around.append([observe_surroundings(core, world) for world in rows.tolist()])
-    series = {name: np.array([at[name] for at in snapshots]) for name in snapshots[0]}
-    return [
-        Recording(
-            name=entrant.name,
-            kind=entrant.kind,
-            spec=core.spec,
-            seed=int(scenarios.seed + world),
-            radius_m=core.task.radius_m,
-            targets_xy=core.task.targets_xy[world].copy(),
-            around=join_surroundings([moment[i] for moment in around]),
-            **{name: values[:, i] for name, values in series.items()},
-        )
-        for i, world in enumerate(rows)
-    ]
+        recorder.take()
+    return recorder.recordings(entrant.name, entrant.kind, scenarios.seed)
 
 
 def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title: str) -> dict[str, bytes]:
@@ -134,12 +103,6 @@ def _label(episodes: Episodes, world: int) -> str:
     joints = ", ".join(fault.partition(":")[0] for fault in faults.split())
     what = kinds.pop() if len(kinds) == 1 else "failed"
     return f"joint{'s' if count > 1 else ''} {joints} {what}"
-
-
-def check_libraries() -> None:
-    """Raise ConfigError, with what to install, unless everything that draws is there."""
-    for check in (require_matplotlib, require_pillow, require_pygame):
-        check()
 
 
 def contestants(results: Sequence[Episodes]) -> list[Episodes]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-import platform
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-import snake_gym
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
 from snake_gym.robot.spec import FloatArray
@@ -151,17 +148,6 @@ def _number(value: Any) -> float | None:
 
 def _interval(bounds: tuple[float, float]) -> list[float] | None:
     return [float(bound) for bound in bounds] if all(math.isfinite(bound) for bound in bounds) else None
-
-
-def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
-    found = {"snake_gym": snake_gym.__version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "numba", "gymnasium", "stable-baselines3", "torch"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def rows_csv(results: Sequence[Episodes]) -> str:

@@ -19,10 +19,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.comparison import to_json
 from snake_gym.benchmark.report import tables, verdict
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, make_scenarios
-from snake_gym.config import ConfigError, build, to_dict, write_atomic
+from snake_gym.config import ConfigError, build, to_dict, to_json, write_atomic
 
 Play = Callable[[BenchmarkConfig, Scenarios, Path], dict[str, Any]]
 """Plays one benchmark on its scenarios, writes into a folder, and returns the summary."""

@@ -5,7 +5,7 @@ Dataclasses hold the only defaults; a YAML file or ``--set a.b=c`` holds overrid
 """
 
 from snake_gym.config.errors import ConfigError, choose, nearest
-from snake_gym.config.files import dump_yaml, load_yaml, make_folder, near_path, prepare_file, write_atomic
+from snake_gym.config.files import dump_yaml, find_config, load_yaml, make_folder, near_path, prepare_file, write_atomic
 from snake_gym.config.overrides import apply_keywords, apply_overrides, merge
 from snake_gym.config.plain import to_dict
 from snake_gym.config.program import OptionParser, require, run_program
@@ -25,6 +25,7 @@ __all__ = [
     "choose",
     "digest",
     "dump_yaml",
+    "find_config",
     "load_yaml",
     "make_folder",
     "merge",

@@ -17,7 +17,7 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The mapping in a YAML file ({} if it is empty). Raises ConfigError if it is missing, no YAML or no mapping."""
     from snake_gym.config.yaml_text import parse_yaml
 
-    path = Path(path)
+    path = find_config(path)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -33,6 +33,15 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds {show(data)}; expected settings of the form 'key: value'")
     return data
+
+
+def find_config(path: str | os.PathLike[str]) -> Path:
+    """``path``; where it is below ``configs`` and the working directory lacks it, the file that is shipped with us."""
+    path = Path(path)
+    if path.parts[:1] == ("configs",) and not path.exists():
+        package = Path(__file__).parents[1]  # in a checkout, configs lie beside it
+        return next((folder / path for folder in (package, package.parent) if (folder / path).exists()), path)
+    return path
 
 
 def _missing(path: Path) -> str:

@@ -18,10 +18,10 @@ from snake_gym.config.errors import ConfigError
 EXTRAS = {
     "cv2": ("OpenCV", "camera"),
     "matplotlib": ("matplotlib", "render"),
+    "PIL": ("pillow", "render"),
     "onnx": ("onnx", "export"),
     "onnxruntime": ("onnxruntime", "export"),
     "pygame": ("pygame", "render"),
-    "safetensors": ("safetensors", "export"),
     "serial": ("pyserial", "hardware"),
     "stable_baselines3": ("Stable-Baselines3", "train"),
     "tensorboard": ("TensorBoard", "train"),

@@ -1,38 +1,43 @@
 """Classical gait controllers: measurements and a goal in, joint references out, for W robots at once. Numpy only.
 
 ``make_controller({"kind": "sjc", "amplitude_rad": 0.4}, spec)`` builds one. ``{"tuned": "sjc"}`` takes the settings
-that ``python -m snake_gym.controllers.tune`` found for the robot, ``{"file": "mine.yaml"}`` those of a file it wrote.
+that ``snake-gym tune`` found for the robot, ``{"file": "mine.yaml"}`` those of a file it wrote.
+A user's module brings a controller with ``register_controller``, as each module here does.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from snake_gym.config import ConfigError, build, choose, merge, to_dict
-from snake_gym.controllers.adaptive_bias import AdaptiveBias
-from snake_gym.controllers.base import Controller, ControllerState, PerWorld, reset_worlds
-from snake_gym.controllers.cc import Cc
-from snake_gym.controllers.cpg import Cpg
-from snake_gym.controllers.fault_aware import FaultAware
-from snake_gym.controllers.feedback_linearization import Pfl
-from snake_gym.controllers.serpenoid import Serpenoid
-from snake_gym.controllers.sjc import Sjc
-from snake_gym.controllers.speed_control import SpeedControl
+from snake_gym.controllers.base import (
+    CONTROLLERS,
+    Controller,
+    ControllerState,
+    Gait,
+    PerWorld,
+    register_controller,
+    reset_worlds,
+    searched,
+)
 from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
 from snake_gym.robot.spec import RobotSpec
 
-CONTROLLERS: dict[str, type[Any]] = {
-    "serpenoid": Serpenoid,
-    "sjc": Sjc,
-    "cc": Cc,
-    "cpg": Cpg,
-    "pfl": Pfl,
-    "speed": SpeedControl,
-    "adaptive_bias": AdaptiveBias,
-    "fault_aware": FaultAware,
-}
-"""Controllers by name; each class has ``config_type``, its frozen dataclass of settings."""
+MODULES = (
+    "serpenoid",
+    "sjc",
+    "cc",
+    "cpg",
+    "feedback_linearization",
+    "speed_control",
+    "adaptive_bias",
+    "fault_aware",
+)
+"""Modules of this package that register controllers, in the order in which users read of them."""
+for _module in MODULES:
+    importlib.import_module(f"{__name__}.{_module}")
 
 
 def resolve_controller(
@@ -115,10 +120,13 @@ __all__ = [
     "CONTROLLERS",
     "Controller",
     "ControllerState",
+    "Gait",
     "PerWorld",
     "check_unused",
     "make_controller",
+    "register_controller",
     "reset_worlds",
     "resolve_controller",
+    "searched",
     "tuning_of",
 ]

@@ -26,14 +26,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range, searched
+from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, Swing, register_controller, searched
 from snake_gym.controllers.guidance import PointOfSight, TrackedPoint, bearing, wrap_angle
-from snake_gym.controllers.serpenoid import GaitConfig, Serpenoid
+from snake_gym.controllers.serpenoid import GaitConfig, Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -42,64 +41,47 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class AdaptiveBiasConfig(GaitConfig):
     """A serpenoid gait with a bias that is learned."""
 
-    course_gain: float = searched(0.05, 0.01, 1.0, log=True)
+    course_gain: Gain = searched(0.05, 0.01, 1.0, log=True)
     """p: joint bias per course error [rad/rad]."""
-    learning_rate: float = searched(0.01, 0.001, 0.3, log=True)
+    learning_rate: Gain = searched(0.01, 0.001, 0.3, log=True)
     """r: joint bias learned in one gait period per course error [rad/rad]."""
-    bias_limit_rad: float = math.radians(10.0)
+    bias_limit_rad: Swing = math.radians(10.0)
     """Largest joint bias [rad]."""
-    learning_band_rad: float = math.radians(20.0)
+    learning_band_rad: Swing = math.radians(20.0)
     """Course errors count for learning up to this [rad], so that a new target far aside is not learned as a fault."""
     tracked_point: TrackedPoint = "centre"
-    """Which point of the robot goes to the target."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("course_gain", self.course_gain, 0.0, 1e3, "0 to 1000")
-        check_range("learning_rate", self.learning_rate, 0.0, 1e3, "0 to 1000")
-        check_range("bias_limit_rad", self.bias_limit_rad, 0.0, math.pi, "0 to pi")
-        check_range("learning_band_rad", self.learning_band_rad, 0.0, math.pi, "0 to pi")
+    """Point of the robot that goes to the target."""
 
 
-class AdaptiveBias(Serpenoid):
+@register_controller("adaptive_bias", AdaptiveBiasConfig)
+class AdaptiveBias(Gait):
     """Serpenoid gait with a learned bias.
 
     State, each (W,): ``phase`` [rad] in [0, 2 pi), ``bias_rad`` B and ``learned_rad`` L, ``course_rad`` to hold without
     a target (NaN before the first command), ``error_sin`` and ``error_cos``, sums over the present period.
     """
 
-    config_type: ClassVar[type[Any]] = AdaptiveBiasConfig
-
     def __init__(self, config: AdaptiveBiasConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
-        """``per_world`` gives a parameter (W,) one value for each world; see ``per_world_parameters``."""
         super().__init__(config, spec, per_world)
-        self._spec = spec
+        self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
-        backwards = self._parameter["frequency_rad_s"] * self._parameter["phase_shift_rad"] < 0.0
+        backwards = self.parameter["frequency_rad_s"] * self.parameter["phase_shift_rad"] < 0.0
         self._sense = np.where(backwards, -1.0, 1.0)
         self._front = np.where(backwards, math.pi, 0.0)
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """Phase zero, no bias, no course."""
+        """State at the start of an episode: phase zero, no bias, no course."""
         state = {name: np.zeros(n_worlds) for name in ("phase", "bias_rad", "learned_rad", "error_sin", "error_cos")}
         state["course_rad"] = np.full(n_worlds, np.nan)
         return state
 
-    def _largest_reference(self) -> float:
-        return float(np.max(self._parameter["amplitude_rad"] + self._parameter["bias_limit_rad"]))
-
-    def _reference(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (J, W) [rad] before the limit; advances the phase and, at the end of a period, the bias."""
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Joint references (W, J) [rad]; advances the phase and, at the end of a period, the bias."""
         self._observe(measurement, goal, state)
         before = state["phase"].copy()
-        reference = super()._reference(measurement, goal, state, dt_s)
-        reference += state["bias_rad"]
+        reference = self._wave.advance(state, dt_s) + state["bias_rad"]
         self._learn(state, np.abs(state["phase"] - before) > math.pi)
-        return reference
-
-    def offset(self, measurement: Measurement, goal: Goal) -> FloatArray:
-        """Zero: the bias is added by the caller, for it is part of the state."""
-        return np.zeros(())
+        return self.limited(reference)
 
     def _observe(self, measurement: Measurement, goal: Goal, state: ControllerState) -> None:
         """Add the present course error to the period's sums."""
@@ -108,7 +90,7 @@ class AdaptiveBias(Serpenoid):
         valid = measurement.pose_valid
         held = np.where(np.isnan(course) | goal.active, heading, course)
         np.copyto(course, held, where=valid)
-        way = goal.target_xy_w - tracked_point(self._spec, measurement, self._guidance.point)
+        way = goal.target_xy_w - tracked_point(self.spec, measurement, self._guidance.point)
         error = heading - np.where(goal.active, bearing(way), course)
         state["error_sin"] += np.where(valid, np.sin(error), 0.0)
         state["error_cos"] += np.where(valid, np.cos(error), 0.0)
@@ -118,11 +100,11 @@ class AdaptiveBias(Serpenoid):
         sin, cos = state["error_sin"], state["error_cos"]
         taught = ended & (np.hypot(sin, cos) > 0.0)
         error = wrap_angle(np.arctan2(sin, cos))
-        limit, band = self._parameter["bias_limit_rad"], self._parameter["learning_band_rad"]
+        limit, band = self.parameter["bias_limit_rad"], self.parameter["learning_band_rad"]
         learned = state["learned_rad"]
-        lesson = self._parameter["learning_rate"] * np.clip(error, -band, band)
+        lesson = self.parameter["learning_rate"] * np.clip(error, -band, band)
         np.copyto(learned, np.clip(learned + self._sense * lesson, -limit, limit), where=taught)
-        wanted = self._sense * self._parameter["course_gain"] * error + learned
+        wanted = self._sense * self.parameter["course_gain"] * error + learned
         np.copyto(state["bias_rad"], np.clip(wanted, -limit, limit), where=taught)
         sin[ended] = 0.0
         cos[ended] = 0.0

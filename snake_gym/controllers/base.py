@@ -4,19 +4,20 @@ A controller is a frozen set of parameters; everything that changes lives in a `
 whose first axis counts worlds, so that an env can mask-reset, save and restore it. It sees the *nominal* robot only.
 
 A parameter may have one value for all worlds, or one for each (a *population*, used by the tuner): see
-``per_world_parameters``.
+``per_world_parameters``. ``register_controller`` gives a controller the name under which settings ask for it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import Range
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -25,13 +26,15 @@ PerWorld = Mapping[str, FloatArray]
 
 TWO_PI = 2.0 * math.pi
 BELOW_TWO_PI = math.nextafter(TWO_PI, 0.0)
+Gain = Annotated[float, Range(0.0, 1e3)]
+Swing = Annotated[float, Range(0.0, math.pi)]
+"""Size of a joint angle [rad]."""
 
 
 class Controller(Protocol):
     """A classical gait controller for W robots at once."""
 
-    @property
-    def n_joints(self) -> int: ...
+    n_joints: int
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """State at the start of an episode; every array has shape (n_worlds, ...)."""
@@ -53,6 +56,64 @@ class WatchfulController(Protocol):
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
         """The joint references (W, J) [rad] that are really sent, where they are not those of ``command``."""
         ...
+
+
+class Gait:
+    """Base of gaits: settings, the nominal robot, and a phase as state; a gait adds ``command``.
+
+    Args:
+        config: settings of the gait.
+        spec: the nominal robot.
+        per_world: parameters (W,) with one value for each world, see ``per_world_parameters``.
+    """
+
+    config_type: ClassVar[type[Any]]
+    """Dataclass of the settings; ``register_controller`` sets it."""
+
+    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+        self.config = config
+        self.spec = spec
+        self.n_joints = spec.n_joints
+        self.parameter = per_world_parameters(config, per_world)
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """State at the start of an episode: all gaits at phase zero."""
+        return {"phase": np.zeros(n_worlds)}
+
+    def phase(self, state: ControllerState) -> FloatArray:
+        """Gait phase (W,) [rad] of the tail joint that the next command will use."""
+        return state["phase"]
+
+    def limited(self, reference: FloatArray) -> FloatArray:
+        """Joint references (W, J) [rad] from ``reference`` (J, W), kept within the robot's joint limit."""
+        limit = self.spec.joint_limit_rad
+        return np.clip(reference, -limit, limit).T.copy()
+
+
+CONTROLLERS: dict[str, type[Any]] = {}
+"""Controllers by kind, in the order in which they were registered."""
+
+MadeController = TypeVar("MadeController", bound=type[Any])
+
+
+def register_controller(kind: str, config_type: type[Any]) -> Callable[[MadeController], MadeController]:
+    """Class decorator: the controller is called ``kind`` in settings, which are read as the dataclass ``config_type``.
+
+    The class is made as ``cls(config, spec, per_world)``, see ``Gait``. Raises ValueError where another class has
+    the name, TypeError where ``config_type`` is no dataclass.
+    """
+    if not is_dataclass(config_type):
+        raise TypeError(f"config_type of controller {kind!r} is {config_type!r}; expected a dataclass")
+
+    def register(cls: MadeController) -> MadeController:
+        known = CONTROLLERS.get(kind)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"controller {kind!r} is {known.__module__}.{known.__qualname__}; choose another name")
+        cls.config_type = config_type
+        CONTROLLERS[kind] = cls
+        return cls
+
+    return register
 
 
 def reset_worlds(controller: Controller, state: ControllerState, mask: NDArray[np.bool_]) -> None:
@@ -91,14 +152,14 @@ def wrap_phase(phase: FloatArray) -> None:
 
 @dataclass(frozen=True)
 class SearchRange:
-    """Where the tuner looks for a parameter."""
+    """Range in which the tuner looks for a parameter."""
 
     low: float
     high: float
     log: bool = False
-    """Uniform in the logarithm."""
+    """Whether the logarithm is searched evenly, not the value."""
     limit: Callable[[RobotSpec], float] | None = None
-    """No larger than this for a robot."""
+    """Upper end for a robot, where that is lower than ``high``."""
 
 
 def searched(
@@ -120,9 +181,3 @@ def search_ranges(config_type: type[Any]) -> dict[str, SearchRange]:
         if ranges:
             found[name] = ranges[0]
     return found
-
-
-def check_range(name: str, value: float, low: float, high: float, expected: str) -> None:
-    """Raise a ValueError unless ``low <= value <= high`` (which a NaN fails)."""
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value:g}; expected {expected}")

@@ -14,12 +14,15 @@ joint limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range, searched
-from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.config import Range
+from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched
+from snake_gym.controllers.guidance import PointOfSight
+from snake_gym.controllers.serpenoid import Wave
+from snake_gym.controllers.sjc import SjcConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -28,16 +31,10 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class CcConfig(SjcConfig):
     """A steered serpenoid gait with coupled joints."""
 
-    coupling: float = searched(0.5, 0.0, 1.0)
+    coupling: Annotated[float, Range(-1.0, 1.0)] = searched(0.5, 0.0, 1.0)
     """c: share of the neighbour's control signal (eq. 37)."""
-    gain_ratio_s: float | None = searched(None, 0.01, 3.0, log=True)
+    gain_ratio_s: Gain | None = searched(None, 0.01, 3.0, log=True)
     """k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("coupling", self.coupling, -1.0, 1.0, "-1 to 1")
-        if self.gain_ratio_s is not None:
-            check_range("gain_ratio_s", self.gain_ratio_s, 0.0, 1e3, "0 to 1000")
 
 
 def couple(control: FloatArray, coupling: FloatArray | float = 0.5) -> FloatArray:
@@ -47,31 +44,58 @@ def couple(control: FloatArray, coupling: FloatArray | float = 0.5) -> FloatArra
     return coupled
 
 
-class Cc(Sjc):
+class NeighbourGains(NamedTuple):
+    """How joints 2 to J act on the errors of the joints behind them, (J-1, 1) or (J-1, W), or one for all."""
+
+    coupling: FloatArray
+    """c k_p_{i-1} / k_p_i."""
+    damping_s: FloatArray
+    """(k_d / k_p)_{i-1} [s]."""
+
+    def signal(self, reference: FloatArray, measurement: Measurement) -> FloatArray:
+        """What the joint behind adds to the reference of joints 2 to J, (J-1, W) [rad].
+
+        Args:
+            reference: (J, W) [rad] uncoupled references.
+            measurement: angles and rates of the joints.
+        """
+        behind = reference[:-1] - measurement.joint_angle.T[:-1]
+        behind -= self.damping_s * measurement.joint_rate.T[:-1]
+        behind *= self.coupling
+        return behind
+
+
+def neighbour_gains(
+    config: CcConfig, spec: RobotSpec, parameter: dict[str, FloatArray], from_head: bool = False
+) -> NeighbourGains:
+    """Gains of the coupling for the nominal robot; ``from_head``: with the joints counted from the head.
+
+    Raises ValueError where the ratio of the gains is the robot's own and its kp is 0.
+    """
+    kp, kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
+    if from_head:
+        kp, kd = kp[::-1], kd[::-1]
+    if config.gain_ratio_s is not None:
+        kp, damping = np.ones_like(kp), parameter["gain_ratio_s"]
+    elif (kp > 0.0).all():
+        damping = (kd / kp)[:-1, None]
+    else:
+        raise ValueError(f"gain_ratio_s is null and robot.actuator.kp {kp.tolist()}; expected kp > 0, or a ratio")
+    return NeighbourGains(parameter["coupling"] * (kp[:-1] / kp[1:])[:, None], damping)
+
+
+@register_controller("cc", CcConfig)
+class Cc(Gait):
     """Steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
-    config_type: ClassVar[type[Any]] = CcConfig
-
-    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+    def __init__(self, config: CcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        kp, kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
-        if config.gain_ratio_s is not None:
-            self._damping = self._parameter["gain_ratio_s"]
-            kp = np.ones_like(kp)
-        elif (kp > 0.0).all():
-            self._damping = (kd / kp)[:-1, None]
-        else:
-            raise ValueError(f"gain_ratio_s is null and robot.actuator.kp {kp.tolist()}; expected kp > 0, or a ratio")
-        self._coupling = self._parameter["coupling"] * (kp[:-1] / kp[1:])[:, None]
-
-    def _largest_reference(self) -> float:
-        return np.inf  # a neighbour's error has no bound
+        self._wave = Wave(self.parameter, spec.n_joints)
+        self._guidance = PointOfSight(spec, config.tracked_point)
+        self._gains = neighbour_gains(config, spec, self.parameter)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
-        reference = self._reference(measurement, goal, state, dt_s)
-        behind = reference[:-1] - measurement.joint_angle.T[:-1]
-        behind -= self._damping * measurement.joint_rate.T[:-1]
-        behind *= self._coupling
-        reference[1:] += behind
-        return self._clamp(reference)
+        reference = self._wave.advance(state, dt_s) + self._guidance.offset(measurement, goal, self.parameter)
+        reference[1:] += self._gains.signal(reference, measurement)
+        return self.limited(reference)

@@ -41,27 +41,22 @@ at ``steering_rate_per_s``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import (
-    ControllerState,
-    PerWorld,
-    check_range,
-    per_world_parameters,
-    searched,
-    wrap_phase,
-)
+from snake_gym.config import Range
+from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.coupling import Coupling, SingleArray, Topology, Weights, coupling_weights
-from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset
+from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 Steering = Literal["centre", "offset"]
+Rate = Annotated[float, Range(0.0, 100.0)]
 
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
 """lambda and alpha of liu2024, section 3.1 [1/s]."""
@@ -78,35 +73,28 @@ LARGEST_EXCESS = 30.0
 class CpgConfig(SteeringConfig, GaitConfig):
     """A steered network of Hopf oscillators; ``amplitude_rad`` is rho, ``phase_shift_rad`` the locked difference."""
 
-    convergence_per_s: float = searched(2.0, 0.5, 8.0, log=True)
+    convergence_per_s: Rate = searched(2.0, 0.5, 8.0, log=True)
     """lambda: how fast the amplitude settles [1/s]."""
-    coupling_per_s: float = searched(0.6, 0.05, 2.0, log=True)
+    coupling_per_s: Rate = searched(0.6, 0.05, 2.0, log=True)
     """alpha: how fast the phases lock, for a coupling weight of one [1/s]."""
     topology: Topology = "full"
     """Which oscillators are coupled; see ``coupling_weights``."""
     weights: Weights = "equal"
     """Weight of a coupling: one, or a Gaussian of the distance along the chain."""
-    weight_width_joints: float = 2.0
+    weight_width_joints: Annotated[float, Range(1e-3, 1e3)] = 2.0
     """Standard deviation of the Gaussian weights [joints]."""
     steering: Steering = "centre"
     """Whether u_c is the centre of the oscillators or added to their output."""
-    steering_rate_per_s: float = searched(10.0, 1.0, 30.0, log=True)
+    steering_rate_per_s: Gain = searched(10.0, 1.0, 30.0, log=True)
     """How fast u_c approaches the wanted offset [1/s]."""
 
-    def __post_init__(self) -> None:
-        GaitConfig.__post_init__(self)
-        SteeringConfig.__post_init__(self)
-        check_range("amplitude_rad", self.amplitude_rad, 1e-6, math.pi, "> 0, at most pi")
-        check_range("convergence_per_s", self.convergence_per_s, 0.0, 100.0, "0 to 100")
-        check_range("coupling_per_s", self.coupling_per_s, 0.0, 100.0, "0 to 100")
-        check_range("steering_rate_per_s", self.steering_rate_per_s, 0.0, 1e3, "0 to 1000")
-        check_range("weight_width_joints", self.weight_width_joints, 1e-3, 1e3, "> 0")
-        for name, choices in (("topology", Topology), ("weights", Weights), ("steering", Steering)):
-            if getattr(self, name) not in get_args(choices):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(get_args(choices))}")
+    def check(self) -> None:
+        if not self.amplitude_rad >= 1e-6:
+            raise ValueError(f"amplitude_rad is {self.amplitude_rad:g}; expected in [1e-06, pi]")
 
 
-class Cpg:
+@register_controller("cpg", CpgConfig)
+class Cpg(Gait):
     """Steered Hopf network.
 
     State: ``u``, ``v`` (W, J) [rad] the oscillators, ``centre`` (W,) [rad] u_c, and the gait of each world:
@@ -115,32 +103,21 @@ class Cpg:
     ``speed_limit_rad_s`` (W,) of every oscillator's phase and u, infinite until then.
     """
 
-    config_type: ClassVar[type[Any]] = CpgConfig
-
     def __init__(self, config: CpgConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
-        """``per_world`` gives a parameter (W,) one value for each world; see ``per_world_parameters``."""
-        self.config = config
-        self._n_joints = spec.n_joints
-        self._limit = spec.joint_limit_rad
-        self._control_dt_s = spec.control_dt_s
-        self._parameter = per_world_parameters(config, per_world)
+        super().__init__(config, spec, per_world)
         self._guidance = PointOfSight(spec, config.tracked_point)
         weight = coupling_weights(spec.n_joints, config.topology, config.weights, config.weight_width_joints)
-        self._coupling = Coupling(weight, self._parameter["coupling_per_s"])
-        rate = 2.0 * self._parameter["convergence_per_s"] + self._coupling.fastest_per_s
-        self._attraction = self._parameter["convergence_per_s"].astype(np.float32)
+        self._coupling = Coupling(weight, self.parameter["coupling_per_s"])
+        rate = 2.0 * self.parameter["convergence_per_s"] + self._coupling.fastest_per_s
+        self._attraction = self.parameter["convergence_per_s"].astype(np.float32)
         self._max_step_s = min(MAX_STEP_S, MAX_RATE_STEP / max(float(rate.max()), 1e-9))
-
-    @property
-    def n_joints(self) -> int:
-        return self._n_joints
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """All oscillators at (0.1, 0.1) rad, centred, with the configured gait."""
-        shape = (n_worlds, self._n_joints)
+        shape = (n_worlds, self.n_joints)
         state = {"u": np.full(shape, START[0]), "v": np.full(shape, START[1]), "centre": np.zeros(n_worlds)}
         for name in ("amplitude_rad", "frequency_rad_s", "phase_shift_rad"):
-            state[name] = np.broadcast_to(self._parameter[name], (n_worlds,)).copy()
+            state[name] = np.broadcast_to(self.parameter[name], (n_worlds,)).copy()
         state["wanted_shift_rad"] = state["phase_shift_rad"].copy()
         for name in ("turn_limit_rad_s", "speed_limit_rad_s"):
             state[name] = np.full(n_worlds, np.inf)
@@ -160,15 +137,15 @@ class Cpg:
         (without a limit where both are zero). Raises ValueError where a value is out of the configuration's range.
         """
         wanted = {
-            "amplitude_rad": (amplitude_rad, 1e-6, math.pi, "> 0, at most pi"),
-            "frequency_rad_s": (frequency_rad_s, -1e3, 1e3, "a number within +-1000"),
-            "phase_shift_rad": (phase_shift_rad, -math.pi, math.pi, "-pi to pi"),
+            "amplitude_rad": amplitude_rad,
+            "frequency_rad_s": frequency_rad_s,
+            "phase_shift_rad": phase_shift_rad,
         }
-        for name, (value, low, high, expected) in wanted.items():
+        for name, value in wanted.items():
             for number in () if value is None else np.atleast_1d(value):
-                check_range(name, float(number), low, high, expected)
+                replace(self.config, **{name: number})  # checks the range
         before = _cycle_speeds(state)
-        for name, (value, *_) in wanted.items():
+        for name, value in wanted.items():
             if value is not None:
                 state["wanted_shift_rad" if name == "phase_shift_rad" else name][mask] = value
         names = ("turn_limit_rad_s", "speed_limit_rad_s")
@@ -180,17 +157,12 @@ class Cpg:
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit: where the network is in ``dt_s`` [s]."""
-        error = self._guidance.heading_error(measurement, goal)
-        gain, limit = self._parameter["heading_gain"], self._parameter["offset_limit_rad"]
-        wanted = steering_offset(error, goal.active, gain, limit)
-        state["centre"] += -np.expm1(-self._parameter["steering_rate_per_s"] * dt_s) * (wanted - state["centre"])
+        wanted = self._guidance.offset(measurement, goal, self.parameter)
+        state["centre"] += -np.expm1(-self.parameter["steering_rate_per_s"] * dt_s) * (wanted - state["centre"])
         self._integrate(state, dt_s)
-        reference = state["u"].copy()
         if self.config.steering == "offset":
-            reference += state["centre"][:, None]
-        np.maximum(reference, -self._limit, out=reference)
-        np.minimum(reference, self._limit, out=reference)
-        return reference
+            return self.limited(state["u"].T + state["centre"])
+        return self.limited(state["u"].T)
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Phase (W,) [rad] that the tail joint's sine will have in one control step, with the next command.
@@ -202,13 +174,13 @@ class Cpg:
         mean_u = (u * in_phase + v * quadrature).sum(axis=0)
         mean_v = (v * in_phase - u * quadrature).sum(axis=0)
         phase = np.arctan2(mean_u, -mean_v)  # u = rho sin(phase), v = -rho cos(phase)
-        phase += state["frequency_rad_s"] * self._control_dt_s
+        phase += state["frequency_rad_s"] * self.spec.control_dt_s
         wrap_phase(phase)
         return phase
 
     def _displacement(self, state: ControllerState) -> FloatArray:
         """x^ = (u^, v^) (2, J, W) [rad]; worlds run along the last axis in here: numpy is faster on long rows."""
-        x = np.empty((2, self._n_joints, state["centre"].size))
+        x = np.empty((2, self.n_joints, state["centre"].size))
         x[0] = state["u"].T
         x[1] = state["v"].T
         if self.config.steering == "centre":
@@ -219,7 +191,7 @@ class Cpg:
         """cos and sin of ``(k - 1) shift + angle`` for joint k (J, W), or (J, 1) where all worlds agree."""
         if (shift == shift[0]).all() and (angle == angle[0]).all():
             shift, angle = shift[:1], angle[:1]
-        turn = shift * np.arange(self._n_joints)[:, None] + angle
+        turn = shift * np.arange(self.n_joints)[:, None] + angle
         return np.cos(turn), np.sin(turn)
 
     def _shift_phases(self, state: ControllerState, dt_s: float) -> FloatArray:
@@ -227,17 +199,17 @@ class Cpg:
         gap = state["wanted_shift_rad"] - state["phase_shift_rad"]
         if not gap.any():
             return np.zeros(1)
-        reach = state["turn_limit_rad_s"] * dt_s / max(self._n_joints - 1, 1)
+        reach = state["turn_limit_rad_s"] * dt_s / max(self.n_joints - 1, 1)
         change = np.clip(gap, -reach, reach)
         state["phase_shift_rad"] += change
-        head = change * (self._n_joints - 1)
+        head = change * (self.n_joints - 1)
         # The oscillators' own changes run from 0 (tail) to ``head``; the foremost keeps omega.
         return np.where(state["frequency_rad_s"] < 0.0, np.minimum(head, 0.0), np.maximum(head, 0.0))
 
     def _integrate(self, state: ControllerState, dt_s: float) -> None:
         """Advance u, v by ``dt_s`` [s], with the centre held, in place."""
         cos, sin = self._turn(state["phase_shift_rad"], np.zeros(1))
-        y = np.empty((2, self._n_joints, state["centre"].size), dtype=np.float32)
+        y = np.empty((2, self.n_joints, state["centre"].size), dtype=np.float32)
         x = self._displacement(state)
         x /= state["amplitude_rad"]
         _rotate(x, cos, -sin, out=y)

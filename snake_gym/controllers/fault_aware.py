@@ -4,8 +4,8 @@ A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Me
 estimate the controller does three things, each with a strength of its own; zero switches it off, and with all of them
 off it is CC (sibilska2022, eq. 37):
 
-* *Driving in reverse* (see ``reverse_driving``). A failed joint hurts more the nearer it is to the end that leads. The
-  robot leads with its tail where
+* *Driving in reverse*, see below. A failed joint hurts more the nearer it is to the end that leads. The robot leads
+  with its tail where
 
       sum_failed weight_i (2 i - J - 1) / (J - 1)  +  turn_back (2 |heading error| - pi)
 
@@ -21,97 +21,97 @@ off it is CC (sibilska2022, eq. 37):
 
 None of the papers has such a controller. A weak joint still follows; it counts for ``weak_counts`` of a failed one in
 the direction and the wave, and spreads as in CC.
+
+Driving in reverse: a robot seen from its other end is again a robot, and any gait drives it. Number the links from the
+head instead of the tail and let every link point the other way: the link angles are then theta'_i = theta_{N+1-i} + pi,
+and with ``phi_i = theta_i - theta_{i+1}`` the joint angles phi'_i = -phi_{N-i}. A gait
+that drives this mirrored robot forwards drives the real one backwards: its wave runs from the tail to the head,
+a joint offset turns the tail to the side where the head would have gone, and the mean heading is turned by pi, so
+guidance brings the tail round. The mirror is its own inverse; positions of the centre of mass and of the tracked point
+stay.
+
+Where the gait is ``alpha sin(phase + (i-1) delta)``, the shape at the moment of the change is the same for the phase
+``-phase - (J-1) delta``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, PerWorld, check_range, searched, wrap_phase
-from snake_gym.controllers.cc import Cc, CcConfig
+from snake_gym.config import Range
+from snake_gym.config.settings import Share
+from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
+from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
-from snake_gym.controllers.reverse_driving import mirror_flags, mirror_joints, mirror_measurement, mirror_phase
+from snake_gym.controllers.guidance import PointOfSight
+from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 DETECTOR_PREFIX = "fault_"
-"""Of the detector's names in the controller's state."""
+"""Prefix of the detector's arrays in the controller's state."""
+
+Weight = Annotated[float, Range(-100.0, 100.0)]
+Spread = Annotated[float, Range(-1.0, 2.0)]
+Change = Annotated[float, Range(-1.0, 1.0)]
 
 
 @dataclass(frozen=True)
 class FaultAwareConfig(CcConfig):
     """Coupled control with a detector of failed joints."""
 
-    front_weight_rad: float = searched(0.0, 0.0, 5.0)
+    front_weight_rad: Weight = searched(0.0, 0.0, 5.0)
     """Heading error that a locked joint at the leading end is worth; 0: locked joints do not choose the direction."""
-    free_front_weight_rad: float = 6.0
-    """The same for a free joint, which leaves what is in front of it without a lead."""
-    turn_back: float = searched(0.0, 0.0, 1.0)
+    free_front_weight_rad: Weight = 6.0
+    """Heading error that a free joint at the leading end is worth; what is in front of it has no lead."""
+    turn_back: Share = searched(0.0, 0.0, 1.0)
     """Weight of the heading error in the choice of direction; 0: targets behind do not choose it."""
-    hysteresis_rad: float = searched(0.5, 0.05, 1.5)
-    """The choice changes where it is clearer than this."""
-    spread_ahead: float = searched(0.5, 0.0, 1.2)
+    hysteresis_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = searched(0.5, 0.05, 1.5)
+    """Lead that the other direction needs before the choice changes."""
+    spread_ahead: Spread = searched(0.5, 0.0, 1.2)
     """Share of a locked joint's missing angle that the next healthy joint towards the leading end takes up."""
-    spread_behind: float = searched(0.0, 0.0, 1.2)
-    """... and the one on the other side."""
-    free_ahead: float = 0.0
-    """As ``spread_ahead``, of a free joint."""
-    free_behind: float = 0.0
-    """As ``spread_behind``, of a free joint."""
-    amplitude_per_fault: float = searched(0.0, -0.2, 0.2)
+    spread_behind: Spread = searched(0.0, 0.0, 1.2)
+    """Share of it that the next healthy joint on the other side takes up."""
+    free_ahead: Spread = 0.0
+    """Share of a free joint's missing angle that the next healthy joint towards the leading end takes up."""
+    free_behind: Spread = 0.0
+    """Share of it that the next healthy joint on the other side takes up."""
+    amplitude_per_fault: Change = searched(0.0, -0.2, 0.2)
     """Relative change of amplitude for each failed joint."""
-    frequency_per_fault: float = searched(0.0, -0.2, 0.2)
+    frequency_per_fault: Change = searched(0.0, -0.2, 0.2)
     """Relative change of frequency for each failed joint."""
-    weak_counts: float = 0.5
+    weak_counts: Share = 0.5
     """How much of a failed joint a weak one is."""
     detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
-    """How joints are judged."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("front_weight_rad", "free_front_weight_rad"):
-            check_range(name, getattr(self, name), -100.0, 100.0, "-100 to 100")
-        for name in ("turn_back", "weak_counts"):
-            check_range(name, getattr(self, name), 0.0, 1.0, "0 to 1")
-        check_range("hysteresis_rad", self.hysteresis_rad, 0.0, 2.0 * math.pi, "0 to 2 pi")
-        for name in ("spread_ahead", "spread_behind", "free_ahead", "free_behind"):
-            check_range(name, getattr(self, name), -1.0, 2.0, "-1 to 2")
-        for name in ("amplitude_per_fault", "frequency_per_fault"):
-            check_range(name, getattr(self, name), -1.0, 1.0, "-1 to 1")
+    """Settings of the detector."""
 
 
-class FaultAware(Cc):
+@register_controller("fault_aware", FaultAwareConfig)
+class FaultAware(Gait):
     """Coupled control with fault detection, reverse driving and a re-planned wave.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
     begin with ``fault_``.
     """
 
-    config_type: ClassVar[type[Any]] = FaultAwareConfig
-
-    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+    def __init__(self, config: FaultAwareConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        self._spec = spec
         self.detector = FaultDetector(config.detector, spec)
+        self._wave = Wave(self.parameter, spec.n_joints)
+        self._guidance = PointOfSight(spec, config.tracked_point)
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
-        kp = spec.joints("actuator.kp") if config.gain_ratio_s is None else np.ones(spec.n_joints)
-        share = self._parameter["coupling"]
-        self._coupling_reverse = share * (kp[::-1][:-1] / kp[::-1][1:])[:, None]
-        self._damping_reverse = self._damping if np.ndim(self._damping) < 2 else self._reverse_damping(spec)
-
-    @staticmethod
-    def _reverse_damping(spec: RobotSpec) -> FloatArray:
-        ratio = spec.joints("actuator.kd") / spec.joints("actuator.kp")
-        return np.asarray(ratio[::-1][:-1, None], dtype=np.float64)
+        self._gains, self._gains_reverse = (
+            neighbour_gains(config, spec, self.parameter, from_head) for from_head in (False, True)
+        )
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """All gaits at phase zero, head first, all joints healthy."""
+        """State at the start of an episode: phase zero, head first, all joints healthy."""
         state = {**super().initial_state(n_worlds), "reverse": np.zeros(n_worlds)}
         watched = self.detector.initial_state(n_worlds)
         return {**state, **{DETECTOR_PREFIX + name: values for name, values in watched.items()}}
@@ -124,14 +124,17 @@ class FaultAware(Cc):
             unknown = np.where(kind == HEALTHY, WEAK, kind)  # that it failed is told; how, is seen from what it does
             kind = np.where(measurement.joint_failed, unknown, HEALTHY)
         if measurement.centre_xy_w is None:
-            measurement = measurement._replace(centre_xy_w=tracked_point(self._spec, measurement, "centre"))
-        locked, loose = kind == LOCKED, (kind == FREE) + self._parameter["weak_counts"][..., None] * (kind == WEAK)
+            measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
+        locked, loose = kind == LOCKED, (kind == FREE) + self.parameter["weak_counts"][..., None] * (kind == WEAK)
         reverse = self._choose_direction(measurement, goal, state, locked, loose)
         seen = mirror_measurement(measurement, reverse)
-        reference = self._wave((locked + loose).sum(axis=1), state, dt_s)
-        reference += self.offset(seen, goal)
+        n_failed = (locked + loose).sum(axis=1)
+        pace = np.maximum(1.0 + self.parameter["frequency_per_fault"] * n_failed, 0.0)
+        reference = self._wave.advance(state, dt_s, pace)
+        reference *= np.maximum(1.0 + self.parameter["amplitude_per_fault"] * n_failed, 0.0)
+        reference += self._guidance.offset(seen, goal, self.parameter)
         self._spread(reference, seen, mirror_flags(kind, reverse), reverse)
-        command = mirror_joints(self._clamp(reference), reverse)
+        command = mirror_joints(self.limited(reference), reverse)
         self.detector.command_given(watched, command)
         return command
 
@@ -157,7 +160,7 @@ class FaultAware(Cc):
         loose: FloatArray,
     ) -> NDArray[np.bool_]:
         """In which worlds the tail leads (W,); where that changes, the phase goes on with the same shape."""
-        parameter = self._parameter
+        parameter = self.parameter
         score = parameter["front_weight_rad"] * (locked * self._lever).sum(axis=1)
         score += parameter["free_front_weight_rad"] * (loose * self._lever).sum(axis=1)
         if (parameter["turn_back"] > 0.0).any():
@@ -170,46 +173,64 @@ class FaultAware(Cc):
         if changed.any():
             shift = np.broadcast_to(parameter["phase_shift_rad"], now.shape)
             phase = state["phase"]
-            phase[changed] = mirror_phase(phase, shift, self._n_joints)[changed]
+            phase[changed] = mirror_phase(phase, shift, self.n_joints)[changed]
             wrap_phase(phase)
             state["reverse"][:] = now
         return now
-
-    def _wave(self, n_failed: FloatArray, state: ControllerState, dt_s: float) -> FloatArray:
-        """The travelling wave (J, W) [rad] without offset; advances the phase."""
-        parameter, phase = self._parameter, state["phase"]
-        reference = np.sin(phase) * self._in_phase
-        reference += np.cos(phase) * self._quadrature
-        reference *= np.maximum(1.0 + parameter["amplitude_per_fault"] * n_failed, 0.0)
-        phase += (
-            parameter["frequency_rad_s"] * np.maximum(1.0 + parameter["frequency_per_fault"] * n_failed, 0.0) * dt_s
-        )
-        wrap_phase(phase)
-        return reference
 
     def _spread(self, reference: FloatArray, seen: Measurement, kind: FloatArray, reverse: NDArray[np.bool_]) -> None:
         """Add to ``reference`` (J, W) what the neighbours lack, joint after joint, in place.
 
         Between healthy joints that is CC's share of the control signal of the joint behind.
         """
-        parameter = self._parameter
-        coupling = np.where(reverse, self._coupling_reverse, self._coupling)
-        damping = np.where(reverse, self._damping_reverse, self._damping)
-        angle, locked, free = seen.joint_angle.T, kind.T == LOCKED, kind.T == FREE
+        parameter = self.parameter
+        pairs = zip(self._gains_reverse, self._gains, strict=True)
+        gains = NeighbourGains(*(np.where(reverse, mirrored, plain) for mirrored, plain in pairs))
+        locked, free = kind.T == LOCKED, kind.T == FREE
         healthy = ~(locked | free)
-        missing = reference - angle
-        behind = missing[:-1] - damping * seen.joint_rate.T[:-1]
-        behind *= coupling
-        behind *= healthy[:-1]
+        missing = reference - seen.joint_angle.T
+        behind = gains.signal(reference, seen) * healthy[:-1]
         ahead = missing * (parameter["spread_ahead"] * locked + parameter["free_ahead"] * free)
         back = missing * (parameter["spread_behind"] * locked + parameter["free_behind"] * free)
         reference[1:] += behind
         if not healthy.all():
             carried = np.zeros(reference.shape[1])
-            for joint in range(self._n_joints):
+            for joint in range(self.n_joints):
                 reference[joint] += np.where(healthy[joint], carried, 0.0)
                 carried = np.where(healthy[joint], 0.0, carried + ahead[joint])
             carried = np.zeros(reference.shape[1])
-            for joint in range(self._n_joints - 1, -1, -1):
+            for joint in range(self.n_joints - 1, -1, -1):
                 reference[joint] += np.where(healthy[joint], carried, 0.0)
                 carried = np.where(healthy[joint], 0.0, carried + back[joint])
+
+
+def mirror_joints(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
+    """Joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
+    return np.where(mirrored[:, None], -values[:, ::-1], values)
+
+
+def mirror_flags(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
+    """What belongs to each joint and has no sign (W, J), renumbered in the worlds ``mirrored`` (W,)."""
+    return np.where(mirrored[:, None], values[:, ::-1], values)
+
+
+def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) -> Measurement:
+    """The robot as seen from its other end in the worlds ``mirrored`` (W,): joints and heading.
+
+    Positions stay what they are, so ``centre_xy_w`` has to be known where the centre of mass is guided. Forces and
+    ranges belong to the real head and are left out.
+    """
+    tail_angle = measurement.head_angle + measurement.joint_angle.sum(axis=1)
+    return Measurement(
+        mirror_joints(measurement.joint_angle, mirrored),
+        mirror_joints(measurement.joint_rate, mirrored),
+        measurement.head_xy_w,
+        np.where(mirrored, tail_angle + math.pi, measurement.head_angle),
+        measurement.pose_valid,
+        measurement.centre_xy_w,
+    )
+
+
+def mirror_phase(phase: FloatArray, phase_shift_rad: FloatArray, n_joints: int) -> FloatArray:
+    """The phase (W,) [rad] with which the mirrored gait has the shape that the gait has now."""
+    return np.asarray(-phase - (n_joints - 1) * phase_shift_rad, dtype=np.float64)

@@ -26,11 +26,14 @@ two cannot be told apart.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, check_range
+from snake_gym.config import Range, Settings
+from snake_gym.config.settings import Share
+from snake_gym.controllers.base import ControllerState
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -43,49 +46,35 @@ BoolArray = NDArray[np.bool_]
 INTERVAL = 1.2
 """Least length of an interval, in time constants of the joint's loop."""
 _TERMS = 24
-"""Of the exponential series; the matrix is halved until its norm is below one."""
+"""Terms of the exponential series; the matrix is halved until its norm is below one."""
+
+Spread = Annotated[float, Range(1e-3, 100.0)]
 
 
 @dataclass(frozen=True)
-class FaultDetectorConfig:
+class FaultDetectorConfig(Settings):
     """How joints are judged."""
 
-    alarm: float = 9.0
+    alarm: Annotated[float, Range(1.0, 1e3)] = 9.0
     """Log likelihood ratio at which a joint is called failed; larger: later, fewer false alarms."""
-    angle_noise_rad: float = 0.01
+    angle_noise_rad: Share = 0.01
     """Standard deviation of a joint angle's measurement, resolution included [rad]. Too large costs little; too small
     takes noise for failed joints."""
-    follow_share: float = 0.9
+    follow_share: Spread = 0.9
     """g: share of the predicted motion that a loaded healthy joint makes."""
-    follow_spread: float = 0.35
+    follow_spread: Spread = 0.35
     """Standard deviation of a healthy joint's motion, as a share of the predicted one."""
-    follow_floor_rad_s: float | None = None
-    """... and at least this fast: backdriving, delays [rad/s]. None: 0.15, or 0.02 where actuators give accelerations,
-    which no load disturbs."""
-    locked_spread_rad_s: float | None = None
+    follow_floor_rad_s: Spread | None = None
+    """Least standard deviation of a healthy joint's motion [rad/s]: backdriving, delays. None: 0.15, or 0.02 where
+    actuators give accelerations, which no load disturbs."""
+    locked_spread_rad_s: Spread | None = None
     """Standard deviation of a locked joint's motion [rad/s]. None: a fifth of the floor of a healthy one."""
-    loose_spread_rad_s: float | None = None
+    loose_spread_rad_s: Spread | None = None
     """Standard deviation of a loose joint's motion [rad/s]. None: eight times the floor of a healthy one."""
-    memory_s: float = 2.0
-    """Over which asked and done motion are correlated."""
-    weak_correlation: float = 0.5
+    memory_s: Annotated[float, Range(1e-3, 1e3)] = 2.0
+    """Time [s] over which asked and done motion are correlated."""
+    weak_correlation: Annotated[float, Range(-1.0, 1.0)] = 0.5
     """A loose joint whose motion correlates more than this with what was asked is weak, else free."""
-
-    def __post_init__(self) -> None:
-        check_range("alarm", self.alarm, 1.0, 1e3, "1 to 1000")
-        check_range("angle_noise_rad", self.angle_noise_rad, 0.0, 1.0, "0 to 1")
-        check_range("weak_correlation", self.weak_correlation, -1.0, 1.0, "-1 to 1")
-        check_range("memory_s", self.memory_s, 1e-3, 1e3, "> 0")
-        for name in (
-            "follow_share",
-            "follow_spread",
-            "follow_floor_rad_s",
-            "locked_spread_rad_s",
-            "loose_spread_rad_s",
-        ):
-            value = getattr(self, name)
-            if value is not None:
-                check_range(name, value, 1e-3, 100.0, "0.001 to 100")
 
 
 class FaultDetector:
@@ -190,7 +179,7 @@ class FaultDetector:
         self._name(state, failed)
 
     def _name(self, state: ControllerState, failed: BoolArray) -> None:
-        """Alarms, recoveries, and which kind of loose."""
+        """Set the estimate where a ratio passes the alarm: failed, in which way, or recovered."""
         alarm = self.config.alarm
         locked, loose = state["locked_ratio"], state["loose_ratio"]
         spread = np.sqrt(state["asked2"] * state["done2"])

@@ -36,19 +36,14 @@ them exactly, which no robot does), acting at the links' centres.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from snake_gym.controllers.base import (
-    ControllerState,
-    PerWorld,
-    check_range,
-    per_world_parameters,
-    searched,
-    wrap_phase,
-)
-from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset, wrap_angle
+from snake_gym.config import Range
+from snake_gym.config.settings import Share
+from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
+from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
@@ -66,31 +61,24 @@ _CRITICAL = 1e-6
 class PflConfig(SteeringConfig, GaitConfig):
     """A steered serpenoid gait, followed by computed torque."""
 
-    position_gain_per_s2: float = 25.0
+    position_gain_per_s2: Annotated[float, Range(0.0, 1e6)] = 25.0
     """k_p of the joint error [1/s^2]."""
-    rate_gain_per_s: float = 10.0
+    rate_gain_per_s: Annotated[float, Range(0.0, 1e4)] = 10.0
     """k_d of the joint error [1/s]."""
     feedforward: bool = True
     """Rates and accelerations of the reference take part; False: wang, eq. 32."""
-    heading_gain: float = 0.4
+    heading_gain: Gain = 0.4
     """k_theta: joint offset per heading error [rad/rad]; joints that follow closely pass its ripple on in full."""
     error_loop: ErrorLoop = "model"
     """What takes joint errors back: the gains above through the model, or the actuator's own loop."""
-    offset_bandwidth_rad_s: float = searched(1.0, 0.2, 10.0, log=True)
+    offset_bandwidth_rad_s: Annotated[float, Range(1e-3, 1e4)] = searched(1.0, 0.2, 10.0, log=True)
     """b: how fast the joint offset follows the heading error [rad/s]."""
-    contact_share: float = 0.0
+    contact_share: Share = 0.0
     """Share of the measured contact forces that the torques make up for, where the robot senses them."""
 
-    def __post_init__(self) -> None:
-        GaitConfig.__post_init__(self)
-        SteeringConfig.__post_init__(self)
-        check_range("position_gain_per_s2", self.position_gain_per_s2, 0.0, 1e6, "0 to 1e6")
-        check_range("rate_gain_per_s", self.rate_gain_per_s, 0.0, 1e4, "0 to 1e4")
-        check_range("offset_bandwidth_rad_s", self.offset_bandwidth_rad_s, 1e-3, 1e4, "0.001 to 10000")
-        check_range("contact_share", self.contact_share, 0.0, 1.0, "0 to 1")
 
-
-class Pfl:
+@register_controller("pfl", PflConfig)
+class Pfl(Gait):
     """Computed-torque serpenoid gait.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi); ``offset`` (W, 2) the filtered joint offset [rad] and its rate;
@@ -99,13 +87,9 @@ class Pfl:
     theta_N and of the centre of mass as last estimated.
     """
 
-    config_type: ClassVar[type[Any]] = PflConfig
-
-    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
-        """``per_world`` gives a parameter (W,) one value for each world. Raises ValueError for a robot with kp = 0."""
-        self.config = config
-        self._spec = spec
-        self._parameter = per_world_parameters(config, per_world)
+    def __init__(self, config: PflConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+        """Raises ValueError for a robot with kp = 0; see ``Gait``."""
+        super().__init__(config, spec, per_world)
         self._chain = NominalChain(spec)
         self._guidance = PointOfSight(spec, config.tracked_point)
         self._kp, self._kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
@@ -116,10 +100,6 @@ class Pfl:
         self._torque_limit = spec.joints("actuator.torque_limit_nm")
         self._largest_error = self._torque_limit / self._kp
         self._joint = np.arange(spec.n_joints)
-
-    @property
-    def n_joints(self) -> int:
-        return self._spec.n_joints
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Gait at phase zero, no offset, no pose known."""
@@ -133,14 +113,10 @@ class Pfl:
             "base_rate": np.zeros((n_worlds, 3)),
         }
 
-    def phase(self, state: ControllerState) -> FloatArray:
-        """Gait phase (W,) [rad] of the tail joint."""
-        return state["phase"]
-
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit, for the next ``dt_s`` [s]."""
         past, age_s = self._observe(measurement, state)
-        raw = self.offset(measurement, goal)
+        raw = self._guidance.offset(measurement, goal, self.parameter)
         pace = self.pace(past, goal, state, dt_s)
         error = self._gait(state, raw, pace, 0.0)[0] - measurement.joint_angle
         if self._takes_acceleration:
@@ -164,7 +140,7 @@ class Pfl:
             ahead_s = 0.5 * dt_s + self._lag_s
             drive = self._torque(measurement, state, (past, age_s), plan(ahead_s), ahead_s)
         self._advance(state, raw, pace, dt_s)
-        limit = self._spec.joint_limit_rad
+        limit = self.spec.joint_limit_rad
         return np.clip(angle + (drive + self._kd * rate) / self._kp, -limit, limit)
 
     def _torque(
@@ -185,12 +161,6 @@ class Pfl:
         torque = self._chain.joint_torque(motion, acceleration, contact)
         return np.clip(torque, -self._torque_limit, self._torque_limit)
 
-    def offset(self, measurement: Measurement, goal: Goal) -> FloatArray:
-        """Steering offset (W,) [rad] before the filter."""
-        error = self._guidance.heading_error(measurement, goal)
-        gain, limit = self._parameter["heading_gain"], self._parameter["offset_limit_rad"]
-        return steering_offset(error, goal.active, gain, limit)
-
     def wanted(self, state: ControllerState) -> FloatArray:
         """The gait (W, J) [rad] that the joints are to follow at the moment of ``state``."""
         angle = state["phase"][:, None] + self._column("phase_shift_rad") * self._joint
@@ -198,12 +168,12 @@ class Pfl:
 
     def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
         """How fast the gait runs in the coming step; ``past`` is the mean motion since the last command."""
-        frequency = self._parameter["frequency_rad_s"]
+        frequency = self.parameter["frequency_rad_s"]
         return frequency, np.zeros_like(frequency)
 
     def _column(self, name: str) -> FloatArray:
         """A parameter (W, 1) or (1,)."""
-        return self._parameter[name][..., None]
+        return self.parameter[name][..., None]
 
     def _gait(
         self, state: ControllerState, raw: FloatArray, pace: Pace, ahead_s: float
@@ -216,7 +186,7 @@ class Pfl:
         at = ahead_s if moving else 0.0
         frequency, growth = pace
         beta, beta_rate = self._filtered(state, raw, at)
-        band = self._parameter["offset_bandwidth_rad_s"]
+        band = self.parameter["offset_bandwidth_rad_s"]
         beta_growth = band**2 * (raw - beta) - 2.0 * band * beta_rate
         speed = np.broadcast_to(frequency + growth * at, raw.shape)[:, None]
         phase = state["phase"] + at * (frequency + 0.5 * at * growth)
@@ -231,7 +201,7 @@ class Pfl:
 
     def _filtered(self, state: ControllerState, raw: FloatArray, ahead_s: float) -> tuple[FloatArray, FloatArray]:
         """Offset and its rate (W,) after ``ahead_s`` [s] with the raw offset held."""
-        band = self._parameter["offset_bandwidth_rad_s"]
+        band = self.parameter["offset_bandwidth_rad_s"]
         left, rate = state["offset"][:, 0] - raw, state["offset"][:, 1]
         slope = rate + band * left
         fade = np.exp(-band * ahead_s)
@@ -267,7 +237,7 @@ class Pfl:
         known = np.isfinite(step_s) & (step_s > 0.0)
         step = np.where(known, step_s, 1.0)[:, None]
         joint_rate = np.where(known[:, None], (measurement.joint_angle - state["joint_angle"]) / step, 0.0)
-        centre = tracked_point(self._spec, measurement, "centre")
+        centre = tracked_point(self.spec, measurement, "centre")
         pose = np.concatenate([measurement.head_angle[:, None], centre], axis=1)
         change = pose - state["pose"]
         change[:, 0] = wrap_angle(change[:, 0])

@@ -16,13 +16,15 @@ that has gone round once does not unwind.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import TWO_PI, check_range, searched
+from snake_gym.config import Settings
+from snake_gym.controllers.base import TWO_PI, Gain, Swing, searched
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -30,21 +32,15 @@ TrackedPoint = Literal["centre", "head"]
 
 
 @dataclass(frozen=True)
-class SteeringConfig:
+class SteeringConfig(Settings):
     """Parameters of the guidance law; the defaults are those of sibilska2022, Table 3."""
 
-    heading_gain: float = searched(1.0, 0.05, 3.0, log=True)
+    heading_gain: Gain = searched(1.0, 0.05, 3.0, log=True)
     """k_theta: joint offset per heading error [rad/rad]."""
-    offset_limit_rad: float = math.radians(40.0)
+    offset_limit_rad: Swing = math.radians(40.0)
     """Largest joint offset [rad]."""
     tracked_point: TrackedPoint = "centre"
-    """Which point of the robot goes to the target."""
-
-    def __post_init__(self) -> None:
-        check_range("heading_gain", self.heading_gain, 0.0, 1e3, "0 to 1000")
-        check_range("offset_limit_rad", self.offset_limit_rad, 0.0, math.pi, "0 to pi")
-        if self.tracked_point not in ("centre", "head"):
-            raise ValueError(f"tracked_point is {self.tracked_point!r}; expected 'centre' or 'head'")
+    """Point of the robot that goes to the target."""
 
 
 def wrap_angle(angle: FloatArray) -> FloatArray:
@@ -83,6 +79,11 @@ class PointOfSight:
         self.point = point
         # theta_bar = theta_N + sum_i (i / N) phi_i
         self._joint_weight = np.arange(1, spec.n_links)[:, None] / spec.n_links
+
+    def offset(self, measurement: Measurement, goal: Goal, parameter: Mapping[str, FloatArray]) -> FloatArray:
+        """Steering offset phi_o (W,) [rad] by the parameters of ``SteeringConfig``; 0 where the goal is inactive."""
+        error = self.heading_error(measurement, goal)
+        return steering_offset(error, goal.active, parameter["heading_gain"], parameter["offset_limit_rad"])
 
     def heading_error(self, measurement: Measurement, goal: Goal) -> FloatArray:
         """theta_bar - bearing, wrapped to (-pi, pi] (W,) [rad]; from the last valid pose while the pose is lost."""

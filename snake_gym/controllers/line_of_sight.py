@@ -12,95 +12,26 @@ that a path may cross itself.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from snake_gym.controllers.base import ControllerState, check_range
+from snake_gym.config import Range, Settings
+from snake_gym.controllers.base import ControllerState
+from snake_gym.obstacles.polyline import Path
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray
 
 
-class Path:
-    """A polyline followed by arc length.
-
-    Args:
-        points_xy: (P, 2) [m] world frame, P >= 2; neighbours must differ.
-        closed: the last point is joined to the first; arc lengths then go round and round.
-    """
-
-    def __init__(self, points_xy: ArrayLike, closed: bool = False) -> None:
-        points = np.asarray(points_xy, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 or not np.isfinite(points).all():
-            raise ValueError(f"points_xy has shape {points.shape}; expected (P, 2) finite numbers, P >= 2")
-        self.closed = closed
-        self.points_xy: FloatArray = np.concatenate([points, points[:1]]) if closed else points
-        step = np.diff(self.points_xy, axis=0)
-        self._length = np.hypot(step[:, 0], step[:, 1])
-        if not (self._length > 0.0).all():
-            i = int(np.argmin(self._length))
-            raise ValueError(f"points_xy[{i}] is {points[i].tolist()}, as the next one; expected different neighbours")
-        self._direction = step / self._length[:, None]
-        self._begin = np.concatenate([[0.0], np.cumsum(self._length)[:-1]])
-        self.length_m = float(self._length.sum())
-
-    def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float) -> tuple[FloatArray, FloatArray]:
-        """Place on the path nearest to each point: arc length (W,) [m] and cross-track error (W,) [m], left positive.
-
-        Only places within ``reach_m`` of the arc length ``last_m`` (W,) count; where that is NaN, the whole path.
-        On a closed path the arc length goes on over the rounds.
-        """
-        gap = point_xy[:, None, :] - self.points_xy[None, :-1]
-        along = np.clip((gap * self._direction).sum(axis=-1), 0.0, self._length)
-        rest = gap - along[..., None] * self._direction
-        distance = np.hypot(rest[..., 0], rest[..., 1])
-        arc = self._begin + along
-        if self.closed:
-            turns = np.round((np.nan_to_num(last_m)[:, None] - arc) / self.length_m)
-            arc = arc + turns * self.length_m
-        far = np.abs(arc - last_m[:, None]) > reach_m + self._length
-        best = np.argmin(np.where(far, np.inf, distance), axis=1)
-        row = np.arange(len(best))
-        side = self._direction[best, 0] * rest[row, best, 1] - self._direction[best, 1] * rest[row, best, 0]
-        return arc[row, best], np.copysign(distance[row, best], side)
-
-    def place(self, arc_m: FloatArray) -> FloatArray:
-        """Points (W, 2) [m] at arc lengths (W,) [m]; beyond the ends of an open path: straight on."""
-        arc = np.mod(arc_m, self.length_m) if self.closed else arc_m
-        piece = self._piece(arc)
-        return self.points_xy[piece] + (arc - self._begin[piece])[:, None] * self._direction[piece]
-
-    def tangent(self, arc_m: FloatArray) -> FloatArray:
-        """Direction (W, 2) of the path at arc lengths (W,) [m]."""
-        return self._direction[self._piece(np.mod(arc_m, self.length_m) if self.closed else arc_m)]
-
-    def _piece(self, arc: FloatArray) -> np.ndarray:
-        return np.clip(np.searchsorted(self._begin, arc, side="right") - 1, 0, len(self._begin) - 1)
-
-
-def circle(centre_xy: tuple[float, float], radius_m: float, start_xy: tuple[float, float], n_points: int = 720) -> Path:
-    """A circle, counter-clockwise, as a closed polyline that begins where it is nearest to ``start_xy``."""
-    first = math.atan2(start_xy[1] - centre_xy[1], start_xy[0] - centre_xy[0])
-    angle = first + np.linspace(0.0, 2.0 * math.pi, n_points, endpoint=False)
-    return Path(np.array(centre_xy) + radius_m * np.stack([np.cos(angle), np.sin(angle)], axis=1), closed=True)
-
-
 @dataclass(frozen=True)
-class LineOfSightConfig:
+class LineOfSightConfig(Settings):
     """How a path is followed."""
 
-    lookahead_m: float = 1.5
+    lookahead_m: Annotated[float, Range(1e-6, 1e6)] = 1.5
     """Distance from the nearest place to the target [m]; haghshenas2022: 2.5 robot lengths."""
     ahead: Literal["tangent", "path"] = "tangent"
-    """Along the tangent at the nearest place, or along the path."""
-
-    def __post_init__(self) -> None:
-        check_range("lookahead_m", self.lookahead_m, 1e-6, 1e6, "> 0")
-        if self.ahead not in ("tangent", "path"):
-            raise ValueError(f"ahead is {self.ahead!r}; expected 'tangent' or 'path'")
+    """Whether the target lies ahead along the tangent at the nearest place, or along the path."""
 
 
 class LineOfSight:

@@ -144,7 +144,7 @@ class NominalChain:
         return np.asarray(self._place[:, :, None] * normal[:, None, :, :])
 
     def _velocities(self, motion: Motion, lever: FloatArray) -> FloatArray:
-        """Of the links' centres (W, N, 2) [m/s]."""
+        """Velocities of the links' centres (W, N, 2) [m/s]."""
         turning = (lever * motion.omega[:, None, :, None]).sum(axis=2)
         return np.asarray(turning + motion.velocity[:, None, :])
 

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 
+from snake_gym.config import Range, Settings
+from snake_gym.config.settings import Angle
 from snake_gym.controllers.base import (
     ControllerState,
+    Gait,
     PerWorld,
-    check_range,
-    per_world_parameters,
+    Swing,
+    register_controller,
     searched,
     wrap_phase,
 )
@@ -33,32 +36,25 @@ def fastest_followed(spec: RobotSpec) -> float:
 
 
 @dataclass(frozen=True)
-class GaitConfig:
+class GaitConfig(Settings):
     """The travelling wave; the defaults are those of sibilska2022, Table 3."""
 
-    amplitude_rad: float = searched(math.radians(20.0), 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
+    amplitude_rad: Swing = searched(math.radians(20.0), 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
     """alpha [rad]."""
-    frequency_rad_s: float = searched(math.radians(50.0), 0.2, 12.0, log=True, limit=fastest_followed)
+    frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = searched(
+        math.radians(50.0), 0.2, 12.0, log=True, limit=fastest_followed
+    )
     """omega [rad/s]; negative: the wave runs backwards."""
-    phase_shift_rad: float = searched(math.radians(30.0), math.radians(10.0), math.radians(90.0))
+    phase_shift_rad: Angle = searched(math.radians(30.0), math.radians(10.0), math.radians(90.0))
     """delta, between neighbouring joints [rad]."""
-
-    def __post_init__(self) -> None:
-        check_range("amplitude_rad", self.amplitude_rad, 0.0, math.pi, "0 to pi")
-        check_range("frequency_rad_s", self.frequency_rad_s, -1e3, 1e3, "a number within +-1000")
-        check_range("phase_shift_rad", self.phase_shift_rad, -math.pi, math.pi, "-pi to pi")
 
 
 @dataclass(frozen=True)
 class SerpenoidConfig(GaitConfig):
     """An open-loop serpenoid gait."""
 
-    offset_rad: float = 0.0
+    offset_rad: Angle = 0.0
     """Constant offset phi_o on all joints [rad]; positive turns the head clockwise."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("offset_rad", self.offset_rad, -math.pi, math.pi, "-pi to pi")
 
 
 def serpenoid_reference(
@@ -77,61 +73,37 @@ def serpenoid_reference(
     return np.asarray(amplitude * wave + offset, dtype=np.float64)
 
 
-class Serpenoid:
-    """Open-loop serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
+class Wave:
+    """The travelling wave ``alpha sin(phase + (i-1) delta)`` of W robots, by the parameters of ``GaitConfig``.
 
-    config_type: ClassVar[type[Any]] = SerpenoidConfig
+    By the angle sum: two sines for each world in place of one for each joint. Worlds run along the last axis, (J, W):
+    numpy is several times faster on long rows.
+    """
 
-    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
-        """``per_world`` gives a parameter (W,) one value for each world; see ``per_world_parameters``."""
-        self.config = config
-        self._n_joints = spec.n_joints
-        self._limit = spec.joint_limit_rad
-        self._parameter = per_world_parameters(config, per_world)
-        # sin(phase + k delta) by the angle sum: two sines for each world in place of one for each joint. Worlds run
-        # along the last axis in here, (J, W): numpy is several times faster on long rows.
-        lag = self._parameter["phase_shift_rad"] * np.arange(self._n_joints)[:, None]
-        self._reaches_limit = self._largest_reference() > self._limit
-        self._in_phase = self._parameter["amplitude_rad"] * np.cos(lag)
-        self._quadrature = self._parameter["amplitude_rad"] * np.sin(lag)
+    def __init__(self, parameter: dict[str, FloatArray], n_joints: int) -> None:
+        lag = parameter["phase_shift_rad"] * np.arange(n_joints)[:, None]
+        self._in_phase = parameter["amplitude_rad"] * np.cos(lag)
+        self._quadrature = parameter["amplitude_rad"] * np.sin(lag)
+        self._frequency = parameter["frequency_rad_s"]
 
-    @property
-    def n_joints(self) -> int:
-        return self._n_joints
-
-    def initial_state(self, n_worlds: int) -> ControllerState:
-        """All gaits at phase zero."""
-        return {"phase": np.zeros(n_worlds)}
-
-    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
-        return self._clamp(self._reference(measurement, goal, state, dt_s))
-
-    def phase(self, state: ControllerState) -> FloatArray:
-        """Gait phase (W,) [rad] of the tail joint."""
-        return state["phase"]
-
-    def offset(self, measurement: Measurement, goal: Goal) -> FloatArray:
-        """Joint offset phi_o [rad], (W,) or one for all worlds."""
-        return self._parameter["offset_rad"]
-
-    def _largest_reference(self) -> float:
-        """Bound on |reference| [rad]: where it is within the joint limit, there is nothing to clamp."""
-        return float(np.max(self._parameter["amplitude_rad"] + np.abs(self._parameter["offset_rad"])))
-
-    def _reference(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (J, W) [rad] before the limit; advances the phase."""
+    def advance(self, state: ControllerState, dt_s: float, pace: FloatArray | float = 1.0) -> FloatArray:
+        """Joint angles (J, W) [rad] of the wave; advances ``phase`` by ``dt_s`` [s] at ``pace`` times the frequency."""
         phase = state["phase"]
         reference = np.sin(phase) * self._in_phase
         reference += np.cos(phase) * self._quadrature
-        reference += self.offset(measurement, goal)
-        phase += self._parameter["frequency_rad_s"] * dt_s
+        phase += self._frequency * pace * dt_s
         wrap_phase(phase)
-        return reference
+        return np.asarray(reference, dtype=np.float64)
 
-    def _clamp(self, reference: FloatArray) -> FloatArray:
-        """References (J, W) within the joint limit, as (W, J)."""
-        if self._reaches_limit:
-            np.maximum(reference, -self._limit, out=reference)
-            np.minimum(reference, self._limit, out=reference)
-        return reference.T.copy()
+
+@register_controller("serpenoid", SerpenoidConfig)
+class Serpenoid(Gait):
+    """Open-loop serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
+
+    def __init__(self, config: SerpenoidConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+        super().__init__(config, spec, per_world)
+        self._wave = Wave(self.parameter, spec.n_joints)
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        return self.limited(self._wave.advance(state, dt_s) + self.parameter["offset_rad"])

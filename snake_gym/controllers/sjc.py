@@ -7,13 +7,10 @@ gives its references.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-import numpy as np
-
-from snake_gym.controllers.base import PerWorld
-from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, steering_offset
-from snake_gym.controllers.serpenoid import GaitConfig, Serpenoid
+from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller
+from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
+from snake_gym.controllers.serpenoid import GaitConfig, Wave
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -22,25 +19,17 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class SjcConfig(SteeringConfig, GaitConfig):
     """A serpenoid gait steered towards the target."""
 
-    def __post_init__(self) -> None:
-        GaitConfig.__post_init__(self)
-        SteeringConfig.__post_init__(self)
 
-
-class Sjc(Serpenoid):
+@register_controller("sjc", SjcConfig)
+class Sjc(Gait):
     """Steered serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
-    config_type: ClassVar[type[Any]] = SjcConfig
-
-    def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+    def __init__(self, config: SjcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
+        self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
 
-    def _largest_reference(self) -> float:
-        return float(np.max(self._parameter["amplitude_rad"] + self._parameter["offset_limit_rad"]))
-
-    def offset(self, measurement: Measurement, goal: Goal) -> FloatArray:
-        """Steering offset phi_o (W,) [rad]; 0 where the goal is inactive."""
-        error = self._guidance.heading_error(measurement, goal)
-        gain, limit = self._parameter["heading_gain"], self._parameter["offset_limit_rad"]
-        return steering_offset(error, goal.active, gain, limit)
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        offset = self._guidance.offset(measurement, goal, self.parameter)
+        return self.limited(self._wave.advance(state, dt_s) + offset)

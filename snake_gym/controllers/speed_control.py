@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from snake_gym.controllers.base import ControllerState, check_range, searched
+from snake_gym.config import Range
+from snake_gym.controllers.base import ControllerState, Gain, register_controller, searched
 from snake_gym.controllers.feedback_linearization import ErrorLoop, Pace, Pfl, PflConfig
 from snake_gym.controllers.nominal_chain import Motion
 from snake_gym.robot.measurement import Goal
@@ -35,42 +36,35 @@ from snake_gym.robot.spec import FloatArray
 class SpeedConfig(PflConfig):
     """A steered gait that holds a speed."""
 
-    speed_m_s: float = searched(0.1, 0.01, 1.0, log=True)
+    speed_m_s: Gain = searched(0.1, 0.01, 1.0, log=True)
     """v_d, along the mean direction of the links [m/s]."""
-    frequency_rad_s: float = 0.0
+    frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = 0.0
     """omega at the start of an episode [rad/s]."""
     error_loop: ErrorLoop = "actuator"
     """What takes joint errors back; valves are too slow for the model's gains."""
-    frequency_gain_rad_m: float = 10.0
+    frequency_gain_rad_m: Annotated[float, Range(0.0, 1e4)] = 10.0
     """k: growth of the frequency per speed that is missing [rad/s^2 per m/s]."""
-    frequency_limit_rad_s: float = 4.0 * math.pi
+    frequency_limit_rad_s: Annotated[float, Range(1e-6, 1e3)] = 4.0 * math.pi
     """Fastest gait [rad/s]."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("speed_m_s", self.speed_m_s, 0.0, 1e3, "0 to 1000")
-        check_range("frequency_gain_rad_m", self.frequency_gain_rad_m, 0.0, 1e4, "0 to 10000")
-        check_range("frequency_limit_rad_s", self.frequency_limit_rad_s, 1e-6, 1e3, "> 0, at most 1000")
 
-
+@register_controller("speed", SpeedConfig)
 class SpeedControl(Pfl):
     """Steered gait at a speed. State: that of ``Pfl`` and ``frequency`` (W,) [rad/s]."""
 
-    config_type: ClassVar[type[Any]] = SpeedConfig
-
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """As ``Pfl``, at the frequency of the start."""
-        start = np.broadcast_to(self._parameter["frequency_rad_s"], (n_worlds,)).copy()
+        """State of ``Pfl``, and the frequency of the start."""
+        start = np.broadcast_to(self.parameter["frequency_rad_s"], (n_worlds,)).copy()
         return {**super().initial_state(n_worlds), "frequency": start}
 
     def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
-        """See ``Pfl``."""
+        """Frequency (W,) [rad/s] and its growth [rad/s^2], towards the speed wanted."""
         heading = past.theta.sum(axis=1) / past.theta.shape[1]
         speed = np.cos(heading) * past.velocity[:, 0] + np.sin(heading) * past.velocity[:, 1]
-        missing = np.where(goal.active, self._parameter["speed_m_s"], 0.0) - speed
+        missing = np.where(goal.active, self.parameter["speed_m_s"], 0.0) - speed
         frequency = state["frequency"].copy()
-        faster = frequency + dt_s * self._parameter["frequency_gain_rad_m"] * missing
-        limited = np.minimum(np.maximum(faster, 0.0), self._parameter["frequency_limit_rad_s"])
+        faster = frequency + dt_s * self.parameter["frequency_gain_rad_m"] * missing
+        limited = np.minimum(np.maximum(faster, 0.0), self.parameter["frequency_limit_rad_s"])
         return frequency, (limited - frequency) / dt_s
 
     def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:

@@ -1,6 +1,6 @@
 """Tuned gaits: where the settings lie that were tuned for a robot, and what their file says of the tuning.
 
-``python -m snake_gym.controllers.tune`` writes them to ``configs/controllers/<robot>/<controller>.yaml``: the group
+``snake-gym tune`` writes them to ``configs/controllers/<robot>/<controller>.yaml``: the group
 ``controller``, its settings, and the group ``tuning``, on which robot and in which env they were found.
 """
 
@@ -12,21 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import ConfigError, load_yaml
+from snake_gym.config import ConfigError, find_config, load_yaml
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
 
-PROGRAM = "python -m snake_gym.controllers.tune"
+PROGRAM = "snake-gym tune"
+TUNED = Path("configs", "controllers")
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """On what a gait was tuned, as its file says."""
+    """Robot and env that a gait was tuned with, as its file says."""
 
     robot: str | Mapping[str, Any]
-    """Complete settings; older files have a name."""
+    """Complete settings of the robot; its name in older files."""
     env_id: str | None
     env: Mapping[str, Any]
     """Settings of the env, without robot and action."""
@@ -41,13 +42,8 @@ class Tuning:
 
 
 def tuned_file(robot: str, kind: str) -> Path:
-    """Where a controller's tuned parameters for a robot of that name are, or belong, in ``configs/controllers``.
-
-    That folder lies beside the package; where there is none (an installed package), below the working directory.
-    """
-    folder = Path("configs", "controllers")
-    beside = Path(__file__).parents[2] / folder
-    return (beside if beside.is_dir() else folder) / robot / f"{kind}.yaml"
+    """Where a controller's tuned parameters for a robot of that name are: see ``find_config``."""
+    return find_config(TUNED / robot / f"{kind}.yaml")
 
 
 def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path:

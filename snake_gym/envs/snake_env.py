@@ -111,7 +111,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
         if self._view is None:
-            from snake_gym.envs.drawing import WorldView
+            from snake_gym.render.frames import WorldView
 
             self._view = WorldView(self.core, 0, self.render_mode)
         frame = self._view.draw()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge, to_dict
@@ -40,9 +39,8 @@ def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> E
 
 
 def read_env_file(path: str) -> dict[str, Any]:
-    """Settings in a file, which lies below the working directory or, like those of ``configs``, beside the package."""
-    beside = Path(__file__).parents[2] / path
-    return load_yaml(beside if not Path(path).exists() and beside.is_file() else path)
+    """Settings in a file."""
+    return load_yaml(path)
 
 
 def laid_over(env_id: str, env_file: str | None, env: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         if self.render_mode is None:
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
-        from snake_gym.envs.drawing import WorldView
+        from snake_gym.render.frames import WorldView
 
         if not self._renderers:
             self._renderers = [WorldView(self.core, world, "rgb_array") for world in range(self.num_envs)]

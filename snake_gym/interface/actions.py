@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from snake_gym.config.settings import Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState, WatchfulController
 from snake_gym.robot.measurement import Goal, Measurement
@@ -27,29 +28,26 @@ GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
 
 
 @dataclass(frozen=True)
-class ActionConfig:
+class ActionConfig(Settings):
     """What an action means."""
 
     kind: ActionKind = "joint_reference"
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}, or
     {tuned: a controller}, with the settings that were tuned for the robot."""
-    scale_rad: float = 0.35
+    scale_rad: Positive = 0.35
     """``residual``: reference change [rad] for an action of 1."""
-    amplitude_max_rad: float = math.radians(60.0)
-    """``gait``: an action of -1 gives 0, of 1 this."""
-    frequency_max_rad_s: float = 8.0
-    """``gait``: an action of -1 gives 0, of 1 this."""
-    phase_shift_max_rad: float = math.radians(90.0)
-    """``gait``: -1 to 1 give minus to plus this."""
-    offset_max_rad: float = math.radians(40.0)
-    """``gait``: -1 to 1 give minus to plus this."""
+    amplitude_max_rad: Positive = math.pi / 3.0
+    """``gait``: amplitude for an action of 1; -1 gives 0."""
+    frequency_max_rad_s: Positive = 8.0
+    """``gait``: frequency for an action of 1; -1 gives 0."""
+    phase_shift_max_rad: Positive = math.pi / 2.0
+    """``gait``: phase shift for an action of 1; -1 gives its negative."""
+    offset_max_rad: Positive = math.pi * 2.0 / 9.0
+    """``gait``: offset for an action of 1 (40 degrees); -1 gives its negative."""
 
-    def __post_init__(self) -> None:
-        for name in ("scale_rad", "amplitude_max_rad", "frequency_max_rad_s", "phase_shift_max_rad", "offset_max_rad"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0.0):
-                raise ValueError(f"action.{name} is {value:g}; expected finite and > 0")
+    def check(self) -> None:
+        """Raise ConfigError where a controller is set that nothing would use."""
         if self.kind != "residual":
             check_unused(self.controller, "action.controller")
 

@@ -18,6 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import Settings
+
 SMALL_PRODUCT = 1 << 18
 """Multiplications up to which OpenBLAS, numpy's usual library, keeps a matrix product on one thread. With more threads
 these products gain nothing, and beside a busy neighbour lose a hundredfold, as the threads wait for each other."""
@@ -27,7 +29,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Layer:
+class Layer(Settings):
     """One layer."""
 
     kind: LayerKind
@@ -40,7 +42,8 @@ class Layer:
     high: float = 1.0
     """``clip``: upper bound."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError unless linear layers, and no others, have weights, and the bounds are in order."""
         if (self.kind == "linear") != (self.weight is not None) or (self.bias is not None and self.kind != "linear"):
             raise ValueError(f"a layer of kind {self.kind!r} has weight {self.weight!r} and bias {self.bias!r}")
         if not self.low < self.high:

@@ -98,6 +98,13 @@ def register_column(
     return add
 
 
+def find_column(name: str, where: str) -> Column:
+    """A registered column. Raises ConfigError for a name that is not."""
+    if name not in COLUMNS and COLUMNS.keys() == set(STANDARD):
+        raise ConfigError(f"{where} is {name!r}, which no imported module registers; give it with --plugin FILE.py")
+    return COLUMNS[choose(name, COLUMNS, where)]
+
+
 class Field(NamedTuple):
     """A column's place in the observations of one robot."""
 
@@ -147,7 +154,7 @@ class ObservationLayout:
         self.fields: dict[str, Field] = {}
         start = 0
         for name in (*STANDARD, *columns):
-            column = COLUMNS[choose(name, COLUMNS, "a column of the observations")]
+            column = find_column(name, "a column of the observations")
             if name in self.fields:
                 raise ConfigError(f"the column {name} of the observations is named twice; expected each once")
             width = column.width(self)

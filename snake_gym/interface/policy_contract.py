@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.config import ConfigError, Settings, build, read_json, to_dict, to_json
+from snake_gym.config.settings import Limit, NonNegative, Positive, Range
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, ObservationLayout
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 FORMAT: Final = "snake_gym policy file 2"
+MAX_TOLERANCE = 1e-4
+Tolerance = Annotated[float, Range(0.0, MAX_TOLERANCE, without_low=True)]
 SEAL = "sha256"
 """Key of the contract's own SHA-256."""
 TRAINING_ONLY: Final = ("stagger",)
@@ -31,23 +33,22 @@ TRAINING_ONLY: Final = ("stagger",)
 
 
 @dataclass(frozen=True)
-class WeightsFile:
+class WeightsFile(Settings):
     """The file that holds the weights, in the contract's folder."""
 
     file: str
     n_bytes: int
     sha256: str
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError unless the file lies beside the contract."""
         if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors", self.file):
             raise ValueError(f"file is {self.file!r}; expected a plain file name that ends in .safetensors")
 
 
 @dataclass(frozen=True)
 class FieldRow:
-    """A part of the observation: columns ``first`` to ``first + width - 1`` hold ``clip(value * scale)``.
-
-    Clipped to plus and minus ``bound``."""
+    """A part of the observation: columns from ``first`` hold ``clip(value * scale, -bound, bound)``."""
 
     name: str
     first: int
@@ -59,12 +60,12 @@ class FieldRow:
 
     @property
     def place(self) -> str:
-        """What the policy depends on."""
+        """Everything about the part that the policy depends on, in words."""
         return f"{self.name} (first {self.first}, width {self.width}, scale {self.scale!r}, bound {self.bound:g})"
 
 
 @dataclass(frozen=True)
-class ObservationContract:
+class ObservationContract(Settings):
     """What the policy sees: the arguments of ``ObservationLayout``, and the table that they gave."""
 
     size: int
@@ -72,7 +73,7 @@ class ObservationContract:
     tracked_point: Literal["centre", "head"]
     reveal_faults: bool
     contact_limit_n: float | None
-    n_beams: int
+    n_beams: Annotated[int, Range(0, 10_000)]
     max_range_m: float
     fields: tuple[FieldRow, ...]
     columns: tuple[str, ...] = ()
@@ -117,19 +118,13 @@ class ActionContract:
 
 
 @dataclass(frozen=True)
-class NormaliserContract:
+class NormaliserContract(Settings):
     """Frozen running normalisation of observations."""
 
     mean: tuple[float, ...]
-    variance: tuple[float, ...]
-    epsilon: float
-    clip: float
-
-    def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (*self.mean, *self.variance))) or min(self.variance, default=0.0) < 0.0:
-            raise ValueError("mean or variance is not finite, or a variance is negative")
-        if not (self.epsilon > 0.0 and self.clip > 0.0):
-            raise ValueError(f"epsilon is {self.epsilon:g}, clip {self.clip:g}; expected > 0")
+    variance: tuple[NonNegative, ...]
+    epsilon: Positive
+    clip: Limit
 
     def make_normaliser(self, size: int) -> FrozenNormaliser:
         """The normaliser for observations of ``size`` entries. Raises ValueError if it is for another number."""
@@ -141,7 +136,7 @@ class NormaliserContract:
 
 
 @dataclass(frozen=True)
-class Golden:
+class Golden(Settings):
     """Inputs with the outputs that they have to give.
 
     ``actions`` are the learner's own deterministic actions. ``references`` (2, G, J) [rad] are what the decoder makes
@@ -152,14 +147,13 @@ class Golden:
     observations: tuple[tuple[float, ...], ...]
     actions: tuple[tuple[float, ...], ...]
     references: tuple[tuple[tuple[float, ...], ...], ...]
-    action_tolerance: float
-    reference_tolerance_rad: float = 1e-6
+    action_tolerance: Tolerance
+    reference_tolerance_rad: Tolerance = 1e-6
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError unless there are pairs."""
         if not self.observations or len(self.actions) != len(self.observations):
             raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
-        if not (0.0 < self.action_tolerance <= 1e-4 and 0.0 < self.reference_tolerance_rad <= 1e-4):
-            raise ValueError("a tolerance is not in (0, 1e-4]")
 
 
 @dataclass(frozen=True)
@@ -172,7 +166,7 @@ class EnvOrigin:
 
 
 @dataclass(frozen=True)
-class PolicyContract:
+class PolicyContract(Settings):
     """Everything about a policy but its weights."""
 
     format: Literal["snake_gym policy file 2"]
@@ -191,9 +185,10 @@ class PolicyContract:
     training: dict[str, Any]
     """How it came about: algorithm, steps, seed, last evaluation, versions."""
     versions: dict[str, str]
-    """Of the packages that wrote the file."""
+    """Versions of the packages that wrote the file."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError unless the timing is the robot's."""
         if self.control_dt_s != self.robot.control_dt_s:
             raise ValueError(
                 f"control_dt_s is {self.control_dt_s:g}; expected the robot's, {self.robot.control_dt_s:g}"
@@ -241,7 +236,7 @@ def seal(content: Mapping[str, Any]) -> str:
 
 def format_contract(contract: PolicyContract) -> str:
     """The contract as JSON text, sealed."""
-    content = json.loads(json.dumps(_with_text_infinities(to_dict(contract)), allow_nan=False))
+    content = json.loads(to_json(contract))
     text = json.dumps({**content, SEAL: seal(content)}, indent=1)
     numbers = re.compile(r"\[\s*([-+.\deE]+(?:,\s+[-+.\deE]+)*)\s*\]")
     return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
@@ -250,33 +245,13 @@ def format_contract(contract: PolicyContract) -> str:
 def parse_contract(text: str, where: str) -> PolicyContract:
     """The contract in a JSON text. Raises ConfigError if it is none, was changed, or does not fit this version."""
     try:
-        content = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
-        expected = seal(content) if isinstance(content, dict) else ""
-    except (ValueError, RecursionError) as error:
+        content = read_json(text, "it")
+    except ConfigError as error:
         raise ConfigError(f"{where} is no policy file: {error}; expected JSON of format {FORMAT!r}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = repr(content.get("format"))[:60] if isinstance(content, dict) else type(content).__name__
         raise ConfigError(f"{where} is no policy file of this version: its format is {found}; expected {FORMAT!r}")
+    expected = seal(content)
     if content.pop(SEAL, None) != expected:
         raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
     return build(PolicyContract, content, where)
-
-
-def _with_text_infinities(value: Any) -> Any:
-    """JSON has no infinity; the reader of settings takes the text "inf"."""
-    if isinstance(value, dict):
-        return {key: _with_text_infinities(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_text_infinities(item) for item in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is given twice")
-    return found
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")

@@ -1,9 +1,9 @@
 """Trained policies from files, played with numpy alone: no learning library, nothing unpickled, nothing executed.
 
 A policy file is a folder with ``policy.json``, the contract (``policy_contract``), and ``policy.safetensors``, the
-weights, as ``python -m agents.export`` writes them. Loading checks the contract's seal, size and hash of the weights,
-that observations and actions mean the same in this version, and the golden pairs: what loads acts like the policy that
-was exported.
+weights. A training run holds its policies in this form. Loading checks the contract's seal, size and hash of the
+weights, that observations and actions mean the same in this version, and the golden pairs: what loads acts like the
+policy that was trained.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
 
-from snake_gym.config import ConfigError, near_path
+from snake_gym.config import ConfigError, near_path, read_json
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
-from snake_gym.interface.safetensors_reader import MAX_FILE_BYTES, read_tensors
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Box
 
 CONTRACT, WEIGHTS = "policy.json", "policy.safetensors"
-MAX_CONTRACT_BYTES = 1 << 24
+MAX_CONTRACT_BYTES, MAX_WEIGHTS_BYTES, MAX_HEADER_BYTES = 1 << 24, 1 << 26, 1 << 20
+RUN_POLICIES = ("policy/best", "policy/final", "policy")
+"""Folders of policies in a training run, the preferred one first, and in a checkpoint."""
 _MOST_NAMED = 4
-_RUN_STATUS = "run.json"
-"""In the folder of every training run."""
 
 
 class FilePolicy:
@@ -83,7 +84,7 @@ class FilePolicy:
 
     @property
     def observation_space(self) -> Box:
-        """Of one robot, for Gymnasium, which is loaded now."""
+        """Gymnasium's space of the observations of one robot."""
         from gymnasium.spaces import Box
 
         bound = self.contract.observation.bound
@@ -91,7 +92,7 @@ class FilePolicy:
 
     @property
     def action_space(self) -> Box:
-        """Of one robot, for Gymnasium, which is loaded now."""
+        """Gymnasium's space of the actions of one robot."""
         from gymnasium.spaces import Box
 
         return Box(-1.0, 1.0, (self.contract.action.size,), np.float32)
@@ -152,10 +153,10 @@ class FilePolicy:
 
 
 def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | RobotSpec | None = None) -> FilePolicy:
-    """The policy in a file: ``policy.json`` or the folder that holds it.
+    """The policy under a path; see ``find_policy_file``.
 
     Args:
-        path: the contract; its weights lie beside it.
+        path: the contract or its folder, a run of ``train`` (its best policy), or a checkpoint of one.
         robot: the robot that is to be controlled, checked by ``FilePolicy.check_robot``; None: no check.
 
     Raises:
@@ -164,22 +165,8 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | R
     file = find_policy_file(path)
     if file is None:
         raise ConfigError(describe_missing(path))
-    try:
-        text = _read(file, MAX_CONTRACT_BYTES).decode("utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file} is no policy file: it is no UTF-8 text") from None
-    contract = parse_contract(text, str(file))
-    weights = file.parent / contract.weights.file
-    data = _read(weights, MAX_FILE_BYTES)
-    if len(data) != contract.weights.n_bytes:
-        raise ConfigError(f"{weights} has {len(data)} bytes; expected {contract.weights.n_bytes}, as {file} says")
-    found = hashlib.sha256(data).hexdigest()
-    if found != contract.weights.sha256:
-        raise ConfigError(
-            f"{weights} was changed or damaged: its sha256 is {found[:12]}...; expected "
-            f"{contract.weights.sha256[:12]}..., as {file} says"
-        )
-    tensors = read_tensors(data, str(weights))
+    contract, data = read_policy_file(file)
+    tensors = read_tensors(data, str(file.parent / contract.weights.file))
     try:
         policy = FilePolicy(contract, tensors, file)
     except ConfigError as error:  # of the controller underneath
@@ -191,34 +178,84 @@ def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | R
     return policy
 
 
+def read_policy_file(file: Path) -> tuple[PolicyContract, bytes]:
+    """The contract in ``file``, and the content of the weights' file beside it. Raises ConfigError."""
+    try:
+        text = _read(file, MAX_CONTRACT_BYTES).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} is no policy file: it is no UTF-8 text") from None
+    contract = parse_contract(text, str(file))
+    weights = file.parent / contract.weights.file
+    data = _read(weights, MAX_WEIGHTS_BYTES)
+    if len(data) != contract.weights.n_bytes:
+        raise ConfigError(f"{weights} has {len(data)} bytes; expected {contract.weights.n_bytes}, as {file} says")
+    found = hashlib.sha256(data).hexdigest()
+    if found != contract.weights.sha256:
+        raise ConfigError(
+            f"{weights} was changed or damaged: its sha256 is {found[:12]}...; expected "
+            f"{contract.weights.sha256[:12]}..., as {file} says"
+        )
+    return contract, data
+
+
+def read_tensors(data: bytes, where: str) -> dict[str, NDArray[Any]]:
+    """The floating-point arrays in the content of a safetensors file that may come from anywhere, by name.
+
+    The library checks the offsets. Refused as well are a header of more than ``MAX_HEADER_BYTES``, a name that stands
+    twice in it, and arrays of other numbers. Raises ConfigError, beginning with ``where``.
+    """
+    length = int.from_bytes(data[:8], "little")
+    if length > MAX_HEADER_BYTES:
+        raise ConfigError(
+            f"{where} is no valid safetensors file: its header is said to have {length} bytes; expected at most "
+            f"{MAX_HEADER_BYTES}"
+        )
+    try:
+        tensors = load_tensors(data)
+        read_json(data[8 : 8 + length], "its header")
+    except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
+        raise ConfigError(f"{where} is no valid safetensors file: {str(error)[:160]}") from None
+    for name, values in tensors.items():
+        if values.dtype.kind != "f":
+            raise ConfigError(
+                f"{where} is no valid safetensors file: tensor {name[:40]!r} holds {values.dtype}; expected floats"
+            )
+    return dict(tensors)
+
+
 def find_policy_file(path: str | os.PathLike[str]) -> Path | None:
-    """The contract at ``path`` (a JSON file, or a folder that holds ``policy.json``); None if there is none."""
+    """The contract under ``path``; None if there is none.
+
+    It is a JSON file, or lies in a folder: the policy's own, a training run (its best policy, else its last one or that
+    of its newest checkpoint) or a checkpoint.
+    """
     path = Path(path)
-    if path.is_dir():
-        path = path / CONTRACT
-    return path if path.is_file() and path.suffix == ".json" else None
+    if not path.is_dir():
+        return path if path.is_file() and path.suffix == ".json" else None
+    newest = sorted(path.glob("checkpoints/step_*"), reverse=True)
+    folders = [path, *(path / name for name in RUN_POLICIES), *(folder / "policy" for folder in newest)]
+    return next((folder / CONTRACT for folder in folders if (folder / CONTRACT).is_file()), None)
 
 
 def describe_missing(path: str | os.PathLike[str]) -> str:
     """A line about a path at which there is no contract: what is there, and what was probably meant."""
     path = Path(path)
-    if path.is_dir():
-        inside = sorted(str(contract.parent) for contract in path.glob(f"*/{CONTRACT}"))
-        if inside:
-            return f"{path} holds no {CONTRACT}; did you mean {' or '.join(map(repr, inside[:_MOST_NAMED]))}?"
-        if (path / _RUN_STATUS).is_file():
-            return f"{path} is the folder of a training run; export it: python -m agents.export {path}"
+    if path.suffix == ".npz" or [*path.glob("policy/*.npz"), *path.glob("checkpoints/*/policy.npz")]:
+        return f"{path} holds policies of an earlier version of snake_gym, which this one does not read: train again"
+    inside = sorted(str(contract.parent) for contract in path.glob(f"*/{CONTRACT}"))
+    if inside:
+        return f"{path} holds no {CONTRACT}; did you mean {' or '.join(map(repr, inside[:_MOST_NAMED]))}?"
     guess_path = None if path.exists() else near_path(path, (".json",))
     if guess_path is not None:
         return f"{path} does not exist; did you mean {str(guess_path)!r}?"
-    fault = "is no policy file" if path.exists() else "does not exist"
-    return f"{path} {fault}; expected a {CONTRACT} that agents.export wrote, or its folder"
+    fault = "holds no policy" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
+    return f"{path} {fault}; expected a {CONTRACT}, its folder, or the folder of a run that train.py made"
 
 
 def _read(path: Path, most: int) -> bytes:
     try:
         if not path.is_file():
-            raise ConfigError(f"{path} does not exist; expected a file that agents.export wrote")
+            raise ConfigError(f"{path} does not exist; expected a file of a policy")
         if path.stat().st_size > most:
             raise ConfigError(f"{path} has {path.stat().st_size} bytes; expected at most {most}")
         return path.read_bytes()

@@ -51,7 +51,7 @@ from snake_gym.obstacles.plans import (
     make_plan,
     plan_bounds,
 )
-from snake_gym.obstacles.routes import spread_points
+from snake_gym.obstacles.polyline import spread_points
 from snake_gym.obstacles.shapes import LENGTH, Polygon, features
 
 __all__ = ["DRAWS", "Field", "FieldConfig", "FieldMaker", "RobotExtent", "make_field"]
@@ -160,7 +160,7 @@ class FieldMaker:
         return (-margin, -wide), (plan.goal_m + margin, wide)
 
     def _frame_list(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The same for a list of shapes, which are checked, and ``bounds``."""
+        """Corners of the rectangle for a list of shapes, which are checked; sets ``bounds``."""
         self._check_list()
         rows, ends = self._list, self._list[:, :2] + self._list[:, 2:4] * self._list[:, LENGTH : LENGTH + 1]
         points = np.concatenate([rows[:, :2], ends])

@@ -25,7 +25,7 @@ FAR_M = 1.0e6
 """Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
 
 MAX_CELLS = 4_000_000
-"""Of one world's grid; more would take gigabytes for the worlds of a training."""
+"""Most cells of one world's grid; more would take gigabytes for the worlds of a training."""
 
 
 class ObstacleArrays(NamedTuple):
@@ -58,10 +58,10 @@ class FieldBounds(NamedTuple):
     max_radius_m: float
     """Largest radius of a feature."""
     max_segments: int = 0
-    """How many of the features are longer than 0."""
+    """Number of features that are longer than 0."""
 
     def with_ends(self) -> FieldBounds:
-        """The same for what ``with_ends`` makes of the features."""
+        """Bounds of what the function ``with_ends`` makes of the features."""
         return self._replace(max_features=self.max_features + 2 * self.max_segments)
 
 

@@ -1,7 +1,7 @@
 """Where the obstacles of a random field stand: one kernel per kind, the numbers of a ``Plan`` in, features out.
 
-Frame of the start: the robot's start point is the origin, x points ahead. Lengths [m], angles [rad]. Random numbers are
-SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) from one 64-bit seed, so that a seed means the same field everywhere.
+Frame of the start: the robot's start point is the origin, x points ahead. Lengths [m], angles [rad]. Random numbers
+come from one 64-bit seed by ``splitmix``, so that a seed means the same field everywhere.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+
+from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
 
 PEGBOARD, FOREST, CORRIDOR, GATES = range(4)
 """Layouts; a corridor with bends is a corridor."""
@@ -33,7 +35,7 @@ class Plan(NamedTuple):
     rear_m: float
     """Walls reach back to x = -rear_m."""
     half_width_m: float
-    """Of the field: the side walls' inner faces are at y = +-half_width_m."""
+    """The side walls' inner faces are at y = +-half_width_m."""
     has_walls: bool
     wall_radius_m: float
     radius_m: float
@@ -47,7 +49,7 @@ class Plan(NamedTuple):
     is_staggered: bool
     n_trees: int
     n_turns: int
-    """Bends or gates."""
+    """Number of bends or gates."""
     turn_rad: float
     """Largest bend, or largest angle of the line from gate to gate."""
     first_turn_rad: float
@@ -55,22 +57,21 @@ class Plan(NamedTuple):
     chamber_m: float
     """Half width of the room in front of a corridor, where the robot starts."""
     chamber_end_m: float
-    """The room's end."""
+    """Place x at which that room ends."""
     beyond_m: float
-    """A corridor ends so far behind the goal."""
+    """Way that a corridor goes on behind the goal."""
     step_m: float
-    """Gates stand on multiples of this across."""
+    """Openings of gates stand on multiples of this, across."""
+
+
+_mix = njit(cache=True, error_model="numpy")(mix)
 
 
 @njit(cache=True, error_model="numpy")
 def _uniform(state):  # type: ignore[no-untyped-def]
     """The next number in [0, 1)."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * 2.0**-53
+    state[0] += GOLDEN
+    return float(_mix(state[0]) >> np.uint64(11)) * TO_UNIT
 
 
 @njit(cache=True, error_model="numpy")

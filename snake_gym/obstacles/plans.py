@@ -8,16 +8,16 @@ difficulty means.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config.settings import NonNegative, Positive, PositiveCount, Share
 from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import CORRIDOR, FOREST, GATES, MAX_HEADING_RAD, PEGBOARD, Plan
-from snake_gym.obstacles.shapes import FARTHEST_M, Shape
+from snake_gym.obstacles.shapes import Place, Shape
 
 FieldKind = Literal["pegboard", "forest", "corridor", "bends", "gates", "list"]
-KINDS: tuple[FieldKind, ...] = ("pegboard", "forest", "corridor", "bends", "gates", "list")
 
 STEP = 0.4
 """Step of the search for a passage, in clearances."""
@@ -27,10 +27,11 @@ TREE_COVER = 0.4
 """Share of a forest's area covered by circles of diameter 2 radius + gap."""
 LARGEST = 1e3
 """[m], and trees per square metre: more is no field for a robot on a table or in a hall."""
+Size = Annotated[float, Range(0.0, LARGEST, without_low=True)]
 FINEST_M = 1e-6
 MAX_ROUTE_POINTS = 10_000
 MIN_ROUTE_POINTS = 32
-"""Of a random field. Thousands of fields of all kinds had routes of up to 0.75 corners per clearance of way."""
+"""Least points of a random field's route. Routes of thousands of fields had up to 0.75 corners per clearance of way."""
 MAX_OBSTACLES = 20_000
 """More would take seconds for each field."""
 MAX_TREE_COVER = 0.5
@@ -38,102 +39,71 @@ MAX_TREE_COVER = 0.5
 
 
 @dataclass(frozen=True)
-class FieldConfig:
+class FieldConfig(Settings):
     """Obstacles between start and goal. None: from the robot's size, and from the difficulty where it is said so."""
 
     kind: FieldKind = "pegboard"
-    difficulty: float = 0.5
-    """In [0, 1]: sets the gap and the turns, see ``fields``."""
-    goal_distance_m: float | None = None
+    difficulty: Share = 0.5
+    """What sets the gap and the turns, see ``fields``."""
+    goal_distance_m: Size | None = None
     """Way from start to goal, along the middle of a corridor; None: 3 robot lengths."""
-    width_m: float | None = None
-    """Of pegboard, forest and gates; None: 1.5 robot lengths."""
-    gap_m: float | None = None
-    """Pegs: from surface to surface; trees: at least; corridor, bends: width; gates: opening. None: from difficulty."""
-    turn_rad: float | None = None
+    width_m: Size | None = None
+    """Width of pegboard, forest and gates; None: 1.5 robot lengths."""
+    gap_m: Size | None = None
+    """Gap from peg to peg, least gap of trees, width of a corridor, opening of gates; None: from difficulty."""
+    turn_rad: Annotated[float, Range(0.0, MAX_HEADING_RAD)] | None = None
     """Largest bend; gates: largest angle from opening to opening. None: from difficulty."""
-    obstacle_radius_m: float | None = None
-    """Of pegs, and of trees on average; None: 2 robot radii."""
-    radius_spread: float | None = None
+    obstacle_radius_m: Size | None = None
+    """Radius of pegs, and of trees on average; None: 2 robot radii."""
+    radius_spread: Annotated[float, Range(0.0, 1.0, without_high=True)] | None = None
     """Radii are uniform in obstacle_radius_m (1 +- this); None: 0 for pegs, 0.4 for trees."""
-    jitter: float = 0.3
+    jitter: Share = 0.3
     """Pegs are moved by up to this share of half the gap along each axis; 0: a regular pegboard."""
     staggered: bool = True
     """Every second column of pegs is moved by half a spacing, so that no straight lane is left."""
-    density_m2: float | None = None
+    density_m2: Size | None = None
     """Trees per square metre; None: as many as cover 40 % of the area with circles of diameter 2 radius + gap."""
-    n_turns: int | None = None
+    n_turns: PositiveCount | None = None
     """Bends or gates; None: 3, or as many as there is room for."""
     walls: bool = True
     """Walls along both sides of pegboard, forest and gates."""
-    wall_radius_m: float | None = None
+    wall_radius_m: Annotated[float, Range(0.0, LARGEST)] | None = None
     """Half the thickness of walls; None: the robot's radius."""
-    clearance_m: float | None = None
+    clearance_m: Annotated[float, Range(FINEST_M, LARGEST)] | None = None
     """Radius of the disc that is sure to get through; None: the robot's half width with its wave."""
     shapes: tuple[Shape, ...] = ()
-    """Kind list: the obstacles, in the frame of the start (origin: the robot's start point, x: straight ahead) [m]."""
-    goal_m: tuple[float, float] | None = None
-    """Kind list: the goal in that frame; None: goal_distance_m straight ahead."""
-    route_points: int | None = None
+    """Obstacles of kind list, in the frame of the start (origin: the robot's start point, x: straight ahead) [m]."""
+    goal_m: tuple[Place, Place] | None = None
+    """Goal of kind list, in the frame of the shapes; None: goal_distance_m straight ahead."""
+    route_points: Annotated[int, Range(2, MAX_ROUTE_POINTS)] | None = None
     """Points of the route, corners included; None: 64, or more for long ways. Random fields need half as many."""
 
-    def __post_init__(self) -> None:
-        choose(self.kind, KINDS, "field.kind")
-        if not 0.0 <= self.difficulty <= 1.0:
-            raise ValueError(f"field.difficulty is {self.difficulty:g}; expected in [0, 1]")
-        for name in ("goal_distance_m", "width_m", "gap_m", "obstacle_radius_m", "density_m2", "clearance_m"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value <= LARGEST:
-                expected = f"finite and > 0, at most {LARGEST:g}, or null (from the robot)"
-                raise ValueError(f"field.{name} is {value:g}; expected {expected}")
-        if self.clearance_m is not None and self.clearance_m < FINEST_M:
-            raise ValueError(f"field.clearance_m is {self.clearance_m:g}; expected at least {FINEST_M:g}, or null")
-        if self.wall_radius_m is not None and not 0.0 <= self.wall_radius_m <= LARGEST:
-            raise ValueError(
-                f"field.wall_radius_m is {self.wall_radius_m:g}; expected finite and >= 0, at most {LARGEST:g}"
-            )
-        if self.turn_rad is not None and not 0.0 <= self.turn_rad <= MAX_HEADING_RAD:
-            raise ValueError(f"field.turn_rad is {self.turn_rad:g}; expected in [0, {MAX_HEADING_RAD:.4g}]")
-        if self.radius_spread is not None and not 0.0 <= self.radius_spread < 1.0:
-            raise ValueError(f"field.radius_spread is {self.radius_spread:g}; expected in [0, 1)")
-        if not 0.0 <= self.jitter <= 1.0:
-            raise ValueError(f"field.jitter is {self.jitter:g}; expected in [0, 1]")
-        if self.n_turns is not None and self.n_turns < 1:
-            raise ValueError(f"field.n_turns is {self.n_turns}; expected >= 1")
-        if self.route_points is not None and not 2 <= self.route_points <= MAX_ROUTE_POINTS:
-            raise ValueError(f"field.route_points is {self.route_points}; expected 2 to {MAX_ROUTE_POINTS}")
+    def check(self) -> None:
         if (self.kind == "list") != bool(self.shapes):
             wanted = "at least one shape" if self.kind == "list" else "none, or kind: list"
-            raise ValueError(f"field.shapes has {len(self.shapes)} shapes for kind {self.kind}; expected {wanted}")
-        if self.goal_m is not None and (self.kind != "list" or not all(abs(m) <= FARTHEST_M for m in self.goal_m)):
-            raise ValueError(
-                f"field.goal_m is {list(self.goal_m)}; expected two finite numbers within {FARTHEST_M:g} m, for kind "
-                "list only"
-            )
+            raise ValueError(f"shapes has {len(self.shapes)} shapes for kind {self.kind}; expected {wanted}")
+        if self.goal_m is not None and self.kind != "list":
+            raise ValueError(f"goal_m is {list(self.goal_m)} for kind {self.kind}; expected null, or kind: list")
 
 
 @dataclass(frozen=True)
-class RobotExtent:
+class RobotExtent(Settings):
     """What a field has to know of a robot: its size, and the room that it takes at the start."""
 
-    front_m: float
-    """From the start point to the tip of the head, robot stretched."""
-    rear_m: float
-    """From the start point to the tip of the tail."""
-    half_width_m: float
+    front_m: NonNegative
+    """Way from the start point to the tip of the head, robot stretched."""
+    rear_m: NonNegative
+    """Way from the start point to the tip of the tail."""
+    half_width_m: NonNegative
     """Largest distance of any part of the robot from the line straight ahead, at the start."""
-    radius_m: float
-    """Of its links."""
-    clearance_m: float
+    radius_m: NonNegative
+    """Radius of its links."""
+    clearance_m: Positive
     """Half width of the lane that it needs when it moves: its wave's and its radius."""
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if not (math.isfinite(value) and value >= 0.0):
-                raise ValueError(f"extent.{f.name} is {value:g}; expected finite and >= 0")
-        if not (self.clearance_m > 0.0 and self.length_m > 0.0):
-            raise ValueError(f"extent.clearance_m is {self.clearance_m:g}, length {self.length_m:g}; expected > 0")
+    def check(self) -> None:
+        if not self.length_m > 0.0:
+            raise ValueError(f"length is {self.length_m:g}; expected > 0")
 
     @property
     def length_m(self) -> float:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+
+from snake_gym.config import Range, Settings
 
 FloatArray = NDArray[np.float64]
 
@@ -24,66 +27,59 @@ FARTHEST_M = 1e5
 """Largest coordinate of a shape."""
 
 
+Place = Annotated[float, Range(-FARTHEST_M, FARTHEST_M)]
+Radius = Annotated[float, Range(0.0, FARTHEST_M, without_low=True)]
+
+
 @dataclass(frozen=True)
-class Circle:
+class Circle(Settings):
     """A round peg, post or tree."""
 
-    x_m: float
-    y_m: float
-    radius_m: float
-
-    def __post_init__(self) -> None:
-        _check_finite(self, "circle")
-        _check_positive(self.radius_m, "circle.radius_m")
+    x_m: Place
+    y_m: Place
+    radius_m: Radius
 
 
 @dataclass(frozen=True)
-class Capsule:
+class Capsule(Settings):
     """All points within ``radius_m`` of a segment: a log, or a wall with a thickness and round ends."""
 
-    x0_m: float
-    y0_m: float
-    x1_m: float
-    y1_m: float
-    radius_m: float
-
-    def __post_init__(self) -> None:
-        _check_finite(self, "capsule")
-        _check_positive(self.radius_m, "capsule.radius_m")
+    x0_m: Place
+    y0_m: Place
+    x1_m: Place
+    y1_m: Place
+    radius_m: Radius
 
 
 @dataclass(frozen=True)
-class Wall:
+class Wall(Settings):
     """A wall without thickness, solid from both sides."""
 
-    x0_m: float
-    y0_m: float
-    x1_m: float
-    y1_m: float
+    x0_m: Place
+    y0_m: Place
+    x1_m: Place
+    y1_m: Place
 
-    def __post_init__(self) -> None:
-        _check_finite(self, "wall")
+    def check(self) -> None:
         if (self.x0_m, self.y0_m) == (self.x1_m, self.y1_m):
             raise ValueError(f"wall from and to [{self.x0_m:g}, {self.y0_m:g}]; expected two different ends")
 
 
 @dataclass(frozen=True)
-class Polygon:
+class Polygon(Settings):
     """A convex polygon; corners in order, either way round."""
 
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[Place, Place], ...]
 
-    def __post_init__(self) -> None:
-        if len(self.points) < 3 or any(len(point) != 2 for point in self.points):
-            raise ValueError(f"polygon.points is {list(self.points)}; expected at least 3 corners [x, y]")
+    def check(self) -> None:
+        if len(self.points) < 3:
+            raise ValueError(f"points is {list(self.points)}; expected at least 3 corners [x, y]")
         corners = np.array(self.points, dtype=np.float64)
-        if not (np.abs(corners) <= FARTHEST_M).all():
-            raise ValueError(f"polygon.points is {list(self.points)}; expected finite numbers within {FARTHEST_M:g} m")
         edges = np.roll(corners, -1, axis=0) - corners
         lengths = np.hypot(edges[:, 0], edges[:, 1])
         if not (lengths > 0.0).all():
             i = int(np.argmin(lengths))
-            raise ValueError(f"polygon.points has corner {i + 1} twice ({self.points[i]}); expected different corners")
+            raise ValueError(f"points has corner {i + 1} twice ({self.points[i]}); expected different corners")
         following = np.roll(edges, -1, axis=0)
         cross = edges[:, 0] * following[:, 1] - edges[:, 1] * following[:, 0]
         along = (edges * following).sum(axis=1)
@@ -92,11 +88,11 @@ class Polygon:
         if not (turns * side > 1e-9).all():
             i = (int(np.argmin(turns * side)) + 1) % len(corners)
             raise ValueError(
-                f"polygon.points is not convex at corner {i + 1} {self.points[i]}; expected every corner to turn the "
+                f"points is not convex at corner {i + 1} {self.points[i]}; expected every corner to turn the "
                 "same way (split the polygon into convex ones)"
             )
         if abs(turns.sum()) > 3.0 * math.pi:
-            raise ValueError("polygon.points goes round more than once; expected corners in order, once round")
+            raise ValueError("points goes round more than once; expected corners in order, once round")
 
     def contains(self, x_m: float, y_m: float) -> bool:
         """Whether a point lies inside."""
@@ -107,18 +103,6 @@ class Polygon:
 
 
 Shape = Circle | Capsule | Polygon | Wall
-
-
-def _check_finite(shape: Circle | Capsule | Wall, name: str) -> None:
-    for f in fields(shape):
-        if not abs(getattr(shape, f.name)) <= FARTHEST_M:
-            expected = f"a finite number within {FARTHEST_M:g} m"
-            raise ValueError(f"{name}.{f.name} is {getattr(shape, f.name):g}; expected {expected}")
-
-
-def _check_positive(value: float, where: str) -> None:
-    if not value > 0.0:
-        raise ValueError(f"{where} is {value:g}; expected > 0")
 
 
 def segment(x0: float, y0: float, x1: float, y1: float, radius: float) -> tuple[float, ...]:

@@ -13,6 +13,18 @@ limit: K = 0.
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
 SLOW the speed limit; OFFSET shifts phi_ref.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
+
+A torque limit is found by solving again with the law that holds. AT_LIMIT says which piece of ``clamp(T0 - K rel)`` a
+joint's law is at present, with the sign of the torque; between steps only 0 and 1 are left:
+
+====  ==========================  =================================================================================
+0     the law itself              goes on to 0.5 where its torque exceeds the limit
+0.5   a chord from the law's      goes on to 1 where the chord's torque is near the limit, to a new chord where it is
+      zero to the limit           not, and back to 0 where the law's torque is within the limit
+1     the limit, a constant       goes back to 0 where the law's torque is within the limit
+====  ==========================  =================================================================================
+
+ONE_BY_ONE worlds, those that have gone in circles, change one joint at a time, and without chords.
 """
 
 from __future__ import annotations
@@ -23,9 +35,9 @@ from numba import njit
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AIM, AT_LIMIT, AT_STOP, BACK, BASE, BASE_W, BUSY, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, KD, KP, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ORDERLY, PUSH, RECORD, REF, REL, RIGID, SIGMA,
-    SLOWED, STOP, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, KD, KP,
+    LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ONE_BY_ONE, PAST_ONSET, RECORD, REF, REF_NOW, REL,
+    RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
@@ -52,15 +64,15 @@ def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
         store(s, a + RIGID, select(locked, splat(1.0), select(free, splat(0.0), driven)))
         begins = locked & (load(s, a + F_ON) == step)
         late = select(begins, load(s, a + F_LATE), splat(0.0))
-        store(s, a + BACK, late * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)))
+        store(s, a + PAST_ONSET, late * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)))
         store(s, a + AT_STOP, select(locked, splat(0.0), load(s, a + AT_STOP)))
         store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), splat(math.inf)))
-        store(s, a + PUSH, strength)
+        store(s, a + STRENGTH, strength)
         slowed = select(fault == SLOW, load(s, a + F_STRENGTH), splat(1.0))
         store(s, a + SLOWED, slowed)
         store(s, a + FASTEST, slowed * load(s, a + S_MAX))
         shift = select(fault == OFFSET, load(s, a + F_OFFSET), splat(0.0))
-        store(s, a + AIM, load(s, a + REF) + shift)
+        store(s, a + REF_NOW, load(s, a + REF) + shift)
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
 
 
@@ -70,9 +82,9 @@ def lock_joints(s, n):  # type: ignore[no-untyped-def]
     h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n):
         a = i * RECORD
-        back = load(s, a + BACK)
+        back = load(s, a + PAST_ONSET)
         store(s, a + B, select(absolute(back) > 0.0, -back / h, load(s, a + B)))
-        store(s, a + BACK, splat(0.0))
+        store(s, a + PAST_ONSET, splat(0.0))
 
 
 @njit(error_model="numpy")
@@ -91,8 +103,8 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
-        push = load(s, a + PUSH)
-        error = load(s, a + AIM) - (load(s, a + BASE) - load(s, b + BASE))
+        push = load(s, a + STRENGTH)
+        error = load(s, a + REF_NOW) - (load(s, a + BASE) - load(s, b + BASE))
         kp, kd = load(s, a + KP), load(s, a + KD)
         store(s, a + K, h * load(s, a + LOAD))
         if kind == ACCELERATION:
@@ -136,8 +148,10 @@ def begin_limits(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untyped-def]
-    """Where it ``changes``, the law of the joint with record ``a``: itself (at = 0), a chord from its zero to the
-    torque ``bound`` (0.5), or its limit (1), the ``line`` (torque at rest, slope)."""
+    """Give the joint with record ``a``, where it ``changes``, the piece ``at`` of its law (see AT_LIMIT above).
+
+    ``bound`` is the torque where a chord ends, ``line`` the limit (torque at rest, slope).
+    """
     stall, slope = line
     law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
     chord = bound / absolute(torque)
@@ -155,9 +169,9 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
     ``clamp(T0 - K rel)`` is monotone in rel, but to jump between its three pieces may go in circles. A joint that
     exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate, which
     cannot overshoot (the iteration of Kacanov), and the constant limit when the chord is nearly there. Where several
-    joints together go in circles, the one nearest to the head changes alone, and needs no chord (ORDERLY).
+    joints together go in circles, the one nearest to the head changes alone, and needs no chord.
     """
-    h, orderly = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + ORDERLY)
+    h, one_by_one = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + ONE_BY_ONE)
     first = n + 1
     zero, half, one = splat(0.0), splat(0.5), splat(1.0)
     busy, free = zero, one
@@ -166,22 +180,22 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
-        slack = 1.0 + ROUNDING * orderly * select(was == 0.0, one, -one)
+        slack = 1.0 + ROUNDING * one_by_one * select(was == 0.0, one, -one)
         # Alone, a joint goes from one limit to the other by way of its law.
-        over = (absolute(torque) > slack * limit) & (load(s, a + RIGID) == 0.0) & (orderly * was * torque >= 0.0)
+        over = (absolute(torque) > slack * limit) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
         near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
         # Without a slope there is no chord, and no circle either.
-        at = select(over, select(near | (law_k == 0.0) | (orderly > 0.0), one, half), zero)
+        at = select(over, select(near | (law_k == 0.0) | (one_by_one > 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
         changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
         if any_lane(changes):
             first = i
             busy = select(changes, one, busy)
-            free = select(changes, one - orderly, free)
+            free = select(changes, one - one_by_one, free)
             put_limit(s, a, changes, at, torque, limit, (limit, zero))
-    store(s, (n + 1) * RECORD + BUSY, busy)
+    store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first
 
 
@@ -192,10 +206,10 @@ def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
         a = i * RECORD
         b = a + RECORD
         rate = load(s, a + OMEGA) - load(s, b + OMEGA)
-        error = load(s, a + AIM) - (load(s, a + THETA) - load(s, b + THETA))
+        error = load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, b + THETA))
         kd = load(s, a + KD)
         fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
-        u = load(s, a + PUSH) * (load(s, a + FF) + clamp(load(s, a + KP) * error, fastest) - kd * rate)
+        u = load(s, a + STRENGTH) * (load(s, a + FF) + clamp(load(s, a + KP) * error, fastest) - kd * rate)
         store(s, a + K, splat(0.0))
         if kind == ACCELERATION:
             store(s, a + B, u)

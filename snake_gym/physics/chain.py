@@ -23,8 +23,8 @@ from numba import njit
 
 from snake_gym.physics.lanes import (
     A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y, MASS, MU,
-    NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN,
-    SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
+    NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY,
+    SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import load, splat, store
 
@@ -123,7 +123,9 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         sin = load(s, a + SIN)
         cos = load(s, a + COS)
         half = load(s, a + HALF)
-        # Carry the impedance from the link's tail-side end to its head-side end, d = -2 l n.
+        # Impedance F = Q V - P of all that lies behind, carried from the link's tail-side end to its head-side end,
+        # whose velocity is u: u_tail = u + d omega with d = -2 l n, so
+        #   Q_uu stays,  Q_uw := q + Q_uu d,  Q_ww := q_w + d (q + Q_uw),  P_w := p_w + d p.
         dx = 2.0 * half * sin
         dy = -2.0 * half * cos
         qxx = load(s, p + QXX)
@@ -137,7 +139,8 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         px = load(s, p + PX)
         py = load(s, p + PY)
         pw = load(s, p + PR) + dx * px + dy * py
-        # Add the link's own matrix and right-hand side, acting at its centre, -l n from the head-side end.
+        # The link's own matrix and right-hand side at its centre, whose velocity is u + c omega with c = -l n:
+        #   Q_uu += A_t t t^T + A_n n n^T,  Q_uw += A_n c,  Q_ww += A_r + l^2 A_n,  P_u += r,  P_w += r_w + c r.
         along = load(s, a + A_T)
         across = load(s, a + A_N)
         lx = half * sin
@@ -153,7 +156,7 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         px += rx
         py += ry
         pw += load(s, a + RW) + lx * rx + ly * ry
-        if touching:
+        if touching:  # contacts act at the head-side end: Q += C, P += C_p (contact_law)
             qxx += load(s, a + CXX)
             qxy += load(s, a + CXY)
             qyy += load(s, a + CYY)
@@ -163,7 +166,9 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
             px += load(s, a + CPX)
             py += load(s, a + CPY)
             pw += load(s, a + CPW)
-        # Eliminate the joint at the head-side end.
+        # Joint at the head-side end: omega = omega_next + rel, and Q_uw u + Q_ww omega - P_w = mu with
+        # mu = T0 - K rel gives, with g = 1 / (Q_ww + K),
+        #   rel = E - g (Q_uw u + Q_ww omega_next),  E = g (T0 + P_w);  a rigid joint is rel = B: g = 0, E = B.
         rigid = load(s, a + RIGID)
         g = (1.0 - rigid) / (ww + load(s, a + K))
         e = rigid * load(s, a + B) + g * (load(s, a + T0) + pw)
@@ -176,6 +181,8 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         store(s, a + PW, pw)
         store(s, a + G, g)
         store(s, a + E, e)
+        # rel put into Q V - P leaves the impedance that the next link feels:
+        #   Q_uu -= g Q_uw Q_uw^T,  q = (1 - g Q_ww) Q_uw,  q_w = (1 - g Q_ww) Q_ww,  P -= (Q_uw, Q_ww) E.
         store(s, a + QXX, qxx - gx * uwx)
         store(s, a + QXY, qxy - gx * uwy)
         store(s, a + QYY, qyy - gy * uwy)

@@ -6,18 +6,32 @@ circles, one goes at a time (Murty's rule, which ends as long as the laws themse
 friction that a contact has brought with it and that makes it pull is dropped for the step). Rigid contacts then carry
 impulses over until v_n' is as the law wants it to 1e-9 m/s (method of multipliers). Where contacts that bounce, and
 others that hold, together would do work on the robot, none bounces.
+
+ON says what a contact does at present; RESULT, after a solution, what it should do:
+
+==  =======  ==================  ==================================================================================
+ON  does     RESULT              goes on to
+==  =======  ==================  ==================================================================================
+0   nothing  gap to its target   1 where the gap is negative: the link would be further in than the law wants it
+1   presses  impulse             0 where the impulse is negative: the contact would pull; without friction then, until
+                                 the step's end
+==  =======  ==================  ==================================================================================
+
+TRIES counts the corrections of a world. Up to ``PATIENCE`` of them change all contacts that are nearly as bad as the
+worst; from there on one contact changes at a time, and waits until joint laws (LAWS_CHANGE) and, in a world that is
+ONE_BY_ONE, stops (STOPS_CHANGE) have settled.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-from snake_gym.physics.contact_law import SLOWEST_SLIP, normal_velocity, press_link, set_law, set_laws
+from snake_gym.physics.contact_law import SLOWEST_SLIP, normal_velocity, add_contacts, set_law, set_laws
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BEFORE, BETA, BOUNCE, BUSY, CARRIED, CAUGHT, CPW, CPX, CPY, CROWDED, CWW,
-    CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, MASS, NX, NY, ON, ORDERLY, PER_H,
-    PRESS, RECORD, RESULT, RIGID, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD, T0, TARGET, THETA, TOTAL, TOUCHES, TRIES,
-    T_ARM, UX, UY, VN, VT, WEIGHT, slot_of, H, K,
+    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BEFORE, BETA, BOUNCE, CARRIED, CONTACTS_CHANGE, CPW, CPX, CPY, CWW, CXW,
+    CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, LAWS_CHANGE, MASS, NX, NY, ON, ONE_BY_ONE,
+    PER_H, PRESS, RECORD, RESULT, RIGID, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA,
+    TOTAL, TOUCHES, TRIES, T_ARM, UX, UY, VN, VT, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.proximity import FAR, measure_slot
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
@@ -28,7 +42,7 @@ _FORESIGHT = 2.0
 _SLACK = 1e-3
 """Penetration, in half lengths of the link, that does not put a contact on within the step."""
 _ROUNDING = 1e-11
-"""The same for rigid contact: rounding only."""
+"""Penetration, in half lengths of the link, that does not put a rigid contact on: rounding only."""
 _EXACT = 1e-9
 """[m/s] rigid contact: the velocity into or out of a contact, and of a link by its pull, that is left."""
 _HOLD = 1e9
@@ -63,7 +77,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             gap = load(s, c + GAP)
             likely = (gap < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (gap < near))
             store(s, c + ON, select(likely, splat(1.0), splat(0.0)))
-        press_link(s, n, i, counts[i])
+        add_contacts(s, n, i, counts[i])
 
 
 @njit(error_model="numpy")
@@ -103,11 +117,11 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     """
     pull, depth, work = judge_contacts(s, n, counts, law)
     settled = (pull == 0.0) & (depth == 0.0)
-    store(s, (n + 1) * RECORD + CROWDED, select(settled, splat(0.0), splat(1.0)))
+    store(s, (n + 1) * RECORD + CONTACTS_CHANGE, select(settled, splat(0.0), splat(1.0)))
     if not may_go_on:
-        return 1 if any_lane(load(s, (n + 1) * RECORD + CROWDED) > 0.0) else n + 1
-    tries, busy = load(s, (n + 1) * RECORD + TRIES), load(s, (n + 1) * RECORD + BUSY)
-    busy = busy + load(s, (n + 1) * RECORD + ORDERLY) * load(s, (n + 1) * RECORD + CAUGHT)
+        return 1 if any_lane(load(s, (n + 1) * RECORD + CONTACTS_CHANGE) > 0.0) else n + 1
+    tries, busy = load(s, (n + 1) * RECORD + TRIES), load(s, (n + 1) * RECORD + LAWS_CHANGE)
+    busy = busy + load(s, (n + 1) * RECORD + ONE_BY_ONE) * load(s, (n + 1) * RECORD + STOPS_CHANGE)
     greedy = tries < PATIENCE
     free = select(greedy | (busy == 0.0), splat(1.0), splat(0.0))
     settled = settled & (free > 0.0)
@@ -116,7 +130,7 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     pull, depth = share * pull, share * depth
     first = n + 1
     if law.restitution > 0.0:
-        first = tame_bounces(s, n, counts, settled & (work > 0.0))
+        first = drop_restitution(s, n, counts, settled & (work > 0.0))
     for i in range(n, 0, -1):
         changed = False
         stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
@@ -137,24 +151,24 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
                 store(s, c + PRESS, select(pulls, plain, load(s, c + PRESS)))
                 begin_friction(s, n, c, begins, law)
         if changed:
-            press_link(s, n, i, counts[i])
+            add_contacts(s, n, i, counts[i])
             first = min(first, i)
     if law.rigid:
-        first = min(first, harden_contacts(s, n, counts, settled))
+        first = min(first, carry_impulses(s, n, counts, settled))
     return first
 
 
 @njit(error_model="numpy")
-def stop_links(s, n):  # type: ignore[no-untyped-def]
+def hold_links(s, n):  # type: ignore[no-untyped-def]
     """Hold the links of all worlds whose joint laws, stops or contacts still change where they are, and count that.
 
     Jams of many contacts, stops and saturated joints; some millions of steps of thrashing robots show a few.
     """
     world = (n + 1) * RECORD
-    jammed = load(s, world + BUSY) + load(s, world + CAUGHT) + load(s, world + CROWDED) > 0.0
+    jammed = load(s, world + LAWS_CHANGE) + load(s, world + STOPS_CHANGE) + load(s, world + CONTACTS_CHANGE) > 0.0
     if not any_lane(jammed):
         return
-    store(s, world + STOOD, load(s, world + STOOD) + select(jammed, splat(1.0), splat(0.0)))
+    store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + select(jammed, splat(1.0), splat(0.0)))
     hold = _HOLD * load(s, world + TOTAL)
     zero = splat(0.0)
     # The velocity jumps, and in the next step again.
@@ -180,7 +194,7 @@ def stop_links(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def tame_bounces(s, n, counts, lively):  # type: ignore[no-untyped-def]
+def drop_restitution(s, n, counts, lively):  # type: ignore[no-untyped-def]
     """Take restitution from the contacts of the worlds ``lively``; returns the first link that changed, or n + 1.
 
     Newton's law gives each contact its own bounce; where others hold at the same time, that may create energy.
@@ -197,7 +211,7 @@ def tame_bounces(s, n, counts, lively):  # type: ignore[no-untyped-def]
                 store(s, c + PRESS, load(s, c + PRESS) - load(s, c + STIFF) * bounce)
                 store(s, c + BOUNCE, load(s, c + BOUNCE) - bounce)
         if changed:
-            press_link(s, n, i, counts[i])
+            add_contacts(s, n, i, counts[i])
             first = i
     return first
 
@@ -213,7 +227,7 @@ def begin_friction(s, n, c, begins, law):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def harden_contacts(s, n, counts, settled):  # type: ignore[no-untyped-def]
+def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
     """Rigid contact: carry over the impulse so that v_n' comes to the target, in the worlds ``settled``.
 
     Returns the first link that changed, or n + 1.
@@ -238,7 +252,7 @@ def harden_contacts(s, n, counts, settled):  # type: ignore[no-untyped-def]
                 store(s, c + PRESS, select(moves, press, load(s, c + PRESS)))
                 moved = select(moves, splat(1.0), moved)
         if changed:
-            press_link(s, n, i, counts[i])
+            add_contacts(s, n, i, counts[i])
             first = i
     store(s, world + CARRIED, times + moved)
     return first

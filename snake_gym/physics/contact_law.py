@@ -25,8 +25,8 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    BEFORE, BOUNCE, CLOSING, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, FIRM, GAP, GRIP, IMPULSE, NX, NY, N_ARM,
-    ON, PER_H, PRESS, RECORD, SOL_W, STIFF, TARGET, TOTAL, T_ARM, UX, UY, VN, VT, H, slot_of,
+    BEFORE, BOUNCE, CLOSING, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, FIRM, GAP, GRIP, IMPULSE, NX, NY, N_ARM, ON,
+    PER_H, PRESS, RECORD, SOL_W, STIFF, TARGET, TOTAL, T_ARM, UX, UY, VN, VT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.proximity import FAR
 from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, store
@@ -83,7 +83,7 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def press_link(s, n, i, count):  # type: ignore[no-untyped-def]
+def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
     """Sum of what the link's touching slots add to its matrix and right-hand side, at its head-side end."""
     a = i * RECORD
     zero = splat(0.0)

@@ -23,7 +23,7 @@ _OFF = 1.5
 
 
 @njit(error_model="numpy")
-def grip_slipping(s, n):  # type: ignore[no-untyped-def]
+def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     """Add the secants of Coulomb friction at the foreseen speeds to the links' inertias."""
     world = (n + 1) * RECORD
     h, sigma = load(s, world + H), load(s, world + SIGMA)
@@ -56,7 +56,7 @@ def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def revise_slipping(s, n):  # type: ignore[no-untyped-def]
+def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     """Correct secants that are far off; returns the first link with one, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1

@@ -16,6 +16,10 @@
   resistance over the nominal voltage. The load is taken as a conductance I / v_last, explicitly. v also scales the
   speed limit. It stays in (0, 1], but where the supply falls below about 0.8 and the speed limit acts, it hunts from
   sub-step to sub-step, and ways depend on the step (docs/physics.md has numbers).
+
+FLANK says which flank of the gears pushes at present (1, -1, 0: neither), AT_LIMIT which piece of the torque-speed line
+holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. A ONE_BY_ONE motor goes from flank to flank by
+way of neither, and from limit to limit by way of its law.
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ from numba import njit
 
 from snake_gym.physics.actuators import NEARLY, put_limit
 from snake_gym.physics.lanes import (
-    AIM, ALPHA, AT_LIMIT, BASE, BETA, BUSY, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAW_K,
-    LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, ORDERLY, PER_NM, PLAY, PUSH, RECORD, REL, RIGID, SIGMA, T0, VOLT, B,
-    H, K,
+    ALPHA, AT_LIMIT, BASE, BETA, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE, LAW_K,
+    LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, ONE_BY_ONE, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA,
+    STRENGTH, T0, VOLT, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
@@ -50,7 +54,7 @@ def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
     """K and T0 of joint i with the given flank pushing."""
     a = i * RECORD
     h, gain = load(s, (n + 1) * RECORD + H), load(s, a + GAIN)
-    touches = absolute(flank) * load(s, a + PUSH)
+    touches = absolute(flank) * load(s, a + STRENGTH)
     k = h * (load(s, a + LOAD) + touches * gain)
     return k, touches * (h * load(s, a + DRIVE) - flank * gain * load(s, a + PLAY))
 
@@ -67,7 +71,7 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         rate = load(s, a + OMEGA) - load(s, b + OMEGA)
         rate = rate + sigma * (rate - (load(s, a + OMEGA_P) - load(s, b + OMEGA_P)))
         lash = alpha * load(s, a + LASH) - beta * load(s, a + LASH_P)
-        error = load(s, a + AIM) - (load(s, a + BASE) - load(s, b + BASE))
+        error = load(s, a + REF_NOW) - (load(s, a + BASE) - load(s, b + BASE))
         foreseen = error - h * rate - load(s, a + LASH)
         dead = load(s, a + DEAD)
         kp = select(absolute(foreseen) >= dead, load(s, a + KP), splat(0.0))
@@ -94,18 +98,18 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
     """Flanks that have met or parted, and torques beyond the line; first joint changed, or n + 1."""
     first = n + 1
-    orderly = load(s, (n + 1) * RECORD + ORDERLY)
+    one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
     busy, free = splat(0.0), splat(1.0)
     for i in range(n - 1, 0, -1):
         # Both, always: what is done for one world may not depend on what another one needs.
         moved = revise_flank(s, n, i, free)
         # Where one thing changes at a time, a new flank waits with its limit for what it leads to.
-        changes = (moved > 0.0) | (limit_servo(s, n, i, free * (1.0 - orderly * moved)) > 0.0)
+        changes = (moved > 0.0) | (limit_servo(s, n, i, free * (1.0 - one_by_one * moved)) > 0.0)
         if any_lane(changes):
             first = i
             busy = select(changes, splat(1.0), busy)
-            free = select(changes, 1.0 - orderly, free)
-    store(s, (n + 1) * RECORD + BUSY, busy)
+            free = select(changes, 1.0 - one_by_one, free)
+    store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first
 
 
@@ -116,8 +120,8 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
     # Alone, a motor goes from one flank to the other by way of neither.
-    orderly = load(s, (n + 1) * RECORD + ORDERLY)
-    flank = select(orderly * flank * was < 0.0, splat(0.0), flank)
+    one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
+    flank = select(one_by_one * flank * was < 0.0, splat(0.0), flank)
     changes = (absolute(flank - was) > 0.0) & (free > 0.0)
     if any_lane(changes):
         k, t0 = servo_law(s, n, i, flank)
@@ -149,12 +153,12 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     stall = h * select(limit < math.inf, volt * limit, limit)
     bound = stall - slope * absolute(rel)
     slack = 1e-9 * select(limit < math.inf, stall, zero)
-    orderly = load(s, world + ORDERLY)
-    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (orderly * was * torque >= 0.0)
+    one_by_one = load(s, world + ONE_BY_ONE)
+    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
     near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
     # A line that falls below zero lets the motor brake: no chord leads there.
-    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0) | (orderly > 0.0), one, half), zero)
+    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0) | (one_by_one > 0.0), one, half), zero)
     # On the line already, also where that has fallen below zero.
     wrong = (absolute(was) < select(given * torque < 0.0, splat(2.0), one)) & (was * copy_sign(one, torque) < 1.0)
     other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)
@@ -183,5 +187,5 @@ def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
         ahead = select(absolute(flank) > 0.0, flank * play, follows)
         if not keeps_past:
             store(s, a + LASH_P, lash)
-        store(s, a + LASH, select((gain > 0.0) & (load(s, a + PUSH) > 0.0), ahead, lash))
+        store(s, a + LASH, select((gain > 0.0) & (load(s, a + STRENGTH) > 0.0), ahead, lash))
     store(s, world + VOLT, 1.0 / (1.0 + drop / volt))

@@ -30,17 +30,17 @@ from snake_gym.physics.actuators import (
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
-    foresee_contacts, revise_contacts, settle_contacts, stop_links, touching_worlds,
+    foresee_contacts, revise_contacts, settle_contacts, hold_links, touching_worlds,
 )  # fmt: skip
-from snake_gym.physics.coupled_friction import grip_slipping, revise_slipping
+from snake_gym.physics.coupled_friction import add_coupled_friction, revise_coupled_friction
 from snake_gym.physics.friction import (
-    COUPLED, grip_links, judge_slips, revise_grips, settle_slips, slow_links,
+    COUPLED, add_coulomb_friction, begin_sliding, revise_coulomb_friction, settle_sliding, add_viscous_friction,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,
-    MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ORDERLY, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P,
-    TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA,
+    THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.proximity import foresee_velocities
@@ -54,8 +54,8 @@ _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and in the next."""
 _ROUNDS = 40
 """Corrections of the laws within a step."""
-_ORDERLY_ROUNDS = 400
-"""The same of a robot with torque limits or joint stops; what changes after ``_ROUNDS`` changes one at a time."""
+_ONE_BY_ONE_ROUNDS = 400
+"""Corrections with torque limits or joint stops; what changes after ``_ROUNDS`` changes one at a time."""
 
 
 @njit(error_model="numpy")
@@ -116,11 +116,11 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
 @njit(error_model="numpy")
 def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
     """Ground friction as the step begins with it."""
-    slow_links(s, n)
+    add_viscous_friction(s, n)
     if laws.coulomb and laws.axes == COUPLED:
-        grip_slipping(s, n)
+        add_coupled_friction(s, n)
     elif laws.coulomb:
-        grip_links(s, n)
+        add_coulomb_friction(s, n)
 
 
 @njit(error_model="numpy")
@@ -151,7 +151,7 @@ def begin_contacts(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
 @njit(error_model="numpy")
 def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     """Rates and velocities at the end of the step; worlds in which corrections do not settle the laws stand still."""
-    store(s, (n + 1) * RECORD + ORDERLY, splat(0.0))
+    store(s, (n + 1) * RECORD + ONE_BY_ONE, splat(0.0))
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
     load_links(s, n)
     begin_friction(s, n, laws)
@@ -165,11 +165,11 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         begin_contacts(s, n, dt, counts, laws)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
-    rounds = _ORDERLY_ROUNDS if laws.stops or laws.limits or laws.imperfect else _ROUNDS
+    rounds = _ONE_BY_ONE_ROUNDS if laws.stops or laws.limits or laws.imperfect else _ROUNDS
     for correction in range(rounds):
         first = n + 1
         if correction == _ROUNDS:
-            store(s, (n + 1) * RECORD + ORDERLY, splat(1.0))
+            store(s, (n + 1) * RECORD + ONE_BY_ONE, splat(1.0))
         if laws.kind == MUSCLE:
             first = min(first, revise_muscles(s, n, laws.muscle))
         if laws.imperfect:
@@ -179,15 +179,15 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         if laws.stops:
             first = min(first, revise_stops(s, n, laws.limits or laws.imperfect))
         if laws.coulomb and laws.axes == COUPLED:
-            first = min(first, revise_slipping(s, n))
+            first = min(first, revise_coupled_friction(s, n))
         elif laws.coulomb:
-            first = min(first, revise_grips(s, n, correction < _ROUNDS // 2))
+            first = min(first, revise_coulomb_friction(s, n, correction < _ROUNDS // 2))
         if touching:
             first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
             return
         if correction == rounds - 1:
-            stop_links(s, n)
+            hold_links(s, n)
             first = 1
         eliminate_links(s, first, n, touching)
         substitute_back(s, n)
@@ -257,7 +257,7 @@ def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
 def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     """One stage of an implicit step of a block of worlds, in place."""
     if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
-        judge_slips(s, n)
+        begin_sliding(s, n)
     if laws.stops and stage == LATER:
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
@@ -268,7 +268,7 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
         jumped = note_hits(s, n, jumped)
         release_stops(s, n)
     if laws.coulomb and laws.axes != COUPLED:
-        jumped = select(settle_slips(s, n) > 0.0, splat(1.0), jumped)
+        jumped = select(settle_sliding(s, n) > 0.0, splat(1.0), jumped)
     weigh_step(s, n, stage, dt, jumped)
     if touching:
         settle_contacts(s, n, counts)

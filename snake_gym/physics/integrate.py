@@ -32,7 +32,7 @@ class Laws(NamedTuple):
     """What the worlds have to obey; what is off costs nothing."""
 
     kind: int
-    """Of actuator (``actuators``)."""
+    """Kind of actuator (``actuators``)."""
     limits: bool
     """Joints have torque limits."""
     stops: bool
@@ -40,11 +40,11 @@ class Laws(NamedTuple):
     coulomb: bool
     """The ground has Coulomb friction."""
     axes: int
-    """Of Coulomb friction (``friction``)."""
+    """Axes of Coulomb friction (``friction``)."""
     imperfect: bool
     """Servos have imperfections (``imperfections``)."""
     muscle: MuscleParams
-    """Of muscle-driven joints (``muscles``)."""
+    """Muscles of muscle-driven joints (``muscles``)."""
     obstacles: bool
     """There are obstacles."""
     contact: ContactParams

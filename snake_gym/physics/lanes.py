@@ -17,95 +17,83 @@ from numba import njit
 
 from snake_gym.physics.simd import LANES, floor, select
 
-_FIELDS = (
-    # parameters of the link and of the joint at its head-side end
-    *("MASS", "INERTIA", "HALF", "RADIUS", "C_T", "C_N", "C_R", "D_T", "D_N", "D_R"),
-    *("KP", "KD", "T_MAX", "S_MAX", "C_FREE", "STOP", "REF", "FF"),
-    *("F_KIND", "F_ON", "F_OFF", "F_LATE", "F_STRENGTH", "F_OFFSET"),
-    # state, and the state one step before
-    *("THETA", "OMEGA", "VX", "VY", "THETA_P", "OMEGA_P", "VX_P", "VY_P"),
-    # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
-    *("SIN", "COS", "BASE", "BASE_W"),
-    # the linear problem of the link: inertia along, across, rotational; right-hand side
-    *("A_T", "A_N", "A_R", "RX", "RY", "RW"),
-    # does an axis of Coulomb friction slide, how much of the step has it slid; speeds of the secants of coupled axes
-    *("SLIP_T", "SLIP_N", "SLIP_R", "SLID_T", "SLID_N", "SLID_R", "SECANT", "SECANT_R"),
-    # what obstacles add to it, at the link's head-side end
-    *("CXX", "CXY", "CYY", "CXW", "CYW", "CWW", "CPX", "CPY", "CPW", "FORCE_X", "FORCE_Y"),
-    # law of the joint: mu = T0 - K rel, or rel = B where RIGID; the law without torque limit; is it at a limit, a stop
-    *("RIGID", "BACK", "LIMIT", "PUSH", "AIM", "FASTEST", "K", "T0", "B", "LOAD", "WORK"),
-    *("LAW_K", "LAW_T0", "AT_LIMIT", "AT_STOP", "LET_GO"),
-    # what the elimination keeps for the way back
-    *("UWX", "UWY", "WW", "G", "E", "PW"),
-    # impedance of everything behind the joint, as the next link feels it
-    *("QXX", "QXY", "QYY", "QX", "QY", "QW", "PX", "PY", "PR"),
-    # solution; carried from record to record: joint velocity U, sum of m v; position of the link's centre
-    *("SOL_W", "REL", "MU", "UX", "UY", "SUM_X", "SUM_Y", "NEW_VX", "NEW_VY", "POS_X", "POS_Y"),
-    # Runge-Kutta: stage base and weighted sum
-    *("TH0", "OM0", "DTH", "DOM"),
-    # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
-    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, which flank pushes
-    *("DEAD", "PLAY", "NO_LOAD", "PER_NM", "LASH", "LASH_P", "DRIVE", "GAIN", "FLANK"),
-    # muscles: pressures, those one step before, torque per pressure, share of the valves' speed; the law without the
-    # loop, the torque that the loop asks for at rel = 0, the share of it that the pressures allow
-    *("P_LEFT", "P_RIGHT", "P_LEFT_P", "P_RIGHT_P", "G_LEFT", "G_RIGHT", "SLOWED"),
-    *("LOOSE_K", "LOOSE_T0", "ASKED", "MET"),
-)
-N_FIELDS = len(_FIELDS)
-RECORD = N_FIELDS * LANES
+_MOST_FIELDS = 256
+"""Fields that a record may have; the names below take the offsets 0, LANES, 2 LANES ... in the order in which they
+stand, and the rest is left over."""
+
+# fmt: off
 (
+    # parameters of the link and of the joint at its head-side end
     MASS, INERTIA, HALF, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R,
     KP, KD, T_MAX, S_MAX, C_FREE, STOP, REF, FF,
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
+    # state, and the state one step before
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
+    # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
     SIN, COS, BASE, BASE_W,
+    # the linear problem of the link: inertia along, across, rotational; right-hand side
     A_T, A_N, A_R, RX, RY, RW,
-    SLIP_T, SLIP_N, SLIP_R, SLID_T, SLID_N, SLID_R, SECANT, SECANT_R,
+    # Coulomb friction, each axis: whether it slides (table in friction), share of the step in which it has slid;
+    # speeds of the secants of coupled axes
+    SLIDING_T, SLIDING_N, SLIDING_R, SLID_SHARE_T, SLID_SHARE_N, SLID_SHARE_R, SECANT, SECANT_R,
+    # what obstacles add to it, at the link's head-side end
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
-    RIGID, BACK, LIMIT, PUSH, AIM, FASTEST, K, T0, B, LOAD, WORK, LAW_K, LAW_T0, AT_LIMIT, AT_STOP, LET_GO,
+    # law of the joint: mu = T0 - K rel, or rel = B where RIGID
+    RIGID, K, T0, B, LOAD, WORK,
+    # what the law is made of: angle turned since the onset of a lock, torque limit, share of the torque that faults
+    # leave, reference with the offset of a fault, speed limit
+    PAST_ONSET, LIMIT, STRENGTH, REF_NOW, FASTEST,
+    # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and how often
+    # the stop has let go in this step
+    LAW_K, LAW_T0, AT_LIMIT, AT_STOP, N_RELEASED,
+    # what the elimination keeps for the way back
     UWX, UWY, WW, G, E, PW,
+    # impedance of everything behind the joint, as the next link feels it
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
+    # solution; carried from record to record: joint velocity U, sum of m v; position of the link's centre
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
+    # Runge-Kutta: stage base and weighted sum
     TH0, OM0, DTH, DOM,
+    # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
+    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, which flank pushes
     DEAD, PLAY, NO_LOAD, PER_NM, LASH, LASH_P, DRIVE, GAIN, FLANK,
-    P_LEFT, P_RIGHT, P_LEFT_P, P_RIGHT_P, G_LEFT, G_RIGHT, SLOWED,
-    LOOSE_K, LOOSE_T0, ASKED, MET,
-) = (i * LANES for i in range(N_FIELDS))  # fmt: skip
+    # muscles: pressures, those one step before, torque per pressure, share of the valves' speed; the law without the
+    # loop, the torque that the loop requests at rel = 0, the share of it that the supply's pressure can meet
+    P_LEFT, P_RIGHT, P_LEFT_P, P_RIGHT_P, G_LEFT, G_RIGHT, SLOWED, PASSIVE_K, PASSIVE_T0, REQUEST_T0, SHARE_MET,
+    *_REST,
+) = (i * LANES for i in range(_MOST_FIELDS))
+N_FIELDS = _MOST_FIELDS - len(_REST)
+RECORD = N_FIELDS * LANES
 
-# Per-world values live in a record of their own behind the links', at (N + 1) * RECORD, with these fields.
-_WORLD_FIELDS = (
-    *("CX", "CY", "CVX", "CVY", "TOTAL", "GX", "GY", "HEAD_X", "HEAD_Y", "CX_P", "CY_P", "VOLT"),
+# Values of the world: a record of their own behind the links', at (N + 1) * RECORD.
+(
+    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
-    *("ALPHA", "BETA", "SIGMA", "H", "WEIGHT", "AGE"),
+    ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
     # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
-    *("TRAVEL", "STRIDE", "TOUCHES", "DEPTH", "PER_H", "FIRM", "CLOSING"),
-    # corrections of contacts within the step, impulses carried over; do joint laws, stops, contacts still change; do
-    # stops change one at a time; steps in which the world stood still
-    *("TRIES", "CARRIED", "BUSY", "CAUGHT", "CROWDED", "ORDERLY", "STOOD"),
-    *("CX0", "CY0", "CVX0", "CVY0", "DCX", "DCY", "DCVX", "DCVY"),
-)
-(
-    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, ALPHA, BETA, SIGMA, H, WEIGHT, AGE, TRAVEL,
-    STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING, TRIES, CARRIED, BUSY, CAUGHT, CROWDED, ORDERLY, STOOD, CX0,
-    CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
-) = (i * LANES for i in range(len(_WORLD_FIELDS)))  # fmt: skip
+    TRAVEL, STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
+    # of the corrections: how often contacts were corrected and have carried impulses over in this step; whether joint
+    # laws, stops, contacts still change; whether they change one at a time; steps in which the world stood still
+    TRIES, CARRIED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, ONE_BY_ONE, STOOD_STILL,
+    # Runge-Kutta
+    CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
+    *_,
+) = (i * LANES for i in range(N_FIELDS))
 
-# Behind that, SLOTS records for each link: features of obstacles that it may touch, with these fields.
+# Features of obstacles that a link may touch: SLOTS short records for each link, behind the world's.
 SLOTS = 8
-_SLOT_FIELDS = (
-    # the feature (see state.Obstacles), which end of the link meets it if it is a segment, and whether it is there
-    *("START_X", "START_Y", "AXIS_X", "AXIS_Y", "LENGTH", "ROUND", "END", "NUMBER", "USED"),
-    # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
-    *("BEFORE", "GAP", "NX", "NY", "N_ARM", "T_ARM", "VN", "VT"),
-    # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET (BOUNCE of it by restitution); along the
-    # surface -GRIP v_t'
-    *("ON", "TARGET", "BOUNCE", "PRESS", "STIFF", "GRIP", "IMPULSE", "RESULT"),
-)
-SLOT = len(_SLOT_FIELDS) * LANES
 (
-    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED, BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT, ON,
-    TARGET, BOUNCE, PRESS, STIFF, GRIP, IMPULSE, RESULT,
-) = (i * LANES for i in range(len(_SLOT_FIELDS)))  # fmt: skip
+    # the feature (see state.Obstacles), which end of the link meets it if it is a segment, and whether it is there
+    START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED,
+    # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
+    BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT,
+    # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET (BOUNCE of it by restitution); along the
+    # surface -GRIP v_t'; impulse or force of the step before, outcome of the present solution
+    ON, TARGET, BOUNCE, PRESS, STIFF, GRIP, IMPULSE, RESULT,
+    *_REST,
+) = (i * LANES for i in range(_MOST_FIELDS))
+SLOT = (_MOST_FIELDS - len(_REST)) * LANES
+# fmt: on
 
 _TWO_OVER_PI = 2.0 / math.pi
 _PIO2_HI = 1.5707963267341256e00  # first 33 bits of pi/2

@@ -12,8 +12,8 @@ supply's. Pressures are state, ``lag dp/dt = p_command - p``, taken by the same 
 
 The law ``mu = T0 - K rel`` is T at the step's end: the old pressures' part, linearised at the foreseen end with the
 stiffness of the pressed muscles (where it is positive), and the request at the step's end, as far as it passes the
-valves within the step. A request beyond the supply's pressure is replaced by its chord, request times MET, until MET
-fits the rate that comes out (the iteration of Kacanov, which cannot circle).
+valves within the step. A request beyond the supply's pressure is replaced by its chord, request times SHARE_MET, until
+that share fits the rate that comes out (the iteration of Kacanov, which cannot circle).
 
 Faults: WEAK scales the pressures, FREE vents them (with the valves' lag), SLOW makes the valves slower, OFFSET shifts
 phi_ref.
@@ -26,15 +26,15 @@ from typing import NamedTuple
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    AIM, ALPHA, ASKED, BASE, BETA, FF, G_LEFT, G_RIGHT, KD, KP, LOAD, LOOSE_K, LOOSE_T0, MET, OMEGA, OMEGA_P, PUSH,
-    P_LEFT, P_LEFT_P, P_RIGHT, P_RIGHT_P, RECORD, REL, SIGMA, SLOWED, T0, B, H, K, sin_cos,
+    ALPHA, BASE, BETA, FF, G_LEFT, G_RIGHT, KD, KP, LOAD, OMEGA, OMEGA_P, PASSIVE_K, PASSIVE_T0, P_LEFT, P_LEFT_P,
+    P_RIGHT, P_RIGHT_P, RECORD, REF_NOW, REL, REQUEST_T0, SHARE_MET, SIGMA, SLOWED, STRENGTH, T0, B, H, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
 
 _LEAST_PULL = 1e-12
 """[N m/Pa] A muscle that pulls less than this is not asked to."""
 _NEARLY = 0.02
-"""MET is not corrected for less than this share."""
+"""SHARE_MET is not corrected for less than this share."""
 
 
 class MuscleParams(NamedTuple):
@@ -111,13 +111,13 @@ def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def ask_muscles(s, n, i, met, m):  # type: ignore[no-untyped-def]
+def muscle_law(s, n, i, met, m):  # type: ignore[no-untyped-def]
     """Law of joint i with the share ``met`` of its request."""
     a = i * RECORD
     h = load(s, (n + 1) * RECORD + H)
-    passes = h * met * share_of_valves(s, n, i, m) * load(s, a + PUSH)
+    passes = h * met * share_of_valves(s, n, i, m) * load(s, a + STRENGTH)
     gain = h * load(s, a + KP) + load(s, a + KD)
-    return load(s, a + LOOSE_K) + passes * gain, load(s, a + LOOSE_T0) + passes * load(s, a + ASKED)
+    return load(s, a + PASSIVE_K) + passes * gain, load(s, a + PASSIVE_T0) + passes * load(s, a + REQUEST_T0)
 
 
 @njit(error_model="numpy")
@@ -139,15 +139,15 @@ def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
         left, right = old_pressures(s, n, i, m)
         # Co-contraction goes on pressing while the valves work; its stiffness is that of the pressures until now.
         stiffness = h * larger(load(s, a + P_LEFT) * stiff_l + load(s, a + P_RIGHT) * stiff_r, splat(0.0))
-        passive = select(load(s, a + PUSH) > 0.0, splat(m.damping), splat(0.0))
-        asked = load(s, a + FF) + load(s, a + KP) * (load(s, a + AIM) - base)
+        passive = select(load(s, a + STRENGTH) > 0.0, splat(m.damping), splat(0.0))
+        asked = load(s, a + FF) + load(s, a + KP) * (load(s, a + REF_NOW) - base)
         request = asked - (h * load(s, a + KP) + load(s, a + KD)) * rate
         met = met_share(request, g_l, g_r, m)
-        store(s, a + ASKED, asked)
-        store(s, a + MET, met)
-        store(s, a + LOOSE_K, h * (load(s, a + LOAD) + passive + stiffness))
-        store(s, a + LOOSE_T0, h * (right * g_r - left * g_l + stiffness * rate))
-        k, t0 = ask_muscles(s, n, i, met, m)
+        store(s, a + REQUEST_T0, asked)
+        store(s, a + SHARE_MET, met)
+        store(s, a + PASSIVE_K, h * (load(s, a + LOAD) + passive + stiffness))
+        store(s, a + PASSIVE_T0, h * (right * g_r - left * g_l + stiffness * rate))
+        k, t0 = muscle_law(s, n, i, met, m)
         store(s, a + K, k)
         store(s, a + T0, t0)
         store(s, a + B, splat(0.0))
@@ -161,14 +161,14 @@ def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         gain = h * load(s, a + KP) + load(s, a + KD)
-        request = load(s, a + ASKED) - gain * load(s, a + REL)
-        was = load(s, a + MET)
+        request = load(s, a + REQUEST_T0) - gain * load(s, a + REL)
+        was = load(s, a + SHARE_MET)
         met = met_share(request, load(s, a + G_LEFT), load(s, a + G_RIGHT), m)
         changes = absolute(met - was) > _NEARLY * was
         if any_lane(changes):
             first = i
-            k, t0 = ask_muscles(s, n, i, met, m)
-            store(s, a + MET, select(changes, met, was))
+            k, t0 = muscle_law(s, n, i, met, m)
+            store(s, a + SHARE_MET, select(changes, met, was))
             store(s, a + K, select(changes, k, load(s, a + K)))
             store(s, a + T0, select(changes, t0, load(s, a + T0)))
     return first
@@ -182,9 +182,9 @@ def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         gain = h * load(s, a + KP) + load(s, a + KD)
-        request = load(s, a + ASKED) - gain * load(s, a + REL)
+        request = load(s, a + REQUEST_T0) - gain * load(s, a + REL)
         left, right = split_torque(request, load(s, a + G_LEFT), load(s, a + G_RIGHT), m)
-        share = share_of_valves(s, n, i, m) * load(s, a + PUSH)
+        share = share_of_valves(s, n, i, m) * load(s, a + STRENGTH)
         old_left, old_right = old_pressures(s, n, i, m)
         if not keeps_past:
             store(s, a + P_LEFT_P, load(s, a + P_LEFT))

@@ -11,7 +11,7 @@ from numba import njit
 from snake_gym.physics.actuators import load_joints, load_joints_explicit
 from snake_gym.physics.chain import eliminate_links, place_links, substitute_back
 from snake_gym.physics.faults import LOCKED
-from snake_gym.physics.friction import slow_links, viscous_force
+from snake_gym.physics.friction import add_viscous_friction, viscous_force
 from snake_gym.physics.implicit import load_links
 from snake_gym.physics.lanes import (
     ALPHA, A_N, A_R, A_T, BETA, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, C_N, C_R, C_T, DCVX, DCVY, DCX, DCY, DOM,
@@ -39,7 +39,7 @@ def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
         store(s, world + field, splat(value))
     place_links(s, n, 0.0)
     load_links(s, n)
-    slow_links(s, n)
+    add_viscous_friction(s, n)
     load_joints(s, n, kind)
     eliminate_links(s, 1, n, False)
     substitute_back(s, n)

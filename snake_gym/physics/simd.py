@@ -180,7 +180,7 @@ def any_lane(typing_context: Any, condition: Any) -> Any:
 
 @intrinsic
 def splat(typing_context: Any, value: Any) -> Any:
-    """The same number in all lanes."""
+    """One number in all lanes."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return _splat(builder, args[0])

@@ -2,6 +2,18 @@
 
 A joint that would pass its stop moves to it (RIGID) and stays as long as the stop has to push. A stop never pulls:
 where the joint would have to be turned further out with more than its actuator can give, it is let go.
+
+AT_STOP says what a joint's stop does at present, with the sign of its side:
+
+====  ============================  ===============================================================================
+0     nothing                       goes on to 2 where the joint would pass its stop
+1     holds since an earlier step   goes on to 0 where the stop would have to pull
+2     caught the joint in this      goes on to 0 where the stop would have to pull; its rate has jumped, so the next
+      step                          step is an Euler step
+====  ============================  ===============================================================================
+
+Joints change all at once until one that has been let go ``_MOST_RELEASES`` times goes in circles: from there on the
+world is ONE_BY_ONE.
 """
 
 from __future__ import annotations
@@ -10,17 +22,17 @@ from numba import njit
 
 from snake_gym.physics.actuators import ROUNDING
 from snake_gym.physics.lanes import (
-    AGE, AT_STOP, BASE, BUSY, CAUGHT, LAW_K, LAW_T0, LET_GO, LIMIT, MU, NO_LOAD, OMEGA, OMEGA_P, ORDERLY, PW, RECORD,
-    REL, RIGID, STOP, T0, THETA, THETA_P, TRIES, VOLT, WW, B, H, K,
+    AGE, AT_STOP, BASE, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, MU, NO_LOAD, N_RELEASED, OMEGA, OMEGA_P, ONE_BY_ONE, PW,
+    RECORD, REL, RIGID, STOP, STOPS_CHANGE, T0, THETA, THETA_P, TRIES, VOLT, WW, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, splat, store
 
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
-_LET_GO = 2.0
-"""A joint caught by its stop and let go more often than that in a step goes in circles: one changes at a time then."""
+_MOST_RELEASES = 2.0
+"""Times that a stop may let its joint go in a step; more often is a circle, and one joint changes at a time then."""
 _NO_WAY = 1e-12
-"""[rad] and a joint passes its stop by more than this."""
+"""[rad] Where one joint changes at a time, it passes its stop by more than this."""
 
 
 @njit(error_model="numpy")
@@ -61,7 +73,7 @@ def hold_stops(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n):
         a = i * RECORD
         at = load(s, a + AT_STOP)
-        store(s, a + LET_GO, zero)
+        store(s, a + N_RELEASED, zero)
         if any_lane(absolute(at) > 0.0):
             side = select(at > 0.0, splat(1.0), select(at < 0.0, splat(-1.0), zero))
             held = (side > 0.0) | (side < 0.0)
@@ -94,10 +106,10 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
     """
     world = (n + 1) * RECORD
     zero, one = splat(0.0), splat(1.0)
-    h, busy, orderly = load(s, world + H), load(s, world + BUSY), load(s, world + ORDERLY)
-    waits = ((load(s, world + TRIES) >= PATIENCE) | (orderly > 0.0)) & (busy > 0.0)
+    h, busy, one_by_one = load(s, world + H), load(s, world + LAWS_CHANGE), load(s, world + ONE_BY_ONE)
+    waits = ((load(s, world + TRIES) >= PATIENCE) | (one_by_one > 0.0)) & (busy > 0.0)
     free = select(waits, zero, one)
-    rounding, no_way = ROUNDING * orderly, _NO_WAY * orderly
+    rounding, no_way = ROUNDING * one_by_one, _NO_WAY * one_by_one
     first = n + 1
     changed, circles = zero, zero
     for i in range(n - 1, 0, -1):
@@ -106,25 +118,24 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
         angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
         rel = load(s, a + REL)
         ahead = angle + h * rel
-        push = load(s, a + MU) - available_torque(s, n, i, limited)
+        surplus = load(s, a + MU) - available_torque(s, n, i, limited)
         caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop + no_way) & (free > 0.0)
-        # Its sign counts: at is 2 where the joint was caught in this step.
         met = absolute(load(s, a + T0)) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        let_go = (at * push > rounding * met) & (free > 0.0)
-        times = load(s, a + LET_GO)
+        let_go = (at * surplus > rounding * met) & (free > 0.0)
+        times = load(s, a + N_RELEASED)
         if any_lane(caught | let_go):
             first = i
             changed = select(caught | let_go, one, changed)
-            circles = select(let_go & (times >= _LET_GO), one, circles)
-            free = select((caught | let_go) & (orderly > 0.0), zero, free)
+            circles = select(let_go & (times >= _MOST_RELEASES), one, circles)
+            free = select((caught | let_go) & (one_by_one > 0.0), zero, free)
             side = copy_sign(splat(1.0), ahead)
             rigid = select(caught, splat(1.0), select(let_go, splat(0.0), rigid))
             store(s, a + RIGID, rigid)
             store(s, a + B, select(caught, (side * stop - angle) / h, load(s, a + B)))
             store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
-            store(s, a + LET_GO, select(let_go, times + 1.0, times))
-    store(s, world + CAUGHT, changed)
-    store(s, world + ORDERLY, larger(orderly, circles))
+            store(s, a + N_RELEASED, select(let_go, times + 1.0, times))
+    store(s, world + STOPS_CHANGE, changed)
+    store(s, world + ONE_BY_ONE, larger(one_by_one, circles))
     return first
 
 

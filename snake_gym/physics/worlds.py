@@ -10,8 +10,8 @@ from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
     F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD, STOP, S_MAX, THETA, TOTAL, TOUCHES,
-    T_MAX, VOLT, WORK, H,
+    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA, TOTAL,
+    TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
@@ -92,7 +92,7 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             s[(i + 1) * RECORD + P_LEFT + k] = state.muscle_pressure[w, i, 0]
             s[(i + 1) * RECORD + P_RIGHT + k] = state.muscle_pressure[w, i, 1]
         s[world + TOUCHES + k] = 0.0
-        s[world + STOOD + k] = 0.0
+        s[world + STOOD_STILL + k] = 0.0
         s[world + DEPTH + k] = 0.0
 
 
@@ -166,7 +166,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.n_contacts[w] = s[world + TOUCHES + k] / elapsed_s
         state.penetration_m[w] = s[world + DEPTH + k]
         state.work_j[w] += work
-        state.stood_still[w] += s[world + STOOD + k]
+        state.stood_still[w] += s[world + STOOD_STILL + k]
         state.supply[w] = s[world + VOLT + k]
         for i in range(state.muscle_pressure.shape[1]):
             state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT + k]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
+from snake_gym.config import require
+from snake_gym.envs.recording import Recording
 from snake_gym.render.frames import FrameRenderer, standing
 from snake_gym.render.palette import LINE, policy_colours, rgb
-from snake_gym.render.replay import Recording, Scene
+from snake_gym.render.replay import Scene
+from snake_gym.render.surroundings import surroundings_at
 
 _GAP = 4
 _COLOURS = 128
@@ -35,9 +36,9 @@ def scene_gif(
     Raises:
         ConfigError: pygame or pillow is not installed.
     """
-    image_module = require_pillow()
+    require("an animation", "PIL")
     while True:
-        data = _encode(image_module, _frames(scene, max(2, round(duration_s * fps)), size), 1000.0 / fps)
+        data = _encode(_frames(scene, max(2, round(duration_s * fps)), size), 1000.0 / fps)
         if len(data) <= max_bytes or fps <= 2.0:
             return data
         fps *= max(0.5, 0.95 * max_bytes / len(data))
@@ -77,26 +78,19 @@ def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDAr
         recording.fault_kind[at],
         [recording.name, f"{time_s:.1f} s   {recording.progress_m[at]:.2f} m   {where}"],
         recording.radius_m,
-        None if around is None else around.at(at, head, float(angle[-1]), recording.spec),
+        None if around is None else surroundings_at(around, at, head, float(angle[-1]), recording.spec),
     )
 
 
-def _encode(image_module: Any, frames: list[NDArray[np.uint8]], frame_ms: float) -> bytes:
+def _encode(frames: list[NDArray[np.uint8]], frame_ms: float) -> bytes:
+    from PIL import Image
+
     # One palette for all frames, from a few of them: no flicker, and unchanged pixels compress to nothing.
     sample = np.concatenate(frames[:: max(1, len(frames) // 6)], axis=0)
-    palette = image_module.fromarray(sample).quantize(_COLOURS, dither=image_module.Dither.NONE)
-    images = [image_module.fromarray(f).quantize(palette=palette, dither=image_module.Dither.NONE) for f in frames]
+    palette = Image.fromarray(sample).quantize(_COLOURS, dither=Image.Dither.NONE)
+    images = [Image.fromarray(f).quantize(palette=palette, dither=Image.Dither.NONE) for f in frames]
     buffer = io.BytesIO()
     images[0].save(
         buffer, "GIF", save_all=True, append_images=images[1:], duration=round(frame_ms), loop=0, optimize=False
     )
     return buffer.getvalue()
-
-
-def require_pillow() -> Any:
-    """pillow's Image module; a ConfigError that says how to install it if it is missing."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ConfigError("animations need pillow, which is not installed: pip install 'snake_gym[render]'") from None
-    return Image

@@ -17,11 +17,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError, choose, require
+from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.recording import observe_surroundings
+from snake_gym.physics.faults import HEALTHY
 from snake_gym.render import palette
 from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Sketch
-from snake_gym.render.surroundings import Surroundings, draw_above, draw_below
+from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, surroundings_at
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 RenderMode = Literal["rgb_array", "human"]
@@ -29,6 +32,7 @@ RENDER_MODES: tuple[RenderMode, ...] = ("rgb_array", "human")
 
 _BODY_WIDTH = 0.42
 """Width of the drawn body as a share of a link's length."""
+_TRAIL_POINTS = 400
 
 
 class FrameRenderer:
@@ -57,7 +61,7 @@ class FrameRenderer:
         self.size = (int(size[0]), int(size[1]))
         if min(self.size) < 64:
             raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
-        self._pygame = require_pygame()
+        self._pygame = load_pygame()
         self._fps = fps if fps is not None else 1.0 / spec.control_dt_s
         self._head_colour = head_colour
         self._fault_colours = palette.fault_colours()
@@ -242,6 +246,47 @@ class FrameRenderer:
         self._clock.tick(self._fps)
 
 
+class WorldView:
+    """Draws world ``world`` of ``core`` in mode "rgb_array" or "human", with the trail of its tracked point."""
+
+    def __init__(self, core: SnakeCore, world: int, mode: RenderMode) -> None:
+        self._core = core
+        self._world = world
+        self._renderer = FrameRenderer(core.spec, mode)
+        self._trail: list[NDArray[np.float64]] = []
+        self._time_s = -1.0
+
+    def draw(self) -> NDArray[np.uint8]:
+        """The present frame (H, W, 3)."""
+        core, world = self._core, self._world
+        state, task = core.robot.state, core.task
+        if state.time_s[world] < self._time_s:
+            self._trail.clear()
+            self._renderer.cut()
+        if state.time_s[world] != self._time_s:
+            self._trail = [*self._trail[1 - _TRAIL_POINTS :], task.point(state)[world].copy()]
+        self._time_s = float(state.time_s[world])
+        failed = np.where(core.robot.failed_now()[world], core.robot.faults.kind[world], HEALTHY)
+        around = observe_surroundings(core, world)
+        force = 0.0 if around is None else float(np.hypot(*around.force_w[0].T).sum())
+        where = standing(int(task.index[world]), task.targets_xy[world], task.point(state)[world])
+        text = [
+            f"{self._time_s:.1f} s",
+            f"progress {task.progress_m[world]:.2f} m   {where}",
+            f"failed joints {np.count_nonzero(failed)}" + ("" if around is None else f"   contact {force:.0f} N"),
+        ]
+        return self._renderer.draw(
+            state.link_angle[world], state.head_xy[world], task.targets_xy[world], int(task.index[world]),
+            np.array(self._trail), failed, text, task.radius_m,
+            None if around is None
+            else surroundings_at(around, 0, state.head_xy[world], state.link_angle[world, -1], core.spec),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Free the window or surface."""
+        self._renderer.close()
+
+
 def _fault_kinds(failed: ArrayLike, n_joints: int) -> NDArray[np.int64]:
     kinds = np.asarray(failed, dtype=np.int64).ravel()
     if kinds.size == 0:
@@ -261,12 +306,10 @@ def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:
     return f"{float(np.hypot(*(targets[0] - np.asarray(point_xy)))):.2f} m to the goal"
 
 
-def require_pygame() -> Any:
-    """pygame, silently; a ConfigError that says how to install it if it is missing."""
+def load_pygame() -> Any:
+    """The library pygame, silently. Raises ConfigError, with what to install, if it is missing."""
+    require("rendering", "pygame")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pygame imports a deprecated part of setuptools
-            return importlib.import_module("pygame")
-    except ImportError:
-        raise ConfigError("rendering needs pygame, which is not installed: pip install 'snake_gym[render]'") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pygame imports a deprecated part of setuptools
+        return importlib.import_module("pygame")

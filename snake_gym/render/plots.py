@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from snake_gym.config import ConfigError
+from snake_gym.config import require
 from snake_gym.render.palette import GRID, INK, MUTED
 from snake_gym.robot.spec import FloatArray
 
@@ -133,16 +133,8 @@ def plot_over_time(curves: Sequence[Curve], title: str = "") -> bytes:
     return _finish(figure, title, len(curves))
 
 
-def require_matplotlib() -> None:
-    """Raise ConfigError, with what to install, unless matplotlib is there."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ConfigError("plots need matplotlib, which is not installed: pip install 'snake_gym[render]'") from None
-
-
 def _figure(columns: int, size: tuple[float, float]) -> tuple[Figure, Sequence[Axes]]:
-    require_matplotlib()
+    require("a plot", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from snake_gym.envs.recording import RecordedSurroundings
 from snake_gym.render import palette
 from snake_gym.render.outlines import outline
 from snake_gym.render.palette import blend, rgb
@@ -36,6 +37,22 @@ class Surroundings:
     """(B,) 1 where the beam has met something."""
     arrow_xy: FloatArray
     """(N, 2) [m] contact force on each link, as the arrow's length."""
+
+
+def surroundings_at(
+    recorded: RecordedSurroundings, moment: int, head_xy: FloatArray, head_angle: float, spec: RobotSpec
+) -> Surroundings:
+    """One moment of a recording; head_xy (2,) [m] and head_angle [rad] are those of the head link then."""
+    distance = recorded.range_m[moment]
+    return Surroundings(
+        features=recorded.features,
+        route_xy=recorded.route_xy,
+        aim_xy=recorded.aim_xy[moment],
+        beam_start_xy=head_xy,
+        beam_end_xy=beam_ends(head_xy, head_angle + recorded.beam_angle, distance),
+        echo=distance < recorded.max_range_m,
+        arrow_xy=force_arrows(recorded.force_w[moment], spec),
+    )
 
 
 def force_arrows(force: FloatArray, spec: RobotSpec) -> FloatArray:

@@ -128,7 +128,7 @@ class ActuatorSpec(Settings):
     supply_voltage_v: Positive = 12.0
     """Open-circuit voltage of the supply that all joints share."""
     supply_resistance_ohm: NonNegative = 0.0
-    """Of the supply and its wires: current pulls the voltage down, and with it torque and speed limits; 0: none."""
+    """Resistance of the supply and its wires: current lowers the voltage, and with it torque and speed limits."""
     torque_constant_nm_a: PositivePerJoint = 1.0
     """Joint torque per ampere drawn from the supply."""
     muscle: MuscleSpec = field(default_factory=MuscleSpec)

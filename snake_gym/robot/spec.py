@@ -41,7 +41,7 @@ MAX_LINKS = 256
 HalfLength = Annotated[float, Range(1e-6, 1e3)]
 Radius = Annotated[float, Range(0.0, 1e3)]
 MAX_SUBSTEPS = 100_000
-"""Of one control step: about a second of computing."""
+"""Most physics steps of one control step: about a second of computing."""
 GRAVITY_M_S2 = 9.81
 
 
@@ -90,6 +90,7 @@ class ContactSpec(Settings):
     friction_coulomb: NonNegative = 0.0
     """Coulomb coefficient along the obstacle's surface [1]."""
 
+
 _EXPLICIT_LIMIT = 2.785
 """Runge-Kutta 4 is stable on the negative real axis up to this."""
 
@@ -105,7 +106,7 @@ class RobotSpec(Settings):
     link_half_length_m: HalfLength | tuple[HalfLength, ...] = 0.07
     link_mass_kg: PositivePerLink = 1.0
     link_inertia_kgm2: PositivePerLink | None = None
-    """About the link's centre; None: a uniform rod, m l^2 / 3."""
+    """Moment of inertia about the link's centre; None: that of a uniform rod, m l^2 / 3."""
     link_radius_m: Radius | tuple[Radius, ...] = 0.03
     """Radius of the capsule that a link is for obstacles."""
     friction: FrictionSpec = field(default_factory=FrictionSpec)

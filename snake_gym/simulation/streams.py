@@ -1,7 +1,7 @@
 """Random numbers for W worlds at once: one independent stream per world, purpose and episode.
 
-Counter-based SplitMix64 (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014): number c of
-a stream is ``mix(key + c * golden)``, key = mix of (world seed, purpose, episode). A stream's state is two integers, a
+Counter-based (``splitmix``): number c of a stream is ``mix(key + c * GOLDEN)``, key = mix of (world seed, purpose,
+episode). A stream's state is two integers, a
 draw for all worlds is a few array operations, and what one purpose draws moves nothing of another: a scenario depends
 on the world's seed and episode number alone.
 """
@@ -14,21 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
 from snake_gym.robot.spec import FloatArray
 
 UIntArray = NDArray[np.uint64]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_TO_UNIT = 2.0**-53
-
-
-def mix(z: UIntArray) -> UIntArray:
-    """The hash: 64 bits, each of which depends on every bit of ``z``."""
-    z = (z ^ (z >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
 
 
 class RandomStreams:
@@ -42,8 +31,8 @@ class RandomStreams:
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Any = slice(None)) -> None:
         """Start the streams of ``rows`` for the given world seeds and episode numbers, one each."""
         with np.errstate(over="ignore"):
-            key = mix(seeds.astype(np.uint64) * _GOLDEN + self._purpose)
-            self.key[rows] = mix(key + episodes.astype(np.uint64) * _GOLDEN)
+            key = mix(seeds.astype(np.uint64) * GOLDEN + self._purpose)
+            self.key[rows] = mix(key + episodes.astype(np.uint64) * GOLDEN)
         self.counter[rows] = 0
 
     def state_arrays(self, name: str) -> dict[str, UIntArray]:
@@ -54,9 +43,9 @@ class RandomStreams:
         """The next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
         with np.errstate(over="ignore"):
             steps = self.counter[rows][:, None] + np.arange(1, count + 1, dtype=np.uint64)
-            bits = mix(self.key[rows][:, None] + steps * _GOLDEN)
+            bits = mix(self.key[rows][:, None] + steps * GOLDEN)
         self.counter[rows] += np.uint64(count)
-        return (bits >> np.uint64(11)).astype(np.float64) * _TO_UNIT
+        return (bits >> np.uint64(11)).astype(np.float64) * TO_UNIT
 
     def normal(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """The next ``count`` standard normal numbers of each stream of ``rows``: (M, count) (Box-Muller)."""

@@ -24,11 +24,11 @@ from snake_gym.config import Settings
 from snake_gym.config.settings import Positive
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
+from snake_gym.obstacles.polyline import Routes
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
-from snake_gym.tasks.routes import Routes
 from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
 
 _REACH_M = 0.5

@@ -17,10 +17,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, Range, Settings, choose
+from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.settings import Positive, PositiveCount
 from snake_gym.interface.actions import ActionConfig
-from snake_gym.interface.observations import COLUMNS
+from snake_gym.interface.observations import find_column
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
@@ -66,7 +66,7 @@ class EnvConfig(Settings, ABC):
     def check(self) -> None:
         """Raise ConfigError for a column that nobody has registered."""
         for i, column in enumerate(self.columns):
-            choose(column, COLUMNS, f"columns[{i}]")
+            find_column(column, f"columns[{i}]")
 
     def load_robot(self) -> RobotSpec:
         """The robot's specification, checked against the other settings."""

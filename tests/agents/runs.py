@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,18 @@ import torch
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from agents.checkpoint import read_checkpoint
+from agents.algorithms import find_algorithm, make_learner
+from agents.checkpoint import read_checkpoint, write_files
 from agents.config import TrainConfig, resolve_env
 from agents.display import TrainingDisplay
+from agents.policy_writer import PolicyWriter
 from agents.run_folder import RunFolder
+from agents.sb3_vec_env import Sb3VecEnv
 from agents.training import MakeEnv, Training, TrainingStopped
 from benchmarks.zero_cost_env import CopyEnv
-from snake_gym.config import build, merge
+from snake_gym.config import build, merge, to_dict
+from snake_gym.envs import DEFAULT_ENV, choose_env
+from snake_gym.envs.task_settings import build_env
 
 SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 4.0, "n_threads": 1}
 NETWORK = {"net_arch": [16], "log_std_init": -1.0}
@@ -36,6 +42,18 @@ def small_config(**changes: Any) -> TrainConfig:
 
 def copy_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
     return CopyEnv(n_worlds, mode=mode)
+
+
+def untrained(path: Path, settings: Mapping[str, Any], env_id: str = DEFAULT_ENV, still: bool = False) -> Path:
+    """The folder of a run in that env whose only policy has learned nothing; ``still``: its actions are 0."""
+    config = TrainConfig(env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm=PPO)
+    algorithm = find_algorithm(config.algorithm)
+    env = choose_env(env_id)(2, "SAME_STEP", config=build_env(env_id, settings))
+    model = make_learner(algorithm, Sb3VecEnv(env), 0)
+    for parameter in model.policy.action_net.parameters() if still else ():
+        parameter.data.zero_()
+    write_files(path / "policy" / "final", PolicyWriter(config, RunFolder(path)).encode(model))
+    return path
 
 
 def make_training(config: TrainConfig, path: Path, make_env: MakeEnv | None = None) -> Training:

@@ -58,17 +58,11 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
             {"name": "PPO", "network": {"activation": "sigmoid"}},
             "algorithm.network.activation is 'sigmoid'; expected one",
         ),
-        ({"name": "PPO", "network": {"net_arch": [0]}}, "net_arch .*expected widths >= 1"),
-        (
-            {"name": "PPO", "network": {"net_arch": {"pi": [8], "qf": [8]}}},
-            "net_arch.qf is not a part of PPO's network",
-        ),
+        ({"name": "PPO", "network": {"net_arch": [0]}}, r"net_arch\[0\] is 0; expected >= 1"),
         ({"name": "SAC", "network": {"net_arch": {"foo": [8]}}}, "net_arch.foo is not a part of SAC's .* pi, qf"),
         ({"name": "PPO", "network": {"log_std_init": 1000}}, r"log_std_init is 1000; expected in \[-20, 20\]"),
-        ({"name": "PPO", "network": {"net_arch": [5000, 5000]}}, "a network of 25005000 weights; expected at most"),
-        ({"name": "PPO", "network": {"net_arch": [8] * 65}}, "net_arch has 65 layers; expected at most 64"),
-        ({"name": "SAC", "train_freq": [0, "step"]}, r"train_freq is \[0, 'step'\]; expected \[count >= 1, 'step' or"),
-        ({"name": "SAC", "train_freq": [4, "steps"]}, r"train_freq is \[4, 'steps'\]; expected .*'episode'\]"),
+        ({"name": "SAC", "train_freq": [0, "step"]}, r"train_freq\[0\] is 0; expected >= 1"),
+        ({"name": "SAC", "train_freq": [4, "steps"]}, r"train_freq\[1\] is 'steps'; expected one of"),
         ({"name": "PPO", "tensorboard_log": "x"}, "algorithm.tensorboard_log is not a setting"),
         ({"name": "PPO", "action_noise_std": 0.1}, "algorithm.action_noise_std is not a setting"),
     ],
@@ -82,14 +76,11 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
     ("name", "parameter", "value", "expected"),
     [
         ("PPO", "gamma", 2.0, "gamma is 2; expected in [0, 1]"),
-        ("PPO", "gae_lambda", 5, "gae_lambda is 5; expected in [0, 1]"),
+        ("PPO", "learning_rate", {"start": -1.0}, "learning_rate.start is -1; expected finite and > 0"),
         ("PPO", "clip_range", -1.0, "clip_range is -1; expected finite and > 0"),
-        ("PPO", "learning_rate", {"start": -1.0}, "learning_rate is -1 to 0; expected finite and > 0"),
-        ("PPO", "max_grad_norm", -1.0, "max_grad_norm is -1; expected finite and > 0"),
-        ("PPO", "vf_coef", -5.0, "vf_coef is -5; expected finite and >= 0"),
         ("PPO", "n_epochs", 0, "n_epochs is 0; expected >= 1"),
-        ("SAC", "tau", 1.5, "tau is 1.5; expected in [0, 1]"),
-        ("SAC", "gradient_steps", 0, "gradient_steps is 0; expected >= 1, or -1"),
+        ("PPO", "use_sde", "yes", "use_sde is 'yes'; expected true or false"),
+        ("SAC", "gradient_steps", 0, "gradient_steps is 0; expected >= 1"),
         ("TD3", "action_noise_std", -0.1, "action_noise_std is -0.1; expected finite and >= 0"),
     ],
 )
@@ -139,8 +130,8 @@ def test_too_many_steps_are_named_with_their_memory_and_what_is_reasonable(name:
 
 
 def test_a_network_too_large_between_its_spaces_is_refused() -> None:
-    wide = find_algorithm({"name": "PPO", "network": {"net_arch": [16_000_000]}})
-    with pytest.raises(ConfigError, match=r"weights; expected at most 16777216"):
+    wide = find_algorithm({"name": "PPO", "network": {"net_arch": [5000, 5000]}})
+    with pytest.raises(ConfigError, match=r"a network of \d+ weights; expected at most 16777216"):
         make_learner(wide, Sb3VecEnv(CopyEnv(2)), seed=0)
 
 

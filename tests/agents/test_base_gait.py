@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-import train
-from agents import launch
-from agents.checkpoint import load_policy
+from agents import launch, train
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import PPO
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +51,7 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
     with pytest.raises(ConfigError, match="cc has no tuned parameters for robot mine") as caught:
         launch.plan_new(config_file, changes, tmp_path / "run")
     command = str(caught.value).split("`")[1]
-    assert command.startswith(f"python -m snake_gym.controllers.tune --controller cc --robot {mine} --set ")
+    assert command.startswith(f"snake-gym tune --controller cc --robot {mine} --set ")
     assert "env.faults.n_max=2" in command and "env.start.amplitude_rad=0.6" in command
     with pytest.raises(ConfigError, match=r"sts3215_chain .*--robot configs/robot/sts3215_chain\.yaml"):
         launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r")
@@ -72,9 +71,7 @@ def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
     file = ROOT / "configs/train/ppo.yaml"
     switch = "env_id=SnakeGym/ObstacleField-v0"
-    with pytest.raises(
-        ConfigError, match=r"ppo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"
-    ):
+    with pytest.raises(ConfigError, match=r"ppo\.yaml is made for SnakeGym/Waypoints-v0, and env\.reward, course \(in"):
         launch.plan_new(file, [switch], tmp_path / "run")
     plan = launch.plan_new(
         file, [switch, "env_file=configs/env/obstacle_field.yaml", "env.reward={}"], tmp_path / "run"

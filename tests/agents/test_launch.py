@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import yaml
 
-import train
-from agents import launch
-from agents.checkpoint import list_checkpoints, load_policy
+from agents import launch, train
+from agents.checkpoint import list_checkpoints
 from agents.config import TrainConfig
 from agents.run_folder import RunFolder
 from snake_gym.config import ConfigError, build, load_yaml
+from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import PPO, SNAKE
 
 ROOT = Path(__file__).parents[2]
@@ -48,11 +48,11 @@ def test_a_run_folder_explains_itself(finished: Path) -> None:
     status = json.loads((finished / "run.json").read_text())
     assert status["status"] == "finished"
     (entry,) = status["launches"]
-    assert entry["command"].startswith("python train.py --config ")
+    assert entry["command"].startswith("snake-gym train --config ")
     assert {"torch", "numpy", "gymnasium", "stable-baselines3", "snake-gym"} <= entry["versions"].keys()
     assert entry["git"] == "unknown" or len(entry["git"].rstrip("+")) == 40
     assert (entry["from_step"], entry["to_step"]) == (0, 256)
-    for part in ("policy/best.npz", "policy/final.npz", "tensorboard"):
+    for part in ("policy/best/policy.json", "policy/final/policy.json", "tensorboard"):
         assert (finished / part).exists()
 
 
@@ -75,7 +75,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(finished: Path, tm
     shutil.rmtree(run / "checkpoints")
     (run / "run.json").unlink()
     assert train.main(["--resume", str(run), "--quiet"]) == 0
-    one, two = (load_policy(path / "policy" / "final.npz") for path in (finished, run))
+    one, two = (load_policy(path / "policy" / "final") for path in (finished, run))
     assert one.digest == two.digest
 
 
@@ -100,7 +100,6 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
             ["--set", "algorithm.learning_rat=1"],
             "algorithm.learning_rat is not a setting; did you mean 'learning_rate'",
         ),
-        (["--set", "n_envs=many"], "n_envs is 'many'; expected an integer"),
         (["--set", "env.fault.n_max=2"], "env.fault is not a setting; did you mean 'faults'"),
         (["--set", "env.robot=resilent"], "'resilent'; expected .*; did you mean 'resilient'"),
         (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
@@ -112,13 +111,9 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
             ["--set", "algorithm.batch_size=1e12"],
             "batch_size is 1000000000000; expected <= 128, n_steps times",
         ),
-        (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected at most 1000000000000$"),
+        (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected in \\[1, 1e\\+12\\]"),
         (["--set", "device=graphics"], "device is 'graphics', which torch cannot use here"),
-        (["--set", "device=cuda:99"], "device is 'cuda:99', which torch cannot use here"),
-        (["--set", "torch_threads=0"], "torch_threads is 0; expected 1 to 256"),
-        (["--set", "torch_threads=1000000"], "torch_threads is 1000000; expected 1 to 256"),
-        (["--set", "eval.episodes=1e11"], "eval.episodes is 100000000000; expected 1 to 250000"),
-        (["--set", "eval.seed=1000000"], "eval.seed is 1000000; expected 500000 to"),
+        (["--set", "eval.episodes=1e11"], "eval.episodes is 100000000000; expected in \\[1, 250000\\]"),
         (["--seed", "x"], "seed is 'x'; expected an integer"),
         (["--resume", "y"], "not allowed with argument"),
     ],

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agents.checkpoint import load_policy
 from agents.evaluation import play_episodes
+from agents.policy_writer import LearnerPolicy
 from agents.training import make_envs
 from benchmarks.zero_cost_env import CopyEnv
 from tests.agents.runs import copy_envs, make_training, run_to_end, small_config
@@ -40,7 +40,7 @@ def test_copying_what_is_seen_is_learned(
         eval={"every_steps": 0, "episodes": 64},
     )
     training = run_to_end(config, tmp_path / "run", make_env=copy_envs)
-    columns = play_episodes(load_policy(tmp_path / "run"), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
+    columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
     assert columns is not None
     assert columns["return"].mean() > 0.1 * IDLE
     idle = play_episodes(_Idle(), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from agents.evaluation import play_episodes
 from agents.metrics import EpisodeWindow, summarise
 from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import make_waypoints
+from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import make_training, resume_to_end, run_to_end, small_config, stop_after
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
@@ -166,5 +166,4 @@ def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("agents.training.play_episodes", first_one_shines)
     run_to_end(small_config(total_steps=512), tmp_path / "run")
     assert len(played) == 2
-    with np.load(tmp_path / "run" / "policy" / "best.npz") as data:
-        assert json.loads(str(data["meta"]))["steps"] == 512
+    assert load_policy(tmp_path / "run").contract.training["steps"] == 512

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from pathlib import Path
@@ -14,8 +13,7 @@ import pytest
 import yaml
 
 import snake_gym  # noqa: F401  (registers)
-from agents import export, launch
-from agents.checkpoint import load_policy as load_trained
+from agents import launch
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, TrainedPolicy, learned_entrant, make_scenarios
 from snake_gym.config import ConfigError
@@ -30,11 +28,10 @@ SEED = 1_000_000
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run whose first episodes were cut short, with its policy file."""
+    """The folder of a run whose first episodes were cut short."""
     path = tmp_path_factory.mktemp("runs") / "short"
     training = run_to_end(small_config(total_steps=256), path)
     training.folder.write_config(training.config)
-    export.export_policy(path)
     return path
 
 
@@ -76,31 +73,20 @@ def test_all_worlds_of_the_vector_env_play_the_whole_time_limit() -> None:
 
 
 def test_a_run_with_spread_ends_leaves_a_policy_that_plays_whole_episodes(run: Path) -> None:
-    trained, exported = load_trained(run), load_policy(run / "export")
-    assert trained.env_id == exported.env_id == "SnakeGym/Waypoints-v0"
-    one, two = (play_alone(policy, policy.env_id, 5) for policy in (trained, exported))
-    assert one[0] == two[0] == 20
-    np.testing.assert_allclose(one[1], two[1], rtol=1e-4)
+    policy = load_policy(run)
+    assert policy.env_id == "SnakeGym/Waypoints-v0"
+    assert play_alone(policy, policy.env_id, 5)[0] == 20
 
 
-def test_policies_of_earlier_runs_still_play_whole_episodes(run: Path, tmp_path: Path) -> None:
-    """They carry ``stagger`` among the settings of their env, and run policies no id."""
-    old = tmp_path / "old"
-    shutil.copytree(run, old)
-    with np.load(old / "policy" / "best.npz") as data:
-        arrays = {name: data[name] for name in data.files}
-    meta = json.loads(str(arrays["meta"]))
-    meta["env"]["stagger"] = True
-    del meta["env_id"]
-    buffer = io.BytesIO()
-    np.savez(buffer, **{**arrays, "meta": np.array(json.dumps(meta))})
-    (old / "policy" / "best.npz").write_bytes(buffer.getvalue())
-    content = json.loads((old / "export" / "policy.json").read_text())
+def test_policies_of_earlier_versions_still_play_whole_episodes(run: Path, tmp_path: Path) -> None:
+    """They carry ``stagger`` among the settings of their env."""
+    shutil.copytree(run / "policy" / "best", tmp_path / "old")
+    content = json.loads((tmp_path / "old" / "policy.json").read_text())
     content["env"]["settings"]["stagger"] = True
     content[SEAL] = seal(content)
-    (old / "export" / "policy.json").write_text(json.dumps(content))
-    for policy in (load_trained(old), load_policy(old / "export")):
-        assert play_alone(policy, policy.env_id, 5)[0] == 20
+    (tmp_path / "old" / "policy.json").write_text(json.dumps(content))
+    policy = load_policy(tmp_path / "old")
+    assert play_alone(policy, policy.env_id, 5)[0] == 20
 
 
 def test_an_earlier_run_goes_on_with_its_setting_moved(run: Path, tmp_path: Path) -> None:

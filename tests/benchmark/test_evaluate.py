@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-import evaluate
+from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.scenarios import named_policies
-from snake_gym.config import ConfigError, dump_yaml, to_dict
-from snake_gym.envs import WaypointsConfig, make_waypoints
-from snake_gym.interface.actions import ActionConfig
+from snake_gym.config import ConfigError, dump_yaml
+from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,19 +137,8 @@ def test_mistakes_are_named_in_one_line(settings: Path, tmp_path: Path, argument
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained policy on top of SJC, which does what SJC does."""
-    from agents.algorithms import find_algorithm, make_learner
-    from agents.policy import encode_policy, save_policy
-    from agents.sb3_vec_env import Sb3VecEnv
-
-    gait = {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}
-    config = WaypointsConfig(action=ActionConfig(kind="residual", controller=gait))
-    algorithm = find_algorithm({"name": "PPO", "n_steps": 8, "batch_size": 16})
-    model = make_learner(algorithm, Sb3VecEnv(make_waypoints(2, config, "SAME_STEP")), 0)
-    for parameter in model.policy.action_net.parameters():
-        parameter.data.zero_()
-    path = tmp_path_factory.mktemp("run") / "policy" / "final.npz"
-    save_policy(path, encode_policy(model, algorithm, "untrained", to_dict(config)))
-    return path.parents[1]
+    action = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
+    return untrained(tmp_path_factory.mktemp("run"), {"action": action}, still=True)
 
 
 def test_a_learned_policy_plays_against_the_controllers(settings: Path, tmp_path: Path, learned: Path) -> None:
@@ -171,9 +159,9 @@ SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
 def test_a_policy_file_plays_without_any_learning_library(settings: Path, tmp_path: Path) -> None:
     program = """
 import sys
-for name in ("torch", "stable_baselines3", "safetensors", "onnxruntime"):
+for name in ("torch", "stable_baselines3", "onnxruntime"):
     sys.modules[name] = None
-import evaluate
+from snake_gym.benchmark import evaluate
 sys.exit(evaluate.main(sys.argv[1:]))
 """
     arguments = ["--config", settings, "--policy", f"ppo={SHIPPED}", "--out", tmp_path / "out", "--episodes", 4]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import evaluate
+from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
 from snake_gym.benchmark.runner import Episodes, load_episodes, save_episodes
 from snake_gym.benchmark.scenarios import EntrantKind, policy_settings

@@ -9,17 +9,13 @@ from typing import Any
 
 import pytest
 
-import evaluate
-from agents.algorithms import find_algorithm, make_learner
-from agents.policy import encode_policy, save_policy
-from agents.sb3_vec_env import Sb3VecEnv
+from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.comparison import entrant_notes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
-from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge, to_dict
+from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge
 from snake_gym.controllers.tuned import tuned_file
-from snake_gym.envs import choose_env
-from snake_gym.envs.task_settings import build_env
 from snake_gym.robot.presets import RESILIENT_SERVO
+from tests.agents.runs import untrained
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
@@ -28,18 +24,6 @@ FREE = {
     "time_limit_s": 4.0, "faults": {"n_min": 1, "n_max": 1, "kinds": ["free"]}, "course": {"radius_m": 0.3},
     "start": {"amplitude_rad": 0.6, "phase_shift_rad": 0.5236},
 }  # fmt: skip
-
-
-def untrained(path: Path, settings: dict[str, Any], env_id: str = WAYPOINTS) -> Path:
-    """The folder of a policy of that env."""
-    config = build_env(env_id, settings)
-    algorithm = find_algorithm({"name": "PPO", "n_steps": 8, "batch_size": 16})
-    env = choose_env(env_id)(2, "SAME_STEP", config=config)
-    save_policy(
-        path / "policy" / "final.npz",
-        encode_policy(make_learner(algorithm, Sb3VecEnv(env), 0), algorithm, "untrained", to_dict(config)),
-    )
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snake_gym.benchmark.tune import main
 from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, run_search, search_space
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import per_world_parameters, searched
 from snake_gym.controllers.serpenoid import Serpenoid, SerpenoidConfig
-from snake_gym.controllers.tune import main
 from snake_gym.controllers.tuned import tuned_file
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 
@@ -29,13 +29,13 @@ def search(**settings: Any) -> Search:
 
 
 @pytest.mark.parametrize("robot", list(PRESETS))
-@pytest.mark.parametrize("kind", ["serpenoid", "sjc", "cc", "cpg", "pfl", "speed", "adaptive_bias", "fault_aware"])
-def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str, kind: str) -> None:
+def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str) -> None:
     spec = PRESETS[robot]
-    space = search_space(kind, spec)
-    for share in (0.0, 0.5, 1.0):
-        values = {parameter.name: float(parameter.value(np.array(share))) for parameter in space}
-        make_controller({"kind": kind, **values}, spec)
+    for kind in CONTROLLERS:
+        space = search_space(kind, spec)
+        for share in (0.0, 0.5, 1.0):
+            values = {parameter.name: float(parameter.value(np.array(share))) for parameter in space}
+            make_controller({"kind": kind, **values}, spec)
 
 
 def test_parameter_values_span_the_range() -> None:
@@ -183,7 +183,7 @@ def test_the_program_writes_a_file_that_builds_a_controller(tmp_path: Path, caps
     resolved = resolve_controller({"file": str(out)})
     assert (resolved["kind"], resolved["coupling"]) == ("cc", 0.5)
     tuning = load_yaml(out)["tuning"]
-    assert tuning["command"].startswith("python -m snake_gym.controllers.tune --robot resilient_servo")
+    assert tuning["command"].startswith("snake-gym tune --robot resilient_servo")
     assert tuning["env"]["time_limit_s"] == 4.0
     assert "16 unseen scenarios" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == [out]  # the standing is gone
@@ -212,13 +212,11 @@ def test_a_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
     assert load_yaml(out)["controller"]["kind"] == "sjc"
 
 
-def test_shipped_results_are_found_and_kept_whatever_the_working_directory(
+def test_shipped_results_are_found_whatever_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert load_yaml(tuned_file("resilient_servo", "sjc"))["controller"]["kind"] == "sjc"
-    with pytest.raises(ConfigError, match=r"configs/controllers/resilient_servo/sjc\.yaml exists already"):
-        main(["--robot", "resilient_servo", "--controller", "sjc", *FAST, "--set", "time_limit_s=1"])
 
 
 @pytest.mark.parametrize(
@@ -226,14 +224,8 @@ def test_shipped_results_are_found_and_kept_whatever_the_working_directory(
     [
         (["--robot", "resilent", "--controller", "sjc"], "--robot is 'resilent'; .* did you mean 'resilient'"),
         (["--robot", "resilient", "--controller", "sjx"], "--controller is 'sjx'; .* did you mean 'sjc'"),
-        (["--robot", "resilient"], "the following arguments are required: --controller"),
-        (
-            ["--robot", "resilient", "--controller", "sjc", "--budget", "many"],
-            "generations is 'many'; expected an integer",
-        ),
         (["--robot", "resilient", "--controller", "sjc", "--out", "x.txt"], "--out is 'x.txt'; expected .* .yaml"),
         (["--robot", "resilient", "--controller", "sjc", "--out", "/proc/no/x.yaml"], "/proc/no cannot be written to"),
-        (["--robot", "resilient", "--controller", "sjc", "--env", "no/such.yaml"], "no/such.yaml does not exist"),
         (["--robot", "resilient", "--controller", "sjc", "--set", "fault.n_max=1"], "env.fault is not a setting"),
         (
             ["--robot", "resilient", "--controller", "sjc", "--set", "controller.gain=1"],
@@ -277,7 +269,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("kind", list(SEARCHED))
-@pytest.mark.parametrize("robot", [*PRESETS.values(), replace(RESILIENT_SERVO, joint_limit_rad=0.9, control_dt_s=0.4)])
+@pytest.mark.parametrize("robot", [RESILIENT_SERVO, replace(RESILIENT_SERVO, joint_limit_rad=0.9, control_dt_s=0.4)])
 def test_the_search_spaces_are_those_of_the_shipped_gaits(kind: str, robot: Any) -> None:
     bounds = {
         **BOUNDS, "amplitude_rad": (0.05, min(1.2, robot.joint_limit_rad), False),

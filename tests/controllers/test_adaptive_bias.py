@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
-from snake_gym.controllers import make_controller, reset_worlds
+from snake_gym.controllers import make_controller
 from snake_gym.controllers.guidance import wrap_angle
 from snake_gym.physics.faults import FREE, LOCKED
 from snake_gym.robot.measurement import Goal, Measurement
@@ -33,15 +32,6 @@ def pointing(heading: FloatArray, xy: FloatArray | None = None) -> Measurement:
     """Straight robots with these headings."""
     world, _ = straight_world(heading.size)
     return world._replace(head_angle=heading, head_xy_w=np.zeros((heading.size, 2)) if xy is None else xy)
-
-
-def test_without_a_course_error_it_is_the_serpenoid_gait() -> None:
-    world, _ = straight_world(2)
-    adaptive, plain = make_controller(GAIT, SPEC), make_controller({**GAIT, "kind": "serpenoid"}, SPEC)
-    state, other = adaptive.initial_state(2), plain.initial_state(2)
-    for _ in range(60):
-        expected = plain.command(world, aimless(2), other, DT_S)
-        np.testing.assert_array_equal(adaptive.command(world, aimless(2), state, DT_S), expected)
 
 
 @pytest.mark.parametrize("frequency", [1.5, -1.5])
@@ -73,15 +63,6 @@ def test_the_course_is_the_bearing_of_the_target_and_is_kept_when_the_target_fal
     np.testing.assert_allclose(state["course_rad"], heading, atol=math.radians(1.0))
 
 
-def test_the_bias_keeps_its_limit_and_the_reference_the_joint_s() -> None:
-    controller = make_controller({**GAIT, "course_gain": 3.0, "bias_limit_rad": 0.3, "amplitude_rad": 1.5}, SPEC)
-    state = controller.initial_state(2)
-    for heading in np.repeat([[0.0, 0.0], [2.0, -2.0]], 40, axis=0):
-        reference = controller.command(pointing(heading), aimless(2), state, DT_S)
-        assert np.abs(reference).max() <= SPEC.joint_limit_rad
-    np.testing.assert_array_equal(state["bias_rad"], [0.3, -0.3])
-
-
 def test_a_lost_pose_teaches_nothing() -> None:
     controller = make_controller(GAIT, SPEC)
     state = controller.initial_state(1)
@@ -91,27 +72,6 @@ def test_a_lost_pose_teaches_nothing() -> None:
         controller.command(sample, aimless(1), state, DT_S)
     np.testing.assert_allclose(state["bias_rad"], 0.0, atol=1e-12)
     assert np.isfinite(state["course_rad"]).all()
-
-
-def test_worlds_are_independent_and_reset_alone() -> None:
-    headings = np.random.default_rng(0).normal(0.0, 0.5, (100, 4))
-    controller = make_controller(GAIT, SPEC)
-    together, alone = controller.initial_state(4), controller.initial_state(1)
-    for row in headings:
-        a = controller.command(pointing(row), aimless(4), together, DT_S)
-        b = controller.command(pointing(row[2:3]), aimless(1), alone, DT_S)
-        np.testing.assert_array_equal(a[2:3], b)
-    assert (together["bias_rad"] != 0.0).all()
-    reset_worlds(controller, together, np.array([True, False, False, False]))
-    assert together["learned_rad"][0] == 0.0 and np.isnan(together["course_rad"][0])
-    assert (together["learned_rad"][1:] != 0.0).all()
-
-
-def test_bad_settings_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"bias_limit_rad is -1; expected 0 to pi"):
-        make_controller({"kind": "adaptive_bias", "bias_limit_rad": -1}, SPEC)
-    with pytest.raises(ConfigError, match="did you mean 'learning_rate'"):
-        make_controller({"kind": "adaptive_bias", "learn_rate": 0.1}, SPEC)
 
 
 def turned(

@@ -42,22 +42,6 @@ def test_references_give_the_coupled_control_signal(spec: RobotSpec) -> None:
     np.testing.assert_allclose(control(coupled)[free], couple(control(plain))[free], atol=1e-12)
 
 
-def test_the_paper_ratio_is_the_robots_own() -> None:
-    world = random_world(10)
-    given, own = Cc(CcConfig(gain_ratio_s=2.0), RESILIENT), Cc(CcConfig(), RESILIENT)
-    np.testing.assert_array_equal(
-        given.command(*world, given.initial_state(10), 0.05), own.command(*world, own.initial_state(10), 0.05)
-    )
-
-
-def test_no_coupling_is_sjc() -> None:
-    world = random_world(10)
-    cc, sjc = Cc(CcConfig(coupling=0.0), SPEC), Sjc(SjcConfig(), SPEC)
-    np.testing.assert_allclose(
-        cc.command(*world, cc.initial_state(10), 0.2), sjc.command(*world, sjc.initial_state(10), 0.2), atol=1e-15
-    )
-
-
 def test_references_stay_within_the_joint_limit() -> None:
     measurement, goal = random_world(10)
     fast = measurement._replace(joint_rate=measurement.joint_rate * 100.0)
@@ -70,17 +54,3 @@ def test_a_robot_without_position_gain_needs_a_ratio() -> None:
     with pytest.raises(ValueError, match=r"gain_ratio_s is null and robot.actuator.kp"):
         Cc(CcConfig(), spec)
     Cc(CcConfig(gain_ratio_s=0.1), spec)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"coupling": 2.0}, "coupling is 2; expected -1 to 1"),
-        ({"gain_ratio_s": -1.0}, "gain_ratio_s is -1; expected 0 to 1000"),
-        ({"amplitude_rad": -1.0}, "amplitude_rad is -1"),
-        ({"heading_gain": -1.0}, "heading_gain is -1"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CcConfig(**settings)

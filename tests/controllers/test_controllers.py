@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, dump_yaml
-from snake_gym.controllers import CONTROLLERS, make_controller, reset_worlds, resolve_controller
-from tests.controllers.worlds import N_JOINTS, SPEC, random_world
+from snake_gym.controllers import CONTROLLERS, make_controller, register_controller, reset_worlds, resolve_controller
+from snake_gym.controllers.cc import Cc
+from snake_gym.controllers.sjc import Sjc, SjcConfig
+from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
 KINDS = list(CONTROLLERS)
 
@@ -59,6 +61,29 @@ def test_reset_touches_the_masked_worlds_only(kind: str) -> None:
         np.testing.assert_array_equal(values[1], moved[name][1])
 
 
+@pytest.mark.parametrize("settings", [*({"kind": kind} for kind in KINDS), {"kind": "cpg", "topology": "nearest"}])
+def test_a_world_in_a_batch_equals_that_world_alone(settings: dict[str, str]) -> None:
+    controller = make_controller(settings, SPEC)
+    state = controller.initial_state(5)
+    alone = [controller.initial_state(1) for _ in range(5)]
+    for step in range(12):
+        world = random_world(5, step)
+        kept = [values.copy() for part in world for values in part if values is not None]
+        batch = controller.command(*world, state, 0.2)
+        for w, own in enumerate(alone):
+            np.testing.assert_array_equal(controller.command(*take_world(*world, w), own, 0.2)[0], batch[w])
+        for before, after in zip(kept, [v for part in world for v in part if v is not None], strict=True):
+            np.testing.assert_array_equal(before, after)
+
+
+def test_a_name_belongs_to_one_controller() -> None:
+    with pytest.raises(ValueError, match=r"controller 'sjc' is snake_gym.controllers.sjc.Sjc; choose another name"):
+        register_controller("sjc", SjcConfig)(Cc)
+    with pytest.raises(TypeError, match=r"config_type of controller 'gait' is .*; expected a dataclass"):
+        register_controller("gait", dict)
+    assert register_controller("sjc", SjcConfig)(Sjc) is Sjc is CONTROLLERS["sjc"]
+
+
 def test_resolve_fills_in_the_defaults() -> None:
     resolved = resolve_controller({"kind": "sjc", "amplitude_rad": "5e-1"})
     assert list(resolved)[:2] == ["kind", "amplitude_rad"]
@@ -83,8 +108,11 @@ def test_a_tuned_file_gives_the_settings(tmp_path: Path) -> None:
         (5, "controller is 5; expected settings"),
         ({"kind": "sjc", "amplitude": 0.4}, "controller.amplitude is not a setting; did you mean 'amplitude_rad'"),
         ({"kind": "sjc", "amplitude_rad": "big"}, "controller.amplitude_rad is 'big'; expected a number"),
-        ({"kind": "sjc", "amplitude_rad": -1}, "controller.amplitude_rad is -1; expected 0 to pi"),
+        ({"kind": "sjc", "amplitude_rad": -1}, r"controller.amplitude_rad is -1; expected in \[0, 3.14159\]"),
         ({"kind": "serpenoid", "heading_gain": 1}, "controller.heading_gain is not a setting"),
+        ({"kind": "cpg", "amplitude_rad": 0}, r"controller.amplitude_rad is 0; expected in \[1e-06, pi\]"),
+        ({"kind": "fault_aware", "detector": {"alarm": 0}}, r"controller.detector.alarm is 0; expected in \[1, 1000\]"),
+        ({"kind": "adaptive_bias", "learn_rate": 0.1}, "did you mean 'learning_rate'"),
         ({"kind": "cpg", "topology": "ring"}, "controller.topology is 'ring'; expected one of"),
         ({"file": "nowhere/sjc.yaml"}, "nowhere/sjc.yaml does not exist"),
     ],

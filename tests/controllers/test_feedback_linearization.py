@@ -17,7 +17,7 @@ from snake_gym.robot.measurement import Goal
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.controllers.worlds import SPEC, random_world, take_world
+from tests.controllers.worlds import SPEC, random_world
 
 WAVE = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
 SLOW_WAVE = {"amplitude_rad": math.radians(20.0), "frequency_rad_s": math.radians(50.0)}
@@ -79,19 +79,6 @@ def test_errors_fade_as_their_equation_says() -> None:
             middle = rate - 0.5 * dt * (damping * rate + gain * error)
             error, rate = error + dt * middle, rate - dt * (damping * middle + gain * (error + 0.5 * dt * rate))
         np.testing.assert_allclose([ahead[0][0, 0], ahead[1][0, 0]], [error, rate], atol=1e-6)
-
-
-def test_a_world_in_a_batch_equals_that_world_alone() -> None:
-    controller = make_controller({"kind": "pfl"}, SPEC)
-    world = random_world(7)
-    moved = world[0]._replace(head_xy_w=world[0].head_xy_w + 0.01, joint_angle=0.98 * world[0].joint_angle), world[1]
-    state = controller.initial_state(7)
-    controller.command(*world, state, 0.2)
-    batch = controller.command(*moved, state, 0.2)
-    for w in range(7):
-        alone = controller.initial_state(1)
-        controller.command(*take_world(*world, w), alone, 0.2)
-        np.testing.assert_array_equal(controller.command(*take_world(*moved, w), alone, 0.2)[0], batch[w])
 
 
 def test_gains_for_each_world() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, bearing, steering_offset, wrap_angle
+from snake_gym.controllers.guidance import PointOfSight, bearing, steering_offset, wrap_angle
 from snake_gym.robot.measurement import link_angles, tracked_point
-from tests.controllers.worlds import SPEC, random_world, straight_world, take_world, wrapped
+from tests.controllers.worlds import SPEC, random_world, straight_world, wrapped
 
 
 @pytest.mark.parametrize("point", ["centre", "head"])
@@ -23,14 +23,6 @@ def test_heading_error_is_the_formula(point: str) -> None:
         theta_bar = link_angles(measurement)[w].mean()
         d_x, d_y = goal.target_xy_w[w] - position[w]
         assert error[w] == pytest.approx(wrapped(theta_bar - math.atan2(d_y, d_x)), abs=1e-12)
-
-
-def test_a_derived_centre_is_taken_as_it_is() -> None:
-    measurement, goal = random_world(5)
-    shifted = measurement._replace(centre_xy_w=goal.target_xy_w - np.array([0.0, 1.0]))
-    error = PointOfSight(SPEC, "centre").heading_error(shifted, goal)
-    expected = wrap_angle(link_angles(measurement).mean(axis=1) - math.pi / 2.0)
-    np.testing.assert_allclose(error, expected, atol=1e-12)
 
 
 def test_a_target_on_the_right_asks_for_a_positive_offset() -> None:
@@ -63,30 +55,9 @@ def test_offset_is_limited_and_zero_without_a_target() -> None:
     np.testing.assert_allclose(steering_offset(error, active, 2.0, 0.7), [-0.7, -0.2, 0.2, 0.7, 0.0, 0.0])
 
 
-def test_offset_takes_a_gain_for_each_world() -> None:
-    gain, limit = np.array([1.0, 2.0, 9.0]), np.array([1.0, 1.0, 0.5])
-    active = np.ones(3, dtype=bool)
-    np.testing.assert_allclose(steering_offset(np.full(3, 0.2), active, gain, limit), [0.2, 0.4, 0.5])
-
-
-def test_a_world_in_a_batch_equals_that_world_alone() -> None:
-    measurement, goal = random_world(33)
-    measurement = measurement._replace(centre_xy_w=tracked_point(SPEC, measurement, "centre"))
-    guidance = PointOfSight(SPEC, "centre")
-    batch = guidance.heading_error(measurement, goal)
-    for w in range(33):
-        assert guidance.heading_error(*take_world(measurement, goal, w))[0] == batch[w]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"heading_gain": -1.0}, "heading_gain is -1; expected 0 to 1000"),
-        ({"heading_gain": math.nan}, "heading_gain is nan"),
-        ({"offset_limit_rad": 4.0}, "offset_limit_rad is 4; expected 0 to pi"),
-        ({"tracked_point": "tail"}, "tracked_point is 'tail'; expected 'centre' or 'head'"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SteeringConfig(**settings)  # type: ignore[arg-type]
+def test_a_derived_centre_is_taken_as_it_is() -> None:
+    measurement, goal = random_world(5)
+    shifted = measurement._replace(centre_xy_w=goal.target_xy_w - np.array([0.0, 1.0]))
+    error = PointOfSight(SPEC, "centre").heading_error(shifted, goal)
+    expected = wrap_angle(link_angles(measurement).mean(axis=1) - math.pi / 2.0)
+    np.testing.assert_allclose(error, expected, atol=1e-12)

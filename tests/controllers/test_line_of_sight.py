@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig, Path, circle
+from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
+from snake_gym.obstacles.polyline import Path, circle
 
 L_SHAPE = Path([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0]])
 
@@ -73,10 +74,3 @@ def test_an_open_path_ends() -> None:
 def test_bad_paths_are_refused(points: list[list[float]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Path(points)
-
-
-def test_bad_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="lookahead_m is 0; expected > 0"):
-        LineOfSightConfig(0.0)
-    with pytest.raises(ValueError, match="ahead is 'corner'; expected 'tangent' or 'path'"):
-        LineOfSightConfig(1.0, "corner")  # type: ignore[arg-type]

@@ -63,13 +63,6 @@ def test_a_long_step_leads_to_rest_by_friction() -> None:
     assert np.abs(head).max() < 1e-3 and np.abs(velocity).max() < 1e-3
 
 
-def test_momentum_is_kept_without_friction() -> None:
-    smooth = replace(PEGBOARD, friction=FrictionSpec(tangential_ns_m=0.0, normal_ns_m=0.0))
-    motion, _ = random_motion(smooth)
-    _, velocity = NominalChain(smooth).predict_base(motion, np.zeros((6, 9)), np.full(6, 0.3))
-    np.testing.assert_allclose(velocity, motion.velocity, atol=1e-12)
-
-
 def test_coulomb_friction_holds_a_sliding_robot_back_with_its_weight() -> None:
     straight = Motion(np.zeros((1, 6)), np.zeros((1, 6)), np.array([[0.3, 0.0]]))
     _, velocity = NominalChain(MUSCLE).predict_base(straight, np.zeros((1, 5)), np.array([0.1]))
@@ -87,16 +80,3 @@ def test_a_contact_force_is_what_the_torques_make_up_for() -> None:
     doubled = chain.joint_torque(motion, wanted, 2.0 * force) - chain.joint_torque(motion, wanted)
     assert np.abs(change).max() > 0.01
     np.testing.assert_allclose(doubled, 2.0 * change, atol=1e-12)
-
-
-def test_a_world_in_a_batch_equals_that_world_alone() -> None:
-    motion, wanted = random_motion(MUSCLE, 9)
-    chain = NominalChain(MUSCLE)
-    torque = chain.joint_torque(motion, wanted)
-    rate = motion.omega[:, :-1] - motion.omega[:, 1:]
-    base = chain.predict_base(motion, rate, np.full(9, 0.1))
-    for w in range(9):
-        alone = Motion(*(part[w : w + 1] for part in motion))
-        np.testing.assert_array_equal(chain.joint_torque(alone, wanted[w : w + 1])[0], torque[w])
-        for one, all_worlds in zip(chain.predict_base(alone, rate[w : w + 1], np.full(1, 0.1)), base, strict=True):
-            np.testing.assert_array_equal(one[0], all_worlds[w])

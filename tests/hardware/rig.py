@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from snake_gym.hardware.calibration import Calibration, JointCalibration
-from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety import SafetyLimits
-from snake_gym.hardware.servo_body import ServoBody
-from snake_gym.hardware.servo_bus import FeetechBus
-from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.servo_body import ServoBody
 
 QUICK = SafetyLimits(ramp_time_s=0.05)
 

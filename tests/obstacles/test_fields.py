@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from snake_gym.config import ConfigError, build
 from snake_gym.obstacles.fields import DRAWS, Field, FieldConfig, FieldMaker, RobotExtent, make_field
-from snake_gym.obstacles.shapes import Circle, FloatArray, Polygon, Wall, distance, features
+from snake_gym.obstacles.shapes import Circle, FloatArray, Wall, distance, features
 
 ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03, clearance_m=0.15)
 RANDOM_KINDS = ["pegboard", "forest", "corridor", "bends", "gates"]
@@ -119,14 +119,6 @@ def test_a_generator_decides_everything(kind: str) -> None:
     assert used.random() == counted.random(), "a field takes one number, however often it is drawn"
 
 
-def test_a_field_keeps_no_memory_of_the_maker() -> None:
-    fields = maker("forest")
-    first = fields.make(np.random.default_rng(0))
-    before = [np.copy(part) for part in first]
-    fields.make(np.random.default_rng(1))
-    assert all(np.array_equal(a, b) for a, b in zip(first, before, strict=True))
-
-
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
 def test_start_and_heading_only_move_the_field(kind: str) -> None:
     fields = maker(kind)
@@ -165,41 +157,6 @@ def test_difficulty_is_what_the_table_says(difficulty: float, factor: float) -> 
         ends = gates[gates[:, 0] == x]
         low, high = sorted(y for row in ends for y in (row[1], row[1] + row[3] * row[4]))[1:3]
         assert high - low - 2.0 * ends[0, 5] == pytest.approx(factor * LANE_M, rel=1e-9)
-
-
-def test_more_difficulty_is_more_of_everything() -> None:
-    rng = np.random.default_rng(0)
-    levels = np.linspace(0.0, 1.0, 6)
-    counts = {kind: [len(maker(kind, d).make(rng).features) for d in levels] for kind in ("pegboard", "forest")}
-    assert all(np.all(np.diff(n) >= 0) and n[-1] > 1.8 * n[0] for n in counts.values()), counts
-    detour: dict[str, list[float]] = {}
-    for kind in RANDOM_KINDS:
-        for d in (0.0, 0.5, 1.0):
-            fields = maker(kind, d)
-            turning = []
-            for _ in range(30):
-                steps = np.diff(fields.make(rng).route, axis=0)
-                angles = np.arctan2(steps[:, 1], steps[:, 0])
-                turning.append(float(np.abs(np.diff(angles)).sum()))
-            detour.setdefault(kind, []).append(float(np.mean(turning)))
-    assert all(a < b < c for a, b, c in detour.values()), detour
-
-
-def test_the_default_field_has_about_twenty_obstacles_near_the_way() -> None:
-    rng = np.random.default_rng(0)
-    fields = [maker("pegboard").make(rng) for _ in range(30)]
-    assert 17 <= np.mean([len(field.features) - 2 for field in fields]) <= 23
-    assert 3.0 <= np.hypot(*(fields[0].goal_xy - fields[0].start_xy)) <= 4.5
-    near = [(distance(field.features[:-2], field.route) < 0.3).any() for field in fields]
-    assert np.mean(near) > 0.9
-
-
-@pytest.mark.parametrize("kind", ["pegboard", "forest"])
-def test_hundreds_of_obstacles(kind: str) -> None:
-    fields = maker(kind, goal_distance_m=26.0, width_m=11.0)
-    field = fields.make(np.random.default_rng(0))
-    assert 500 < len(field.features) <= fields.bounds.max_features
-    assert sampled_clearance(field.route, field.features) >= ROBOT.clearance_m - 1e-8
 
 
 def test_a_forest_is_as_dense_as_asked() -> None:
@@ -247,23 +204,13 @@ AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
     ("settings", "message"),
     [
         ({"kind": "pegbord"}, "field.kind is 'pegbord'; expected one of .*did you mean 'pegboard'"),
-        ({"difficulty": 1.5}, r"field.difficulty is 1.5; expected in \[0, 1\]"),
-        ({"gap_m": -0.1}, "field.gap_m is -0.1; expected finite and > 0"),
-        ({"goal_distance_m": math.inf}, "field.goal_distance_m is inf"),
+        ({"gap_m": 1e300}, r"field.gap_m is 1e\+300; expected in \(0, 1000\]"),
         ({"goal_distance_m": 1.0}, r"field.goal_distance_m is 1; expected more than 1.21"),
         ({"kind": "corridor", "goal_distance_m": 0.9}, r"field.goal_distance_m is 0.9; expected more than 0.95"),
         ({"width_m": 0.5}, r"field.width_m is 0.5; expected at least 0.66"),
         ({"kind": "gates", "width_m": 0.8, "gap_m": 0.9}, r"field.width_m is 0.8; expected at least 0.9"),
         ({"kind": "gates", "gap_m": 0.3}, r"field.gap_m is 0.3; expected at least 0.36 .*clearance_m"),
-        ({"kind": "bends", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
         ({"kind": "gates", "n_turns": 20}, "field.n_turns is 20: the turns are .* apart; expected at least"),
-        ({"n_turns": 0}, "field.n_turns is 0; expected >= 1"),
-        ({"turn_rad": 1.5}, "field.turn_rad is 1.5; expected in"),
-        ({"jitter": 2.0}, "field.jitter is 2"),
-        ({"radius_spread": 1.0}, r"field.radius_spread is 1; expected in \[0, 1\)"),
-        ({"wall_radius_m": -1.0}, "field.wall_radius_m is -1"),
-        ({"route_points": 1}, "field.route_points is 1; expected 2 to 10000"),
-        ({"route_points": 10**9}, "field.route_points is 1000000000; expected 2 to 10000"),
         ({"gap_m": 1e-6, "obstacle_radius_m": 1e-3}, "room for .* obstacles; expected at most 20000 .*gap_m"),
         ({"clearance_m": 5.0}, "field.goal_distance_m is .* with a clearance of 5 m"),
         ({"kind": "forest", "density_m2": 30.0}, "field.density_m2 is 30; expected at most"),
@@ -271,7 +218,7 @@ AROUND_START = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
         ({"kind": "list"}, "field.shapes has 0 shapes for kind list; expected at least one"),
         ({"shapes": SHAPES}, "field.shapes has 4 shapes for kind pegboard; expected none"),
         ({"goal_m": [1.0, 0.0]}, "field.goal_m"),
-        ({"kind": "list", "shapes": [{"points": [[0.0, 0.0], [1.0, 0.0]]}]}, r"field.shapes\[0\]: polygon.points"),
+        ({"kind": "list", "shapes": [{"points": [[0.0, 0.0], [1.0, 0.0]]}]}, r"field.shapes\[0\].points is"),
         ({"kind": "list", "shapes": [{"x_m": 0.5, "y_m": 0.2, "radius_m": 0.1}]}, r"field.shapes\[0\] stands where"),
         ({"kind": "list", "shapes": [{"points": AROUND_START}]}, r"field.shapes\[0\] stands where"),
         (
@@ -316,14 +263,24 @@ def test_a_wide_robot_gets_as_many_turns_as_there_is_room_for(kind: str) -> None
         maker(kind, clearance_m=0.35, n_turns=3)
 
 
-def test_a_polygon_cannot_hide_the_goal() -> None:
-    cell = Polygon(((2.0, -0.5), (3.5, -0.5), (3.5, 0.5), (2.0, 0.5)))
-    with pytest.raises(ConfigError, match="leave no way"):
-        FieldMaker(FieldConfig(kind="list", shapes=(cell,), goal_m=(2.75, 0.0)), ROBOT)
-
-
 def test_a_robot_without_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="clearance_m is 0"):
-        RobotExtent(0.7, 0.7, 0.1, 0.03, 0.0)
-    with pytest.raises(ValueError, match="front_m is nan"):
-        RobotExtent(math.nan, 0.7, 0.1, 0.03, 0.1)
+    with pytest.raises(ValueError, match="length is 0; expected > 0"):
+        RobotExtent(0.0, 0.0, 0.1, 0.03, 0.1)
+
+
+def test_more_difficulty_is_more_of_everything() -> None:
+    rng = np.random.default_rng(0)
+    levels = np.linspace(0.0, 1.0, 6)
+    counts = {kind: [len(maker(kind, d).make(rng).features) for d in levels] for kind in ("pegboard", "forest")}
+    assert all(np.all(np.diff(n) >= 0) and n[-1] > 1.8 * n[0] for n in counts.values()), counts
+    detour: dict[str, list[float]] = {}
+    for kind in RANDOM_KINDS:
+        for d in (0.0, 0.5, 1.0):
+            fields = maker(kind, d)
+            turning = []
+            for _ in range(30):
+                steps = np.diff(fields.make(rng).route, axis=0)
+                angles = np.arctan2(steps[:, 1], steps[:, 0])
+                turning.append(float(np.abs(np.diff(angles)).sum()))
+            detour.setdefault(kind, []).append(float(np.mean(turning)))
+    assert all(a < b < c for a, b, c in detour.values()), detour

@@ -52,18 +52,6 @@ def test_every_feature_within_reach_is_listed(k: int, size: float, cell_m: float
     assert n_near > 200
 
 
-def test_what_is_listed_is_near() -> None:
-    rng = np.random.default_rng(5)
-    rows = random_features(rng, 60, 3.0)
-    arrays = empty_arrays(1, FieldBounds(60, 13.0, float(rows[:, 4].sum()), 0.2), REACH_M, SKIN_M)
-    write_world(arrays, 0, rows, REACH_M)
-    points = rng.uniform(-4.0, 4.0, (500, 2))
-    gaps = np.stack([distance(row[None], points) for row in rows], axis=1)
-    far = REACH_M + np.sqrt(2.0) * arrays.cell_m + 1e-9
-    for point, gap in zip(points, gaps, strict=True):
-        assert listed(arrays, 0, *point) <= set(np.flatnonzero(gap <= far).tolist())
-
-
 def test_segments_get_a_disc_at_each_end_and_shared_corners_one() -> None:
     square = Polygon(((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)))
     rows = features([square, Circle(5.0, 5.0, 0.2), Wall(3.0, 0.0, 3.0, 2.0)])

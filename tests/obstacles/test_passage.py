@@ -11,7 +11,6 @@ from scipy import ndimage
 
 from snake_gym.config import ConfigError
 from snake_gym.obstacles.passage import MAX_NODES, count_nodes, find_route, search_space
-from snake_gym.obstacles.routes import clearance_of_route, spread_points
 from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Shape, Wall, distance, features
 
 BOX = (-0.5, -1.5, 4.5, 1.5)
@@ -95,7 +94,6 @@ def test_the_search_agrees_with_a_finer_one() -> None:
             found += 1
             assert is_passable(rows, RADIUS_M - 0.015)
             assert sampled_clearance(route, rows) >= RADIUS_M - 1e-8
-            assert clearance_of_route(route, rows) == pytest.approx(sampled_clearance(route, rows), abs=1e-4)
             assert route[0].tolist() == list(START) and route[-1].tolist() == list(GOAL)
     assert min(found, missed) > 8
 
@@ -107,19 +105,6 @@ def test_a_goal_between_the_nodes_is_reached() -> None:
         goal = (rng.uniform(2.6, 4.4), rng.uniform(-1.3, 1.3))
         route = search(rows, goal)
         assert route is not None and tuple(route[-1]) == goal
-
-
-def test_points_are_spread_without_moving_the_line() -> None:
-    route = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.1], [4.0, 0.1]])
-    points = spread_points(route, 40)
-    assert points.shape == (40, 2) and length(points) == pytest.approx(length(route))
-    for corner in route:
-        assert np.hypot(*(points - corner).T).min() < 1e-12
-    steps = np.hypot(*np.diff(points, axis=0).T)
-    assert steps.max() < 1.2 * 4.1 / 39
-    np.testing.assert_array_equal(spread_points(route, 4), route)
-    with pytest.raises(ConfigError, match="route has 4 corners; expected at most 3"):
-        spread_points(route, 3)
 
 
 def test_the_memory_is_limited() -> None:

@@ -54,15 +54,3 @@ def test_random_scenes_agree_with_marching() -> None:
                 hits += 1
                 assert abs(gap[-1]) < 1e-9 or (t == 0.0 and gap[0] <= 0.0), "the ray ends before the obstacle"
     assert hits > 100
-
-
-def test_a_world_alone_equals_that_world_among_others() -> None:
-    rng = np.random.default_rng(1)
-    rows = np.zeros((5, 3, 6))
-    rows[..., :2] = rng.uniform(-1.0, 1.0, (5, 3, 2))
-    rows[..., 2], rows[..., 5] = 1.0, 0.2
-    origin, heading, offset = rng.uniform(-1, 1, (5, 2)), rng.uniform(-3, 3, 5), np.linspace(-1.0, 1.0, 7)
-    together = cast_rays(rows, origin, heading, offset, 3.0)
-    for w in range(5):
-        alone = cast_rays(rows[w : w + 1], origin[w : w + 1], heading[w : w + 1], offset, 3.0)
-        np.testing.assert_array_equal(alone[0], together[w])

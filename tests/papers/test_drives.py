@@ -7,7 +7,8 @@ import pytest
 
 from papers.drives import Follower, PathGuide, TargetSequence, drive, place
 from snake_gym.controllers import make_controller
-from snake_gym.controllers.line_of_sight import LineOfSight, Path
+from snake_gym.controllers.line_of_sight import LineOfSight
+from snake_gym.obstacles.polyline import Path
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 

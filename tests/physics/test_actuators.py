@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO, ROBO_CONDA
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -173,26 +173,10 @@ def test_the_supply_sags_under_load_and_takes_torque_and_speed_with_it() -> None
     assert fast.state.supply[0] == pytest.approx(1.0, abs=0.01)
 
 
-def test_currents_of_all_joints_pull_the_one_supply_down() -> None:
-    actuator = dataclasses.replace(ROBO_CONDA.actuator, supply_resistance_ohm=0.2)
-    sagging = SimulatedRobot(dataclasses.replace(ROBO_CONDA, actuator=actuator), 1, 1)
-    stiff = SimulatedRobot(ROBO_CONDA, 1, 1)
-    lowest, way = 1.0, []
-    for robot in (sagging, stiff):
-        robot.set_shape(np.zeros((1, 13)), np.zeros(1), np.zeros((1, 2)))
-        for k in range(100):
-            robot.step(np.radians(38.0) * np.sin(2.44 * 0.1 * k + 0.7 * np.arange(13))[None])
-            lowest = min(lowest, float(robot.state.supply[0]))
-        way.append(float(np.hypot(*robot.state.centre_xy[0])))
-    assert lowest < 0.85 and stiff.state.supply[0] == 1.0
-    assert way[0] < way[1]
-
-
-@pytest.mark.parametrize("ohm", [0.1, 0.3])
-def test_a_supply_that_keeps_above_85_percent_takes_no_finer_steps(ohm: float) -> None:
+def test_a_supply_that_keeps_above_85_percent_takes_no_finer_steps() -> None:
     ways = []
     for dt in (0.01, 0.001):
-        actuator = dataclasses.replace(RESILIENT_SERVO.actuator, supply_resistance_ohm=ohm)
+        actuator = dataclasses.replace(RESILIENT_SERVO.actuator, supply_resistance_ohm=0.3)
         robot = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 1, 1)
         wave, lowest = 0.5236 * np.arange(9), 1.0
         robot.set_shape(0.6 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
@@ -204,53 +188,11 @@ def test_a_supply_that_keeps_above_85_percent_takes_no_finer_steps(ohm: float) -
     assert ways[0] == pytest.approx(ways[1], rel=2e-3)
 
 
-def test_tiny_imperfections_change_next_to_nothing() -> None:
-    tiny = {
-        "dead_band_rad": 1e-12, "backlash_rad": 1e-12, "no_load_speed_rad_s": 1e9, "supply_resistance_ohm": 1e-12,
-    }  # fmt: skip
-    perfect = dataclasses.replace(RESILIENT_SERVO.actuator, torque_limit_nm=1e6)
-    specs = [dataclasses.replace(RESILIENT_SERVO, actuator=a) for a in (perfect, dataclasses.replace(perfect, **tiny))]
-    robots = [SimulatedRobot(spec, 1, 1) for spec in specs]
-    for robot in robots:
-        robot.set_shape(np.full((1, 9), 0.1), np.zeros(1), np.zeros((1, 2)))
-        for k in range(50):
-            robot.step(0.5 * np.sin(0.3 * k + 0.7 * np.arange(9))[None])
-    np.testing.assert_allclose(robots[1].state.link_angle, robots[0].state.link_angle, atol=1e-6)
-    np.testing.assert_allclose(robots[1].state.centre_xy, robots[0].state.centre_xy, atol=1e-6)
-
-
-def test_a_world_of_imperfect_servos_is_the_same_alone_and_beside_others() -> None:
-    actuator = dataclasses.replace(
-        ROBO_CONDA.actuator, dead_band_rad=0.01, backlash_rad=0.03, no_load_speed_rad_s=4.0, supply_resistance_ohm=0.1
-    )
-    spec = dataclasses.replace(ROBO_CONDA, actuator=actuator)
-    rng = np.random.default_rng(0)
-    shape, reference = rng.uniform(-0.4, 0.4, (11, 13)), rng.uniform(-0.6, 0.6, (20, 11, 13))
-
-    def crawl(worlds: slice) -> SimulatedRobot:
-        robot = SimulatedRobot(spec, shape[worlds].shape[0], 1)
-        robot.set_shape(shape[worlds], np.zeros(robot.n_worlds), np.zeros((robot.n_worlds, 2)))
-        for command in reference:
-            robot.step(command[worlds])
-        return robot
-
-    many = crawl(slice(None))
-    for world in (0, 5, 10):
-        one = crawl(slice(world, world + 1))
-        for name, values in one.state._asdict().items():
-            np.testing.assert_array_equal(values[0], getattr(many.state, name)[world], err_msg=name)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"kind": "acceleration", "dead_band_rad": 0.1}, "dead_band_rad is set, but robot.actuator.kind is 'accel"),
-        ({"kind": "position", "backlash_rad": -0.1}, "robot.actuator.backlash_rad is [-0.1,"),
-        ({"kind": "position", "no_load_speed_rad_s": 0.0}, "robot.actuator.no_load_speed_rad_s is 0; expected > 0"),
         ({"kind": "position", "no_load_speed_rad_s": 3.0}, "torque_limit_nm is inf; no_load_speed_rad_s scales it"),
-        ({"kind": "position", "supply_resistance_ohm": -1.0}, "robot.actuator.supply_resistance_ohm is -1"),
-        ({"kind": "position", "supply_voltage_v": 0.0}, "robot.actuator.supply_voltage_v is 0; expected finite and"),
-        ({"kind": "position", "torque_constant_nm_a": 0.0}, "robot.actuator.torque_constant_nm_a is [0.0,"),
         ({"kind": "muscle"}, "robot.joint_stop_rad is inf; expected below 0.9273"),
         ({"kind": "muscle", "torque_limit_nm": 1.0}, "torque_limit_nm is set, but robot.actuator.kind is 'muscle'"),
     ],
@@ -259,11 +201,6 @@ def test_impossible_actuators_are_refused(changes: dict[str, Any], message: str)
     with pytest.raises(ValueError, match=r"robot\.") as caught:
         RobotSpec(actuator=ActuatorSpec(**changes))
     assert message in str(caught.value)
-
-
-def test_imperfect_servos_need_the_implicit_step() -> None:
-    with pytest.raises(ValueError, match=r"is 'rk4'; expected 'implicit', which actuator.backlash_rad needs"):
-        RobotSpec(actuator=ActuatorSpec(backlash_rad=0.1), integrator="rk4")
 
 
 def test_joints_driven_by_acceleration_stay_within_their_stops_and_come_back_from_beyond() -> None:

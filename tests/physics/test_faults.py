@@ -231,9 +231,19 @@ def test_the_energy_of_a_driven_robot_with_faults_comes_from_its_actuators() -> 
     assert surplus.max() < 1e-4 * energy[0].max()
 
 
-@pytest.mark.parametrize("name", ["resilient_servo", "robo_conda", "muscle"])
-def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(name: str) -> None:
-    spec = PRESETS[name]
+IMPERFECT = dataclasses.replace(
+    PRESETS["robo_conda"].actuator, dead_band_rad=0.01, backlash_rad=0.03, no_load_speed_rad_s=4.0,
+    supply_resistance_ohm=0.1,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [*(PRESETS[name] for name in ("resilient_servo", "robo_conda", "muscle")),
+     dataclasses.replace(PRESETS["robo_conda"], name="imperfect", actuator=IMPERFECT)],
+    ids=lambda spec: spec.name,
+)  # fmt: skip
+def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(spec: RobotSpec) -> None:
     many = make(spec, 11, seed=5)
     rng = np.random.default_rng(5)
     shape = many.faults.kind.shape

@@ -8,11 +8,11 @@ import math
 import numpy as np
 from numba import njit
 
+from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.lanes import sin_cos
 from snake_gym.physics.muscles import pull_side, split_torque
 from snake_gym.physics.simd import LANES, load, store
-from snake_gym.robot.muscle_pair import muscle_force, muscle_length, muscle_lever, muscle_torque
 from snake_gym.robot.presets import MUSCLE
 from snake_gym.robot.spec import FrictionSpec, MuscleSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot, muscle_params
@@ -232,18 +232,6 @@ def test_co_contraction_stiffens_the_joint() -> None:
         robot.step(np.zeros((1, 1)), n_substeps=2)
         bend.append(robot.state.joint_torque[0, 0])
     assert 0.0 > bend[0] > bend[1] > bend[2]
-
-
-def test_without_lag_the_request_is_met_at_once() -> None:
-    muscle = dataclasses.replace(PAIR, pressure_lag_s=0.0)
-    spec = dataclasses.replace(MUSCLE, actuator=dataclasses.replace(MUSCLE.actuator, muscle=muscle))
-    robot = SimulatedRobot(spec, 1, 1)
-    robot.set_shape(np.zeros((1, 5)), np.zeros(1), np.zeros((1, 2)))
-    crawl(robot, 2.0)
-    assert np.isfinite(robot.state.link_angle).all()
-    torque = muscle_torque(PAIR, robot.joint_angle(), robot.state.muscle_pressure)
-    torque -= PAIR.damping_nms_rad * robot.joint_rate()
-    np.testing.assert_allclose(robot.state.joint_torque, torque, atol=2e-3)
 
 
 def test_reset_presses_both_muscles_with_the_pressure_of_co_contraction() -> None:

@@ -9,30 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from snake_gym.physics import lanes
 from snake_gym.physics.chain import eliminate_links, substitute_back
-from snake_gym.physics.contact import stop_links
-from snake_gym.physics.lanes import (
-    A_N,
-    A_R,
-    A_T,
-    AGE,
-    ALPHA,
-    AT_STOP,
-    BASE,
-    BETA,
-    BUSY,
-    CAUGHT,
-    CROWDED,
-    RECORD,
-    RIGID,
-    SOL_W,
-    STOOD,
-    T0,
-    THETA,
-    TOTAL,
-    K,
-    scratch_size,
-)  # fmt: skip
+from snake_gym.physics.contact import hold_links
 from snake_gym.physics.simd import LANES
 from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -130,32 +109,44 @@ def test_a_world_whose_joints_change_one_at_a_time_is_the_same_alone_and_beside_
         np.testing.assert_array_equal(values[5], getattr(alone.state, name)[5], err_msg=name)
 
 
-@pytest.mark.parametrize("flag", [BUSY, CAUGHT, CROWDED])
+@pytest.mark.parametrize("flag", [lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE])
 def test_a_world_whose_laws_do_not_settle_stands_still_and_is_counted(flag: int) -> None:
     """Lane 3 of a block in motion is not settled: it stays where it is, the others go on."""
     n, lane = 3, 3
-    s = np.random.default_rng(0).uniform(0.1, 1.0, scratch_size(n))
-    s[:RECORD] = 0.0
-    world = (n + 1) * RECORD
+    s = np.random.default_rng(0).uniform(0.1, 1.0, lanes.scratch_size(n))
+    s[: lanes.RECORD] = 0.0
+    world = (n + 1) * lanes.RECORD
     for i in range(1, n + 1):
-        a = i * RECORD
-        for field, value in ((RIGID, 0.0), (AT_STOP, 0.0), (A_T, 1.0), (A_N, 2.0), (A_R, 3.0)):
+        a = i * lanes.RECORD
+        for field, value in (
+            (lanes.RIGID, 0.0),
+            (lanes.AT_STOP, 0.0),
+            (lanes.A_T, 1.0),
+            (lanes.A_N, 2.0),
+            (lanes.A_R, 3.0),
+        ):
             s[a + field : a + field + LANES] = value
-        s[a + AT_STOP + lane], s[a + RIGID + lane] = 2.0, float(i < n)
-    for field in (K, T0, RIGID, AT_STOP):
-        s[n * RECORD + field : n * RECORD + field + LANES] = 0.0
-    for field in (BUSY, CAUGHT, CROWDED, STOOD):
+        s[a + lanes.AT_STOP + lane], s[a + lanes.RIGID + lane] = 2.0, float(i < n)
+    for field in (lanes.K, lanes.T0, lanes.RIGID, lanes.AT_STOP):
+        s[n * lanes.RECORD + field : n * lanes.RECORD + field + LANES] = 0.0
+    for field in (lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE, lanes.STOOD_STILL):
         s[world + field : world + field + LANES] = 0.0
-    s[world + TOTAL : world + TOTAL + LANES] = 3.0
+    s[world + lanes.TOTAL : world + lanes.TOTAL + LANES] = 3.0
     s[world + flag + lane] = 1.0
-    stop_links(s, n)
-    assert s[world + STOOD : world + STOOD + LANES].tolist() == [float(k == lane) for k in range(LANES)]
+    hold_links(s, n)
+    assert s[world + lanes.STOOD_STILL : world + lanes.STOOD_STILL + LANES].tolist() == [
+        float(k == lane) for k in range(LANES)
+    ]
     eliminate_links(s, 1, n, False)
     substitute_back(s, n)
     for i in range(1, n + 1):
-        a = i * RECORD
-        rates = np.abs(s[a + SOL_W : a + SOL_W + LANES])
+        a = i * lanes.RECORD
+        rates = np.abs(s[a + lanes.SOL_W : a + lanes.SOL_W + LANES])
         assert rates[lane] < 1e-6 and np.delete(rates, lane).min() > 1e-3
-        assert s[a + BASE + lane] == s[a + THETA + lane] and s[a + BASE] != s[a + THETA]
-        assert s[a + AT_STOP + lane] == 0.0
-    assert s[world + ALPHA + lane] == 1.0 and s[world + BETA + lane] == 0.0 and s[world + AGE + lane] == -2.0
+        assert s[a + lanes.BASE + lane] == s[a + lanes.THETA + lane] and s[a + lanes.BASE] != s[a + lanes.THETA]
+        assert s[a + lanes.AT_STOP + lane] == 0.0
+    assert (
+        s[world + lanes.ALPHA + lane] == 1.0
+        and s[world + lanes.BETA + lane] == 0.0
+        and s[world + lanes.AGE + lane] == -2.0
+    )

@@ -12,16 +12,14 @@ import numpy as np
 import pytest
 
 from snake_gym.envs import SnakeEnv
+from snake_gym.envs.recording import RecordedSurroundings, Recorder, Recording
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
-from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.outlines import outline
 from snake_gym.render.palette import FORCE, ROCK, SKY, rgb
-from snake_gym.render.replay import RecordedSurroundings, Recording, Scene, join_surroundings, replay_page
-from snake_gym.render.surroundings import force_arrows
+from snake_gym.render.replay import Scene, replay_page
+from snake_gym.render.surroundings import force_arrows, surroundings_at
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
-
-FIELD = "SnakeGym/ObstacleField-v0"
 
 SHAPES = [
     Circle(1.0, 0.5, 0.2),
@@ -57,7 +55,7 @@ def near(frame: np.ndarray, colour: str, tolerance: int = 12) -> np.ndarray:
 
 
 def draw(surroundings: RecordedSurroundings | None) -> np.ndarray:
-    seen = None if surroundings is None else surroundings.at(0, np.zeros(2), 0.0, SPEC)
+    seen = None if surroundings is None else surroundings_at(surroundings, 0, np.zeros(2), 0.0, SPEC)
     return FrameRenderer(SPEC).draw(np.zeros(10), (0.0, 0.0), [[2.0, 0.0]], 0, surroundings=seen)
 
 
@@ -108,22 +106,24 @@ def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_gif_shows_them_too() -> None:
-    assert scene_gif(Scene("s", (recording(),)), 0.5, 4.0, (120, 90)) != scene_gif(
-        Scene("s", (Recording(**{**vars(recording()), "around": None}),)), 0.5, 4.0, (120, 90)
-    )
-
-
-def test_moments_join_to_a_recording() -> None:
-    moments = [around(), around(0.0)]
-    joined = join_surroundings(moments)
-    assert joined is not None and joined.force_w.shape == (2 * N_TIMES, 10, 2)
-    assert joined.force_w[N_TIMES:].max() == 0.0
-    assert join_surroundings([None, None]) is None
+def test_a_recorder_joins_the_moments() -> None:
+    env = SnakeEnv("SnakeGym/ObstacleField-v0")
+    env.reset(seed=3)
+    recorder = Recorder(env.core, [0])
+    recorder.take()
+    for _ in range(2):
+        env.step(np.ones(env.action_space.shape, np.float32))
+        recorder.take()
+    (recorded,) = recorder.recordings("mine", "learned", 3)
+    assert (recorded.seed, recorded.time_s.tolist()) == (3, pytest.approx([0.0, 0.2, 0.4]))
+    np.testing.assert_array_equal(recorded.link_angle[-1], env.core.robot.state.link_angle[0])
+    assert recorded.around is not None
+    np.testing.assert_array_equal(recorded.around.range_m[-1], env.core.measurement.range_m[0])
+    assert recorded.around.force_w.shape == (3, 10, 2)
 
 
 def test_the_env_draws_its_field() -> None:
-    env = SnakeEnv(FIELD, render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
+    env = SnakeEnv("SnakeGym/ObstacleField-v0", render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
     env.reset(seed=0)
     first = env.render()
     assert near(first, ROCK).sum() > 200

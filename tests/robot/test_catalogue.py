@@ -28,12 +28,6 @@ def test_a_preset_by_name_in_every_form(name: str, tmp_path: Path) -> None:
     assert load_robot(tmp_path / "robot.yaml") == load_robot(str(tmp_path / "robot.yaml")) == spec
 
 
-def test_settings_alone_start_from_the_defaults() -> None:
-    assert load_robot({"n_links": 4, "link_mass_kg": [1, 2, 3, 4]}) == RobotSpec(
-        n_links=4, link_mass_kg=(1.0, 2.0, 3.0, 4.0)
-    )
-
-
 def test_overrides_of_a_preset_are_laid_over_it_and_named() -> None:
     spec = load_robot({"preset": "resilient", "n_links": 8, "friction": {"normal_ns_m": 4}, "joint_limit_rad": "1.0"})
     base = PRESETS["resilient"]
@@ -41,10 +35,6 @@ def test_overrides_of_a_preset_are_laid_over_it_and_named() -> None:
     assert spec.friction.tangential_ns_m == base.friction.tangential_ns_m
     assert spec.actuator == base.actuator
     assert spec.source == f"{base.source}; changed: n_links, friction.normal_ns_m, joint_limit_rad"
-
-
-def test_an_override_that_changes_nothing_is_not_named() -> None:
-    assert load_robot({"preset": "resilient", "n_links": 10, "actuator": {"kp": 1}}) == PRESETS["resilient"]
 
 
 def test_a_changed_robot_survives_being_written_down() -> None:
@@ -67,13 +57,6 @@ def test_the_files_that_ship_are_robots(path: Path) -> None:
     assert spec.n_substeps >= 1
 
 
-def test_the_example_files_show_both_ways() -> None:
-    assert load_robot(CONFIGS / "heavy_head.yaml").links("link_mass_kg")[-1] == 0.32
-    slippery = load_robot(CONFIGS / "resilient_slippery.yaml")
-    assert slippery.friction.normal_ns_m == PRESETS["resilient_servo"].friction.normal_ns_m / 2  # type: ignore
-    assert slippery.actuator.kp == PRESETS["resilient_servo"].actuator.kp
-
-
 @pytest.mark.parametrize(
     ("robot", "message"),
     [
@@ -82,17 +65,9 @@ def test_the_example_files_show_both_ways() -> None:
             "robot is 'resilent'; expected a preset (" + NAMES + ") or the path of a YAML file; "
             "did you mean 'resilient'?",
         ),
-        ("qqq", "robot is 'qqq'; expected a preset (" + NAMES + ") or the path of a YAML file"),
         (3, "robot is 3; expected a preset"),
-        (None, "robot is None; expected a preset"),
         ({"preset": "resilent"}, "robot.preset is 'resilent'; expected one of " + NAMES + "; did you"),
-        ({"preset": 3}, "robot.preset is 3; expected one of " + NAMES),
         ({"preset": "resilient", "n_link": 3}, "robot.n_link is not a setting; did you mean 'n_links'?"),
-        ({"normal_ns_m": 3}, "robot.normal_ns_m is not a setting; did you mean 'friction.normal_ns_m'?"),
-        ({"n_links": "ten"}, "robot.n_links is 'ten'; expected an integer"),
-        ({"n_links": 1}, "robot.n_links is 1; expected in [2, 256]"),
-        ({"actuator": {"kind": "positon"}}, "robot.actuator.kind is 'positon'; expected one of"),
-        ({"preset": "resilient", "link_mass_kg": [1, 2]}, "robot.link_mass_kg has 2 numbers; expected one, or 10"),
         ({"preset": "resilient", "actuator": "torque"}, "robot.actuator is 'torque'; expected a group of settings"),
     ],
 )

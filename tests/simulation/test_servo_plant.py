@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snake_gym.hardware.clock import VirtualClock
-from snake_gym.hardware.encoding import rad_to_steps
-from snake_gym.hardware.servo_bus import FeetechBus
-from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+from snake_gym.hardware.bus.clock import VirtualClock
+from snake_gym.hardware.bus.registers import rad_to_steps
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.physics.faults import FREE, LOCKED
 from snake_gym.robot.presets import PRESETS
 from snake_gym.simulation.servo_plant import RobotPlant

@@ -16,29 +16,30 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal, Protocol
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.calibration import Calibration, JointCalibration
-from snake_gym.hardware.calibration_procedures import (
+from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.registers import MODELS, rad_to_steps, steps_to_rad
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
+from snake_gym.hardware.calibration.procedures import (
     ProcedureError,
+    Side,
+    StoppedError,
     assemble,
     common_model,
+    find_direction,
     held_settings,
     joint_range,
     limp,
+    never,
     passes_encoder_zero,
     read_positions,
     recentre,
     watch_range,
 )
-from snake_gym.hardware.clock import Clock, MonotonicClock
-from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, stop_of
-from snake_gym.hardware.commands.supervision import supervised
+from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, stop_of, supervised
 from snake_gym.hardware.commands.wiggle import check_motion
-from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.encoding import rad_to_steps, steps_to_rad
-from snake_gym.hardware.joint_wiggle import Side, StoppedError, find_direction, never
-from snake_gym.hardware.key_watch import STOP_KEYS, KeyWatch, standard_input
-from snake_gym.hardware.registers import MODELS
-from snake_gym.hardware.servo_bus import ServoBus
+from snake_gym.hardware.run.key_watch import STOP_KEYS, KeyWatch, standard_input
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 
 Recentring = Literal["auto", "always", "never"]
 

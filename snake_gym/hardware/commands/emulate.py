@@ -26,18 +26,17 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.calibration import Calibration, load_calibration, straight_chain
-from snake_gym.hardware.clock import MonotonicClock
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.registers import BAUD_RATES
+from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.calibrate import TypedLines, table
-from snake_gym.hardware.commands.options import add_settings, read_settings
-from snake_gym.hardware.commands.supervision import ENDING
-from snake_gym.hardware.connection import emulate
-from snake_gym.hardware.emulated_port import EmulatedPort
-from snake_gym.hardware.key_watch import standard_input
-from snake_gym.hardware.registers import BAUD_RATES
-from snake_gym.hardware.run_config import robot_of
-from snake_gym.hardware.servo_emulator import EmulatedBus, EmulatedServo
+from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.run.connection import emulate
+from snake_gym.hardware.run.key_watch import standard_input
+from snake_gym.hardware.run.run_config import robot_of
 
 _POSE_HZ = 50.0
 _SEEN_RAD = math.radians(2.0)

@@ -26,8 +26,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.torque_mark import MOST, SeenMark, crowds, glance, look_again, seen_marks, sweep, user_of
+from snake_gym.hardware.safety.emergency_stop import (
+    MOST,
+    EmergencyStop,
+    SeenMark,
+    crowds,
+    glance,
+    look_again,
+    seen_marks,
+    sweep,
+    user_of,
+)
 
 _LOOK_S = 0.005
 _THEIR_WORK = ("run", "wiggle", "calibrate")

@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.body import BodySample, BringUpError
-from snake_gym.hardware.bring_up import find_missing
-from snake_gym.hardware.calibration import Calibration, load_calibration
-from snake_gym.hardware.calibration_procedures import ProcedureError, limp
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.calibration.calibration import Calibration, load_calibration
+from snake_gym.hardware.calibration.procedures import ProcedureError, limp
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, open_bus, read_settings
 from snake_gym.hardware.commands.run import add_output, drive, new_log
-from snake_gym.hardware.connection import make_pose
 from snake_gym.hardware.pose.source import PoseSource
-from snake_gym.hardware.run_config import RunConfig, plan_run, robot_of
-from snake_gym.hardware.run_record import RecordWriter
-from snake_gym.hardware.servo_bus import ServoBus
-from snake_gym.hardware.servo_readings import BLOCK, ServoReadings
+from snake_gym.hardware.run.connection import make_pose
+from snake_gym.hardware.run.record import RecordWriter
+from snake_gym.hardware.run.run_config import RunConfig, plan_run, robot_of
+from snake_gym.hardware.safety.body import BLOCK, BodySample, BringUpError, ServoReadings
+from snake_gym.hardware.safety.bring_up import find_missing
 
 _FAR = ((1000.0, 0.0),)
 """[m] a target that is never reached, whatever --config says: the run lasts as long as was asked for."""

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError, to_dict, write_atomic
-from snake_gym.hardware.even_run import to_even_run
-from snake_gym.hardware.run_record import RunRecord, read_record
+from snake_gym.hardware.run.record import RunRecord, read_record, to_even_run
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.spec import RobotSpec

@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, to_dict
-from snake_gym.hardware.body import BodySample, BringUpError
-from snake_gym.hardware.calibration import load_calibration
-from snake_gym.hardware.commands.options import add_settings, is_emulated, read_settings
-from snake_gym.hardware.commands.supervision import ending_by_signal
-from snake_gym.hardware.emergency_stop import EmergencyStop
-from snake_gym.hardware.imposed import imposed_by
-from snake_gym.hardware.key_watch import KeyWatch
-from snake_gym.hardware.live_view import Moment, Timing, View, make_view
+from snake_gym.hardware.calibration.calibration import load_calibration
+from snake_gym.hardware.commands.options import add_settings, ending_by_signal, is_emulated, read_settings
 from snake_gym.hardware.pose.source import PoseSample
-from snake_gym.hardware.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
-from snake_gym.hardware.run_record import PARTIAL, RecordWriter
+from snake_gym.hardware.run.key_watch import KeyWatch
+from snake_gym.hardware.run.live_view import Moment, Timing, View, make_view
+from snake_gym.hardware.run.record import PARTIAL, RecordWriter, imposed_by
+from snake_gym.hardware.run.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
+from snake_gym.hardware.safety.body import BodySample, BringUpError
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.baud_change import change_baud
-from snake_gym.hardware.calibration_procedures import FoundServo, ProcedureError, change_id, scan
+from snake_gym.hardware.bus.protocol import describe_error
+from snake_gym.hardware.bus.registers import MODELS, WRITABLE_BAUD
+from snake_gym.hardware.calibration.procedures import FoundServo, ProcedureError, change_baud, change_id, scan
 from snake_gym.hardware.commands.options import add_bus, baud_rate, id_list, open_bus, say_ids
-from snake_gym.hardware.protocol import describe_error
-from snake_gym.hardware.registers import MODELS, WRITABLE_BAUD
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import argparse
 import math
 
-from snake_gym.hardware.calibration_procedures import ProcedureError
-from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, say_ids, stop_of
-from snake_gym.hardware.commands.supervision import supervised
-from snake_gym.hardware.encoding import steps_to_rad
-from snake_gym.hardware.joint_wiggle import StoppedError, Wiggle, wiggle
-from snake_gym.hardware.key_watch import KeyWatch
+from snake_gym.hardware.bus.registers import steps_to_rad
+from snake_gym.hardware.calibration.procedures import ProcedureError, StoppedError, Wiggle, wiggle
+from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, say_ids, stop_of, supervised
+from snake_gym.hardware.run.key_watch import KeyWatch
 
 _USUAL = range(1, 31)
 """IDs that are asked who else is there."""

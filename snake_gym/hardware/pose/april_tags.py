@@ -22,19 +22,198 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample
-from snake_gym.hardware.pose.tag_edges import refine_corners
-from snake_gym.hardware.pose.tag_geometry import (
-    fit_homography,
-    fit_square,
-    raise_plane,
-    tag_corners,
-    to_image,
-    to_plane,
-)
 from snake_gym.robot.spec import FloatArray
+
+_ENDS = 0.12
+"""Share of a side that is left out at each corner."""
+_PER_SIDE = 24
+_LARGEST_REACH = 4.0
+"""[pixels] a side is looked for at most so far to both sides of where it was found first."""
+_STEP = 0.25
+_OFF = 2.5
+"""Points off the line by more than this many standard deviations are left out,"""
+_EVEN = 0.1
+"""[pixels] but none that is nearer."""
+
+
+def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
+    """Better corners (4, 2) [pixels: x, y] of a dark square on white, from corners to within a few pixels.
+
+    They are in the order given. Where a side cannot be found, the corners are as they were.
+    """
+    start, end = corners, np.roll(corners, -1, axis=0)
+    along = end - start
+    length = np.hypot(along[:, 0], along[:, 1])
+    if length.min() < 4.0:
+        return corners
+    tangent = along / length[:, None]
+    normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
+    # No further than to the first cells of the pattern inside, and the end of the margin outside: one cell of ten.
+    reach = min(_LARGEST_REACH, 0.09 * float(length.min()))
+    for _ in range(3):  # each time from better lines
+        share = np.linspace(_ENDS, 1.0 - _ENDS, _PER_SIDE)
+        points = start[:, None] + share[None, :, None] * along[:, None]
+        offsets = np.arange(-reach, reach + 0.5 * _STEP, _STEP)
+        grey = _sample(image, points[:, :, None] + offsets[None, None, :, None] * normal[:, None, None])
+        slope = np.abs(np.diff(grey, axis=2))
+        slope = np.maximum(slope - 0.2 * slope.max(axis=2, keepdims=True), 0.0)
+        weight = slope.sum(axis=2)
+        middle = 0.5 * (offsets[1:] + offsets[:-1])
+        off = (slope * middle).sum(axis=2) / np.maximum(weight, 1e-9)
+        lines = [_line(share * length[k], off[k], weight[k]) for k in range(4)]
+        if any(line is None for line in lines):
+            return corners
+        begin = np.array([start[k] + line[0] * normal[k] for k, line in enumerate(lines) if line is not None])
+        towards = np.array([tangent[k] + line[1] * normal[k] for k, line in enumerate(lines) if line is not None])
+        found = np.array([_cross(begin[k - 1], towards[k - 1], begin[k], towards[k]) for k in range(4)])
+        if not (np.isfinite(found).all() and (np.hypot(*(found - corners).T) < 2.0 * _LARGEST_REACH).all()):
+            return corners
+        start, end = found, np.roll(found, -1, axis=0)
+        along = end - start
+        length = np.hypot(along[:, 0], along[:, 1])
+        tangent = along / length[:, None]
+        normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
+    return start
+
+
+def _sample(image: NDArray[np.uint8], at: FloatArray) -> FloatArray:
+    """Grey levels at points (..., 2) [pixels], linearly between pixel centres."""
+    x = np.clip(at[..., 0], 0.0, image.shape[1] - 1.001)
+    y = np.clip(at[..., 1], 0.0, image.shape[0] - 1.001)
+    column, row = x.astype(np.intp), y.astype(np.intp)
+    fx, fy = x - column, y - row
+    top = (1.0 - fx) * image[row, column] + fx * image[row, column + 1]
+    low = (1.0 - fx) * image[row + 1, column] + fx * image[row + 1, column + 1]
+    return np.asarray((1.0 - fy) * top + fy * low)
+
+
+def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> tuple[float, float] | None:
+    """Offset at the side's start and slope of the line through points (K,); None where there is no line."""
+    good = weight > 0.25 * np.median(weight)
+    for _ in range(3):
+        if good.sum() < 0.4 * along.size:
+            return None
+        matrix = np.column_stack([np.ones(int(good.sum())), along[good]])
+        (constant, slope), *_ = np.linalg.lstsq(matrix, off[good], rcond=None)
+        away = np.abs(off - constant - slope * along)
+        spread = float(np.sqrt((away[good] ** 2).mean()))
+        good = good & (away <= max(_OFF * spread, _EVEN))
+    return float(constant), float(slope)
+
+
+def _cross(p: FloatArray, along_p: FloatArray, q: FloatArray, along_q: FloatArray) -> FloatArray:
+    """Where two lines meet (2,); inf where they do not."""
+    turn = along_p[0] * along_q[1] - along_p[1] * along_q[0]
+    if abs(turn) < 0.05:
+        return np.full(2, np.inf)
+    gap = q - p
+    return np.asarray(p + (gap[0] * along_q[1] - gap[1] * along_q[0]) / turn * along_p)
+
+
+_UPRIGHT = np.array([[-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
+
+
+class PlanePose(NamedTuple):
+    """A tag in a horizontal plane."""
+
+    xy_m: FloatArray
+    """(2,) [m] its centre."""
+    angle_rad: float
+    """Direction of its x axis."""
+    misfit_m: float
+    """Root mean square distance of its corners from those of a square of its size."""
+
+
+def tag_corners(size_m: float, xy_m: FloatArray, angle_rad: float) -> FloatArray:
+    """Corners (4, 2) [m] of a tag of side ``size_m``, world frame."""
+    cos, sin = math.cos(angle_rad), math.sin(angle_rad)
+    return size_m * _UPRIGHT @ np.array([[cos, sin], [-sin, cos]]) + np.asarray(xy_m)
+
+
+def fit_homography(plane_xy: FloatArray, image_uv: FloatArray) -> FloatArray:
+    """H (3, 3) from points (K, 2) [m] of a plane and their images (K, 2), K >= 4.
+
+    The linear solution on shifted and scaled points (Hartley, In defense of the eight-point algorithm, IEEE PAMI
+    19(6), 1997), then Gauss-Newton on the distances in the image. Raises ValueError where the points give none.
+    """
+    plane_scale, image_scale = _normaliser(plane_xy), _normaliser(image_uv)
+    p, q = _apply(plane_scale, plane_xy), _apply(image_scale, image_uv)
+    rows = []
+    for (x, y), (u, v) in zip(p.tolist(), q.tolist(), strict=True):
+        rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y, -u])
+        rows.append([0, 0, 0, x, y, 1, -v * x, -v * y, -v])
+    _, sizes, directions = np.linalg.svd(np.array(rows, dtype=np.float64))
+    if len(rows) < 8 or sizes[7] < 1e-9 * sizes[0]:
+        raise ValueError(f"{len(plane_xy)} points give no homography; expected at least 4, no three in line")
+    h: FloatArray = directions[-1] / directions[-1][-1]
+    for _ in range(4):
+        h = _refined(h, p, q)
+    homography = np.asarray(np.linalg.inv(image_scale) @ h.reshape(3, 3) @ plane_scale, dtype=np.float64)
+    return np.asarray(homography / np.linalg.norm(homography))
+
+
+def _refined(h: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
+    """One Gauss-Newton step on the image distances, last entry held at 1."""
+    homogeneous = np.column_stack([p, np.ones(len(p))])
+    top, weight = homogeneous @ h.reshape(3, 3).T, homogeneous @ h[6:]
+    found = top[:, :2] / weight[:, None]
+    slope = np.zeros((len(p), 2, 8))
+    slope[:, 0, 0:3] = slope[:, 1, 3:6] = homogeneous / weight[:, None]
+    for axis in range(2):
+        slope[:, axis, 6:8] = -found[:, axis, None] * p / weight[:, None]
+    step = np.linalg.lstsq(slope.reshape(-1, 8), (q - found).reshape(-1), rcond=None)[0]
+    return np.append(h[:8] + step, 1.0)
+
+
+def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
+    """Homography of the plane ``height_m`` above the floor, from that of the floor in normalised image coordinates."""
+    columns = homography.T.copy()
+    scale = 0.5 * (np.linalg.norm(columns[0]) + np.linalg.norm(columns[1]))
+    columns /= scale if columns[2, 2] > 0.0 else -scale  # the floor lies before the camera
+    # The nearest pair of columns of a rotation: noise leaves them neither equally long nor square to each other.
+    u, _, v = np.linalg.svd(columns[:2].T, full_matrices=False)
+    first, second = np.asarray(u @ v, dtype=np.float64).T
+    upwards = np.cross(first, second)
+    return np.column_stack([columns[0], columns[1], columns[2] + height_m * upwards])
+
+
+def to_plane(homography: FloatArray, image_uv: FloatArray) -> FloatArray:
+    """Points (K, 2) [m] of the plane whose images are ``image_uv`` (K, 2)."""
+    return _apply(np.asarray(np.linalg.inv(homography), dtype=np.float64), image_uv)
+
+
+def to_image(homography: FloatArray, plane_xy: FloatArray) -> FloatArray:
+    """Images (K, 2) of points (K, 2) [m] of the plane."""
+    return _apply(homography, plane_xy)
+
+
+def fit_square(corners_m: FloatArray, size_m: float) -> PlanePose:
+    """The tag of side ``size_m`` whose corners are nearest to ``corners_m`` (4, 2) (Procrustes without scale)."""
+    centre = corners_m.mean(axis=0)
+    arms, square = corners_m - centre, size_m * _UPRIGHT
+    sine = float((square[:, 0] * arms[:, 1] - square[:, 1] * arms[:, 0]).sum())
+    cosine = float((square * arms).sum())
+    angle = math.atan2(sine, cosine)
+    off = corners_m - tag_corners(size_m, centre, angle)
+    return PlanePose(centre, angle, math.sqrt(float((off**2).sum(axis=1).mean())))
+
+
+def _apply(matrix: FloatArray, points: FloatArray) -> FloatArray:
+    homogeneous = np.column_stack([points, np.ones(len(points))]) @ matrix.T
+    return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
+
+
+def _normaliser(points: FloatArray) -> FloatArray:
+    """Similarity that puts points (K, 2) around the origin, at a mean distance of 1.4."""
+    centre = points.mean(axis=0)
+    distance = float(np.hypot(*(points - centre).T).mean())
+    scale = math.sqrt(2.0) / max(distance, 1e-12)
+    return np.array([[scale, 0.0, -scale * centre[0]], [0.0, scale, -scale * centre[1]], [0.0, 0.0, 1.0]])
+
 
 _REOPEN_S = 1.0
 _FLOOR_MEMORY_S = 3.0

@@ -1,4 +1,4 @@
-r"""The pose without a sensor: where the nominal model says that such joint motion takes the robot.
+"""The pose without a sensor: where the nominal model says that such joint motion takes the robot.
 
 A snake that crawls is slow: friction is far larger than inertia, so the forces of the ground balance at every moment.
 With the joints' motion given, the head's velocity (v_x, v_y, omega) is the one for which force and torque of all links

@@ -15,9 +15,9 @@ import struct
 
 import numpy as np
 
+from snake_gym.hardware.bus.transport import PortGone, Transport
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample
-from snake_gym.hardware.transport import PortGone, Transport
 from snake_gym.robot.spec import FloatArray
 
 HEADER = b"\xaa\xaa"

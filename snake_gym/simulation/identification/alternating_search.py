@@ -41,9 +41,9 @@ class SearchStep(NamedTuple):
 _PATTERN = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
 """Multiples of a round's move that are tried."""
 _MOVES = 2.0
-"""The next grid of a variable reaches this many times as far as the variable has just moved,"""
+"""Reach of the next grid of a variable, in moves that the variable has just made."""
 _NARROWER = 0.6
-"""but by no more than this factor less, or its inverse more, than the grid before (in logarithms)."""
+"""Least reach of the next grid, as a share of the grid before (in logarithms); the inverse is the largest."""
 
 
 def alternating_variable_search(

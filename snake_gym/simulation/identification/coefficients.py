@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, Settings, check_order
+from snake_gym.config.settings import Positive
 from snake_gym.robot.spec import RobotSpec
 
 
@@ -27,20 +28,20 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Coefficient:
+class Coefficient(Settings):
     """One number to identify; searched on a logarithmic scale, so it is positive."""
 
     name: str
-    start: float
-    low: float
-    high: float
+    start: Positive
+    low: Positive
+    high: Positive
     places: tuple[Place, ...]
 
-    def __post_init__(self) -> None:
-        if not 0.0 < self.low < self.high < np.inf:
-            raise ConfigError(f"{self.name}: bounds are {self.low:g}, {self.high:g}; expected 0 < low < high")
-        if not self.low <= self.start <= self.high:
-            raise ConfigError(f"{self.name}: start is {self.start:g}; expected {self.low:g} to {self.high:g}")
+    def check(self) -> None:
+        try:
+            check_order(self, "low", "start", "high")
+        except ValueError as error:
+            raise ConfigError(f"{self.name}: {error}") from error
         if not self.places:
             raise ConfigError(f"{self.name} stands nowhere; expected at least one place")
 
@@ -98,10 +99,7 @@ def _set(spec: RobotSpec, place: Place, value: float) -> RobotSpec:
     group = place.path.rpartition(".")[0]
     while group:
         above, _, part = group.rpartition(".")
-        outer: Any = spec
-        for step in above.split(".") if above else ():
-            outer = getattr(outer, step)
-        changed = replace(outer, **{part: changed})
+        changed = replace(_find(spec, Place(group))[0], **{part: changed})
         group = above
     result: RobotSpec = changed
     return result

@@ -3,7 +3,11 @@
 Least squares minimises ``sum ((predicted - measured) / sigma)^2`` over head positions, head angles and joint angles of
 all runs (Gauss-Newton in a trust region, scipy), with the logarithms of the coefficients as variables. The Jacobian is
 central differences; all displaced candidates are one batch. The standard deviations returned are those of
-``uncertainty``: what single stretches of the runs do to the fit.
+``jackknife_std``: what single stretches of the runs do to the fit.
+
+``identify_with_delay`` has one unknown more, the time by which references act late. A real chain of servos follows a
+reference some milliseconds after it was logged: host, bus and the servo's own loop take their time. Left out, the delay
+is made up for by servo gains that are too low. Its standard deviations also hold what half the physics step would do.
 
 A run is replayed whole from its start, with the starting pose left free (see ``Residuals``). Runs that are unstable (a
 joint without power near the head) amplify every error and teach little: leave them out, or cut them short.
@@ -12,20 +16,20 @@ joint without power near the head) amplify every error and teach little: leave t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError, Settings, choose
+from snake_gym.config.settings import Positive
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.identification.alternating_search import SearchStep, alternating_variable_search
 from snake_gym.simulation.identification.coefficients import Coefficient, with_values
 from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.identification.run_log import RunLog
-from snake_gym.simulation.identification.uncertainty import jackknife_std
 
 Method = Literal["least_squares", "avs"]
 Loss = Literal["linear", "soft_l1", "huber", "cauchy"]
@@ -37,18 +41,20 @@ _NEWTON_STEPS = 8
 """Enough to turn a path to where it fits best, to rounding."""
 
 
+_DELAY_DIFFERENCE_S = 0.002
+_DELAY_SCALE_S = 0.02
+"""Change of the delay that counts like a change of a coefficient by a factor e."""
+STRETCHES = (3, 5, 8, 16, 40)
+"""Numbers of stretches into which each run is cut, see ``jackknife_std``."""
+
+
 @dataclass(frozen=True)
-class SensorNoise:
+class SensorNoise(Settings):
     """Standard deviations that weigh the residuals against each other."""
 
-    position_m: float = 0.005
-    heading_rad: float = 0.01
-    joint_rad: float = 0.01
-
-    def __post_init__(self) -> None:
-        for name in ("position_m", "heading_rad", "joint_rad"):
-            if not 0.0 < getattr(self, name) < np.inf:
-                raise ConfigError(f"noise.{name} is {getattr(self, name):g}; expected > 0")
+    position_m: Positive = 0.005
+    heading_rad: Positive = 0.01
+    joint_rad: Positive = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,12 @@ class Identification:
     seconds: float
     steps: tuple[SearchStep, ...] = ()
     """Iterations of the alternating search."""
+    delay_s: float = 0.0
+    """Time by which references act late, where it was looked for."""
+    delay_std_s: float = np.nan
+    """Estimated standard deviation of the delay."""
+    misfit: float = np.nan
+    """Mean of the squared residuals, each over its sensor's standard deviation: 1 where nothing but noise is left."""
 
 
 def identify(
@@ -101,16 +113,21 @@ def identify(
         values, steps = _search(replay, max_iterations or 600)
     else:
         values, std = _least_squares(replay, noise or SensorNoise(), loss, max_iterations or 50)
+    return _report(spec, replay, values, std, begin, steps=steps)
+
+
+def _report(
+    spec: RobotSpec, replay: Replay, values: FloatArray, std: FloatArray | None, begin: float, **more: Any
+) -> Identification:
+    """What was found: ``spec`` with ``values`` for the coefficients of ``replay``, at last played once more."""
     error = float(head_error(replay.predict(values[None]), replay.logs).mean())
-    names = [coefficient.name for coefficient in coefficients]
+    names = [coefficient.name for coefficient in replay.coefficients]
     return Identification(
-        spec=with_values(spec, coefficients, values.tolist()),
+        spec=with_values(spec, replay.coefficients, values.tolist()),
         values=dict(zip(names, values.tolist(), strict=True)),
         relative_std=None if std is None else dict(zip(names, std.tolist(), strict=True)),
         head_error=error,
-        n_simulations=replay.n_simulations,
-        seconds=time.perf_counter() - begin,
-        steps=steps,
+        **{"n_simulations": replay.n_simulations, "seconds": time.perf_counter() - begin, **more},
     )
 
 
@@ -149,6 +166,66 @@ def _least_squares(
 def _bounds(coefficients: Sequence[Coefficient]) -> tuple[FloatArray, FloatArray, FloatArray]:
     start, low, high = ([getattr(c, name) for c in coefficients] for name in ("start", "low", "high"))
     return np.array(start), np.array(low), np.array(high)
+
+
+def with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
+    """``spec`` with references that act ``delay_s`` [s] late."""
+    return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
+
+
+def identify_with_delay(
+    logs: Sequence[RunLog],
+    spec: RobotSpec,
+    coefficients: Sequence[Coefficient],
+    noise: SensorNoise | None = None,
+    start_s: float = 0.01,
+    longest_s: float = 0.15,
+    n_threads: int | None = None,
+    max_evaluations: int = 30,
+) -> Identification:
+    """Find the coefficients and the delay with which ``spec`` moves as logged. Raises ConfigError as ``identify``."""
+    from scipy.optimize import least_squares  # a second of import that nobody else needs
+
+    begin = time.perf_counter()
+    residuals = Residuals(logs, noise or SensorNoise())
+    n_simulations = 0
+
+    def predict(values: FloatArray, delay_s: float, spec: RobotSpec = spec) -> FloatArray:
+        nonlocal n_simulations
+        replay = Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads)
+        off = residuals.of(replay.predict(values))
+        n_simulations += replay.n_simulations
+        return off
+
+    def evaluate(x: FloatArray) -> FloatArray:
+        return predict(np.exp(x[None, :-1]), x[-1] * _DELAY_SCALE_S)[0]
+
+    def jacobian(x: FloatArray) -> FloatArray:
+        n, delay_s = x.size - 1, x[-1] * _DELAY_SCALE_S
+        width = _DIFFERENCE * np.eye(n)
+        both = predict(np.exp(np.concatenate([x[:-1] + width, x[:-1] - width])), delay_s)
+        low, high = max(delay_s - _DELAY_DIFFERENCE_S, 0.0), delay_s + _DELAY_DIFFERENCE_S
+        ends = [predict(np.exp(x[None, :-1]), one)[0] for one in (low, high)]
+        slope = (ends[1] - ends[0]) / (high - low) * _DELAY_SCALE_S
+        return np.column_stack([(both[:n] - both[n:]).T / (2.0 * _DIFFERENCE), slope])
+
+    start, low, high = (np.log(values) for values in _bounds(coefficients))
+    result: Any = least_squares(
+        evaluate, np.append(start, start_s / _DELAY_SCALE_S), jac=jacobian,
+        bounds=(np.append(low, 0.0), np.append(high, longest_s / _DELAY_SCALE_S)), xtol=1e-4, ftol=1e-6,
+        max_nfev=max_evaluations,
+    )  # fmt: skip
+    slope = jacobian(result.x)
+    std = jackknife_std(slope, result.fun, residuals.stretches)
+    halved = replace(spec, sim_dt_s=0.5 * spec.sim_dt_s)
+    finer = predict(np.exp(result.x[None, :-1]), result.x[-1] * _DELAY_SCALE_S, halved)[0]
+    std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
+    values, delay_s = np.exp(result.x[:-1]), float(result.x[-1]) * _DELAY_SCALE_S
+    spec = with_delay(spec, delay_s)
+    return _report(
+        spec, Replay(logs, spec, coefficients, n_threads), values, std[:-1], begin, n_simulations=n_simulations,
+        delay_s=delay_s, delay_std_s=float(std[-1]) * _DELAY_SCALE_S, misfit=2.0 * float(result.cost) / result.fun.size,
+    )  # fmt: skip
 
 
 class Residuals:
@@ -228,3 +305,33 @@ class Residuals:
         x, y = arm[..., 0], arm[..., 1]
         moved = np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
         return moved - wanted, angle + turn
+
+
+def jackknife_std(
+    slope: FloatArray, residuals: FloatArray, stretches: Callable[[int], NDArray[np.int64]]
+) -> FloatArray:
+    """Standard deviations (n,) of the variables at a minimum, by what single stretches of the runs do to it.
+
+    The usual formula takes every residual for a draw of its own. Those of a replayed path are not: what the model
+    lacks, or where a joint slipped a moment later, shifts all that follows, and the formula promises ten times too
+    much. Here the fit is made again without one stretch of time, for each stretch in turn (the delete-a-group
+    jackknife; Efron, The jackknife, the bootstrap and other resampling plans, SIAM 1982; each new fit is one
+    Gauss-Newton step). Residuals that belong together lie within one stretch only if it is long, and long ones are
+    few: of several lengths, the one that gives the largest value counts.
+
+    Args:
+        slope: (R, n) derivatives of the residuals.
+        residuals: (R,).
+        stretches: for a number of stretches a run, to which each residual belongs (R,), from 0.
+    """
+    return np.max([_deleted(slope, residuals, stretches(number)) for number in STRETCHES], axis=0)
+
+
+def _deleted(slope: FloatArray, residuals: FloatArray, label: NDArray[np.int64]) -> FloatArray:
+    n_groups = int(label.max()) + 1
+    members = [label == group for group in range(n_groups)]
+    normal = np.stack([slope[one].T @ slope[one] for one in members])
+    pull = np.stack([slope[one].T @ residuals[one] for one in members])
+    whole, total = normal.sum(axis=0), pull.sum(axis=0)
+    moved = np.stack([np.linalg.pinv(whole - normal[k]) @ (total - pull[k]) for k in range(n_groups)])
+    return np.sqrt((n_groups - 1) / n_groups * ((moved - moved.mean(axis=0)) ** 2).sum(axis=0))

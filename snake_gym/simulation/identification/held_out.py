@@ -21,17 +21,17 @@ from snake_gym.simulation.identification.robot_replay import fine, unchanged
 from snake_gym.simulation.identification.run_log import RunLog
 
 SEEN_SHARE = 0.75
-"""Of each run, from its start: what the fit sees."""
+"""Share of each run, from its start, that the fit sees."""
 _WORSE = 1.1
 """A miss that grows by less than this factor has not grown."""
 
 
 @dataclass(frozen=True)
 class Miss:
-    """Root mean square over all runs."""
+    """How far a robot is from what was measured, root mean square over all runs."""
 
     head_m: float
-    """Of the head's position, after the best move and turn of each path; NaN: no pose."""
+    """Miss of the head's position, after the best move and turn of each path; NaN: no pose."""
     joint_rad: float
 
 

@@ -51,7 +51,8 @@ class Replay:
         check_places(spec, coefficients)
         for log in logs:
             if log.reference_rad.shape[1] != spec.n_joints:
-                raise ConfigError(f"log: {log.reference_rad.shape[1]} joints; expected {spec.n_joints} ({spec.name})")
+                had = log.reference_rad.shape[1]
+                raise ConfigError(f"the log has {had} joints; expected {spec.n_joints} ({spec.name})")
             if log.period_s != logs[0].period_s:
                 raise ConfigError(f"log: period_s is {log.period_s:g}; expected {logs[0].period_s:g} as in the others")
         self.logs = tuple(logs)

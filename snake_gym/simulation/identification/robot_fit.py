@@ -19,8 +19,14 @@ import numpy as np
 
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.identification.coefficients import Coefficient, Place
-from snake_gym.simulation.identification.delayed_fit import DelayedIdentification, identify_with_delay, with_delay
-from snake_gym.simulation.identification.fit import Identification, Residuals, SensorNoise, identify
+from snake_gym.simulation.identification.fit import (
+    Identification,
+    Residuals,
+    SensorNoise,
+    identify,
+    identify_with_delay,
+    with_delay,
+)
 from snake_gym.simulation.identification.held_out import SEEN_SHARE, Proof, miss, seen_part
 from snake_gym.simulation.identification.replay import Replay
 from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine
@@ -35,9 +41,9 @@ _BACKLASH_STARTS = (0.01, 0.04)
 _NEIGHBOURS, _SPREADS = 48, (0.1, 0.1, 0.05, 0.05, 0.02, 0.02)
 """A fit with backlash goes on from the best of so many neighbours, whose logarithms are spread by so much in turn."""
 _CLEARLY = 0.9
-"""Backlash has to bring the misfit below this share of that without,"""
+"""Share of the misfit without backlash, below which backlash has to bring it."""
 _SEEN_RAD = 1e-3
-"""and to be no smaller than an encoder can see."""
+"""Least backlash that an encoder can see."""
 _GROUPS = 3
 """A field with more different numbers than this is not identified."""
 
@@ -76,14 +82,14 @@ class FoundRobot:
     values: dict[str, float]
     relative_std: dict[str, float] | None
     delay_std_s: float
-    """Of ``actuator.delay_s`` [s]; NaN where it was not identified."""
+    """Standard deviation of ``actuator.delay_s`` [s]; NaN where it was not identified."""
     seconds: float
     proof: Proof
     """What it and the robot given make of the logs; ask for its ``objection`` before use."""
 
     @property
     def delay_s(self) -> float:
-        """By which references act late [s]."""
+        """Time by which references act late [s]."""
         return self.spec.actuator.delay_s
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,14 +122,11 @@ def identify_robot(
         tried, std, delay_std = part.spec, None, math.nan
     else:
         first = _fitted(seen, spec, coefficients, backlash)
-        part = first.found
-        best = _fitted(logs, spec, coefficients, "backlash_rad" in part.values)
-        found, tried = best.found, part.spec
-        std = {
-            name: math.hypot((found.relative_std or {})[name], math.log(value / part.values.get(name, value)), _AT_BEST)
-            for name, value in found.values.items()
-        }
-        delay_std = math.hypot(best.delay_std_s, best.delay_s - first.delay_s, _AT_BEST_S)
+        found = _fitted(logs, spec, coefficients, "backlash_rad" in first.values)
+        tried = first.spec
+        moved = {name: math.log(value / first.values.get(name, value)) for name, value in found.values.items()}
+        std = {name: math.hypot(own, moved[name], _AT_BEST) for name, own in (found.relative_std or {}).items()}
+        delay_std = math.hypot(found.delay_std_s, found.delay_s - first.delay_s, _AT_BEST_S)
     pairs = ((spec, tried, SEEN_SHARE), (spec, found.spec, 0.0))
     held_out, whole = (tuple(miss(logs, one, _NOISE, share) for one in (old, new)) for old, new, share in pairs)
     runs = tuple((miss([log], spec, _NOISE), miss([log], found.spec, _NOISE)) for log in logs)
@@ -139,13 +142,13 @@ def _started(coefficients: Sequence[Coefficient], found: Identification) -> list
 
 
 def _shaken(
-    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], best: DelayedIdentification
-) -> DelayedIdentification:
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], best: Identification
+) -> Identification:
     """The fit, gone on from the best of many neighbours, drawn nearer and nearer: rough residuals make it stall."""
     residuals, draws = Residuals(logs, _NOISE), np.random.default_rng(0)
     low, high = (np.array([getattr(one, end) for one in coefficients]) for end in ("low", "high"))
     replayed = Replay(logs, with_delay(spec, best.delay_s), coefficients, 1)
-    values, misfit = np.array([best.found.values[one.name] for one in coefficients]), best.misfit
+    values, misfit = np.array([best.values[one.name] for one in coefficients]), best.misfit
     for spread in _SPREADS:
         shift = spread * draws.standard_normal((_NEIGHBOURS, values.size))
         near = np.clip(values * np.exp(shift), low, high)
@@ -169,18 +172,18 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
 
 def _fitted(
     logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], backlash: bool
-) -> DelayedIdentification:
+) -> Identification:
     """The fit from the robot given on."""
     found = identify_with_delay(logs, fine(spec, logs[0].period_s), coefficients, _NOISE, n_threads=1)
     return _with_backlash(logs, spec, coefficients, found) if backlash else found
 
 
 def _with_backlash(
-    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], without: DelayedIdentification
-) -> DelayedIdentification:
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], without: Identification
+) -> Identification:
     """The fit with backlash, where it explains clearly more; its residuals are rough, so it starts from the other's."""
 
-    started = _started(coefficients, without.found)
+    started = _started(coefficients, without)
     place = (Place("actuator.backlash_rad"),)
     step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
     best = without
@@ -191,7 +194,7 @@ def _with_backlash(
         )
         if trial.misfit < best.misfit:
             best = trial
-    if "backlash_rad" in best.found.values:
+    if "backlash_rad" in best.values:
         best = _shaken(logs, step, [*started, lash], best)
-    clearly = best.misfit < _CLEARLY * without.misfit and best.found.values.get("backlash_rad", 0.0) > _SEEN_RAD
+    clearly = best.misfit < _CLEARLY * without.misfit and best.values.get("backlash_rad", 0.0) > _SEEN_RAD
     return best if clearly else without

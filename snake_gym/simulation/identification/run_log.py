@@ -39,9 +39,9 @@ class RunLog:
     n_rest: int = 1
     """Samples at the start during which the robot lay still."""
     torque_share: float = 1.0
-    """Of the actuators' torque limit: no more was used in this run."""
+    """Share of the actuators' torque limit that this run was held to."""
     speed_limit_rad_s: tuple[float, ...] = ()
-    """(J,) joints went no faster in this run, whatever the actuators can do; empty: the actuators' own limits."""
+    """(J,) speeds that the joints were held to; empty: the actuators' own limits."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.period_s < np.inf:
@@ -68,7 +68,7 @@ class RunLog:
 
     @property
     def n_periods(self) -> int:
-        """T."""
+        """Number of control periods, T."""
         return self.reference_rad.shape[0]
 
     def first(self, n_periods: int) -> RunLog:

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
+from snake_gym.hardware.bus.transport import memory_pair
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
-from snake_gym.hardware.pose.replay import ReplayPose
 from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu, pack_rvc
-from snake_gym.hardware.pose.source import PoseSource
+from snake_gym.hardware.pose.source import PoseSource, ReplayPose
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.transport import memory_pair
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 

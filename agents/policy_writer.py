@@ -1,0 +1,219 @@
+"""The policy of an SB3 model as a policy file: its contract and its weights; ``snake_gym.interface`` plays it.
+
+The acting part of a policy is written as plain layers. Gaussian policies (PPO, A2C, TRPO) have
+``mlp_extractor.policy_net`` and ``action_net``, clipped to the action space; squashed ones (SAC, TQC) ``latent_pi``,
+``mu`` and tanh; TD3 and DDPG ``mu``, whose last layer is tanh.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from safetensors.numpy import save
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor
+
+from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.envs import choose_env
+from snake_gym.envs.core import SnakeCore
+from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
+from snake_gym.interface.observations import BOUND
+from snake_gym.interface.policy_contract import (
+    FORMAT,
+    MAX_TOLERANCE,
+    EnvOrigin,
+    Golden,
+    NormaliserContract,
+    ObservationContract,
+    PolicyContract,
+    WeightsFile,
+    action_contract,
+    field_rows,
+    format_contract,
+    golden_references,
+)
+from snake_gym.interface.policy_file import CONTRACT, WEIGHTS
+
+from .config import TrainConfig
+from .run_folder import RunFolder, run_versions
+from .sb3_internals import frozen_normaliser
+
+Tensors = dict[str, NDArray[np.float32]]
+ACCURACY = 1e-6
+"""Largest distance from SB3's action that goes without saying."""
+_N_GOLDEN = 8
+"""Golden observations from resets of the env, and as many drawn at random."""
+_PLAIN: dict[type[torch.nn.Module], Layer] = {
+    torch.nn.ReLU: Layer("relu"), torch.nn.Tanh: Layer("tanh"), torch.nn.SiLU: Layer("silu"),
+}  # fmt: skip
+
+
+class LearnerPolicy:
+    """The model's policy behind its normaliser as it stands; leaves the random generators alone."""
+
+    def __init__(self, model: BaseAlgorithm) -> None:
+        self._model = model
+        self.normaliser: FrozenNormaliser | None = frozen_normaliser(model)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, Any]:
+        """SB3's actions (W, A) for observations (W, D)."""
+        obs = observation if self.normaliser is None else self.normaliser(observation)
+        return self._model.predict(obs, state, episode_start, deterministic)
+
+
+class PolicyWriter:
+    """Makes policy files of a run's model.
+
+    Args:
+        config: complete settings of the run.
+        folder: the run's folder.
+    """
+
+    def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
+        self._config, self._folder = config, folder
+        env = choose_env(config.env_id)
+        self._core = env(_N_GOLDEN, AutoresetMode.DISABLED, config=build(env.config_type, config.env, "env")).core
+        drawn = np.random.default_rng(0).normal(size=(_N_GOLDEN, self._core.layout.size))
+        fresh = self._core.reset(np.arange(_N_GOLDEN))
+        self._observations = np.concatenate([fresh, np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
+
+    def encode(self, model: BaseAlgorithm, evaluation: Mapping[str, float] | None = None) -> dict[str, bytes]:
+        """The files of the model's policy, the contract last.
+
+        Args:
+            evaluation: the last one, for the record.
+
+        Raises:
+            ConfigError: a policy file cannot hold the policy.
+            FloatingPointError: its actions are not finite.
+        """
+        core, config, obs = self._core, self._config, self._observations
+        layers, tensors = actor_layers(model.policy)
+        weights = save(tensors)
+        policy = LearnerPolicy(model)
+        try:
+            actions = np.asarray(policy.predict(obs, deterministic=True)[0], np.float32)
+        except ValueError as error:
+            raise FloatingPointError(str(error)) from error
+        if not np.isfinite(actions).all():
+            raise FloatingPointError("an action is not finite")
+        own = policy.normaliser
+        network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
+        with np.errstate(all="ignore"):
+            deviation = np.abs(network(obs if own is None else own(obs)) - actions)
+        settings = to_dict(core.config)
+        return {
+            WEIGHTS: weights,
+            CONTRACT: format_contract(
+                PolicyContract(
+                    format=FORMAT, name=self._folder.name,
+                    weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
+                    robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
+                    action=action_contract(core.config.action, core.decoder), normaliser=_normaliser_contract(own),
+                    network=layers, golden=_golden(core, obs, actions, float(deviation.max())),
+                    env=EnvOrigin(config.env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
+                    training=self._training_summary(model, evaluation or {}), versions=run_versions(),
+                )
+            ).encode(),
+        }  # fmt: skip
+
+    def _training_summary(self, model: BaseAlgorithm, evaluation: Mapping[str, float]) -> dict[str, Any]:
+        config, launch = self._config, (self._folder.launches() or [{}])[-1]
+        return {
+            "algorithm": config.algorithm, "steps": model.num_timesteps, "n_envs": config.n_envs, "seed": config.seed,
+            "normalise": to_dict(config.normalise), "evaluation": dict(evaluation),
+            **{key: launch[key] for key in ("started", "git", "versions") if key in launch},
+        }  # fmt: skip
+
+
+def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
+    """Layers, from the (normalised) observation to the action, and their weights by name.
+
+    Raises:
+        ConfigError: the policy is not a plain multilayer perceptron with actions in [-1, 1].
+    """
+    space = policy.action_space
+    low, high = np.asarray(space.low), np.asarray(space.high)  # type: ignore[attr-defined]
+    if not ((low == -1.0).all() and (high == 1.0).all()):
+        raise ConfigError(f"the policy's actions are in [{low.min():g}, {high.max():g}]; expected [-1, 1]")
+    layers: list[Layer] = []
+    tensors: Tensors = {}
+    for module in _modules(policy):
+        if isinstance(module, torch.nn.Linear):
+            name = f"layer{sum(layer.kind == 'linear' for layer in layers)}"
+            parts = {f"{name}.{part}": getattr(module, part) for part in ("weight", "bias")}
+            held = {key: values.detach().cpu().numpy() for key, values in parts.items() if values is not None}
+            tensors |= {key: np.ascontiguousarray(values, np.float32) for key, values in held.items()}
+            layers.append(Layer("linear", f"{name}.weight", f"{name}.bias" if module.bias is not None else None))
+        else:
+            layers.append(_activation(module))
+    if layers[-1].kind != "tanh" or not policy.squash_output:
+        layers.append(Layer("tanh") if policy.squash_output else Layer("clip"))
+    return tuple(layers), tensors
+
+
+def _modules(policy: BasePolicy) -> Iterator[torch.nn.Module]:
+    """The modules that an observation passes through, containers opened."""
+    actor = getattr(policy, "actor", policy)
+    extractor = getattr(actor, "pi_features_extractor", getattr(actor, "features_extractor", None))
+    if not isinstance(extractor, FlattenExtractor):
+        raise ConfigError(f"a policy with a {type(extractor).__name__} cannot be written; expected plain observations")
+    if isinstance(policy, ActorCriticPolicy):
+        parts = [policy.mlp_extractor.policy_net, policy.action_net]
+    else:
+        parts = [part for part in (getattr(actor, "latent_pi", None), getattr(actor, "mu", None)) if part is not None]
+    if not parts or type(policy).__name__.startswith("Recurrent"):
+        raise ConfigError(f"a {type(policy).__name__} cannot be written; expected a plain multilayer perceptron")
+    for part in parts:
+        yield from (module for module in part.modules() if not isinstance(module, torch.nn.Sequential))
+
+
+def _activation(module: torch.nn.Module) -> Layer:
+    if isinstance(module, torch.nn.Hardtanh):  # SAC with state-dependent exploration bounds its mean
+        return Layer("clip", low=float(module.min_val), high=float(module.max_val))
+    if isinstance(module, torch.nn.ELU) and module.alpha == 1.0:
+        return Layer("elu")
+    if type(module) in _PLAIN:
+        return _PLAIN[type(module)]
+    raise ConfigError(
+        f"a network with {module} cannot be written; expected linear layers with relu, tanh, elu or silu between them"
+    )
+
+
+def _golden(core: SnakeCore, obs: NDArray[np.float32], actions: NDArray[np.float32], worst: float) -> Golden:
+    """The pairs; their tolerance is the usual one, or, for networks on which SB3 rounds more, a power of ten."""
+    tolerance = ACCURACY if worst <= ACCURACY else 10.0 ** math.ceil(math.log10(worst))
+    references = golden_references(core.layout, core.decoder, obs, actions)
+    plain: Any = np.round(references, 9).tolist()
+    return Golden(_short(obs), _short(actions), plain, min(tolerance, MAX_TOLERANCE))
+
+
+def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
+    """Single-precision numbers in their shortest form that reads back the same."""
+    return tuple(tuple(float(str(value)) for value in row) for row in values)
+
+
+def _observation_contract(core: SnakeCore) -> ObservationContract:
+    contact, scan, layout = core.sensors.contact, core.sensors.range_scan, core.layout
+    return ObservationContract(
+        size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
+        reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
+        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m, fields=field_rows(layout),
+        columns=layout.columns,
+    )  # fmt: skip
+
+
+def _normaliser_contract(own: FrozenNormaliser | None) -> NormaliserContract | None:
+    if own is None:
+        return None
+    return NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)

@@ -1,0 +1,245 @@
+"""Everything here touches Stable-Baselines3's private parts: a new release of it is checked against this file.
+
+A run's state, taken out of a model and put back bit for bit: SB3's own save keeps the networks and optimisers but loses
+the random generators, the env, the normaliser's running returns and the observations that the next rollout starts from.
+It is whole between rollouts only (``BetweenRollouts``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
+from stable_baselines3.common.vec_env import VecEnv
+from torch.utils.tensorboard import SummaryWriter
+
+from snake_gym.interface.actor_network import FrozenNormaliser
+
+from .sb3_vec_env import Sb3VecEnv
+
+Arrays = dict[str, NDArray[Any]]
+
+COUNTERS = (
+    "num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining", "_n_calls", "exploration_rate",
+)  # fmt: skip
+LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
+
+
+@dataclass
+class Snapshot:
+    """The state of a run, sorted by how it is stored."""
+
+    tensors: dict[str, Any] = field(default_factory=dict)
+    """Networks, optimisers and torch's generator: tensors and plain values in dicts and lists."""
+    arrays: Arrays = field(default_factory=dict)
+    replay: Arrays = field(default_factory=dict)
+    """Replay buffer of an off-policy algorithm: the filled rows."""
+    plain: dict[str, Any] = field(default_factory=dict)
+    """Values for JSON."""
+
+
+class BetweenRollouts:
+    """Mixin for SB3 algorithms: ``between_rollouts`` is called before each rollout, when nothing is half done.
+
+    At that moment the state of training is the networks, optimisers, counters, random generators, env and, off-policy,
+    the replay buffer; a rollout buffer holds nothing that will be used again.
+    """
+
+    between_rollouts: Callable[[], None]
+
+    def collect_rollouts(self, *args: Any, **kwargs: Any) -> Any:
+        """SB3's method, with the call before it."""
+        self.between_rollouts()
+        return super().collect_rollouts(*args, **kwargs)  # type: ignore[misc]
+
+
+class ResumableTensorBoard(TensorBoardOutputFormat):
+    """SB3's TensorBoard output; what a killed launch wrote after the step we resume from is hidden.
+
+    Args:
+        folder: where the event files go; every launch adds one.
+        resumed_from: that step; None for a run that begins, or begins anew since it was killed before a checkpoint.
+    """
+
+    def __init__(self, folder: Path, resumed_from: int | None) -> None:
+        purge_step = 0 if resumed_from is None else resumed_from + 1
+        self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge_step)
+        self._is_closed = False
+
+    def attach(self, model: BaseAlgorithm, folder: Path) -> None:
+        """Make it the model's only output."""
+        model.set_logger(Logger(str(folder), [self]))
+
+
+def current_learning_rate(model: BaseAlgorithm) -> float:
+    """Learning rate at the present point of the run's schedule."""
+    return float(model.lr_schedule(model._current_progress_remaining))
+
+
+def find_divergence(model: BaseAlgorithm) -> str | None:
+    """What of the policy is no longer finite, "weights" or "actions"; None if all is well.
+
+    Draws no random numbers. The action checked is that for the model's last observations.
+    """
+    policy: Any = model.policy
+    if not all(bool(torch.isfinite(values).all()) for values in policy.parameters()):
+        return "weights"
+    if model._last_obs is None:
+        return None
+    try:
+        with torch.no_grad():
+            actions = policy._predict(policy.obs_to_tensor(model._last_obs)[0], deterministic=True)
+    except ValueError:  # torch's distributions refuse a mean that is no number, or a deviation of 0 or infinity
+        return "actions"
+    return None if bool(torch.isfinite(actions).all()) else "actions"
+
+
+def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
+    """What SB3's normaliser does to observations now; None if nothing."""
+    normaliser = model.get_vec_normalize_env()
+    if normaliser is None or not normaliser.norm_obs:
+        return None
+    rms: Any = normaliser.obs_rms  # of a flat observation; SB3 declares that of a dict of them
+    return FrozenNormaliser(rms.mean.copy(), rms.var.copy(), normaliser.epsilon, normaliser.clip_obs)
+
+
+def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
+    """The adapter below SB3's wrappers."""
+    inner = None if venv is None else venv.unwrapped
+    if not isinstance(inner, Sb3VecEnv):
+        raise TypeError(f"the model's env is a {type(inner).__name__}; expected an Sb3VecEnv")
+    return inner
+
+
+def capture(model: BaseAlgorithm) -> Snapshot:
+    """The state of ``model`` and its env; tensors and replay rows are the model's own: store them before it goes on."""
+    snapshot = Snapshot()
+    _, variables = model._get_torch_save_params()
+    snapshot.tensors = {
+        "parameters": model.get_parameters(),
+        "variables": {name: recursive_getattr(model, name).detach() for name in variables},
+        "generator": torch.get_rng_state(),
+    }
+    if model.device.type == "cuda":
+        snapshot.tensors["cuda_generators"] = torch.cuda.get_rng_state_all()
+    arrays = {f"venv/{name}": values for name, values in unwrap(model.env).get_state().items()}
+    for name in LAST_STEP:
+        value = getattr(model, name, None)
+        if value is not None:
+            arrays[f"model/{name}"] = np.array(value)
+    arrays |= {f"normaliser/{name}": values for name, values in _normaliser_arrays(model).items()}
+    # SB3 draws from numpy's global generator.
+    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002
+    arrays["numpy_generator"] = np.asarray(keys)
+    snapshot.arrays = arrays
+    snapshot.plain = {
+        "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+        "episodes": [[float(e["r"]), int(e["l"]), float(e["t"])] for e in model.ep_info_buffer or ()],
+        "successes": [bool(s) for s in model.ep_success_buffer or ()],
+        "numpy_generator": [kind, int(position), int(has_gauss), float(gauss)],
+        "action_generator": model.action_space.np_random.bit_generator.state,
+    }
+    if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
+        buffer = model.replay_buffer
+        snapshot.plain["replay"] = {"position": buffer.pos, "full": buffer.full}
+        filled = buffer.size()
+        snapshot.replay = {name: values[:filled] for name, values in _replay_arrays(model).items()}
+    return snapshot
+
+
+def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
+    """Put a captured state into a freshly made model of the same settings.
+
+    Raises:
+        KeyError, ValueError, RuntimeError, TypeError: the state is not of such a model.
+    """
+    tensors, arrays, plain = snapshot.tensors, snapshot.arrays, snapshot.plain
+    model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
+    for name in model._get_torch_save_params()[1]:
+        recursive_setattr(model, f"{name}.data", tensors["variables"][name].to(model.device))
+    unwrap(model.env).set_state(_part(arrays, "venv/"))
+    for name, values in _part(arrays, "model/").items():
+        setattr(model, name, values)
+    own = _normaliser_arrays(model)
+    stored = _part(arrays, "normaliser/")
+    for name in own:
+        _set_normaliser(model, name, stored[name])
+    for name in COUNTERS:
+        if hasattr(model, name):
+            setattr(model, name, plain["counters"][name])
+    size = model._stats_window_size
+    model.ep_info_buffer = deque(({"r": r, "l": n, "t": t} for r, n, t in plain["episodes"]), maxlen=size)
+    model.ep_success_buffer = deque(plain["successes"], maxlen=size)
+    if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
+        _restore_replay(model, snapshot)
+    restore_generators(model, snapshot)
+
+
+def restore_generators(model: BaseAlgorithm, snapshot: Snapshot) -> None:
+    """Set numpy's, torch's and the action space's generators, all that SB3 draws from, to the captured state."""
+    kind, position, has_gauss, gauss = snapshot.plain["numpy_generator"]
+    np.random.set_state((kind, snapshot.arrays["numpy_generator"], position, has_gauss, gauss))  # noqa: NPY002
+    model.action_space.np_random.bit_generator.state = snapshot.plain["action_generator"]
+    torch.set_rng_state(snapshot.tensors["generator"])
+    if model.device.type == "cuda" and "cuda_generators" in snapshot.tensors:
+        torch.cuda.set_rng_state_all(snapshot.tensors["cuda_generators"])
+
+
+def _restore_replay(model: OffPolicyAlgorithm, snapshot: Snapshot) -> None:
+    buffer = model.replay_buffer
+    assert buffer is not None
+    own = _replay_arrays(model)
+    if own.keys() != snapshot.replay.keys():
+        raise ValueError("the replay buffer has other parts")
+    for name, values in own.items():
+        stored = snapshot.replay[name]
+        if stored.shape[1:] != values.shape[1:] or stored.shape[0] > values.shape[0] or stored.dtype != values.dtype:
+            raise ValueError(f"the replay buffer's {name} is {stored.dtype} {stored.shape}; expected {values.shape}")
+        values[: stored.shape[0]] = stored
+    buffer.pos = int(snapshot.plain["replay"]["position"])
+    buffer.full = bool(snapshot.plain["replay"]["full"])
+
+
+def _replay_arrays(model: OffPolicyAlgorithm) -> Arrays:
+    buffer = model.replay_buffer
+    return {
+        name: values
+        for name, values in vars(buffer).items()
+        if isinstance(values, np.ndarray) and values.shape[:1] == (getattr(buffer, "buffer_size", -1),)
+    }
+
+
+def _normaliser_arrays(model: BaseAlgorithm) -> Arrays:
+    """State of SB3's VecNormalize, or nothing."""
+    normaliser = model.get_vec_normalize_env()
+    if normaliser is None:
+        return {}
+    arrays: Arrays = {"returns": np.array(normaliser.returns)}
+    for part in ("obs_rms", "ret_rms"):
+        statistics = getattr(normaliser, part, None)
+        if statistics is not None:
+            arrays |= {f"{part}/{name}": np.array(getattr(statistics, name)) for name in ("mean", "var", "count")}
+    return arrays
+
+
+def _set_normaliser(model: BaseAlgorithm, name: str, values: NDArray[Any]) -> None:
+    normaliser = model.get_vec_normalize_env()
+    part, _, inner = name.partition("/")
+    if inner:
+        setattr(getattr(normaliser, part), inner, float(values) if inner == "count" else np.array(values))
+    else:
+        setattr(normaliser, part, np.array(values))
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,14 @@
+"""What ``pyproject.toml`` cannot say: installed, ``agents`` and ``configs`` lie below ``snake_gym``."""
+
+from setuptools import find_packages, setup
+
+setup(
+    packages=[*find_packages(include=["snake_gym*"]), "snake_gym.agents", "snake_gym.configs"],
+    package_dir={"snake_gym.agents": "agents", "snake_gym.configs": "configs"},
+    package_data={
+        "snake_gym": ["py.typed"],
+        "snake_gym.agents": ["pretrained/**/*"],
+        "snake_gym.configs": ["**/*.yaml"],
+        "snake_gym.render": ["assets/*"],
+    },
+)

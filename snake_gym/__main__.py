@@ -1,0 +1,58 @@
+"""``snake-gym COMMAND``, or ``python -m snake_gym COMMAND``: the programs of the project.
+
+    snake-gym train --config configs/train/ppo.yaml
+    snake-gym evaluate --policy mine=runs/mine
+
+A path below ``configs`` that the working directory does not have is looked up among the files shipped with the package.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: waiting threads leave the cores to others
+
+import argparse
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+from snake_gym.config import OptionParser, choose, run_program
+
+COMMANDS = {
+    "train": ("agents.train:main", "train a policy, or go on with a run"),
+    "export": ("agents.export:main", "write a policy of a run as a policy file for a robot"),
+    "evaluate": ("snake_gym.benchmark.evaluate:main", "compare policies and controllers; writes tables and replays"),
+    "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),
+    "hardware": ("snake_gym.hardware.__main__:program", "the physical robot, and an emulated one"),
+}
+"""Name of each command -> module and function, and what it does."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Raises ConfigError for what the user has to correct."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    parser = OptionParser(
+        prog="snake-gym", description="Planar snake robots.", formatter_class=argparse.RawTextHelpFormatter,
+        epilog="commands:\n" + "\n".join(f"  {name:10s} {what}" for name, (_, what) in COMMANDS.items()),
+    )  # fmt: skip
+    parser.add_argument("command", help="one of those below; COMMAND --help lists its options")
+    if not words or words[0].startswith("-"):
+        parser.parse_args(words)
+    module, _, function = COMMANDS[choose(words[0], COMMANDS, "command")][0].partition(":")
+    return int(getattr(import_module(locate(module)), function)(words[1:]))
+
+
+def locate(module: str) -> str:
+    """The full name of a command's module: installed, ``agents`` lies below ``snake_gym``; in a checkout beside it."""
+    inside = module.startswith("agents.") and find_spec("snake_gym.agents") is not None
+    return f"snake_gym.{module}" if inside else module
+
+
+def program() -> None:
+    """The console program."""
+    run_program(main)
+
+
+if __name__ == "__main__":
+    program()

@@ -1,0 +1,211 @@
+"""The program that compares learned policies and classical controllers on the same scenarios.
+
+    snake-gym evaluate                                     what configs/benchmark/demo.yaml says
+    snake-gym evaluate --policy mine=runs/mine             in the env that it was trained in
+    snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
+    snake-gym evaluate --classical-only --set env.faults.n_max=5
+    snake-gym evaluate --config configs/benchmark/obstacle_field.yaml --sweep
+
+Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
+against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
+tuning is noted beside the results.
+
+Everything goes into the folder --out, a table to the terminal too. What is done is played again only after a change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from snake_gym.benchmark.comparison import compare
+from snake_gym.benchmark.policy_fit import env_of, tune_options
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Scenarios,
+    TrainedPolicy,
+    classical_entrant,
+    learned_entrant,
+    make_scenarios,
+    named_policies,
+    resolve_benchmark,
+)
+from snake_gym.benchmark.sweep import play_one, play_sweep
+from snake_gym.config import (
+    ConfigError,
+    OptionParser,
+    apply_overrides,
+    build,
+    load_yaml,
+    merge,
+    prepare_file,
+    run_program,
+    to_dict,
+    to_json,
+    write_atomic,
+)
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.controllers.tuned import tuned_file, tuning_command
+from snake_gym.envs import EnvConfig
+from snake_gym.envs.task_settings import check_task, read_env_file, scenario_settings
+from snake_gym.interface import policy_file
+from snake_gym.plugins import add_plugin_option, load_object, load_plugins, take_plugins
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.difference import describe_changes, robot_note
+from snake_gym.robot.presets import PRESETS
+
+DEMO = Path("configs", "benchmark", "demo.yaml")
+_SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/locked_joints.yaml) or --config FILE"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program; returns the exit code."""
+    args = parse(argv)
+    load_plugins(args.plugin)
+    config = read_config(args)
+    terminal = Console(stderr=args.json == "-", highlight=False)
+    if not terminal.is_terminal:
+        terminal.width = 160
+
+    def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
+        entrants = [learned_entrant(name, load_policy(name, path), scenarios) for name, path in config.policies.items()]
+        entrants += [classical_entrant(entry, config) for entry in config.controllers]
+        if args.json not in (None, "-"):
+            prepare_file(args.json, "--json")
+        return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, Console(stderr=True))
+
+    play_chosen = play_sweep if args.sweep else play_one
+    results, shown = play_chosen(config, play, args.out, not args.no_pictures)
+    for each in shown:
+        terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
+    if args.json == "-":
+        sys.stdout.write(to_json(results))
+    elif args.json is not None:
+        write_atomic(args.json, to_json(results))
+    return 0
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = OptionParser(prog="snake-gym evaluate", description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
+    add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, or FILE.py:CLASS")
+    add("--classical-only", action="store_true", help="without the config's learned policies")
+    add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
+    add("--robot", help="preset or YAML file")
+    add("--episodes", type=int, help="scenarios for each policy")
+    add("--seed", type=int, help="seed of the first scenario")
+    add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
+    add("--json", metavar="FILE", help="write the results here too; - for standard output")
+    add("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+    add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
+    add("--fresh", action="store_true", help="play again what an earlier run has finished")
+    add("--no-pictures", action="store_true", help="no plots and replays")
+    add_plugin_option(parser)
+    return parser.parse_args(argv)
+
+
+def load_policy(name: str, path: str) -> TrainedPolicy:
+    """The policy of a file, or one of the user's own class."""
+    if ":" in path and not Path(path).exists():
+        own: TrainedPolicy = load_object(path, f"policy {name}")()
+        return own
+    return policy_file.load_policy(path)
+
+
+def read_config(args: argparse.Namespace) -> BenchmarkConfig:
+    """The settings of the file, or of the policies' own training, with those of the command line laid over."""
+    policies = named_policies(args.policy or [])
+    own = args.config is None and bool(policies)
+    if own:
+        trained = {name: load_policy(name, path) for name, path in policies.items()}
+        mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
+    else:
+        where = str(args.config or DEMO)
+        mapping = take_plugins(load_yaml(where))
+        mapping.pop("plugins", None)
+    check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
+    if args.env is not None:
+        mapping |= {"env_file": args.env, "env": {}}
+        if "robot" in read_env_file(args.env):
+            mapping.pop("robot", None)
+    given = {name: getattr(args, name) for name in ("robot", "episodes", "seed")}
+    mapping |= {name: value for name, value in given.items() if value is not None}
+    if args.controllers is not None:
+        names = [name.strip() for name in args.controllers.split(",") if name.strip()]
+        mapping["controllers"] = [] if names == ["none"] else names
+    if policies or args.classical_only:
+        mapping["policies"] = policies
+    mapping = apply_overrides(mapping, args.set)
+    config = resolve_benchmark(build(BenchmarkConfig, mapping, where))
+    if own and "controllers" not in mapping:
+        config = replace(config, controllers=tuned_opponents(config))
+        if not config.controllers:
+            print(f"note: {no_opponent_note(config)}", file=sys.stderr)
+    return config
+
+
+def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) -> dict[str, Any]:
+    """Settings of the benchmark that the policies, by name, were all trained for: env, robot and scenarios.
+
+    Whether a policy is shown the faults is its own matter, and no setting of the scenarios.
+
+    Args:
+        with_env: False: the settings of the env come from elsewhere; then the first policy's robot and task are taken.
+
+    Raises:
+        ConfigError: the policies were trained in different scenarios or on different robots, or in an env that this
+            version does not know.
+    """
+    found = {}
+    for name, policy in policies.items():
+        own = env_of(policy.env_config)
+        if own is None:
+            raise ConfigError(f"policy {name}: the env it was trained in is not known to this version; {_SAY_WHICH}")
+        found[name] = own
+    (first, (env_id, config)), *others = found.items()
+    spec = config.load_robot()
+    robot = spec.name if PRESETS.get(spec.name) == spec else to_dict(spec)
+    if not with_env:
+        return {"env_id": env_id, "robot": robot}
+    for name, (other_id, other) in others:
+        note = other_id if other_id != env_id else robot_note(spec, other.load_robot())
+        note = note or describe_changes(_blind(config), _blind(other))
+        if note is not None:
+            raise ConfigError(
+                f"policies {first} and {name} were trained for different scenarios ({name}: {note}); {_SAY_WHICH}"
+            )
+    return {"env_id": env_id, "robot": robot, "env": {**_blind(config), "reward": to_dict(config)["reward"]}}
+
+
+def _blind(config: EnvConfig) -> dict[str, Any]:
+    return merge(scenario_settings(config), {"faults": {"reveal": False}})
+
+
+def tuned_opponents(config: BenchmarkConfig) -> tuple[str, ...]:
+    """The classical controllers that were tuned for the benchmark's robot."""
+    robot = resolve_benchmark(config).robot
+    spec = load_robot("resilient_servo" if robot is None else robot)
+    return tuple(kind for kind in CONTROLLERS if tuned_file(spec.name, kind).is_file())
+
+
+def no_opponent_note(config: BenchmarkConfig) -> str:
+    """What to say where there is no controller that was tuned for the benchmark's robot."""
+    scenarios = make_scenarios(config)
+    options = tune_options(scenarios.env.robot, config.env_id, scenarios.env)
+    return (
+        f"no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make one with "
+        f"{tuning_command('fault_aware', scenarios.spec, options)}"
+    )
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,116 @@
+"""The program that searches the parameters of a controller for a robot and writes them to YAML.
+
+    snake-gym tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
+
+The result (by default ``configs/controllers/<robot>/<controller>.yaml``, where evaluation looks for it) holds the
+controller's settings, its score with a confidence interval, and what it was tuned on; ``{tuned: sjc}`` uses it wherever
+a controller of that robot is configured, ``{file: PATH}`` any result. The score is the one by which the env's task
+compares policies: progress in Waypoints, success in ObstacleField. A result that is there is kept unless
+``--overwrite`` is given. A search that was interrupted goes on where it stood, from a file next to the result, which is
+removed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from snake_gym.benchmark.objective import describe_score
+from snake_gym.benchmark.tuning import TuningConfig, run_search
+from snake_gym.config import (
+    ConfigError,
+    OptionParser,
+    apply_overrides,
+    build,
+    choose,
+    dump_yaml,
+    load_yaml,
+    prepare_file,
+    run_program,
+)
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.controllers.tuned import PROGRAM, TUNED
+from snake_gym.plugins import add_plugin_option, load_plugins
+from snake_gym.robot.catalogue import load_robot
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Tune one controller. Raises ConfigError for what the user has to correct."""
+    arguments = _parse(argv)
+    load_plugins(arguments.plugin)
+    kind = choose(arguments.controller, CONTROLLERS, "--controller")
+    spec = load_robot(arguments.robot, "--robot")
+    out = Path(arguments.out or TUNED / spec.name / f"{kind}.yaml")
+    if out.suffix not in (".yaml", ".yml") or out.is_dir():
+        raise ConfigError(f"--out is {str(out)!r}; expected a file name that ends in .yaml")
+    if out.exists() and not arguments.overwrite:
+        raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
+    config = build(TuningConfig, _settings(arguments, kind))
+    standing = out.with_name(f".{out.name}.search.json")
+    prepare_file(out, "--out")
+    report = run_search(config, standing, arguments.resume)
+    command = shlex.join([*PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)])
+    report["tuning"] = {"command": command, **report["tuning"]}
+    dump_yaml(report, out)
+    standing.unlink(missing_ok=True)
+    name = report["tuning"]["score"]
+    score = report["tuning"][name]
+    mean, low, high = (describe_score(value, name) for value in (score["mean"], *score["ci95"]))
+    print(f"{kind}: {name} {mean} [{low}, {high}] in {score['episodes']} unseen scenarios; wrote {out}")
+    return 0
+
+
+def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
+    env = load_yaml(arguments.env) if arguments.env else {}
+    fixed = [text.removeprefix("controller.") for text in arguments.set if text.startswith("controller.")]
+    of_env = [text.removeprefix("env.") for text in arguments.set if not text.startswith("controller.")]
+    env = apply_overrides(env, of_env)
+    settings = {
+        "robot": arguments.robot,
+        "controller": {"kind": kind, **apply_overrides({}, fixed)},
+        "env_id": arguments.env_id,
+        "env": env,
+        "generations": arguments.budget,
+        "population": arguments.population,
+        "worlds": arguments.worlds,
+        "seed": arguments.seed,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = OptionParser(prog=PROGRAM, description="Search the parameters of a controller for a robot.")
+    parser.add_argument("--robot", required=True, help="a preset's name or the path of a robot's YAML file")
+    parser.add_argument("--controller", required=True, help=", ".join(CONTROLLERS))
+    parser.add_argument("--env-id", help="environment to tune it in (SnakeGym/Waypoints-v0)")
+    parser.add_argument("--env", help="YAML file with the settings of the training scenarios")
+    parser.add_argument(
+        "--set",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the env (env.faults.n_max=3, or without env.), or one of the controller that stays as given "
+        "(controller.topology=full); may be repeated",
+    )
+    parser.add_argument("--budget", help="generations (40)")
+    parser.add_argument("--population", help="candidates in each generation (32)")
+    parser.add_argument("--worlds", help="episodes in each generation, shared by its candidates (256)")
+    parser.add_argument("--seed", help="seed of the search (0)")
+    parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
+    add_plugin_option(parser)
+    parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on with an interrupted search of the same settings",
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,422 @@
+"""One request and its answers on a half-duplex bus whose answers do not say what they answer.
+
+A status packet carries an ID, an error byte and bytes of a block, but neither the address it was read from nor a
+sequence number. An answer that comes late (a stalled USB adapter, a busy operating system) would pass for the answer
+of the next request. Three things keep it out:
+
+- what has arrived before a request is sent is never an answer to it;
+- an answer that was waited for in vain is remembered as a *ghost* (ID and length) for ``ghost_life_s``; the next
+  reading of that servo asks for a block that is a byte or more longer, so that the ghost does not fit;
+- where length cannot tell them apart (an acknowledgement has none), ``is_haunted`` says so, and what was written is
+  read back instead.
+
+Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
+a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So the driver does
+not guess from replies: at the first exchange it sends one packet that only an echo can return (to the broadcast ID,
+which no servo has) and knows from then on.
+
+Waiting is measured on a monotonic clock and ends at the caller's deadline at the latest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.protocol import (
+    BROADCAST_ID,
+    MAX_ID,
+    MAX_PARAMS,
+    OVERHEAD_BYTES,
+    Packet,
+    PacketParser,
+    sync_read,
+    wire_time_s,
+)
+from snake_gym.hardware.bus.registers import BY_NAME
+from snake_gym.hardware.bus.transport import PortGone, Transport
+
+NO_ANSWER = "no answer"
+PORT_GONE = "port gone"
+NO_TIME = "no time left"
+AMBIGUOUS = "two answers"
+EXTRA_BYTES = 12
+"""Lengths that tell a request from those before it: the wanted one and so many more."""
+_LONGEST_ANSWER = 32
+"""Late answers up to so many parameters are recognised as a whole."""
+_MOST_PATIENCE_S, _PATIENCE_KEPT = 0.006, 0.98
+"""An answer that is late by less than the first prolongs later waiting by as much; each exchange keeps the second."""
+_READ_CHUNK = 4096
+
+
+@dataclass
+class LineCounters:
+    """What went over the line since it was opened."""
+
+    requests: int = 0
+    answers: int = 0
+    missing: int = 0
+    """Answers that did not come in time."""
+    retries: int = 0
+    bad_checksums: int = 0
+    noise_bytes: int = 0
+    late: int = 0
+    """Answers to an earlier request, rejected."""
+    foreign: int = 0
+    """Packets from a servo that was not asked, of a wrong length, or in conflict with another: rejected."""
+    reconnects: int = 0
+
+
+@dataclass
+class Answers:
+    """Status packets of one exchange."""
+
+    stamp_s: float
+    """When the request was sent [s]."""
+    packets: dict[int, Packet] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+class _Ghost(NamedTuple):
+    """An answer that has not come, and may yet."""
+
+    missed_s: float
+    """When it was given up."""
+    until_s: float
+    request: bytes
+
+
+class Exchange:
+    """Requests and answers over one transport.
+
+    Args:
+        transport: an open port.
+        clock: what deadlines are measured on.
+        baud: of the port; answers are waited for as long as their bytes take.
+        latency_s: what adapter and operating system may add [s].
+        return_delay_s: longest return delay of the servos asked [s]; may be changed between exchanges.
+        echo: whether the adapter returns what is sent; None: find out at the first exchange.
+        ghost_life_s: longest time that an answer may be late and still be told apart [s].
+        counters: where to count; None: new ones.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        baud: int,
+        latency_s: float,
+        return_delay_s: float,
+        echo: bool | None,
+        ghost_life_s: float,
+        counters: LineCounters | None = None,
+    ) -> None:
+        self.counters = counters or LineCounters()
+        self.echo = echo
+        self._transport = transport
+        self._clock = clock
+        self._baud = baud
+        self._latency_s = latency_s
+        self.return_delay_s = return_delay_s
+        self._ghost_life_s = ghost_life_s
+        self._ghosts: dict[tuple[int, int], _Ghost] = {}
+        self._echoes: deque[Packet] = deque()
+        self._parser = PacketParser()
+        self._line_free_s = -1.0
+        self._patience_s = 0.0
+
+    def answer_time_s(self, n_answers: int, n_params: int) -> float:
+        """How long answers keep the line busy, return delays included [s]."""
+        return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
+
+    @property
+    def latency_s(self) -> float:
+        """What is granted to adapter and operating system now [s]: more for a while after answers came late."""
+        return self._latency_s + self._patience_s
+
+    def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
+        """Longest duration of an exchange in which everybody answers [s]."""
+        wire_s = wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params)
+        return wire_s + self.latency_s
+
+    def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
+        """How many bytes to ask for, and the servos that can be asked so without mistaking a ghost for the answer.
+
+        Args:
+            n_bytes: wanted; up to ``EXTRA_BYTES`` more, but not more than ``longest``, are asked for if need be.
+        """
+        self._forget_old_ghosts()
+        if not self._ghosts:
+            return n_bytes, list(ids)
+        lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
+        free = {length: [i for i in ids if (i, length) not in self._ghosts] for length in lengths}
+        best = max(lengths, key=lambda length: (len(free[length]), -length))
+        return best, free[best]
+
+    def is_haunted(self, servo_id: int, request: bytes) -> bool:
+        """Whether an acknowledgement of another request may still come and pass for that of ``request``."""
+        self._forget_old_ghosts()
+        ghost = self._ghosts.get((servo_id, 0))
+        return ghost is not None and ghost.request != request
+
+    def send(self, request: bytes) -> None:
+        """Send a packet that nobody answers."""
+        self._find_out_echo()
+        self._put(request)
+
+    def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
+        """Send a packet and collect its answers.
+
+        Args:
+            expected: number of parameters of each servo's answer by ID, in the order in which they answer.
+            deadline_s: waiting ends here [s, of the clock].
+            to_the_end: wait for missing answers until then; False: no longer than answers usually take.
+
+        Returns:
+            the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
+        """
+        self._find_out_echo()
+        self._drop_input()
+        if self._clock.now() >= deadline_s:
+            return Answers(self._clock.now(), failures=dict.fromkeys(expected, NO_TIME))
+        self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
+        answers = Answers(self._clock.now())
+        self._put(request)
+        one_s = self.answer_time_s(1, max(expected.values()))
+        pause_s = 2.0 * one_s + self.latency_s  # longer than any that missing servos leave, unless many in a row
+        last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + self.latency_s)
+        end_s = deadline_s if to_the_end else min(last_s, self._line_free_s + pause_s)
+        order = {servo_id: k for k, servo_id in enumerate(expected)}
+        last_id = list(expected)[-1]
+        try:
+            while len(answers.packets) < len(expected):
+                left_s = end_s - self._clock.now()
+                data = self._transport.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
+                self._take(self._parser.feed(data), answers, expected, order)
+                if data and not to_the_end:
+                    # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
+                    wait_s = pause_s - (0.5 * self._latency_s if last_id in answers.packets else 0.0)
+                    end_s = min(last_s, self._clock.now() + wait_s)
+                if left_s <= 0.0 and not data:
+                    self._take(self._parser.flush(), answers, expected, order)
+                    break
+        finally:  # an interrupted wait leaves ghosts as well
+            self._note_missing(request, answers, expected)
+            self._patience_s *= _PATIENCE_KEPT
+        return answers
+
+    def listen_until_quiet(self, quiet_s: float, limit_s: float) -> None:
+        """Drop what comes until nothing has come for ``quiet_s``, for ``limit_s`` at most."""
+        end_s = self._clock.now() + limit_s
+        while self._clock.now() < end_s:
+            data = self._transport.read(_READ_CHUNK, quiet_s)
+            if not data:
+                break
+            self._reject(self._parser.feed(data))
+        self._reject(self._parser.flush())
+
+    def _put(self, request: bytes) -> None:
+        self.counters.requests += 1
+        start_s = max(self._clock.now(), self._line_free_s)  # what is still in the port's buffer leaves first
+        self._transport.write(request)
+        self._line_free_s = start_s + wire_time_s(len(request), self._baud)
+        if self.echo:
+            self._echoes.extend(PacketParser().feed(request))
+
+    def _find_out_echo(self) -> None:
+        """Send what no servo can send: an echo is the only thing that brings it back."""
+        if self.echo is not None:
+            return
+        self.echo = False
+        probe = sync_read([MAX_ID], BY_NAME["id"].address, 1)
+        for _ in range(2):  # one may be damaged
+            self._drop_input()
+            self._parser.max_params = MAX_PARAMS
+            self._transport.write(probe)
+            end_s = self._clock.now() + self.span_s(len(probe), 1, 1)
+            while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
+                self._reject(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)))
+            if self.echo:
+                break
+        self.listen_until_quiet(self.answer_time_s(1, 1), self._latency_s)
+
+    def _forget_old_ghosts(self) -> None:
+        if self._ghosts:
+            now = self._clock.now()
+            self._ghosts = {key: ghost for key, ghost in self._ghosts.items() if ghost.until_s > now}
+
+    def _drop_input(self) -> None:
+        """Drop what is there, but not the begin of a packet that is coming in: its rest would be noise."""
+        while data := self._transport.read(_READ_CHUNK, 0.0):
+            self._reject(self._parser.feed(data))
+        self._echoes.clear()
+
+    def _take(
+        self, packets: list[Packet], answers: Answers, expected: Mapping[int, int], order: Mapping[int, int]
+    ) -> None:
+        for packet in packets:
+            if self._echoes and packet == self._echoes[0]:
+                self._echoes.popleft()
+                continue
+            servo_id = packet.id
+            if expected.get(servo_id) != len(packet.params):
+                self._reject([packet])
+                continue
+            # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
+            doubtful = [known for known in answers.packets if order[known] >= order[servo_id]]
+            if doubtful or servo_id in answers.failures:
+                for each in {servo_id, *doubtful}:
+                    answers.packets.pop(each, None)
+                    answers.failures[each] = AMBIGUOUS
+                self.counters.foreign += 1
+                continue
+            answers.packets[servo_id] = packet
+
+    def _note_missing(self, request: bytes, answers: Answers, expected: Mapping[int, int]) -> None:
+        now = self._clock.now()
+        for servo_id, n_params in expected.items():
+            if servo_id in answers.packets:
+                continue
+            if answers.failures.setdefault(servo_id, NO_ANSWER) == NO_ANSWER:
+                self.counters.missing += 1
+                self._ghosts[servo_id, n_params] = _Ghost(now, now + self._ghost_life_s, request)
+        self.counters.answers += len(answers.packets)
+        self.counters.bad_checksums += self._parser.n_bad_checksums
+        self.counters.noise_bytes += self._parser.n_noise_bytes
+        self._parser.n_bad_checksums = self._parser.n_noise_bytes = 0
+
+    def _reject(self, packets: list[Packet]) -> None:
+        for packet in packets:
+            if packet.id == BROADCAST_ID:  # no servo has this ID: it is what was sent
+                self.echo = True
+            elif self._echoes and packet == self._echoes[0]:
+                self._echoes.popleft()
+            elif (ghost := self._ghosts.pop((packet.id, len(packet.params)), None)) is not None:
+                self.counters.late += 1
+                lateness_s = self._clock.now() - ghost.missed_s
+                if lateness_s < _MOST_PATIENCE_S:  # later ones are not worth waiting for
+                    self._patience_s = max(self._patience_s, lateness_s)
+            else:
+                self.counters.foreign += 1
+
+
+_T = TypeVar("_T")
+
+
+class LineTiming(NamedTuple):
+    """How long to wait for what."""
+
+    latency_s: float = 0.004
+    """What adapter and operating system may add to an answer: 1 ms of USB, the rest for the scheduler."""
+    return_delay_s: float = 0.0005
+    """Longest return delay of servos that have not told theirs."""
+    ghost_life_s: float = 0.1
+    """Longest time by which an answer may be late and still be told from the present one."""
+    reopen_interval_s: float = 0.5
+    """Between attempts to open a port that has vanished."""
+
+
+class Line:
+    """Exchanges over a port that may vanish and come back.
+
+    Args:
+        transport: an open port.
+        baud: its bits per second.
+        clock: what deadlines are measured on.
+        echo: whether the adapter returns what is sent; None: find out at the first exchange.
+        reopen: opens the port anew; None: once gone, it stays gone.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        baud: int,
+        clock: Clock,
+        timing: LineTiming,
+        echo: bool | None,
+        reopen: Callable[[], Transport] | None,
+    ) -> None:
+        self.counters = LineCounters()
+        self.timing = timing
+        self._baud, self._clock, self._echo, self._reopen = baud, clock, echo, reopen
+        self._next_reopen_s = -1.0
+        self._transport: Transport | None = transport
+        self._exchange = self._make_exchange(transport)
+
+    @property
+    def connected(self) -> bool:
+        return self._transport is not None
+
+    @property
+    def echoes(self) -> bool | None:
+        return self._exchange.echo
+
+    def expect_return_delay(self, delay_s: float) -> None:
+        """Longest return delay [s] of the servos that will be asked next."""
+        self._exchange.return_delay_s = delay_s
+
+    def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
+        """See ``Exchange.span_s``."""
+        return self._exchange.span_s(n_request_bytes, n_answers, n_params)
+
+    def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
+        """See ``Exchange.choose_length``."""
+        return self._exchange.choose_length(ids, n_bytes, longest)
+
+    def is_haunted(self, servo_id: int, request: bytes) -> bool:
+        """See ``Exchange.is_haunted``."""
+        return self._exchange.is_haunted(servo_id, request)
+
+    def send(self, request: bytes) -> bool:
+        """Send a packet that nobody answers; False: the port is gone."""
+
+        def put() -> bool:
+            self._exchange.send(request)
+            return True
+
+        return self._try(put, False)
+
+    def ask(self, request: bytes, expected: dict[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
+        """See ``Exchange.ask``."""
+        gone = Answers(self._clock.now(), failures=dict.fromkeys(expected, PORT_GONE))
+        return self._try(lambda: self._exchange.ask(request, expected, deadline_s, to_the_end), gone)
+
+    def close(self) -> None:
+        """Give the port back for good."""
+        if self._transport is not None:
+            self._transport.close()
+        self._transport, self._reopen = None, None
+
+    def _try(self, action: Callable[[], _T], otherwise: _T) -> _T:
+        if not self._restore():
+            return otherwise
+        try:
+            return action()
+        except PortGone:
+            if self._transport is not None:
+                self._transport.close()
+            self._transport = None
+            self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
+            return otherwise
+
+    def _restore(self) -> bool:
+        if self._transport is not None:
+            return True
+        if self._reopen is None or self._clock.now() < self._next_reopen_s:
+            return False
+        self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
+        try:
+            self._transport = self._reopen()
+        except OSError:
+            return False
+        self._exchange = self._make_exchange(self._transport)
+        self.counters.reconnects += 1
+        return True
+
+    def _make_exchange(self, transport: Transport) -> Exchange:
+        latency_s, return_delay_s, ghost_life_s, _ = self.timing
+        args = (transport, self._clock, self._baud, latency_s, return_delay_s, self._echo, ghost_life_s)
+        return Exchange(*args, counters=self.counters)

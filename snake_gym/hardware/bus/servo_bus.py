@@ -1,0 +1,327 @@
+"""Servos on a bus as the rest of the package sees them, and the driver for Feetech SMS/STS servos.
+
+``ServoBus`` speaks of IDs, register names and counts; nothing above it knows packets. A call always comes back: with
+what answered, and a reason for each servo that did not. Exceptions are for wrong arguments alone, and come before
+the first byte is sent; a vanished port makes every answer fail with "port gone" until it is back. In detail:
+
+- Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
+  time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
+  the others' answers nor the period.
+- Commands to move (``write_targets``) are sent once, unacknowledged, and never repeated by the driver: repeating is
+  the business of the next control tick, with fresh numbers. (A goal also switches torque on: see ``registers``.)
+- Other writes are acknowledged. If the acknowledgement is missing the register is read back; only if it holds another
+  value is the write repeated. So a servo that is set not to acknowledge can be written as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE, Answers, Line, LineCounters, LineTiming
+from snake_gym.hardware.bus.protocol import BROADCAST_ID, MAX_ID, MAX_PARAMS, ping, read, sync_read, sync_write, write
+from snake_gym.hardware.bus.registers import (
+    BY_NAME,
+    TABLE_END,
+    block,
+    block_span,
+    encode_each,
+    encode_register,
+    register,
+)
+from snake_gym.hardware.bus.registers import unpack as unpack_block
+from snake_gym.hardware.bus.transport import Transport
+
+SILENT = "silent"
+
+
+class ServoInfo(NamedTuple):
+    """What a servo says of itself."""
+
+    id: int
+    model: int
+    """Number of the servo's type."""
+    firmware: tuple[int, int]
+    error: int
+    """Error byte: see ``protocol.ServoError``."""
+
+
+class BlockRead(NamedTuple):
+    """The same registers of several servos."""
+
+    stamp_s: float
+    """When they were asked [s, monotonic clock]; each servo measures within the next milliseconds."""
+    values: dict[int, dict[str, int] | None]
+    """By ID: counts by register name; None: no answer."""
+    errors: dict[int, int]
+    """Error byte by ID, of the servos that answered."""
+    failures: dict[int, str]
+    """Why there is no answer, by ID; empty: all have answered."""
+
+
+class ServoBus(Protocol):
+    """Servos that share a bus. Positions and speeds in counts of the servo's registers."""
+
+    baud: int
+
+    def return_delay_s(self, ids: Sequence[int]) -> float:
+        """How long the slowest of them waits before it answers [s], as far as they have told it."""
+        ...
+
+    def ping(self, servo_id: int) -> ServoInfo | None:
+        """Who has this ID; None: nobody answers."""
+        ...
+
+    def read_block(
+        self, ids: Sequence[int], first_register: str, last_register: str, deadline_s: float | None = None
+    ) -> BlockRead:
+        """All registers from the first to the last, of all servos.
+
+        Args:
+            deadline_s: no waiting and no retry beyond this time of the monotonic clock; None: one retry's time.
+        """
+        ...
+
+    def write_targets(
+        self,
+        ids: Sequence[int],
+        position_steps: Sequence[int],
+        speed: int | Sequence[int] = 0,
+        acceleration: int | Sequence[int] = 0,
+    ) -> bool:
+        """Goals for all servos at once, unacknowledged, never repeated; False: the port is gone, nothing was sent."""
+        ...
+
+    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
+        """Write one register; True: it is known to hold the value (unacknowledged: the packet was sent)."""
+        ...
+
+    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
+        """Switch torque of every servo, whatever becomes of the others; True by ID: the servo says it is so."""
+        ...
+
+    def close(self) -> None:
+        """Give the port back. Torque stays as it is."""
+        ...
+
+
+class FeetechBus:
+    """``ServoBus`` of Feetech SMS/STS servos.
+
+    Args:
+        transport: an open port.
+        baud: its bits per second.
+        clock: what deadlines and stamps are measured on.
+        timing: how long to wait for what.
+        echo: whether the adapter returns what is sent; None: find out at the first exchange.
+        retries: how often a servo is asked again within one call.
+        reopen: opens the port anew after it has vanished; None: it stays gone.
+        silent_after: so many readings without an answer in a row, and a servo is left out of the common reading...
+        probe_interval_s: ... and asked by itself once in this time [s].
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        baud: int = 1_000_000,
+        clock: Clock | None = None,
+        timing: LineTiming | None = None,
+        echo: bool | None = None,
+        retries: int = 2,
+        reopen: Callable[[], Transport] | None = None,
+        silent_after: int = 3,
+        probe_interval_s: float = 0.25,
+    ) -> None:
+        self.clock: Clock = clock or MonotonicClock()
+        self.baud, self.retries = baud, retries
+        self._line = Line(transport, baud, self.clock, timing or LineTiming(), echo, reopen)
+        self._silent_after, self._probe_interval_s = silent_after, probe_interval_s
+        self._return_delay_s: dict[int, float] = {}
+        self._misses: dict[int, int] = {}
+        self._next_probe_s: dict[int, float] = {}
+
+    @property
+    def connected(self) -> bool:
+        """False while the port is gone."""
+        return self._line.connected
+
+    @property
+    def counters(self) -> LineCounters:
+        """What went over the line since the bus was made."""
+        return self._line.counters
+
+    @property
+    def echoes(self) -> bool | None:
+        """Whether the adapter returns what is sent; None: not known yet."""
+        return self._line.echoes
+
+    def ping(self, servo_id: int) -> ServoInfo | None:
+        _check_ids([servo_id])
+        self._expect([servo_id])
+        for _ in range(1 + self.retries):
+            answers = self._line.ask(ping(servo_id), {servo_id: 0}, self._default_deadline(1, 0))
+            if answers.packets:
+                break
+        else:
+            return None
+        self._misses.pop(servo_id, None)
+        found = self.read_block([servo_id], "firmware_major", "return_delay")
+        values = found.values[servo_id]
+        if values is None:
+            return None
+        self._return_delay_s[servo_id] = values["return_delay"] * BY_NAME["return_delay"].encoding.scale
+        firmware = (values["firmware_major"], values["firmware_minor"])
+        return ServoInfo(servo_id, values["model"], firmware, found.errors[servo_id])
+
+    def read_block(
+        self, ids: Sequence[int], first_register: str, last_register: str, deadline_s: float | None = None
+    ) -> BlockRead:
+        _check_ids(ids)
+        registers = block(first_register, last_register)
+        span = block_span(registers)
+        stamp_s = self.clock.now()
+        self._expect(ids)
+        deadline_s = self._default_deadline(len(ids), span[1]) if deadline_s is None else deadline_s
+        failures: dict[int, str] = dict.fromkeys(ids, SILENT)
+        values: dict[int, dict[str, int] | None] = dict.fromkeys(ids)
+        errors: dict[int, int] = {}
+        common, due = self._split_silent(ids, stamp_s)
+        rounds = [common] * (1 + self.retries) + [[servo_id] for servo_id in due]
+        for k, wanted in enumerate(rounds):
+            asked = [servo_id for servo_id in wanted if values[servo_id] is None]
+            if not asked:
+                continue
+            is_retry = 0 < k <= self.retries
+            if is_retry:  # the first of them may be dead and keep the others from answering: now it comes last
+                asked = asked[1:] + asked[:1]
+            answers = self._read_once(asked, span, deadline_s, is_retry)
+            failures.update({i: why for i, why in answers.failures.items() if why != NO_TIME or failures[i] == SILENT})
+            for servo_id, packet in answers.packets.items():
+                values[servo_id] = unpack_block(registers, packet.params)
+                errors[servo_id] = packet.error_or_instruction
+                failures.pop(servo_id, None)
+                self._misses.pop(servo_id, None)
+        if not self._line.connected:
+            failures = {servo_id: PORT_GONE for servo_id in ids if values[servo_id] is None}
+        for servo_id, reason in failures.items():
+            if servo_id in common and reason not in (PORT_GONE, NO_TIME):
+                self._misses[servo_id] = self._misses.get(servo_id, 0) + 1
+        return BlockRead(stamp_s, values, errors, failures)
+
+    def write_targets(
+        self,
+        ids: Sequence[int],
+        position_steps: Sequence[int],
+        speed: int | Sequence[int] = 0,
+        acceleration: int | Sequence[int] = 0,
+    ) -> bool:
+        _check_ids(ids)
+        goals = {"goal_position": position_steps, "goal_speed": speed, "acceleration": acceleration}
+        position, rate, ramp = (encode_each(BY_NAME[name], values, len(ids)) for name, values in goals.items())
+        no_time = BY_NAME["goal_time"].encoding.encode(0)
+        data = [a + p + no_time + s for a, p, s in zip(ramp, position, rate, strict=True)]
+        return self._send_all(BY_NAME["acceleration"].address, list(zip(ids, data, strict=True)))
+
+    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
+        _check_ids([servo_id])
+        target = register(name)
+        data = encode_register(target, value)
+        if not acknowledged:  # as a sync write to one: a servo acknowledges a plain write whether asked to or not
+            return self._send_all(target.address, [(servo_id, data)])
+        request = write(servo_id, target.address, data)
+        for attempt in range(1 + self.retries):
+            self.counters.retries += int(attempt > 0)
+            self._expect([servo_id])
+            doubtful = self._line.is_haunted(servo_id, request)
+            answers = self._line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
+            if name == "return_delay":
+                self._return_delay_s.pop(servo_id, None)
+            if servo_id in answers.packets and not doubtful:
+                return True
+            if PORT_GONE in answers.failures.values():
+                return False
+            holder = value if name == "id" else servo_id  # it may have changed its ID and its answer been lost
+            found = self.read_block([holder], name, name).values[holder]
+            if found is not None and found[name] == value:
+                return True
+        return False
+
+    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
+        _check_ids(ids)
+        name, value = "torque_enable", int(on)
+        data = BY_NAME[name].encoding.encode(value)
+        known: dict[int, bool] = dict.fromkeys(ids, False)
+        for _ in range(2 * (1 + self.retries)):
+            rest = [servo_id for servo_id in ids if not known[servo_id]]
+            if not rest or not self._send_all(BY_NAME[name].address, [(servo_id, data) for servo_id in rest]):
+                return known
+            for servo_id in rest:  # a servo left out for its silence is asked as well
+                self._misses.pop(servo_id, None)
+            found = self.read_block(rest, name, name)
+            known.update({i: v is not None and v[name] == value for i, v in found.values.items()})
+        for servo_id in ids:
+            if not known[servo_id]:
+                known[servo_id] = self.write_register(servo_id, name, value)
+        return known
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _read_once(self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool) -> Answers:
+        """One reading of ``span`` (address, bytes), of as many servos as can be awaited until the deadline."""
+        address, n_bytes = span
+        now = self.clock.now()
+        length, askable = self._line.choose_length(asked, n_bytes, TABLE_END - address)
+        spare_s = deadline_s - now + (0.5 if is_retry else 1.0) * self._line.timing.latency_s
+        n_asked = len(askable)
+        while n_asked and self._line.span_s(8 + n_asked, n_asked, length) > spare_s:
+            n_asked -= 1
+        in_time = askable[:n_asked]
+        left_out = {i: NO_ANSWER if i not in askable else NO_TIME for i in asked if i not in in_time}
+        if not in_time:
+            return Answers(now, failures=left_out)
+        request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
+        self.counters.retries += is_retry
+        # No time for another attempt after this one: then all of it is for waiting.
+        after_s = deadline_s - now - self._line.span_s(len(request), n_asked, length)
+        last = after_s < self._line.span_s(8, 1, length) - 0.5 * self._line.timing.latency_s
+        answers = self._line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)
+        answers.failures.update(left_out)
+        return answers
+
+    def _send_all(self, address: int, blocks: list[tuple[int, bytes]]) -> bool:
+        """Sync writes, as few as hold all blocks; False: the port is gone."""
+        if not blocks:
+            return self._line.connected
+        per_packet = (MAX_PARAMS - 2) // (1 + len(blocks[0][1]))
+        parts = range(0, len(blocks), per_packet)
+        return all(self._line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
+
+    def return_delay_s(self, ids: Sequence[int]) -> float:
+        unknown_s = self._line.timing.return_delay_s
+        return max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s)
+
+    def _expect(self, ids: Sequence[int]) -> None:
+        self._line.expect_return_delay(self.return_delay_s(ids))
+
+    def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
+        span_s = self._line.span_s(8 + n_servos, n_servos, n_bytes)
+        return self.clock.now() + (1 + self.retries) * (span_s + self._line.timing.latency_s)
+
+    def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
+        """Servos to ask together, and silent ones whose turn to be asked alone has come."""
+        silent = [servo_id for servo_id in ids if self._misses.get(servo_id, 0) >= self._silent_after]
+        if len(silent) == len(ids):
+            return list(ids), []
+        due = [servo_id for servo_id in silent if now >= self._next_probe_s.get(servo_id, now)][:1]
+        self._next_probe_s.update(dict.fromkeys(due, now + self._probe_interval_s))
+        return [servo_id for servo_id in ids if servo_id not in silent], due
+
+
+def _check_ids(ids: Sequence[int]) -> None:
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"servo ids are {list(ids)}; expected each once")
+    wrong = [servo_id for servo_id in ids if not 0 <= servo_id <= MAX_ID]
+    if wrong:
+        raise ValueError(f"servo id is {wrong[0]}; expected 0 to {MAX_ID} ({BROADCAST_ID} is for all servos)")

@@ -1,0 +1,246 @@
+"""Which servo is which joint, how it turns and where its zero is: kept on the host, as JSON.
+
+``angle = direction * (steps - zero_steps) * 2 pi / steps_per_turn``, with the difference wrapped to half a turn, so
+that a servo whose counter has passed the end of its turn reads right (no joint of a snake turns by more than that).
+The file also says what each servo held when it was calibrated: with other servos, or other offsets, it means nothing.
+Joint 1 is at the tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, build, near_path, write_atomic
+from snake_gym.hardware.bus.registers import STEPS_PER_TURN
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.robot.spec import FloatArray
+
+_FIRST, _LAST = "firmware_major", "mode"
+_POSITION_MODE = 0
+_WHOLE_RESOLUTION = 1
+"""A servo with another ``angle_resolution`` moves by so many times what it is asked for."""
+
+
+@dataclass(frozen=True)
+class ServoSettings:
+    """Counts of the registers of these names."""
+
+    model: int
+    firmware_major: int
+    firmware_minor: int
+    homing_offset: int
+    min_angle_limit: int
+    max_angle_limit: int
+    mode: int
+    phase: int
+    angle_resolution: int
+
+    def changes(self, found: ServoSettings) -> list[str]:
+        """What differs in a servo that holds ``found``, one line each, without the servo's name."""
+        now = asdict(found)
+        return [
+            f"the calibration says {name} {was}, the servo says {now[name]}: calibrate again "
+            "(python -m snake_gym.hardware calibrate)"
+            for name, was in asdict(self).items() if was != now[name]
+        ]  # fmt: skip
+
+    def faults(self, name: str, ends_steps: tuple[float, float]) -> list[str]:
+        """What keeps the servo ``name`` from moving as it is told between two positions [steps], one line each."""
+        if self.mode != _POSITION_MODE:
+            return [f"{name} is in mode {self.mode}; expected {_POSITION_MODE}, position"]
+        if self.angle_resolution != _WHOLE_RESOLUTION:
+            return [f"{name} has angle_resolution {self.angle_resolution}; expected {_WHOLE_RESOLUTION}"]
+        low, high = self.min_angle_limit, self.max_angle_limit
+        if low == high == 0:  # it counts whole turns: no limits, and no place where its counts jump
+            return []
+        least, most = min(ends_steps), max(ends_steps)
+        if least < -0.5 or most > STEPS_PER_TURN - 0.5:
+            return [
+                f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
+                "made with --recentre"
+            ]
+        if low > least + 1.0 or high < most - 1.0:
+            return [
+                f"{name} has angle limits {low} to {high}; expected at least {least:.0f} to {most:.0f}, between which "
+                "the joint is to move"
+            ]
+        return []
+
+
+def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings | None]:
+    """What each servo holds, by ID; None: it does not answer."""
+    names = ServoSettings.__dataclass_fields__
+    found = bus.read_block(ids, _FIRST, _LAST).values
+    return {
+        one: None if told is None else ServoSettings(**{name: told[name] for name in names})
+        for one, told in found.items()
+    }
+
+
+FORMAT = 2
+"""Of the file. Format 1 did not say what the servos held."""
+_AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
+
+
+@dataclass(frozen=True)
+class JointCalibration:
+    """One joint."""
+
+    servo_id: int
+    direction: int = 1
+    """1 or -1: which way the servo counts."""
+    zero_steps: int = 2048
+    """Position of the straight joint."""
+    low_rad: float = -math.radians(90.0)
+    """Least joint angle that may be asked for."""
+    high_rad: float = math.radians(90.0)
+    """Largest one."""
+    held: ServoSettings | None = None
+    """What the servo held when it was calibrated; None: nobody has read it, and it is not compared."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.servo_id <= 253:
+            raise ValueError(f"servo_id is {self.servo_id}; expected 0 to 253")
+        if self.direction not in (1, -1):
+            raise ValueError(f"direction of servo {self.servo_id} is {self.direction}; expected 1 or -1")
+        if not -math.pi <= self.low_rad < self.high_rad <= math.pi:
+            raise ValueError(
+                f"low_rad of servo {self.servo_id} is {self.low_rad:g}, high_rad {self.high_rad:g}; "
+                "expected -pi <= low < high <= pi"
+            )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The joints of one robot, tail first."""
+
+    joints: tuple[JointCalibration, ...]
+    model: str = "STS3215"
+    """Of the servos, as in ``registers``."""
+    steps_per_turn: int = 4096
+    made: str = ""
+    """Date."""
+
+    def __post_init__(self) -> None:
+        ids = [joint.servo_id for joint in self.joints]
+        twice = sorted({one for one in ids if ids.count(one) > 1})
+        if not ids or twice:
+            raise ValueError(
+                f"servo ids are {ids}; expected at least one, each once" + (f" ({twice})" if twice else "")
+            )
+        if self.steps_per_turn < 1:
+            raise ValueError(f"steps_per_turn is {self.steps_per_turn}; expected >= 1")
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Servo of each joint, tail first."""
+        return tuple(joint.servo_id for joint in self.joints)
+
+    @property
+    def low_rad(self) -> FloatArray:
+        """(J,)."""
+        return np.array([joint.low_rad for joint in self.joints])
+
+    @property
+    def high_rad(self) -> FloatArray:
+        """(J,)."""
+        return np.array([joint.high_rad for joint in self.joints])
+
+    @property
+    def direction(self) -> NDArray[np.int64]:
+        """(J,) 1 or -1."""
+        return np.array([joint.direction for joint in self.joints], dtype=np.int64)
+
+    @property
+    def zero_steps(self) -> NDArray[np.int64]:
+        """(J,)."""
+        return np.array([joint.zero_steps for joint in self.joints], dtype=np.int64)
+
+    @property
+    def rad_per_step(self) -> float:
+        return 2.0 * math.pi / self.steps_per_turn
+
+    def angles(self, steps: FloatArray) -> FloatArray:
+        """Joint angles (J,) [rad] in [-pi, pi) for servo positions (J,) [steps]; NaN stays NaN."""
+        half = self.steps_per_turn / 2.0
+        away = np.mod(np.asarray(steps, dtype=np.float64) - self.zero_steps + half, self.steps_per_turn) - half
+        return np.asarray(self.direction * away * self.rad_per_step)
+
+    def rates(self, steps_per_s: FloatArray) -> FloatArray:
+        """Joint rates (J,) [rad/s] for servo speeds (J,) [steps/s]."""
+        return np.asarray(self.direction * np.asarray(steps_per_s, dtype=np.float64) * self.rad_per_step)
+
+    def goal_speeds(self, speed_rad_s: FloatArray | float) -> list[int]:
+        """Greatest speeds (J,) of the servos [steps/s] for (J,) or one for all [rad/s]; inf: 0, which is no limit."""
+        steps = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (len(self.joints),)) / self.rad_per_step
+        return [max(1, round(one)) if math.isfinite(one) else 0 for one in steps.tolist()]
+
+    def steps(self, angle_rad: FloatArray, near_steps: FloatArray | None = None) -> NDArray[np.int64]:
+        """Servo positions (J,) [steps] for joint angles (J,) [rad].
+
+        Args:
+            near_steps: (J,) present positions: of all positions that mean the angle, the nearest is given, so that a
+                servo in multi-turn mode does not unwind. None: in [0, steps_per_turn).
+        """
+        wanted = self.zero_steps + np.rint(self.direction * np.asarray(angle_rad) / self.rad_per_step)
+        if near_steps is None:
+            return np.mod(wanted, self.steps_per_turn).astype(np.int64)
+        turns = np.rint((np.asarray(near_steps, dtype=np.float64) - wanted) / self.steps_per_turn)
+        return (wanted + turns * self.steps_per_turn).astype(np.int64)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, atomically."""
+        write_atomic(path, json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
+
+
+def straight_chain(ids: Sequence[int], limit_rad: float, model: str = "STS3215") -> Calibration:
+    """A calibration with all zeros in mid-range and all joints turning the same way, as a first guess."""
+    joints = tuple(JointCalibration(int(one), 1, 2048, -limit_rad, limit_rad) for one in ids)
+    return Calibration(joints, model)
+
+
+def load_calibration(path: str | Path) -> Calibration:
+    """Read a file that ``save`` wrote. Raises ConfigError that names what is wrong."""
+    try:
+        told: Any = json.loads(Path(path).read_text())
+    except FileNotFoundError:
+        guess = near_path(path, (".json",))
+        advice = f"did you mean {str(guess)!r}?" if guess else "make it: python -m snake_gym.hardware calibrate"
+        raise ConfigError(f"calibration {path} does not exist; {advice}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"calibration {path} cannot be read: {error}; expected the JSON that calibrate writes"
+        ) from None
+    number = told.pop("format", None) if isinstance(told, dict) else None
+    if number != FORMAT:
+        why = ", which does not say what the servos held" if number == 1 else ""
+        raise ConfigError(f"calibration {path} is in format {number}{why}; expected {FORMAT}: {_AGAIN}")
+    try:
+        calibration = build(Calibration, told, "calibration")
+        _refuse_texts(told, "calibration", ("model", "made"))
+    except RecursionError:
+        raise ConfigError(f"calibration {path} is nested too deeply; expected the JSON that calibrate writes") from None
+    unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
+    if unknown:
+        raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")
+    return calibration
+
+
+def _refuse_texts(told: Any, where: str, texts: tuple[str, ...] = ()) -> None:
+    """Raise ConfigError where a file has a text in the place of a number, which ``build`` allows; not for ``texts``."""
+    if isinstance(told, list):
+        for k, one in enumerate(told):
+            _refuse_texts(one, f"{where}[{k}]")
+    elif isinstance(told, dict):
+        for name, value in told.items():
+            if isinstance(value, str) and name not in texts:
+                raise ConfigError(f"{where}.{name} is the text {value!r}; expected a number")
+            _refuse_texts(value, f"{where}.{name}")

@@ -1,0 +1,462 @@
+"""A bus of emulated servos: bytes in, bytes out, each at its time, with a robot moving behind it.
+
+The bus speaks the protocol byte by byte and knows nothing of how the bytes get there: ``host_transport`` hands them
+over within one thread on a virtual clock, ``emulated_port`` through a pseudo terminal in real time.
+
+Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
+the servo's return delay, the answers of a sync read follow each other. Bytes reach the host as the wire brings them.
+A host that talks while a servo answers spoils both, as on any half-duplex line. A servo set to another baud rate hears
+nothing. Nobody answers a broadcast but ping, which all answer in the order of their IDs, and sync read.
+
+If a servo of a sync read is missing, the following ones answer after the time its answer would have taken (``skip``)
+or not at all (``stop``): which of the two depends on the firmware; a driver has to cope with both.
+
+Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
+when the host is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.hardware.bus.clock import Clock, VirtualClock
+from snake_gym.hardware.bus.protocol import (
+    BITS_PER_BYTE,
+    BROADCAST_ID,
+    OVERHEAD_BYTES,
+    Instruction,
+    Packet,
+    PacketParser,
+    build,
+    wire_time_s,
+)  # fmt: skip
+from snake_gym.hardware.bus.transport import PortGone
+from snake_gym.hardware.emulator.servo import EmulatedServo
+
+FloatArray = NDArray[np.float64]
+
+
+class ServoPlant(Protocol):
+    """The joints behind the servos. J joints, in the order of the servos."""
+
+    def advance(
+        self,
+        dt_s: float,
+        target_rad: FloatArray,
+        enabled: NDArray[np.bool_],
+        torque_limit: FloatArray,
+        speed_limit_rad_s: FloatArray,
+    ) -> None:
+        """Let ``dt_s`` pass under constant commands.
+
+        Args:
+            target_rad: (J,) joint angles that the motors aim at [rad].
+            enabled: (J,) False: no torque, the joint is free.
+            torque_limit: (J,) share of the stall torque.
+            speed_limit_rad_s: (J,) [rad/s].
+        """
+        ...
+
+    def joint_angle(self) -> FloatArray:
+        """(J,) [rad]."""
+        ...
+
+    def joint_rate(self) -> FloatArray:
+        """(J,) [rad/s]."""
+        ...
+
+    def load(self) -> FloatArray:
+        """(J,) motor torque as a share of the stall torque, signed."""
+        ...
+
+
+class FirstOrderPlant:
+    """Joints that approach their targets with a time constant, each by itself.
+
+    Args:
+        n_joints: J.
+        lag_s: the time constant [s].
+        joint_angle: (J,) initial angles [rad]; None: 0.
+    """
+
+    def __init__(self, n_joints: int, lag_s: float = 0.03, joint_angle: Sequence[float] | None = None) -> None:
+        self.lag_s = lag_s
+        self.blocked = np.zeros(n_joints, dtype=bool)
+        """(J,) joints that something holds where they are."""
+        self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
+        self._rate = np.zeros(n_joints)
+        self._load = np.zeros(n_joints)
+
+    def advance(
+        self,
+        dt_s: float,
+        target_rad: FloatArray,
+        enabled: NDArray[np.bool_],
+        torque_limit: FloatArray,
+        speed_limit_rad_s: FloatArray,
+    ) -> None:
+        error = target_rad - self._angle
+        moves = enabled & ~self.blocked
+        limit = speed_limit_rad_s * dt_s
+        step = np.where(moves, np.clip(error * -np.expm1(-dt_s / self.lag_s), -limit, limit), 0.0)
+        self._angle = self._angle + step
+        self._rate = step / dt_s
+        # A blocked motor is at its limit from an error of 0.1 rad on; a moving one hardly loaded.
+        effort = np.where(self.blocked, 10.0 * error, 0.5 * error)
+        self._load = np.where(enabled, np.clip(effort, -torque_limit, torque_limit), 0.0)
+
+    def joint_angle(self) -> FloatArray:
+        return self._angle
+
+    def joint_rate(self) -> FloatArray:
+        return self._rate
+
+    def load(self) -> FloatArray:
+        return self._load
+
+
+FaultName = Literal["lost", "corrupted", "late", "merged", "wrong_id"]
+NAMES: tuple[FaultName, ...] = ("lost", "corrupted", "late", "merged", "wrong_id")
+
+
+@dataclass
+class WireFaults:
+    """Rates of the faults, and how bad they are."""
+
+    lost: float = 0.0
+    """Per request and per answer."""
+    corrupted: float = 0.0
+    """Per request and per answer."""
+    late: float = 0.0
+    merged: float = 0.0
+    wrong_id: float = 0.0
+    late_min_s: float = 0.02
+    late_max_s: float = 0.05
+    seed: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each has happened."""
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            rate = getattr(self, name)
+            if not 0.0 <= rate <= 1.0:
+                raise ValueError(f"rate of {name} is {rate:g}; expected 0 to 1")
+        if not 0.0 <= self.late_min_s <= self.late_max_s:
+            raise ValueError(f"late_min_s is {self.late_min_s:g}; expected 0 to late_max_s, {self.late_max_s:g}")
+        self._rng = np.random.default_rng(self.seed)
+        self._ordered: dict[tuple[FaultName, int | None], int] = {}
+
+    def order(self, name: FaultName, servo_id: int | None = None, count: int = 1) -> None:
+        """Let the fault happen to the next ``count`` answers (of that servo), whatever the rates."""
+        if name not in NAMES:
+            raise ValueError(f"fault is {name!r}; expected one of {', '.join(NAMES)}")
+        self._ordered[name, servo_id] = self._ordered.get((name, servo_id), 0) + count
+
+    def damage_request(self, data: bytes) -> bytes:
+        """What the servos hear of a request: all of it, part of it changed, or nothing."""
+        if self._happens("lost"):
+            return b""
+        return self._corrupt(data) if self._happens("corrupted") else data
+
+    def damage_answer(self, servo_id: int, data: bytes) -> tuple[bytes, float, bool]:
+        """What the host gets of an answer.
+
+        Returns:
+            the bytes, by how much they are late [s], and whether they wait for the next answer.
+        """
+        if self._happens("lost", servo_id):
+            return b"", 0.0, False
+        if self._happens("wrong_id", servo_id):
+            data = build((servo_id + 1) % 0xFD, data[4], data[5:-1])
+        if self._happens("corrupted", servo_id):
+            data = self._corrupt(data)
+        late = self._happens("late", servo_id)
+        delay_s = float(self._rng.uniform(self.late_min_s, self.late_max_s)) if late else 0.0
+        return data, delay_s, self._happens("merged", servo_id)
+
+    def _happens(self, name: FaultName, servo_id: int | None = None) -> bool:
+        rate: float = getattr(self, name)
+        happens = rate > 0.0 and float(self._rng.random()) < rate
+        for key in ((name, servo_id), (name, None)):
+            if servo_id is not None and not happens and self._ordered.get(key, 0):
+                self._ordered[key] -= 1
+                happens = True
+        self.counts[name] += happens
+        return happens
+
+    def _corrupt(self, data: bytes) -> bytes:
+        damaged = bytearray(data)
+        for at in self._rng.choice(len(damaged), size=min(len(damaged), int(self._rng.integers(1, 4))), replace=False):
+            damaged[at] ^= int(self._rng.integers(1, 256))
+        return bytes(damaged)
+
+
+__all__ = ["EmulatedBus", "EmulatedServo", "FirstOrderPlant", "HostEnd", "ServoPlant", "WireFaults"]
+
+_SLACK_S = 1e-9
+_IDLE_LINE_S = 0.002
+"""Servos give a packet up that has not been completed for so long."""
+
+
+class Outbox:
+    """Packets on their way to the host, one after the other: a late one follows what is being handed over."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, bytes]] = []
+        self._sending: tuple[float, bytes] | None = None
+
+    def add(self, start_s: float, data: bytes) -> None:
+        """``data`` begins to reach the host at ``start_s``, or when the line to it is free."""
+        self._waiting.append((start_s, data))
+        self._waiting.sort(key=lambda item: item[0])
+
+    def spoil(self) -> None:
+        """Change every byte that has not arrived."""
+        self._waiting = [(start_s, bytes(b ^ 0x5A for b in data)) for start_s, data in self._waiting]
+        if self._sending is not None:
+            self._sending = (self._sending[0], bytes(b ^ 0x5A for b in self._sending[1]))
+
+    def next_end_s(self, byte_s: float) -> float | None:
+        """When the next packet will have arrived as a whole [s]."""
+        first = self._sending or (self._waiting[0] if self._waiting else None)
+        return None if first is None else first[0] + len(first[1]) * byte_s
+
+    def take(self, now_s: float, byte_s: float) -> bytes:
+        """The bytes that have arrived."""
+        out = bytearray()
+        free_s = -1.0
+        while self._sending is not None or self._waiting:
+            start_s, data = self._sending or self._waiting[0]
+            start_s = max(start_s, free_s)
+            n = min(len(data), max(0, int((now_s - start_s + _SLACK_S) / byte_s)))
+            if n == 0:
+                break
+            if self._sending is None:
+                del self._waiting[0]
+            out += data[:n]
+            free_s = start_s + n * byte_s
+            self._sending = (free_s, data[n:]) if n < len(data) else None
+        return bytes(out)
+
+
+class EmulatedBus:
+    """Servos, the robot they move, and the line to the host.
+
+    Args:
+        servos: in the order of the plant's joints.
+        plant: the robot; None: a ``FirstOrderPlant``.
+        clock: of the bus; None: a virtual one.
+        faults: what goes wrong on the wire; None: nothing.
+        baud: of the host.
+        echo: whether the host's adapter returns what it sends.
+        missing: what a sync read does at a servo that does not answer.
+        step_s: servos look at their joints and goals once in this time [s].
+    """
+
+    def __init__(
+        self,
+        servos: Sequence[EmulatedServo],
+        plant: ServoPlant | None = None,
+        clock: Clock | None = None,
+        faults: WireFaults | None = None,
+        baud: int = 1_000_000,
+        echo: bool = False,
+        missing: Literal["skip", "stop"] = "skip",
+        step_s: float = 0.002,
+    ) -> None:
+        self.servos = list(servos)
+        self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
+        self.clock: Clock = VirtualClock() if clock is None else clock
+        self.faults = WireFaults() if faults is None else faults
+        self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
+        self.lock = threading.RLock()
+        """Held while the bus works; take it to look at several registers at once from another thread."""
+        self.unplugged = False
+        """While True the host's port is gone."""
+        self.n_collisions = 0
+        self._parser = PacketParser()
+        self._requests: deque[tuple[float, Packet]] = deque()
+        self._outbox = Outbox()
+        self._held: list[bytes] = []
+        self._line_free_s = self._answers_end_s = -1.0
+        self._plant_s = self.clock.now()
+        for servo in self.servos:
+            servo.update(self._plant_s, 0.0, 0.0, 0.0)
+        self._look()
+        for servo in self.servos:
+            servo.power_cycle(self._plant_s - 1.0)
+
+    def servo(self, servo_id: int) -> EmulatedServo:
+        """The servo that has this ID now."""
+        return next(servo for servo in self.servos if servo.id == servo_id)
+
+    # --- the host's side ---------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """The host starts to send ``data`` now, or when what it has sent before is out."""
+        with self.lock:
+            start_s = max(self.clock.now(), self._line_free_s)
+            if start_s > self._line_free_s + _IDLE_LINE_S:
+                self._parser.reset()
+            if start_s < self._answers_end_s - _SLACK_S:  # both talk
+                self.n_collisions += 1
+                self._outbox.spoil()
+                data = bytes(b ^ 0x5A for b in data)
+            per_byte_s = BITS_PER_BYTE / self.baud
+            if self.echo:
+                self._outbox.add(start_s, data)
+            heard = self.faults.damage_request(data)
+            for k, byte in enumerate(heard):
+                for packet in self._parser.feed(bytes((byte,))):
+                    self._requests.append((start_s + (k + 1) * per_byte_s, packet))
+            self._line_free_s = start_s + len(data) * per_byte_s
+
+    def poll(self) -> bytes:
+        """Let time pass up to now; the bytes that have reached the host since the last call."""
+        with self.lock:
+            now = self.clock.now()
+            while self._requests and self._requests[0][0] <= now + _SLACK_S:
+                at_s, packet = self._requests.popleft()
+                self.advance_to(at_s)
+                self._execute(packet, at_s)
+            self.advance_to(now)
+            return self._outbox.take(now, BITS_PER_BYTE / self.baud)
+
+    def next_event_s(self) -> float | None:
+        """When ``poll`` will have something new, as far as it is known [s]; None: when the host has sent something."""
+        with self.lock:
+            request_s = self._requests[0][0] if self._requests else None
+            answer_s = self._outbox.next_end_s(BITS_PER_BYTE / self.baud)
+            return min((time_s for time_s in (request_s, answer_s) if time_s is not None), default=None)
+
+    def advance_to(self, time_s: float) -> None:
+        """Let the servos and the robot live up to ``time_s`` [s, of the clock], in whole steps."""
+        while self._plant_s + self.step_s <= time_s + _SLACK_S:
+            commands = [servo.command(self.step_s) for servo in self.servos]
+            target, enabled, torque, speed = (np.array(column) for column in zip(*commands, strict=True))
+            self.plant.advance(self.step_s, target, enabled, torque, speed)
+            self._plant_s += self.step_s
+            self._look()
+
+    def host_transport(self) -> HostEnd:
+        """The host's end of the line, for a host in the same thread on the bus's own clock.
+
+        Raises:
+            PortGone: the port is unplugged.
+        """
+        if self.unplugged:
+            raise PortGone("the emulated port is unplugged")
+        return HostEnd(self)
+
+    # --- the servos' side --------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        state = zip(self.plant.joint_angle(), self.plant.joint_rate(), self.plant.load(), strict=True)
+        for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
+            servo.update(self._plant_s, float(angle), float(rate), float(load))
+
+    def _execute(self, packet: Packet, at_s: float) -> None:
+        listening = [servo for servo in self.servos if servo.listens(self.baud)]
+        instruction, params = packet.error_or_instruction, packet.params
+        broadcast = packet.id == BROADCAST_ID
+        if broadcast and instruction == Instruction.SYNC_READ:
+            self._sync_read(listening, params, at_s)
+        elif broadcast and instruction == Instruction.SYNC_WRITE:
+            self._sync_write(listening, params)
+        else:
+            called = [servo for servo in listening if broadcast or servo.id == packet.id]
+            for servo in sorted(called, key=lambda servo: servo.id):
+                servo_id = servo.id
+                at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
+        self._hand_over_held()
+
+    def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
+        if len(params) < 3:
+            return
+        by_id = {servo.id: servo for servo in listening}
+        for servo_id in params[2:]:
+            servo = by_id.get(servo_id)
+            if servo is not None:
+                at_s = self._answer(servo, servo_id, servo.execute(Instruction.READ, params[:2]), at_s)
+            elif self.missing == "stop":
+                return
+            else:
+                at_s += wire_time_s(OVERHEAD_BYTES + params[1], self.baud)
+
+    def _sync_write(self, listening: list[EmulatedServo], params: bytes) -> None:
+        if len(params) < 2:
+            return
+        address, size = params[0], params[1]
+        by_id = {servo.id: servo for servo in listening}
+        for start in range(2, len(params) - size, 1 + size):
+            servo = by_id.get(params[start])
+            if servo is not None:
+                servo.write(address, params[start + 1 : start + 1 + size])
+
+    def _answer(self, servo: EmulatedServo, servo_id: int, answer: bytes | None, at_s: float) -> float:
+        """Put an answer on the line after ``at_s``; when it is over [s]."""
+        if answer is None:
+            return at_s
+        start_s = at_s + servo.return_delay_s
+        end_s = start_s + wire_time_s(len(answer), self.baud)
+        data, delay_s, hold = self.faults.damage_answer(servo_id, answer)
+        if hold:
+            self._held.append(data)
+        elif data:
+            data = b"".join(self._held) + data
+            self._held.clear()
+            self._outbox.add(end_s - wire_time_s(len(data), self.baud) + delay_s, data)
+        self._answers_end_s = max(self._answers_end_s, end_s)
+        return end_s
+
+    def _hand_over_held(self) -> None:
+        if self._held:
+            self._outbox.add(self._answers_end_s, b"".join(self._held))
+            self._held.clear()
+
+
+class HostEnd:
+    """A ``Transport`` to an ``EmulatedBus`` on a virtual clock: waiting for bytes moves the clock."""
+
+    def __init__(self, bus: EmulatedBus) -> None:
+        if not isinstance(bus.clock, VirtualClock):
+            raise ValueError("the bus runs in real time; expected one on a VirtualClock")
+        self._bus, self._clock = bus, bus.clock
+        self._input = bytearray()
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        self.waiting()
+        self._bus.receive(data)
+
+    def read(self, max_bytes: int, timeout_s: float) -> bytes:
+        end_s = self._clock.now() + max(0.0, timeout_s)
+        while True:
+            if self.waiting() or self._clock.now() >= end_s:
+                break
+            event_s = self._bus.next_event_s()
+            self._clock.advance_to(end_s if event_s is None else min(end_s, event_s))
+        data = bytes(self._input[:max_bytes])
+        del self._input[:max_bytes]
+        return data
+
+    def waiting(self) -> int:
+        """Number of bytes that have arrived and were not read."""
+        self._check()
+        self._input += self._bus.poll()
+        return len(self._input)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check(self) -> None:
+        if self._closed or self._bus.unplugged:
+            self._closed = True  # a port that comes back has to be opened again
+            raise PortGone("the emulated port has vanished")

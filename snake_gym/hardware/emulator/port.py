@@ -1,0 +1,207 @@
+"""An emulated bus behind a real serial device: a pseudo terminal that any driver can open.
+
+``EmulatedPort`` serves the bus from a thread, in real time. ``port`` is a link to the terminal's device, so that its
+name stays the same when the cable is pulled (``unplug``: the device vanishes under an open driver, reads and writes
+fail) and put back (``plug``: another device behind the same name). The host's baud rate is taken from the terminal's
+settings, so a driver that opens the port at a wrong rate is not understood, and one may search for it.
+
+What the host does not read is dropped when the terminal's buffer is full, as a UART does: the bus never waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import struct
+import tempfile
+import threading
+import tty
+from pathlib import Path
+from types import TracebackType
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.transport import MemoryTransport, PortGone
+from snake_gym.hardware.emulator.bus import EmulatedBus
+
+_TCGETS2 = 0x802C542A
+_IDLE_S = 0.01
+
+
+class _Server:
+    """A thread that lets a bus live in real time between calls of ``serve``."""
+
+    def __init__(self, bus: EmulatedBus, frame_s: float) -> None:
+        if not isinstance(bus.clock, MonotonicClock):
+            raise ValueError("the bus runs on a clock of its own; expected EmulatedBus(..., clock=MonotonicClock())")
+        self.bus, self.frame_s = bus, frame_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="emulated-bus", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(5.0)
+
+    def wait_s(self) -> float:
+        """How long nothing will happen by itself; answers that follow each other are handed over once per frame."""
+        event_s = self.bus.next_event_s()
+        if event_s is None:
+            return _IDLE_S
+        return min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
+
+    def serve(self) -> None:
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.serve()
+
+
+class MemoryServer(_Server):
+    """Serves a bus at one end of ``memory_pair``, in real time."""
+
+    def __init__(self, bus: EmulatedBus, end: MemoryTransport, frame_s: float = 0.0005) -> None:
+        super().__init__(bus, frame_s)
+        self._end = end
+
+    def serve(self) -> None:
+        try:
+            data = self._end.read(4096, self.wait_s())
+            if data:
+                self.bus.receive(data)
+            answer = self.bus.poll()
+            if answer:
+                self._end.write(answer)
+        except PortGone:
+            self.bus.poll()
+            self.bus.clock.sleep(_IDLE_S)
+
+
+def _lock_of(link: str) -> str:
+    return f"{link}.lock"
+
+
+def _claim(link: str) -> int:
+    """A descriptor that keeps other emulators from ``link`` while it is open, also where its process is killed."""
+    try:
+        lock = os.open(_lock_of(link), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise ConfigError(f"the link {link} cannot be made: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise ConfigError(f"the link is {link}, which another emulator serves; end it, or name another") from None
+    return lock
+
+
+class EmulatedPort(_Server):
+    """A pseudo terminal with servos behind it.
+
+    Args:
+        bus: on a ``MonotonicClock``.
+        link: where to put the link to the device; None: in a temporary folder.
+        frame_s: bytes are handed to the host in bundles of about this time, as over USB [s].
+
+    Use it as a context, or ``close`` it.
+
+    Raises:
+        ConfigError: another emulator serves the link.
+    """
+
+    def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None, frame_s: float = 0.0005) -> None:
+        super().__init__(bus, frame_s)
+        self._folder = tempfile.TemporaryDirectory(prefix="servo-bus-") if link is None else None
+        self.port = str(link if self._folder is None else Path(self._folder.name) / "tty")
+        """What a driver opens."""
+        self._guard = threading.Lock()
+        self._ours = self._theirs = -1
+        self._claim = _claim(self.port)
+        self.plug()
+        self.start()
+
+    def __enter__(self) -> EmulatedPort:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def plug(self) -> None:
+        """Let the device appear."""
+        with self._guard:
+            if self._ours >= 0:
+                return
+            self._ours, self._theirs = os.openpty()
+            tty.setraw(self._theirs)
+            os.set_blocking(self._ours, False)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.port)
+            os.symlink(os.ttyname(self._theirs), self.port)
+            self.bus.unplugged = False
+
+    def unplug(self) -> None:
+        """Let the device vanish; servos keep their power, their torque and their goals."""
+        with self._guard:
+            if self._ours < 0:
+                return
+            self.bus.unplugged = True
+            os.unlink(self.port)
+            for fd in (self._ours, self._theirs):
+                os.close(fd)
+            self._ours = self._theirs = -1
+
+    def close(self) -> None:
+        """Stop the bus and remove the device."""
+        self.stop()
+        self.unplug()
+        if self._claim >= 0:
+            os.unlink(_lock_of(self.port))
+            os.close(self._claim)
+            self._claim = -1
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def serve(self) -> None:
+        wait_s = self.wait_s()
+        if self.frame_s and 0.0 < wait_s < _IDLE_S:
+            wait_s = max(wait_s, self.frame_s)
+        ours = self._ours
+        if ours < 0:
+            self.bus.poll()
+            self.bus.clock.sleep(_IDLE_S)
+            return
+        try:
+            readable, _, _ = select.select([ours], [], [], wait_s)
+        except (OSError, ValueError):
+            return
+        with self._guard:
+            if self._ours != ours:  # pulled meanwhile
+                return
+            if readable:
+                self._hear(ours)
+            answer = self.bus.poll()
+            if answer:
+                with contextlib.suppress(BlockingIOError):
+                    os.write(ours, answer)
+
+    def _hear(self, ours: int) -> None:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:
+            return
+        with self.bus.lock:
+            self.bus.baud = self._host_baud() or self.bus.baud
+            self.bus.receive(data)
+
+    def _host_baud(self) -> int:
+        """Output speed of the terminal's settings, 0 if it cannot be told."""
+        try:
+            settings = fcntl.ioctl(self._theirs, _TCGETS2, bytes(44))
+        except OSError:
+            return 0
+        return int(struct.unpack_from("I", settings, 40)[0])

@@ -1,0 +1,460 @@
+"""One emulated Feetech servo: registers, goal following, sensors, protections, and what it answers.
+
+Frames: the *actual* position counts encoder steps over turns, ``zero_steps + direction * joint angle``; the *present*
+position is what the servo reports, actual minus ``homing_offset``, within one turn (or over several, as set). Goals are
+in present steps. A joint mounted so that its range passes the encoder's zero shows it: the present position jumps from
+4095 to 0, and a goal beyond goes the long way round, as with the real ones.
+
+What follows the real servos: see the lists in ``registers`` and ``servo_memory``. Goal following in mode 0: straight to
+the goal, or with ``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns
+at ``goal_speed``, mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
+
+Protections, on as far as ``unload_condition`` has their bit: heat and overcurrent switch the output off while they
+last; overload (``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until
+torque is written or a goal asks for the other direction. The error byte of every answer is the ``status`` register.
+
+Not modelled: the dead band and loop gains of the registers (the plant has its own), voltage dependence of the speed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from snake_gym.hardware.bus import registers as reg
+from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, status
+from snake_gym.hardware.bus.registers import (
+    BAUD_RATES,
+    BY_NAME,
+    CALIBRATE_MIDDLE,
+    EEPROM_END,
+    REGISTERS,
+    STEPS_PER_TURN,
+    Encoding,
+    Register,
+    ServoModel,
+)
+
+
+class GoalFollower:
+    """The reference of one servo's position loop [steps], and its rate [steps/s]."""
+
+    def __init__(self) -> None:
+        self.reference = 0.0
+        self.rate = 0.0
+
+    def rest_at(self, position: float) -> None:
+        """Begin anew from ``position``, at rest."""
+        self.reference, self.rate = float(position), 0.0
+
+    def follow(self, goal: float, dt_s: float, speed: float, ramp: float) -> float:
+        """Move towards ``goal`` for ``dt_s``; the new reference.
+
+        Args:
+            speed: limit [steps/s].
+            ramp: acceleration and deceleration [steps/s^2]; 0: the reference is the goal.
+        """
+        if ramp <= 0.0:
+            self.rest_at(goal)
+            return self.reference
+        error = goal - self.reference
+        # From this speed it can just stop within the distance left; half a step of time early, not to overshoot.
+        half_step = 0.5 * ramp * dt_s
+        brake = math.hypot(math.sqrt(2.0 * ramp * abs(error)), half_step) - half_step
+        change = math.copysign(min(brake, speed), error) - self.rate
+        self.rate += min(max(change, -ramp * dt_s), ramp * dt_s)
+        if abs(error) <= abs(self.rate) * dt_s and abs(self.rate) <= 2.0 * ramp * dt_s:
+            self.rest_at(goal)
+        else:
+            self.reference += self.rate * dt_s
+        return self.reference
+
+
+SIZE = 256
+
+
+class ServoMemory:
+    """256 bytes, some of them registers.
+
+    Args:
+        model: gives the defaults.
+        servo_id: what the ``id`` register holds from the start.
+        settings: further registers that differ from the model's defaults, EEPROM ones as if they had been stored.
+    """
+
+    def __init__(self, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None) -> None:
+        self.model = model
+        self._bytes = bytearray(SIZE)
+        self._eeprom = bytearray(EEPROM_END)
+        self._counts: dict[str, int] = {}
+        self._owner: list[Register | None] = [None] * SIZE
+        for register in REGISTERS:
+            self._owner[register.address : register.address + register.size] = [register] * register.size
+        self.factory_reset()
+        for name, value in {**(settings or {}), "id": servo_id}.items():
+            self.set(name, value)
+        self._eeprom[:] = self._bytes[:EEPROM_END]
+        self.power_on()
+
+    def get(self, name: str) -> int:
+        """The count that a register holds."""
+        return self._counts[name]
+
+    def set(self, name: str, value: int) -> None:
+        """Let a register hold ``value``, as the servo itself does: read-only ones too, nothing is stored."""
+        register = BY_NAME[name]
+        self._bytes[register.address : register.address + register.size] = register.encoding.encode(value)
+        self._counts[name] = value
+
+    def read(self, address: int, n_bytes: int) -> bytes:
+        """``n_bytes`` from ``address`` on; 0 where there is nothing."""
+        found = bytes(self._bytes[address : address + n_bytes])
+        return found + bytes(n_bytes - len(found))
+
+    def write(self, address: int, data: bytes) -> list[str]:
+        """What a write instruction does.
+
+        Returns:
+            names of the registers that it touched.
+        """
+        stores = self.get("lock") == 0
+        touched: list[Register] = []
+        before = bytes(self._bytes)
+        for at, byte in enumerate(data, start=address):
+            register = self._owner[at] if at < SIZE else None
+            if register is None or register.access == "r":
+                continue
+            self._bytes[at] = byte
+            if register not in touched:
+                touched.append(register)
+        for register in touched:
+            self._decode(register)
+            self._keep_within_limits(register, before)
+            if stores and register.is_eeprom:
+                part = slice(register.address, register.address + register.size)
+                self._eeprom[part] = self._bytes[part]
+        return [register.name for register in touched]
+
+    def power_on(self) -> None:
+        """EEPROM as stored, everything else as after power-off."""
+        for register in REGISTERS:
+            if not register.is_eeprom:
+                self.set(register.name, self.model.default(register))
+        self._bytes[:EEPROM_END] = self._eeprom
+        for register in REGISTERS:
+            self._decode(register)
+        self.set("torque_limit", self.get("max_torque"))
+
+    def factory_reset(self) -> None:
+        """All registers to the model's defaults; the ID stays, or a chain of servos would become indistinguishable."""
+        servo_id = self._counts.get("id", 1)
+        for register in REGISTERS:
+            self.set(register.name, self.model.default(register))
+        self.set("id", servo_id)
+        self._eeprom[:] = self._bytes[:EEPROM_END]
+
+    def _decode(self, register: Register) -> None:
+        data = bytes(self._bytes[register.address : register.address + register.size])
+        self._counts[register.name] = register.encoding.decode(data)
+
+    def _keep_within_limits(self, register: Register, before: bytes) -> None:
+        value, (low, high) = self.get(register.name), register.limits
+        if register.name == "id" and value > MAX_ID:
+            self.set("id", before[register.address])
+        elif not low <= value <= high:
+            self.set(register.name, min(max(value, low), high))
+
+
+def saturate(value: float, encoding: Encoding) -> int:
+    """``value`` as a count, cut to what the register can show."""
+    return min(max(round(value), encoding.min_value), encoding.max_value)
+
+
+_STEP = 2.0 * math.pi / STEPS_PER_TURN
+_MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of the phase register
+_COARSE_SPEED = 50  # steps/s: 0.732 rpm
+_BOOT_S = 0.3
+_AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
+_RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
+
+
+class JointCommand(NamedTuple):
+    """What a servo asks of its motor."""
+
+    target_rad: float
+    enabled: bool
+    torque_limit: float
+    """Share of the stall torque."""
+    speed_limit_rad_s: float
+
+
+class EmulatedServo:
+    """A servo on an emulated bus.
+
+    Args:
+        servo_id: its ID.
+        model: name of its type.
+        zero_steps: actual position at joint angle 0: how the horn was put on.
+        direction: +1 or -1, sense of the encoder against the joint angle.
+        settings: registers that differ from the model's defaults, by name.
+        supply_v: voltage at its terminals [V]; None: the model's nominal one.
+    """
+
+    def __init__(
+        self,
+        servo_id: int,
+        model: str = "STS3215",
+        zero_steps: int = STEPS_PER_TURN // 2,
+        direction: int = 1,
+        settings: dict[str, int] | None = None,
+        supply_v: float | None = None,
+    ) -> None:
+        if direction not in (-1, 1):
+            raise ValueError(f"direction is {direction}; expected 1 or -1")
+        self.model = reg.model(model)
+        self.memory = ServoMemory(self.model, servo_id, settings)
+        self.zero_steps, self.direction = zero_steps, direction
+        self.dead = False
+        """Deaf, mute and without torque."""
+        self.encoder_broken = False
+        """The encoder stays at its last value and says so."""
+        self.supply_v = self.model.nominal_voltage_v if supply_v is None else supply_v
+        self.temperature_c = _AMBIENT_C
+        self.angle_rad = self.rate_rad_s = self.load = 0.0
+        self.last_error = 0
+        self._ready_s = -math.inf
+        self._powered = True
+        self._now_s = 0.0
+        self._actual = zero_steps
+        self._turn = 0
+        self._follower = GoalFollower()
+        self._moving_goal_rad: float | None = None
+        self._overload_s = self._overcurrent_s = 0.0
+        self._overload_sign = 0.0
+        self._registered: tuple[int, bytes] | None = None
+        self._start_up()
+
+    @property
+    def id(self) -> int:
+        return self.memory.get("id")
+
+    @property
+    def baud(self) -> int:
+        return BAUD_RATES[self.memory.get("baud_rate")]
+
+    @property
+    def return_delay_s(self) -> float:
+        return 2e-6 * self.memory.get("return_delay")
+
+    @property
+    def torque_on(self) -> bool:
+        """Whether the motor's output is on: enabled, supplied and not switched off by a protection."""
+        return self._powered and not self.dead and self.memory.get("torque_enable") == 1 and not self._is_unloaded()
+
+    def listens(self, baud: int) -> bool:
+        """Whether it understands a host at this baud rate now."""
+        return not self.dead and self._powered and self._now_s >= self._ready_s and baud == self.baud
+
+    def execute(self, instruction: int, params: bytes, broadcast: bool = False) -> bytes | None:
+        """Carry out an instruction; the status packet, or None where none is due."""
+        memory = self.memory
+        answers = not broadcast and memory.get("response_level") == 1
+        own_id = self.id  # a servo whose ID is changed still answers under the one it was called by
+        data = b""
+        if instruction == Instruction.PING:
+            answers = True
+        elif instruction == Instruction.READ:
+            if len(params) != 2 or params[1] > 250 or broadcast:
+                return None
+            self.sense()
+            data, answers = memory.read(params[0], params[1]), True
+        elif instruction in (Instruction.WRITE, Instruction.REG_WRITE):
+            if len(params) < 2:
+                return None
+            if instruction == Instruction.WRITE:
+                self.write(params[0], params[1:])
+            else:
+                self._registered = (params[0], params[1:])
+                memory.set("registered_write", 1)
+        elif instruction == Instruction.ACTION:
+            if self._registered is not None:
+                self.write(*self._registered)
+            self._registered = None
+            memory.set("registered_write", 0)
+        elif instruction == Instruction.FACTORY_RESET:
+            memory.factory_reset()
+            self._start_up()
+        elif instruction == Instruction.CLEAR_TURNS:
+            self._clear_turns()
+        elif instruction == Instruction.CALIBRATE_OFFSET:
+            self._calibrate_middle()
+        else:
+            return None
+        return status(own_id, self.error(), data) if answers else None
+
+    def write(self, address: int, data: bytes) -> None:
+        """What a write, an action or a sync write does."""
+        memory = self.memory
+        was_on = memory.get("torque_enable") == 1
+        touched = memory.write(address, data)
+        if "torque_enable" in touched:
+            self._overload_s, self._overload_sign = 0.0, 0.0
+            if memory.get("torque_enable") == CALIBRATE_MIDDLE:
+                self._calibrate_middle()
+            elif memory.get("torque_enable") == 1 and not was_on and "goal_position" not in touched:
+                memory.set("goal_position", self.present())  # it holds where it is
+        if "goal_position" in touched:
+            memory.set("torque_enable", 1)  # on the real servos a goal switches torque on
+            if (self._goal() - self.present()) * self._overload_sign < 0.0:
+                self._overload_s, self._overload_sign = 0.0, 0.0
+            if memory.get("mode") == 3:
+                turn = self.direction * memory.get("goal_position") * _STEP
+                self._moving_goal_rad = self.angle_rad + turn
+        if "mode" in touched:
+            self._moving_goal_rad = None
+
+    def present(self) -> int:
+        """Present position [steps]."""
+        relative = self._actual - self.memory.get("homing_offset")
+        return relative - STEPS_PER_TURN * self._turn if self._counts_turns() else relative % STEPS_PER_TURN
+
+    def error(self) -> int:
+        """The status register: what is wrong now."""
+        memory = self.memory
+        error = 0
+        volts = 10.0 * self.supply_v
+        if not memory.get("min_voltage") <= volts <= memory.get("max_voltage"):
+            error |= ServoError.VOLTAGE
+        if self.encoder_broken:
+            error |= ServoError.ENCODER
+        if self.temperature_c > memory.get("max_temperature"):
+            error |= ServoError.HEAT
+        if self._overcurrent_s >= 0.01 * memory.get("overcurrent_time"):
+            error |= ServoError.CURRENT
+        if self._overload_sign:
+            error |= ServoError.OVERLOAD
+        self.last_error = error
+        return error
+
+    def sense(self) -> None:
+        """Put what is measured into the registers that show it."""
+        values = {
+            "present_position": float(self.present()),
+            "present_speed": self.direction * self.rate_rad_s / _STEP / self._speed_unit(),
+            "present_load": 1000.0 * self.direction * self.load,
+            "present_voltage": 10.0 * self.supply_v,
+            "present_temperature": self.temperature_c,
+            "present_current": self._current_a() / 6.5e-3,
+            "moving": float(abs(self.rate_rad_s) > 10.0 * _STEP),
+            "target_position": self._follower.reference,
+            "status": float(self.error()),
+        }
+        for name, value in values.items():
+            self.memory.set(name, saturate(value, reg.BY_NAME[name].encoding))
+
+    def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
+        """Take note of the joint's state after the time up to ``now_s``; load as a share of the stall torque."""
+        dt_s, self._now_s = now_s - self._now_s, now_s
+        self._check_supply(now_s)
+        self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load
+        if not self.encoder_broken:
+            self._actual = self.zero_steps + self.direction * round(angle_rad / _STEP)
+        memory = self.memory
+        rise = _FULL_LOAD_RISE_C * load * load - (self.temperature_c - _AMBIENT_C)
+        self.temperature_c += rise * min(1.0, dt_s / _THERMAL_S)
+        over = (
+            abs(load) * 100.0 >= memory.get("overload_torque") and memory.get("unload_condition") & ServoError.OVERLOAD
+        )
+        self._overload_s = self._overload_s + dt_s if over else 0.0
+        if over and self._overload_s >= 0.01 * memory.get("protection_time"):
+            self._overload_sign = math.copysign(1.0, self.direction * load)
+        draws_much = self._current_a() / 6.5e-3 > memory.get("protection_current")
+        self._overcurrent_s = self._overcurrent_s + dt_s if draws_much else 0.0
+
+    def command(self, dt_s: float) -> JointCommand:
+        """What the motor is asked to do for the next ``dt_s``."""
+        memory = self.memory
+        enabled = self.torque_on
+        limit = 1e-3 * memory.get("torque_limit")
+        if self._overload_sign:
+            limit = min(limit, 0.01 * memory.get("protective_torque"))
+        top = memory.get("max_speed") * _COARSE_SPEED
+        wanted = abs(memory.get("goal_speed")) * self._speed_unit()
+        if wanted == 0 and memory.get("phase") & _ZERO_SPEED_IS_GREATEST:
+            wanted = top
+        speed = float(min(wanted, top))
+        mode = memory.get("mode")
+        if not enabled:
+            self._follower.rest_at(self.present())
+            self._moving_goal_rad = None
+            target = self.angle_rad
+        elif mode == 0:
+            target = self.angle_at(self._follower.follow(self._goal(), dt_s, speed, 100.0 * memory.get("acceleration")))
+        elif mode == 3:
+            target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
+        else:
+            sign = math.copysign(1.0, memory.get("goal_speed" if mode == 1 else "goal_time"))
+            speed = speed if mode == 1 else 1e-3 * abs(memory.get("goal_time")) * top
+            self._moving_goal_rad = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
+            self._moving_goal_rad += self.direction * sign * speed * _STEP * dt_s
+            target, speed = self._moving_goal_rad, top
+        return JointCommand(target, enabled, limit, speed * _STEP)
+
+    def angle_at(self, present_steps: float) -> float:
+        """Joint angle [rad] at which the present position would be ``present_steps``, in the present turn."""
+        actual = self._actual + present_steps - self.present()
+        return self.direction * (actual - self.zero_steps) * _STEP
+
+    def power_cycle(self, now_s: float) -> None:
+        """Off and on again: what is not in EEPROM is lost; it answers when it has started up."""
+        self.memory.power_on()
+        self._start_up()
+        self._ready_s = now_s + _BOOT_S
+
+    def _start_up(self) -> None:
+        self._registered = None
+        self._overload_s = self._overcurrent_s = self._overload_sign = 0.0
+        self._clear_turns()
+        self._follower.rest_at(self.present())
+        self._moving_goal_rad = None
+
+    def _clear_turns(self) -> None:
+        self._turn = (self._actual - self.memory.get("homing_offset")) // STEPS_PER_TURN
+
+    def _calibrate_middle(self) -> None:
+        """Choose the offset so that the present position is 2048, and keep it."""
+        memory = self.memory
+        relative = self._actual % STEPS_PER_TURN - STEPS_PER_TURN // 2
+        memory.set("lock", 0)
+        encoding = reg.BY_NAME["homing_offset"].encoding
+        memory.write(reg.BY_NAME["homing_offset"].address, encoding.encode(max(relative, -2047)))
+        memory.set("lock", 1)
+        memory.set("torque_enable", 0)
+        self._clear_turns()
+
+    def _goal(self) -> float:
+        memory = self.memory
+        goal = memory.get("goal_position")
+        low, high = memory.get("min_angle_limit"), memory.get("max_angle_limit")
+        return float(goal if low == high == 0 else min(max(goal, low), high))
+
+    def _counts_turns(self) -> bool:
+        memory = self.memory
+        unlimited = memory.get("min_angle_limit") == memory.get("max_angle_limit") == 0
+        return bool(memory.get("phase") & _MULTI_TURN) or unlimited
+
+    def _speed_unit(self) -> int:
+        return 1 if self.memory.get("phase") & _FINE_SPEED else _COARSE_SPEED
+
+    def _current_a(self) -> float:
+        return self.direction * self.load * self.model.stall_current_a
+
+    def _is_unloaded(self) -> bool:
+        off = ServoError.VOLTAGE | ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT
+        return bool(self.error() & self.memory.get("unload_condition") & off)
+
+    def _check_supply(self, now_s: float) -> None:
+        supplied = 10.0 * self.supply_v >= _RESET_SHARE * self.memory.get("min_voltage")
+        if supplied and not self._powered:
+            self.power_cycle(now_s)
+        self._powered = supplied

@@ -1,0 +1,164 @@
+"""The real robot as a Gymnasium environment: the same spaces, observations and actions as in simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import apply_keywords
+from snake_gym.hardware.run.robot_loop import StepRecord
+from snake_gym.hardware.run.run_config import Contract, LoopSettings, action_contract, file_contract, open_loop
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.observations import BOUND
+from snake_gym.interface.policy_file import load_policy
+from snake_gym.robot.catalogue import load_robot
+
+
+@dataclass(frozen=True)
+class RealRewardConfig:
+    """Weights of the reward terms, which are measured, not true; as in Waypoints."""
+
+    progress: float = 10.0
+    """per metre towards the current target."""
+    target: float = 2.0
+    """per target reached."""
+    effort: float = -0.01
+    """per unit of squared action, summed over the action's entries."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if not math.isfinite(getattr(self, f.name)):
+                raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealConfig(LoopSettings):
+    """Everything that can be set in ``SnakeGym/Real-v0``."""
+
+    policy: str | None = None
+    """A policy file: its contract then says the action and the tracked point."""
+    action: ActionConfig | None = None
+    """None: the policy's, or the default of ``ActionConfig``."""
+    reward: RealRewardConfig = field(default_factory=RealRewardConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.policy is not None and self.action is not None:
+            raise ValueError("action is set beside policy; expected one of them: the policy file says its action")
+
+
+class RealSnakeEnv(gym.Env[Any, Any]):
+    """One real snake robot visits targets.
+
+    Description:
+        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety.checks``, with a pose source
+        on its head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, the robot is
+        emulated: its servos, byte for byte, moved by the project's physics, as fast as the processor allows.
+
+    Actions:
+        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind`` or the policy's contract.
+
+    Observations:
+        ``Box(-10, 10, (D,), float32)``: those of ``SnakeGym/Waypoints-v0`` with the same settings.
+
+    Rewards:
+        Weighted sum of the terms progress, target and effort, from measurements; each is in the info.
+
+    Start:
+        Where the robot is. ``options={"targets": [[x, y], ...]}`` gives this episode's targets.
+
+    End:
+        Terminated when the course is complete; truncated after ``time_limit_s``, or when the robot has stopped for
+        its safety: ``info["stop_reason"]`` says why.
+
+    Arguments:
+        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
+            (``RealConfig``).
+
+    Versions:
+        v0: first version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self,
+        render_mode: None = None,
+        config: RealConfig | Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if render_mode is not None:
+            raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
+        self.config = apply_keywords(RealConfig, config, settings, "env")
+        self.loop, connected = open_loop(contract_of(self.config), self.config)
+        self._close = connected.close
+        self.robot_spec = self.loop.spec
+        self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
+        self.step_count = 0
+        self.observation_space = gym.spaces.Box(-BOUND, BOUND, (self.loop.layout.size,), np.float32)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (self.loop.decoder.size,), np.float32)
+        self.render_mode = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin an episode from where the robot is. Raises BringUpError where it may not move."""
+        super().reset(seed=seed)
+        self.step_count = 0
+        obs = self.loop.reset((options or {}).get("targets"))
+        return obs, {"progress_m": 0.0, "targets_reached": 0}
+
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """One control period, in real time."""
+        record = self.loop.step(np.asarray(action))
+        self.step_count += 1
+        terms = {
+            "progress": record.progress_m,
+            "target": float(record.reached),
+            "effort": float((self.loop.action**2).sum()),
+        }
+        weights = self.config.reward
+        reward = sum(getattr(weights, name) * value for name, value in terms.items())
+        truncated = not record.complete and (self.step_count >= self.n_steps or record.stop_reason is not None)
+        return record.observation, float(reward), record.complete, truncated, self._info(record, terms)
+
+    def close(self) -> None:
+        """Torque off, port free; may be called twice."""
+        self._close()
+
+    def _info(self, record: StepRecord, terms: Mapping[str, float]) -> dict[str, Any]:
+        weights, course = self.config.reward, self.loop.course
+        info: dict[str, Any] = {
+            "progress_m": course.progress_m,
+            "targets_reached": course.index,
+            "is_success": course.complete,
+            "executed_reference_rad": record.body.reference,
+            "wanted_reference_rad": record.wanted,
+            "clamped": record.body.clamped,
+            "lost_joints": record.body.lost,
+            "sample_age_s": record.sample_age_s,
+            "pose_age_s": record.pose_age_s,
+            "pose_valid": record.pose.valid,
+            "late_s": record.late_s,
+            "held": record.held,
+            "stop_reason": record.stop_reason or "",
+            "news": record.news,
+        }
+        for name, value in terms.items():
+            info["reward_raw/" + name] = value
+            info["reward/" + name] = getattr(weights, name) * value
+        return info
+
+
+def contract_of(config: RealConfig) -> Contract:
+    """Action, observation and robot that the settings describe. Raises ConfigError."""
+    if config.policy is not None:
+        return file_contract(load_policy(config.policy, config.robot), config.robot, config.course)
+    spec = load_robot("resilient_servo" if config.robot is None else config.robot)
+    return action_contract(ActionConfig() if config.action is None else config.action, spec, config.course)

@@ -1,0 +1,263 @@
+"""One real robot, step by step at a fixed rate: the order of a step is that of the simulated env.
+
+    decode the action from the last measurement -> command the servos -> wait for the tick -> read servos and pose ->
+    score by what was measured -> observe
+
+Observation and action are those of ``interface``, so what was trained in simulation runs here unchanged. Needs numpy
+and a ``Body``, no Gymnasium: ``real_env`` is the same as an env.
+
+Ticks lie on a fixed grid. A step that comes too late (a stalled host) begins a new grid: no burst of steps follows.
+While the pose is lost, the measurement repeats the last one, marked invalid; how long it may be lost is a setting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
+from snake_gym.hardware.safety.body import Body, BodySample, BringUpError
+from snake_gym.interface.actions import ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, tracked_point
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+
+@dataclass(frozen=True)
+class CourseConfig:
+    """Where the robot shall go."""
+
+    targets: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
+    """[m] world frame of the pose source, in order."""
+    radius_m: float = 0.1
+    """A target is reached when the tracked point is this near."""
+    tracked_point: Literal["centre", "head"] = "centre"
+
+    def __post_init__(self) -> None:
+        shape = np.array(self.targets, dtype=float).shape
+        if len(shape) != 2 or shape[0] < 1 or shape[1] != 2 or not np.isfinite(np.array(self.targets)).all():
+            raise ValueError(f"course.targets is {self.targets!r}; expected at least one [x, y] of finite numbers [m]")
+        if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
+            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected finite and > 0")
+        if self.tracked_point not in ("centre", "head"):
+            raise ValueError(f"course.tracked_point is {self.tracked_point!r}; expected 'centre' or 'head'")
+
+
+class MeasuredCourse:
+    """One robot's way along the targets."""
+
+    def __init__(self, config: CourseConfig, spec: RobotSpec) -> None:
+        self.config = config
+        self._spec = spec
+        self.targets_xy: FloatArray = np.array(config.targets, dtype=np.float64)
+        self.index = 0
+        """Current target; equal to the number of targets reached."""
+        self.progress_m = 0.0
+        self._last_xy: FloatArray | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.index >= len(self.targets_xy)
+
+    @property
+    def distance_m(self) -> float:
+        """From where the tracked point was last seen to the current target; NaN: not seen yet."""
+        return math.nan if self._last_xy is None else float(np.hypot(*(self.goal().target_xy_w[0] - self._last_xy)))
+
+    def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
+        """Start at the first target, from where the robot is; ``targets`` replaces those of the settings."""
+        if targets is not None:
+            self.targets_xy = np.array(targets, dtype=np.float64)
+        self.index, self.progress_m = 0, 0.0
+        self._last_xy = self._point(measurement) if measurement.pose_valid[0] else None
+
+    def goal(self) -> Goal:
+        """Current target (1, 2) [m]; inactive when the course is complete."""
+        current = min(self.index, len(self.targets_xy) - 1)
+        return Goal(self.targets_xy[current][None].copy(), np.array([not self.complete]))
+
+    def advance(self, measurement: Measurement) -> tuple[float, bool]:
+        """Progress of one step [m] towards the target, and whether it was reached."""
+        if self.complete or not measurement.pose_valid[0]:
+            return 0.0, False
+        here = self._point(measurement)
+        target = self.targets_xy[self.index]
+        distance = float(np.hypot(*(target - here)))
+        made = 0.0 if self._last_xy is None else float(np.hypot(*(target - self._last_xy))) - distance
+        self._last_xy = here
+        self.progress_m += made
+        reached = distance <= self.config.radius_m
+        self.index += int(reached)
+        return made, reached
+
+    def _point(self, measurement: Measurement) -> FloatArray:
+        return tracked_point(self._spec, measurement, self.config.tracked_point)[0].copy()
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """How patient the loop is."""
+
+    pose_timeout_s: float = 2.0
+    """Pose lost for so long: the robot holds its shape until it is back."""
+    first_pose_timeout_s: float = 10.0
+    """Wait so long for the first pose."""
+    late_share: float = 0.5
+    """A tick missed by more than this share of the period begins a new grid."""
+
+    def __post_init__(self) -> None:
+        for name in ("pose_timeout_s", "first_pose_timeout_s", "late_share"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"loop.{name} is {value:g}; expected finite and > 0")
+
+
+class StepRecord(NamedTuple):
+    """What one step did, for infos and logs."""
+
+    observation: NDArray[np.float32]
+    """(D,)."""
+    progress_m: float
+    reached: bool
+    complete: bool
+    stop_reason: str | None
+    """Why the robot has stopped for good; None: it goes on."""
+    wanted: FloatArray
+    """(J,) [rad] what the policy asked for."""
+    body: BodySample
+    pose: PoseSample
+    sample_age_s: float
+    """Of the servos' sample when the observation was made."""
+    pose_age_s: float
+    late_s: float
+    """How late the tick was."""
+    held: bool
+    """The policy was not followed, because the pose has been lost for too long."""
+    news: tuple[str, ...]
+
+
+class RobotLoop:
+    """A policy's view of one real robot.
+
+    Args:
+        decoder, layout: the policy's action and observation (the same robot in both).
+        body: the servo chain.
+        pose: the pose source.
+        course: where to go.
+    """
+
+    def __init__(
+        self,
+        decoder: ActionDecoder,
+        layout: ObservationLayout,
+        body: Body,
+        pose: PoseSource,
+        course: MeasuredCourse,
+        config: LoopConfig | None = None,
+    ) -> None:
+        if "failed" in layout.fields:
+            raise ValueError("the policy expects to be shown which joints are failed, which a real robot cannot do")
+        self.spec = decoder.spec
+        self.decoder, self.layout, self.body, self.pose, self.course = decoder, layout, body, pose, course
+        self.config = LoopConfig() if config is None else config
+        self.state = decoder.initial_state(1)
+        self.action: FloatArray = np.zeros((1, decoder.size))
+        self.reference: FloatArray = np.zeros((1, self.spec.n_joints))
+        self.measurement: Measurement | None = None
+        self._tick_s = 0.0
+        self._pose = NO_POSE
+
+    def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
+        """Begin an episode from where the robot is; returns the first observation (D,).
+
+        Raises:
+            BringUpError: the robot may not move, or no pose came in time.
+        """
+        self.state = self.decoder.initial_state(1)
+        self.body.start()
+        # The robot may have been up for long without anybody looking.
+        sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
+        if self.body.stop_reason is not None:
+            raise BringUpError(f"the episode cannot begin: {self.body.stop_reason}")
+        self.measurement = self._measure(sample)
+        self.action = np.zeros((1, self.decoder.size))
+        self.reference = sample.joint_angle[None].copy()
+        self.course.begin(self.measurement, targets)
+        self._tick_s = self.body.clock.now()
+        return self._observe()
+
+    def step(self, action: NDArray[Any]) -> StepRecord:
+        """One control step (A,).
+
+        Raises:
+            ValueError: wrong shape, or an entry that is not finite.
+        """
+        if self.measurement is None:
+            raise RuntimeError("step before the first reset")
+        values = np.asarray(action, dtype=np.float64)
+        if values.shape != (self.decoder.size,):
+            raise ValueError(f"action has shape {values.shape}; expected ({self.decoder.size},)")
+        if not np.isfinite(values).all():
+            entry = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"action[{entry}] is {values[entry]}; expected a finite number in [-1, 1]")
+        self.action = np.clip(values, -1.0, 1.0)[None]
+        held = self.body.clock.now() - self._pose.stamp_s > self.config.pose_timeout_s
+        if not held:
+            self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
+        self.body.command(self.reference[0])
+        late_s = self._next_tick()
+        sample = self.body.run_until(self._tick_s)
+        self.measurement = self._measure(sample)
+        now = self.body.clock.now()
+        progress, reached = self.course.advance(self.measurement)
+        return StepRecord(
+            self._observe(), progress, reached, self.course.complete, self.body.stop_reason, self.reference[0].copy(),
+            sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held, tuple(self.body.news()),
+        )  # fmt: skip
+
+    def _next_tick(self) -> float:
+        """Move the tick on by a period; how late this step began [s]."""
+        period = self.spec.control_dt_s
+        late = max(0.0, self.body.clock.now() - self._tick_s)
+        if late > self.config.late_share * period:
+            self._tick_s = self.body.clock.now()
+        self._tick_s += period
+        return late
+
+    def _wait_for_pose(self, sample: BodySample) -> BodySample:
+        """Hold the shape until there is a pose; the newest sample."""
+        clock = self.body.clock
+        give_up = clock.now() + self.config.first_pose_timeout_s
+        while True:
+            self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+            self._pose = self.pose.read(clock.now())
+            if self._pose.valid:
+                return sample
+            if self.body.stop_reason is not None or clock.now() > give_up:
+                why = self.body.stop_reason or f"no pose within {self.config.first_pose_timeout_s:g} s"
+                if self.body.stop_reason is None and self.pose.trouble:
+                    why += f": {self.pose.trouble}"
+                raise BringUpError(f"the episode cannot begin: {why}")
+            sample = self.body.run_until(clock.now() + self.spec.control_dt_s)
+            self.body.command(sample.reference)
+
+    def _measure(self, sample: BodySample) -> Measurement:
+        self.pose.follow(sample.joint_angle, sample.joint_rate, sample.stamp_s)
+        pose = self.pose.read(self.body.clock.now())
+        self._pose = pose if pose.valid else self._pose._replace(valid=False)
+        measurement = Measurement(
+            sample.joint_angle[None].copy(), sample.joint_rate[None].copy(), self._pose.xy_w[None].copy(),
+            np.array([self._pose.angle]), np.array([self._pose.valid]),
+        )  # fmt: skip
+        centre = measurement.head_xy_w + centre_offset(self.spec, link_angles(measurement))
+        return measurement._replace(centre_xy_w=centre)
+
+    def _observe(self) -> NDArray[np.float32]:
+        assert self.measurement is not None
+        phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
+        return self.layout.build(self.measurement, self.course.goal(), self.reference, self.action, phase)[0]

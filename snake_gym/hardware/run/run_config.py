@@ -1,0 +1,203 @@
+"""Settings of a run on the robot, and what they make: a control loop with a policy on it.
+
+The same groups as in ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board with numpy and pyserial. A
+classical controller plays as a residual policy that adds nothing, so it sees the measurements themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from snake_gym.config import ConfigError, build, nearest
+from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
+from snake_gym.controllers.tuned import tuned_file, tuning_command
+from snake_gym.hardware.run.connection import Connected, ConnectionConfig, connect
+from snake_gym.hardware.run.robot_loop import CourseConfig, LoopConfig, MeasuredCourse, RobotLoop
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
+from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.difference import robot_note
+from snake_gym.robot.spec import RobotSpec
+
+_TASK = "SnakeGym/Waypoints-v0"
+_SOURCES = {"kind", "tuned", "file"}
+"""Keys that say where a controller's settings come from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """What a control loop on a robot needs besides its policy."""
+
+    robot: str | dict[str, Any] | None = None
+    """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
+    course: CourseConfig = field(default_factory=CourseConfig)
+    connection: ConnectionConfig = field(default_factory=ConnectionConfig)
+    """Port, servos and pose source; by default an emulated robot."""
+    safety: SafetyLimits = field(default_factory=SafetyLimits)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    time_limit_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
+            raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(LoopSettings):
+    """Everything that can be set for a run."""
+
+    policy: str | None = None
+    """A policy file, the name of a classical controller (as tuned for the robot, where it was), or the YAML file of a
+    tuned one; None: see ``controller``."""
+    controller: dict[str, Any] = field(default_factory=dict)
+    """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
+
+
+class Contract(NamedTuple):
+    """What a policy and a loop have to agree about."""
+
+    decoder: ActionDecoder
+    layout: ObservationLayout
+    robot: RobotSpec
+    """The nominal robot; the scales of action and observation may be those of another one, as trained."""
+
+
+class Plan(NamedTuple):
+    """A policy and the loop's parts that belong to it, before any port is opened."""
+
+    policy: Policy
+    contract: Contract
+    name: str
+    """For people."""
+    notes: tuple[str, ...] = ()
+    """What to know of it: another robot or task than it was trained or tuned for."""
+
+
+class OpenRun(NamedTuple):
+    """A robot with a policy, ready to go."""
+
+    loop: RobotLoop
+    policy: Policy
+    connected: Connected
+
+
+def robot_of(config: RunConfig) -> RobotSpec:
+    """The nominal robot. Raises ConfigError."""
+    if config.robot is None and config.policy is not None and find_policy_file(config.policy) is not None:
+        return load_policy(config.policy).spec
+    return load_robot("resilient_servo" if config.robot is None else config.robot)
+
+
+def plan_run(config: RunConfig) -> Plan:
+    """Load what the settings name as policy. Raises ConfigError."""
+    if config.policy is None and not config.controller:
+        raise ConfigError(f"policy is missing; expected a policy file, a tuned YAML file, or one of {_controllers()}")
+    if config.policy is None:
+        return _plan_controller(config, config.controller)
+    if find_policy_file(config.policy) is not None:
+        policy = load_policy(config.policy, None if config.robot is None else load_robot(config.robot))
+        contract = file_contract(policy, config.robot, config.course)
+        notes = (robot_note(policy.spec, contract.robot), _task_note("trained", policy.contract.env.id))
+        return Plan(policy, contract, policy.name, tuple(note for note in notes if note is not None))
+    if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
+        if os.sep in config.policy or os.path.exists(config.policy):
+            raise ConfigError(f"policy: {describe_missing(config.policy)}")
+        guess = nearest(config.policy, CONTROLLERS)
+        raise ConfigError(
+            f"policy is {config.policy!r}; expected a policy file, a tuned YAML file, or one of {_controllers()}"
+            + (f"; did you mean {guess!r}?" if guess else "")
+        )
+    if config.policy not in CONTROLLERS:
+        return _plan_controller(config, {"file": config.policy, **config.controller})
+    robot, named = robot_of(config), "kind"
+    if not _SOURCES & config.controller.keys() and _is_tuned(config.policy, robot):
+        named = "tuned"
+    return _plan_controller(config, {named: config.policy, **config.controller})
+
+
+def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
+    robot = robot_of(config)
+    options = f"--robot {config.robot} --env ENV.yaml" if isinstance(config.robot, str) else None
+    settings = resolve_controller(controller, "controller", robot, options)
+    tuning = tuning_of(controller, robot)
+    notes: tuple[str | None, ...] = ()
+    if tuning is not None:
+        notes = (tuning.robot_note(robot), _task_note("tuned", tuning.env_id))
+    elif not {"tuned", "file"} & controller.keys():
+        notes = (_untuned_note(str(settings["kind"]), robot, options),)
+    action = build(ActionConfig, controller_action(settings), "action")
+    contract = action_contract(action, robot, config.course)
+    said = tuple(note for note in notes if note is not None)
+    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or str(settings["kind"]), said)
+
+
+def _is_tuned(kind: str, robot: RobotSpec) -> bool:
+    """Whether there are settings tuned for the robot that can be read: a small board may be without PyYAML."""
+    if not tuned_file(robot.name, kind).is_file():
+        return False
+    try:
+        importlib.import_module("snake_gym.config.yaml_text")
+    except ImportError:
+        return False
+    return True
+
+
+def _untuned_note(kind: str, robot: RobotSpec, options: str | None) -> str:
+    """What to say of a controller whose settings are the defaults, or were given one by one."""
+    path = tuned_file(robot.name, kind)
+    if path.is_file():
+        return f"{kind} plays without the settings tuned for {robot.name}: --set controller.tuned={kind} takes them"
+    command = tuning_command(kind, robot, options)
+    return f"{kind} plays untuned: there is no {path}; {command} makes it"
+
+
+def _task_note(made: str, env_id: str | None) -> str | None:
+    """What to say of a policy or gait that was made for another task than the robot's, which is to visit targets."""
+    return None if env_id in (None, _TASK) else f"{made} in {env_id}; here it visits targets, as in {_TASK}"
+
+
+def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course: CourseConfig) -> Contract:
+    """What a policy file says; ``robot`` None: the one it was trained on. Raises ConfigError."""
+    layout = policy.make_layout()
+    if layout.point != course.tracked_point:
+        raise ConfigError(
+            f"course.tracked_point is {course.tracked_point!r}; expected {layout.point!r}, as the policy was trained"
+        )
+    return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_robot(robot))
+
+
+def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig) -> Contract:
+    """Without a policy file: the settings' action, and the observation that belongs to it. Raises ConfigError."""
+    decoder = ActionDecoder(action, robot)
+    return Contract(decoder, ObservationLayout(robot, decoder.size, decoder.has_phase, course.tracked_point), robot)
+
+
+def open_loop(contract: Contract, settings: LoopSettings) -> tuple[RobotLoop, Connected]:
+    """Open port and pose source; the loop on them. Raises ConfigError, and leaves nothing open then."""
+    connected = connect(settings.connection, settings.safety, contract.robot)
+    try:
+        course = MeasuredCourse(settings.course, contract.decoder.spec)
+        loop = RobotLoop(
+            contract.decoder, contract.layout, connected.body, connected.pose, course, settings.loop
+        )  # fmt: skip
+        return loop, connected
+    except ValueError as error:
+        connected.close()
+        raise ConfigError(str(error)) from None
+
+
+def open_run(config: RunConfig, plan: Plan) -> OpenRun:
+    """Open port and pose source. Raises ConfigError."""
+    loop, connected = open_loop(plan.contract, config)
+    return OpenRun(loop, plan.policy, connected)
+
+
+def _controllers() -> str:
+    return ", ".join(CONTROLLERS)

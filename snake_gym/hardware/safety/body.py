@@ -1,0 +1,125 @@
+"""A servo chain as the control loop sees it: joint references in, samples out.
+
+Joint angles are phi_i = theta_i - theta_{i+1} [rad], joint 1 at the tail; what the servos count is in ``calibration``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.protocol import ServoError
+from snake_gym.hardware.bus.registers import BY_NAME
+from snake_gym.hardware.bus.servo_bus import BlockRead
+from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.safety.checks import BoolArray, ServoHealth
+from snake_gym.robot.spec import FloatArray
+
+PORT_AWAY = "the port is gone"
+"""News; until it is back the last reading is told again in every cycle."""
+
+
+class BringUpError(RuntimeError):
+    """The robot may not move: why, one line for each thing that is wrong."""
+
+
+class BodySample(NamedTuple):
+    """What the servos said last."""
+
+    joint_angle: FloatArray
+    """(J,) [rad]; of a joint that does not answer, the last one."""
+    joint_rate: FloatArray
+    """(J,) [rad/s]; 0 for a joint that does not answer."""
+    stamp_s: float
+    """[s] when it was read."""
+    cycle_s: float
+    """[s] when the last bus cycle began: later than ``stamp_s`` where nobody answered in it."""
+    reference: FloatArray
+    """(J,) [rad] what was really asked of the servos last."""
+    clamped: BoolArray
+    """(J,) where that is not what was wanted."""
+    lost: BoolArray
+    """(J,) joints that no longer answer."""
+    health: ServoHealth
+
+
+class Body(Protocol):
+    """A servo chain, in this process or guarded by another one."""
+
+    clock: Clock
+    watch: Callable[[BodySample], None] | None
+    """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
+
+    @property
+    def n_joints(self) -> int: ...
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the torque is off; None: it is on, or the robot has not been started."""
+        ...
+
+    def start(self) -> BodySample:
+        """Bring the robot up, if it is not: torque on, holding the present shape. Raises BringUpError."""
+        ...
+
+    def command(self, reference: FloatArray) -> None:
+        """Aim at joint references (J,) [rad] from now on."""
+        ...
+
+    def run_until(self, when_s: float) -> BodySample:
+        """Go on until ``when_s`` [s] and give the sample of that time."""
+        ...
+
+    def news(self) -> list[str]:
+        """What has happened since the last call, one line each."""
+        ...
+
+    def close(self) -> None:
+        """Torque off, port free; may be called twice."""
+        ...
+
+
+BLOCK = ("present_position", "present_current")
+"""First and last register of what ``take`` wants to have been read."""
+
+
+class ServoReadings:
+    """The last readings of J joints."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        n = len(calibration.joints)
+        self._calibration = calibration
+        self.angle: FloatArray = np.zeros(n)
+        """(J,) [rad]; of a servo that is silent, or whose encoder is broken, the last one."""
+        self.rate: FloatArray = np.zeros(n)
+        """(J,) [rad/s]; 0 for such servos."""
+        self.steps: FloatArray = np.zeros(n)
+        """(J,) positions in counts of the servos."""
+        self.stamp_s = -math.inf
+        """[s] when somebody answered last."""
+        self.health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
+
+    def take(self, read: BlockRead) -> None:
+        """Take note of a reading of ``BLOCK``."""
+        ids, calibration = self._calibration.ids, self._calibration
+        told = [read.values[one] for one in ids]
+
+        def column(name: str, scale: float) -> FloatArray:
+            return np.array([math.nan if one is None else one[f"present_{name}"] * scale for one in told])
+
+        answered = np.array([one is not None for one in told])
+        error = np.array([read.errors.get(one, 0) for one in ids], np.uint8)
+        seen = answered & (error & ServoError.ENCODER == 0)
+        position, rate = column("position", 1.0), calibration.rates(column("speed", 1.0))
+        self.steps = np.where(seen, position, self.steps)
+        self.angle = np.where(seen, calibration.angles(position), self.angle)
+        self.rate = np.where(seen, rate, 0.0)
+        scaled = ("load", "temperature", "voltage", "current")
+        measured = (column(name, BY_NAME[f"present_{name}"].encoding.scale) for name in scaled)
+        self.health = ServoHealth(answered, error, rate, *measured)
+        if answered.any():
+            self.stamp_s = read.stamp_s

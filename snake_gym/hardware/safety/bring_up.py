@@ -1,0 +1,155 @@
+"""The way up of a servo chain: every servo is looked at, then the torque comes in steps, each goal where the joint is.
+
+A servo may move the robot when it answers, holds what it held when it was calibrated, runs in position mode, has limits
+that leave the joint its calibrated range, and does not have to drive across its encoder's zero, which no servo does
+within one turn. The same looks are taken at a servo that comes back in mid-run (``servo_faults``). Its joint has to be
+within its range, or nearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.protocol import ServoError
+from snake_gym.hardware.bus.registers import model
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.calibration.calibration import Calibration, read_settings
+from snake_gym.hardware.safety.body import BringUpError
+from snake_gym.hardware.safety.checks import HealthMonitor, SafetyLimits, ServoHealth
+
+_FULL_TORQUE = 1000
+"""Counts of the torque limit's register."""
+_RAMP_STEPS = 5
+_LOOK_S = 0.02
+"""Time between two questions whether to go on."""
+
+Interrupted = Callable[[], str | None]
+"""Asked during the way up: why it shall end, None to go on."""
+
+
+def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[str] | None:
+    """Why the servo of ``joint`` (from 0) may not move, one line each; None: it does not answer."""
+    one = calibration.joints[joint]
+    name = f"joint {joint + 1} (servo {one.servo_id})"
+    info = bus.ping(one.servo_id)
+    if info is None:
+        return None
+    expected = model(calibration.model).number
+    if one.held is None and expected is not None and info.model != expected:
+        return [f"{name} says it is model {info.model}; expected {expected} ({calibration.model})"]
+    found = read_settings(bus, [one.servo_id])[one.servo_id]
+    if found is None:
+        return None
+    changes = [] if one.held is None else [f"{name}: {line}" for line in one.held.changes(found)]
+    ends = [one.zero_steps + one.direction * angle / calibration.rad_per_step for angle in (one.low_rad, one.high_rad)]
+    return changes or found.faults(name, (ends[0], ends[1]))
+
+
+def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
+    """Joints (from 0) whose servos do not answer. Raises BringUpError: too many, some may not move, or interrupted."""
+    missing, wrong = [], []
+    for joint in range(len(calibration.joints)):
+        reason = interrupted()
+        if reason is not None:
+            raise BringUpError(reason)
+        faults = servo_faults(bus, calibration, joint)
+        if faults is None:
+            missing.append(joint)
+        else:
+            wrong += faults
+    if wrong:
+        silent = [f"joint {joint + 1} (servo {calibration.ids[joint]}) does not answer" for joint in missing]
+        raise BringUpError("\n".join(wrong + silent))
+    if len(missing) == len(calibration.joints):
+        raise BringUpError(
+            "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"
+        )
+    if len(missing) > min(n_allowed, len(calibration.joints) - 1):
+        names = ", ".join(f"{joint + 1} (servo {calibration.ids[joint]})" for joint in missing)
+        raise BringUpError(f"joints {names} do not answer; at most {n_allowed} may be missing")
+    return missing
+
+
+def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLimits, joints: Sequence[int]) -> None:
+    """Raise BringUpError where a servo of ``joints`` (from 0) is silent, blind, or beyond a limit."""
+    _, reason = HealthMonitor(limits, health.answered.size).check(health, 0.0)
+    if reason is not None:
+        raise BringUpError(reason)
+    for joint in joints:
+        name = f"joint {joint + 1} (servo {calibration.ids[joint]})"
+        if not health.answered[joint]:
+            raise BringUpError(f"{name} answers a ping but no reading; look at the wiring")
+        if health.error[joint] & ServoError.ENCODER:
+            raise BringUpError(f"{name} says that its encoder is broken")
+
+
+def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
+    """Raise BringUpError where a joint of ``joints`` (from 0) is ``outside`` its range: it would be driven wherever its
+    servo takes the range to be."""
+    wrong = [
+        f"joint {joint + 1} (servo {calibration.ids[joint]}): {how}: bend it back by hand; where the robot does not "
+        "look like that, calibrate again (python -m snake_gym.hardware calibrate)"
+        for joint, how in outside.items() if joint in joints
+    ]  # fmt: skip
+    if wrong:
+        raise BringUpError("\n".join(wrong))
+
+
+def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
+    """Whether the servo of ``joint`` (from 0), which was away, may have goals again, with this share of its torque.
+
+    Raises:
+        BringUpError: it is there and may not move.
+    """
+    faults = servo_faults(bus, calibration, joint)
+    if faults is None:
+        return False
+    if faults:
+        raise BringUpError("; ".join(faults))
+    return bus.write_register(calibration.ids[joint], "torque_limit", round(_FULL_TORQUE * torque_limit))
+
+
+class TorqueRamp:
+    """Raises the torque of servos whose joints rest at their goals.
+
+    Args:
+        bus, clock: of the servos.
+        torque_limit: share of the stall torque at the end.
+        ramp_time_s: how long it takes [s].
+        interrupted: asked every 20 ms.
+    """
+
+    def __init__(
+        self, bus: ServoBus, clock: Clock, torque_limit: float, ramp_time_s: float, interrupted: Interrupted
+    ) -> None:
+        self._bus, self._clock, self._interrupted = bus, clock, interrupted
+        self._torque_limit, self._ramp_time_s = torque_limit, ramp_time_s
+
+    def run(self, ids: Sequence[int], steps: Sequence[int], speed: Sequence[int]) -> None:
+        """Hold ``steps`` with more and more torque. Raises BringUpError: a servo does not obey, or interrupted."""
+        for part in range(_RAMP_STEPS):
+            share = self._torque_limit * (part + 1) / _RAMP_STEPS
+            for servo_id in ids:
+                self._ask()
+                if not self._bus.write_register(servo_id, "torque_limit", round(_FULL_TORQUE * share)):
+                    raise BringUpError(f"servo {servo_id} does not take a torque limit")
+            if part == 0:
+                # The goal is where it is, and switches the torque on.
+                self._bus.write_targets(ids, steps, speed)
+                on = self._bus.torque(ids, True)
+                if not all(on.values()):
+                    silent = ", ".join(str(one) for one, known in on.items() if not known)
+                    raise BringUpError(f"servos {silent} do not switch their torque on")
+            self._wait(self._ramp_time_s / _RAMP_STEPS)
+
+    def _wait(self, duration_s: float) -> None:
+        end_s = self._clock.now() + duration_s
+        while (left_s := end_s - self._clock.now()) > 0.0:
+            self._ask()
+            self._clock.sleep(min(left_s, _LOOK_S))
+
+    def _ask(self) -> None:
+        reason = self._interrupted()
+        if reason is not None:
+            raise BringUpError(reason)

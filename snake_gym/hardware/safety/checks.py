@@ -1,0 +1,278 @@
+"""What a command has to pass before it reaches the servos, and what stops the robot.
+
+Three layers, each of which works without the others:
+
+* ``CommandGate``: a reference is clamped to the joints' range, and its speed and acceleration to their limits, against
+  the last command that was sent. A reference that is no number is refused and the last one kept.
+* ``HealthMonitor``: load, temperature, voltage, current and missing answers of every servo. A joint that no longer
+  answers, or whose servo reports a broken encoder or a protection, is *lost*: the policy keeps flying with the others,
+  up to ``max_lost_joints``; anything worse trips the stop.
+* ``EmergencyStop`` (emergency_stop.py): latched. Once tripped it stays so until somebody clears it, also across
+  processes.
+
+What only a hardware stop covers is said in docs/hardware.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.hardware.bus.protocol import ServoError, describe_error
+from snake_gym.hardware.bus.registers import BY_NAME, model
+from snake_gym.robot.spec import FloatArray
+
+BoolArray = NDArray[np.bool_]
+_UNFIT = ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT | ServoError.OVERLOAD
+"""What a servo cannot do its work with."""
+
+
+@dataclass(frozen=True)
+class SafetyLimits:
+    """Limits of one run; the joints' ranges come with the calibration."""
+
+    max_speed_rad_s: float = 10.0
+    """Of the references. The joints go no faster than the servos' own limit; a policy that was trained without these
+    clamps needs room for its references to jump (docs/hardware.md has numbers)."""
+    max_acceleration_rad_s2: float = 500.0
+    """Of the references."""
+    max_temperature_c: float = 65.0
+    min_voltage_v: float | None = None
+    """None: three quarters of the servos' nominal one."""
+    max_voltage_v: float | None = None
+    """None: what the servos' own register allows."""
+    max_current_a: float | None = None
+    """Of one servo; None: a tenth more than its stall current, a short circuit."""
+    stall_load: float = 0.9
+    """Share of the torque in use (``torque_limit``) beyond which a joint that hardly moves is stalled ..."""
+    stall_rate_rad_s: float = 0.05
+    """... when slower than this ..."""
+    stall_time_s: float = 1.5
+    """... for so long."""
+    lost_after_s: float = 0.3
+    """A joint without an answer for so long is lost."""
+    max_lost_joints: int = 2
+    """With more lost joints the robot stops."""
+    runaway_rad: float = 0.2
+    """A joint that gets further out of its calibrated range than this does not do what it is told; one that is further
+    out at the start has another calibration."""
+    command_timeout_s: float = 0.5
+    """Without a new command for so long the torque goes off."""
+    port_timeout_s: float = 3.0
+    """With the port gone for so long the robot counts as stopped."""
+    torque_limit: float = 1.0
+    """Share of the servos' stall torque that is used."""
+    ramp_time_s: float = 0.5
+    """Time in which the torque is raised."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value is None:
+                continue
+            if f.name == "max_lost_joints":
+                if not (isinstance(value, int) and value >= 0):
+                    raise ValueError(f"safety.{f.name} is {value!r}; expected an integer >= 0")
+            elif not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"safety.{f.name} is {value:g}; expected finite and > 0")
+        for name in ("torque_limit", "stall_load"):
+            if getattr(self, name) > 1.0:
+                raise ValueError(f"safety.{name} is {getattr(self, name):g}; expected in (0, 1]")
+        low, high = self.min_voltage_v, self.max_voltage_v
+        if low is not None and high is not None and low >= high:
+            raise ValueError(f"safety.min_voltage_v is {low:g} and max_voltage_v {high:g}; expected min < max")
+
+    def of_model(self, name: str) -> SafetyLimits:
+        """These limits, with what is left to the servos taken from their model's data."""
+        servo = model(name)
+        return replace(
+            self,
+            min_voltage_v=0.75 * servo.nominal_voltage_v if self.min_voltage_v is None else self.min_voltage_v,
+            max_voltage_v=0.1 * servo.default(BY_NAME["max_voltage"]) if self.max_voltage_v is None
+            else self.max_voltage_v,
+            max_current_a=1.1 * servo.stall_current_a if self.max_current_a is None else self.max_current_a,
+        )  # fmt: skip
+
+
+class Gated(NamedTuple):
+    """A command that may be sent."""
+
+    reference: FloatArray
+    """(J,) [rad]."""
+    clamped: BoolArray
+    """(J,) where it is not what was asked for."""
+    refused: bool
+    """Something that is no number was asked for: the last command is kept."""
+
+
+class CommandGate:
+    """Clamps references (J,) [rad] against the joints' range and the last command.
+
+    Args:
+        low, high: (J,) [rad] range of each joint.
+        limits: speed and acceleration.
+        start: (J,) [rad] where the joints are, at rest.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, limits: SafetyLimits, start: FloatArray) -> None:
+        self._low, self._high, self._limits = low, high, limits
+        self.reference = np.array(start, dtype=np.float64)
+        """(J,) [rad] the last command. One that starts beyond its range comes back, at no more than the limits."""
+        self._rate = np.zeros_like(self.reference)
+
+    def pass_on(self, wanted: FloatArray, dt_s: float) -> Gated:
+        """The command for a period of ``dt_s`` [s] nearest to ``wanted`` (J,) that keeps all limits."""
+        wanted = np.asarray(wanted, dtype=np.float64)
+        if wanted.shape != self.reference.shape or not np.isfinite(wanted).all():
+            self._rate[:] = 0.0
+            return Gated(self.reference.copy(), np.ones(self.reference.size, bool), True)
+        speed, gain = self._limits.max_speed_rad_s, self._limits.max_acceleration_rad_s2 * dt_s
+        gap = np.clip(wanted, self._low, self._high) - self.reference
+        # No faster than what the acceleration can still stop at the place wanted, step by step.
+        top = np.minimum(speed, np.sqrt(0.25 * gain**2 + 2.0 * gain * np.abs(gap) / dt_s) - 0.5 * gain)
+        rate = np.clip(np.clip(gap / dt_s, -top, top), self._rate - gain, self._rate + gain)
+        reference = self.reference + rate * dt_s
+        reference = np.clip(reference, np.minimum(self._low, self.reference), np.maximum(self._high, self.reference))
+        self._rate = (reference - self.reference) / dt_s
+        self.reference = reference
+        return Gated(reference.copy(), np.abs(reference - wanted) > 1e-9, False)
+
+    def rest_at(self, joint: int, angle_rad: float) -> None:
+        """Joint ``joint`` (from 0) begins anew from where it is, at rest."""
+        self.reference[joint], self._rate[joint] = angle_rad, 0.0
+
+
+class ServoHealth(NamedTuple):
+    """One reading of all servos; NaN where a servo did not answer."""
+
+    answered: BoolArray
+    """(J,)."""
+    error: NDArray[np.uint8]
+    """(J,) status byte of each servo, bits as in ``protocol.ServoError``; 0 where it did not answer."""
+    rate: FloatArray
+    """(J,) [rad/s]."""
+    load: FloatArray
+    """(J,) share of the largest, with sign."""
+    temperature_c: FloatArray
+    voltage_v: FloatArray
+    current_a: FloatArray
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What the servos say is wrong with them, as "joint 3: overload"."""
+        return tuple(
+            f"joint {joint + 1}: {describe_error(int(self.error[joint]))}" for joint in self.error.nonzero()[0]
+        )
+
+
+@dataclass
+class HealthMonitor:
+    """Watches W = 1 robot's servos; call ``check`` once a cycle."""
+
+    limits: SafetyLimits
+    n_joints: int
+    lost: BoolArray = field(init=False)
+    """(J,) joints that no longer answer, or whose servos say that they cannot do their work."""
+    silent_s: FloatArray = field(init=False)
+    """(J,) since the last answer [s]."""
+    _unfit_s: FloatArray = field(init=False)
+    _stalled_s: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lost = np.zeros(self.n_joints, bool)
+        self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, self.n_joints))
+
+    def miss(self, joints: Sequence[int]) -> None:
+        """These joints (from 0) are lost until they answer."""
+        self.silent_s[list(joints)] = math.inf
+        self.lost[list(joints)] = True
+
+    def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
+        """What is new (one line each), and why the robot has to stop (None: it need not).
+
+        Args:
+            health: of this cycle.
+            dt_s: time since the cycle before [s].
+        """
+        limits, news = self.limits, []
+        # Nobody was asked in a long gap before the first answer that is missing: it is no silence of the servo's.
+        began = self.silent_s == 0.0
+        silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
+        self.silent_s = np.where(health.answered, 0.0, self.silent_s + silence_s)
+        unfit = health.error & _UNFIT != 0
+        self._unfit_s = np.where(unfit, self._unfit_s + dt_s, np.where(health.answered, 0.0, self._unfit_s))
+        silent = self.silent_s > limits.lost_after_s
+        lost = silent | (self._unfit_s > limits.lost_after_s)
+        for joint in np.flatnonzero(lost & ~self.lost):
+            why = f"no answer for {self.silent_s[joint]:.2f} s" if silent[joint] else "its servo says so"
+            news.append(f"joint {joint + 1} is lost: {why}")
+        for joint in np.flatnonzero(self.lost & ~lost):
+            news.append(f"joint {joint + 1} answers again")
+        self.lost = lost
+        stalls = health.answered & (np.abs(health.load) > limits.stall_load * limits.torque_limit)
+        stalls &= np.abs(health.rate) < limits.stall_rate_rad_s
+        self._stalled_s = np.where(stalls, self._stalled_s + dt_s, 0.0)
+        news += list(health.faults)
+        return news, self._reason(health)
+
+    def _reason(self, health: ServoHealth) -> str | None:
+        limits = self.limits
+        if self.lost.sum() > limits.max_lost_joints:
+            names = ", ".join(str(joint + 1) for joint in np.flatnonzero(self.lost))
+            return f"joints {names} are lost; at most {limits.max_lost_joints} may be"
+        low = -math.inf if limits.min_voltage_v is None else limits.min_voltage_v
+        high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
+        current = math.inf if limits.max_current_a is None else limits.max_current_a
+        checks = (
+            (self._stalled_s > limits.stall_time_s, "is stalled", health.load, ""),
+            (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
+            (health.voltage_v < low, "has too low a voltage", health.voltage_v, " V"),
+            (health.voltage_v > high, "has too high a voltage", health.voltage_v, " V"),
+            (np.abs(health.current_a) > current, "draws too much", health.current_a, " A"),
+        )
+        for wrong, what, values, unit in checks:
+            for joint in np.flatnonzero(wrong & health.answered):
+                return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
+        return None
+
+
+class RangeWatch:
+    """Notices a joint that leaves its range, which none does that follows its references.
+
+    Args:
+        low, high: (J,) [rad] range of each joint.
+        allowed_rad: how far it may get out of it; one that was outside at the start, but no further, so much further.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, allowed_rad: float) -> None:
+        self._low, self._high, self._allowed_rad = low, high, allowed_rad
+        self._at_start = np.zeros_like(low)
+
+    def begin(self, angle: FloatArray) -> None:
+        """Joints (J,) [rad] as they are at the start; one that is too far out by then stays so."""
+        self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
+
+    def outside(self, angle: FloatArray) -> dict[int, str]:
+        """Joints (from 0) that are too far out of their range at the start (J,) [rad], and how far."""
+        return {
+            joint: f"it is at {angle[joint]:.3g} rad, outside its range {self._low[joint]:.3g} to "
+            f"{self._high[joint]:.3g} by more than {self._allowed_rad:g}"
+            for joint in np.flatnonzero(self._beyond(angle) > self._allowed_rad).tolist()
+        }
+
+    def left(self, angle: FloatArray) -> str | None:
+        """Which joint (J,) [rad] is too far out of its range; None: none."""
+        further = self._beyond(angle) - self._at_start
+        worst = int(np.argmax(further))
+        if further[worst] <= self._allowed_rad:
+            return None
+        low, high = self._low[worst], self._high[worst]
+        return f"joint {worst + 1} is at {angle[worst]:.3g} rad, outside its range {low:.3g} to {high:.3g}"
+
+    def _beyond(self, angle: FloatArray) -> FloatArray:
+        return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)

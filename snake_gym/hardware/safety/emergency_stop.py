@@ -1,0 +1,293 @@
+"""The emergency stop: a latch that any process of this machine can trip, and that stays tripped until it is cleared.
+
+The latch is a file, which another terminal can make (``python -m snake_gym.hardware estop``). Nothing here raises where
+the file system fails: a latch that cannot be looked at counts as tripped, one that cannot be written stays tripped in
+the object that tripped it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path("/tmp")
+_PREFIX = "snake_gym-torque-"
+_LARGEST = 65536
+"""Bytes that a mark or a latch may have."""
+MOST = 100
+"""Marks of one user that are opened."""
+_GLANCE, _GLANCED = 2000, 8
+"""Entries of the folder that a glance passes over, and marks that it opens."""
+_LARGEST_PID = 2**31 - 1
+
+
+class SeenMark(NamedTuple):
+    """A mark that somebody has made."""
+
+    path: Path
+    pid: int
+    what: str
+    """As "run"."""
+    latch: Path
+    """Of the stop that this process obeys."""
+    alive: bool
+    """Whether the process is there; False: it died with the torque on, as far as anybody knows."""
+    uid: int
+    """User who has made it, and who runs the process."""
+
+
+class TorqueMark:
+    """This process's mark for one robot.
+
+    Args:
+        latch: file of the stop that it obeys.
+    """
+
+    def __init__(self, latch: Path) -> None:
+        self._latch = latch
+        self._is_made = False
+        self._path: Path | None = None
+        self._descriptor = -1
+
+    def make(self, what: str) -> None:
+        """The torque may go on from now on. Marks that dead processes left for the same robot go away."""
+        if self._is_made:
+            return
+        self._is_made = True
+        sweep(self._latch)
+        name = f"{_PREFIX}{os.urandom(8).hex()}"
+        told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self._latch.absolute())})
+        path, draft = FOLDER / f"{name}.json", FOLDER / f"{name}.draft"
+        with suppress(OSError):
+            self._descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            os.fchmod(self._descriptor, 0o644)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(self._descriptor, told.encode())
+            os.rename(draft, path)
+            self._path = path
+
+    def remove(self) -> None:
+        """Every servo's torque is off."""
+        self._is_made = False
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()
+            self._path = None
+        if self._descriptor >= 0:
+            with suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def seen_marks(latch: Path | None = None) -> list[SeenMark]:
+    """The marks of all robots, or of those that obey ``latch``."""
+    counted: Counter[int] = Counter()
+    chosen = []
+    for path, uid in _files():
+        counted[uid] += 1
+        if counted[uid] <= MOST:
+            chosen.append(path)
+    return _marks_in(sorted(chosen), latch)
+
+
+def glance(latch: Path | None = None) -> list[SeenMark]:
+    """A few marks of this user, in a few milliseconds, however many files there are."""
+    ours = [path for path, uid in _files(_GLANCE) if uid == os.geteuid()]
+    return _marks_in(ours[:_GLANCED], latch)
+
+
+def look_again(mark: SeenMark) -> SeenMark | None:
+    """What has become of a mark; None: it has gone away."""
+    if not os.path.lexists(mark.path):
+        return None
+    again = _marks_in([mark.path], None)
+    return again[0] if again else mark
+
+
+def crowds() -> list[int]:
+    """Users who have left more marks than are looked at."""
+    return [uid for uid, count in Counter(uid for _, uid in _files()).items() if count > MOST]
+
+
+def sweep(latch: Path | None = None) -> None:
+    """Remove what dead processes left for the robot of ``latch``, or for all robots."""
+    for mark in seen_marks(latch):
+        if not mark.alive:
+            with suppress(OSError):
+                mark.path.unlink()
+
+
+def user_of(pid: int) -> int | None:
+    """Who runs a process; None: there is none, or this system does not say."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("Uid:"):
+                return int(line.split()[2])
+    return None
+
+
+def read_plain(descriptor: int) -> str:
+    """What a small file holds. Raises OSError: it is no plain file; ValueError: it is not small, or holds no text."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file")
+    if status.st_size > _LARGEST:
+        raise ValueError(f"it has {status.st_size} bytes; expected at most {_LARGEST}")
+    return os.read(descriptor, _LARGEST).decode()
+
+
+def _files(most: int | None = None) -> list[tuple[Path, int]]:
+    """Plain files that may be marks, and whose they are; none is opened. ``most`` entries of the folder are passed."""
+    found = []
+    with suppress(OSError), os.scandir(FOLDER) as entries:
+        for entry in islice(entries, most):
+            if entry.name.startswith(_PREFIX) and entry.name.endswith(".json"):
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
+                        found.append((FOLDER / entry.name, status.st_uid))
+    return found
+
+
+def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[SeenMark]:
+    """The marks in files, or those of them that obey ``latch``."""
+    found = []
+    for path in paths:
+        with suppress(Exception):  # anybody may have written anything: what cannot be understood is no mark
+            mark = _look_at(path)
+            if latch is None or mark.latch == latch.absolute():
+                found.append(mark)
+    return found
+
+
+def _look_at(path: Path) -> SeenMark:
+    """The mark in a file. Raises an exception of any kind: it is none that counts."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        told, uid = json.loads(read_plain(descriptor)), os.fstat(descriptor).st_uid
+        pid, what, latch = int(told["pid"]), str(told["what"]), str(told["latch"])
+        if not 0 < pid <= _LARGEST_PID or not (what + latch).isprintable() or user_of(pid) not in (None, uid):
+            raise ValueError(told)
+        return SeenMark(path, pid, what, Path(latch), _is_locked(descriptor), uid)
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def default_latch() -> Path:
+    """Where the latch of this machine's robot is. It is the same for every user and every environment (sudo, cron, ssh,
+    systemd): an emergency stop must not depend on who asks for it."""
+    return Path("/tmp/snake_gym.estop")
+
+
+class EmergencyStop:
+    """A stop that stays: tripped while its file exists.
+
+    Args:
+        latch: the file; None: this machine's default.
+    """
+
+    def __init__(self, latch: Path | None = None) -> None:
+        self.latch = default_latch() if latch is None else Path(latch)
+        self._unwritten = ""
+        """Why it was tripped, where the latch could not be written."""
+        self._mark = TorqueMark(self.latch)
+
+    @property
+    def tripped(self) -> bool:
+        if self._unwritten:
+            return True
+        try:
+            os.lstat(self.latch)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            pass
+        return True
+
+    @property
+    def reason(self) -> str:
+        """Why and when it was tripped; empty where it is not."""
+        try:
+            descriptor = os.open(self.latch, os.O_RDONLY | os.O_NONBLOCK)  # anybody may have put anything there
+            try:
+                told = json.loads(read_plain(descriptor))
+            finally:
+                os.close(descriptor)
+            reason = f"{told['reason']} ({told['time']})"
+            return reason if reason.isprintable() else ascii(reason)
+        except OSError as error:
+            if self._unwritten:
+                return self._unwritten
+            return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
+        except Exception:  # whatever it holds: it is there
+            return "tripped by hand"
+
+    @property
+    def how_to_clear(self) -> str:
+        """What to do, for people."""
+        return "clear it with estop --clear" + ("" if self.latch == default_latch() else f" --latch {self.latch}")
+
+    def trip(self, reason: str) -> bool:
+        """Stop, for the first reason given; False: the latch could not be written, and only this object is tripped."""
+        told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
+        try:
+            descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            return True
+        except OSError:
+            self._unwritten = self._unwritten or reason
+            return False
+        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is there: whoever looks, stops
+            os.fchmod(descriptor, 0o644)
+            file.write(told)
+        return True
+
+    def writable(self) -> bool:
+        """Whether the latch could be written now."""
+        trial = self.latch.with_name(f"{self.latch.name}.{os.urandom(8).hex()}.trial")
+        try:
+            os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            trial.unlink()
+        except OSError:
+            return False
+        return True
+
+    def hold(self, what: str) -> None:
+        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run"."""
+        self._mark.make(what)
+
+    def release(self) -> None:
+        """Say that every servo's torque is known to be off."""
+        self._mark.remove()
+
+    def clear(self) -> bool:
+        """Allow motion again, and forget what dead processes left behind; False: it was not tripped.
+
+        Raises:
+            OSError: the latch is somebody else's.
+        """
+        was, self._unwritten = bool(self._unwritten), ""
+        sweep(self.latch)
+        try:
+            self.latch.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return was
+        return True

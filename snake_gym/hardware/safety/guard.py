@@ -1,0 +1,348 @@
+"""The guard: a process of its own that owns the port, so that torque goes off whatever becomes of the policy.
+
+    python -m snake_gym.hardware.safety.guard FD          (started by ``guarded_body``, never by hand)
+
+It cycles the servos (``servo_body``) at the bus's rate, sends each sample to the policy's process and takes its
+commands. Torque goes off when
+
+* the policy's process has said goodbye or died, even by SIGKILL: the socket between them is closed by the kernel;
+* no command has come for ``command_timeout_s``: it hangs. Commands older than that are refused;
+* the emergency stop is tripped, a servo is sick, too many joints are lost, the port stays away;
+* the guard is told to end (SIGTERM, SIGINT, SIGHUP).
+
+The same holds on the way up. Where a servo or the port is away when the torque has to go off, the guard goes on trying,
+also after the policy has left.
+
+If the guard itself is killed or hangs, the policy's process ends it, takes the port and switches the torque off
+(``guarded_body``); if both are killed, or the cable is pulled, only a hardware stop is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import math
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snake_gym.config import build
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.safety.body import BodySample, BringUpError
+from snake_gym.hardware.safety.checks import SafetyLimits, ServoHealth
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.servo_body import ServoBody
+from snake_gym.hardware.safety.torque_off import FAREWELL_S, PORT_FAREWELL_S
+from snake_gym.robot.spec import FloatArray
+
+NONE = 0
+"""No real-time priority: the ordinary scheduler."""
+HIGHEST = 99
+
+
+def spare_old_objects() -> None:
+    """Leave what has been made so far, the modules above all, out of garbage collections: they took 18 ms with it."""
+    gc.collect()
+    gc.freeze()
+
+
+def take_priority(priority: int) -> str:
+    """Give this thread, and those that it starts, a real-time priority (1 to 99); ``NONE`` changes nothing.
+
+    Returns:
+        Why it was not given; empty where it was.
+    """
+    if priority == NONE:
+        return ""
+    if not hasattr(os, "sched_setscheduler"):
+        return "this system has none"
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+_NUMBERED = struct.Struct("<cQ")
+_COMMAND = struct.Struct("<cQd")
+_SAMPLE = struct.Struct("<cQdd")
+_SERIES = 7
+LARGEST = 65536
+"""Bytes of a message."""
+
+
+class Command(NamedTuple):
+    number: int
+    stamp_s: float
+    """[s] when it was given."""
+    reference: FloatArray
+    """(J,) [rad]."""
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends, for the policy and for the guard."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def pack_command(command: Command) -> bytes:
+    return _COMMAND.pack(b"C", command.number, command.stamp_s) + np.asarray(command.reference, "<f8").tobytes()
+
+
+def unpack_command(data: bytes, n_joints: int) -> Command | None:
+    """The command in ``data``; None where it is none for this robot."""
+    if len(data) != _COMMAND.size + 8 * n_joints or data[:1] != b"C":
+        return None
+    _, number, stamp = _COMMAND.unpack_from(data)
+    return Command(number, stamp, np.frombuffer(data, "<f8", n_joints, _COMMAND.size).copy())
+
+
+def pack_sample(sample: BodySample, number: int) -> bytes:
+    health = sample.health
+    series = (
+        sample.joint_angle, sample.joint_rate, sample.reference, health.load, health.temperature_c, health.voltage_v,
+        health.current_a,
+    )  # fmt: skip
+    flags = sample.clamped.astype(np.uint8) | sample.lost.astype(np.uint8) << 1 | health.answered.astype(np.uint8) << 2
+    head = _SAMPLE.pack(b"S", number, sample.stamp_s, sample.cycle_s)
+    return head + np.concatenate(series).astype("<f8").tobytes() + flags.tobytes() + health.error.tobytes()
+
+
+def unpack_sample(data: bytes, n_joints: int) -> tuple[BodySample, int] | None:
+    """The sample in ``data`` and the number of the last message taken; None where it is none for this robot."""
+    if len(data) != _SAMPLE.size + n_joints * (8 * _SERIES + 2) or data[:1] != b"S":
+        return None
+    _, number, stamp, cycle = _SAMPLE.unpack_from(data)
+    values = np.frombuffer(data, "<f8", _SERIES * n_joints, _SAMPLE.size).reshape(_SERIES, n_joints).copy()
+    flags = np.frombuffer(data, np.uint8, n_joints, _SAMPLE.size + 8 * _SERIES * n_joints)
+    clamped, lost, answered = ((flags >> bit & 1).astype(bool) for bit in range(3))
+    error = np.frombuffer(data, np.uint8, n_joints, len(data) - n_joints).copy()
+    health = ServoHealth(answered, error, values[1], *values[3:])
+    return BodySample(values[0], values[1], stamp, cycle, values[2], clamped, lost, health), number
+
+
+def pack_text(kind: bytes, text: str) -> bytes:
+    return kind + text.encode()[: LARGEST // 2]
+
+
+def pack_numbered(kind: bytes, number: int, text: str = "") -> bytes:
+    """``U`` or ``X``."""
+    return _NUMBERED.pack(kind, number) + text.encode()[: LARGEST // 2]
+
+
+def unpack_numbered(data: bytes) -> tuple[int, str] | None:
+    """Number and text of ``U`` or ``X``; None where it is too short for one."""
+    if len(data) < _NUMBERED.size:
+        return None
+    _, number = _NUMBERED.unpack_from(data)
+    return number, data[_NUMBERED.size :].decode(errors="replace")
+
+
+_ANSWER_SHARE = 0.2
+"""Share of a period for which a cycle waits for the command that answers its sample, as far as there is time to send
+the goals before the next cycle."""
+_MOST = 100
+"""Messages taken in a row: no flood of commands keeps the guard from its cycles."""
+_BEAT_S = 0.02
+"""Time between signs of life while there are no samples [s]."""
+
+
+class Guard:
+    """One run.
+
+    Args:
+        link: the socket to the policy's process.
+        body: the servos.
+        number: of the message that asked to bring them up.
+    """
+
+    def __init__(self, link: socket.socket, body: ServoBody, number: int) -> None:
+        self._link, self._body, self._number = link, body, number
+        self._goodbye = select.poll()
+        self._goodbye.register(link, select.POLLRDHUP)
+        self._asked_up, self._is_up = True, False
+        self._beat_s = -math.inf
+        self._refuses = False
+        self._ends = False
+        self._why: str | None = None
+
+    def end(self, number: int, frame: FrameType | None) -> None:
+        """Signal handler: finish the present cycle, then torque off."""
+        self._ends = True
+        self._why = "the guard was told to end"
+
+    def run(self) -> None:
+        """Until the policy's process is gone or a signal comes; torque off in any case."""
+        body = self._body
+        try:
+            while self._listen(self.patience_s()) and not self._ends:
+                if self._asked_up:
+                    self._bring_up()
+                elif self._is_up or body.torque_off_owed:
+                    # After a long pause of this process the goal is stale: the cycle then finds that commands are late.
+                    if body.clock.now() - body.next_cycle_s < body.limits.command_timeout_s:
+                        body.send_goal()
+                    body.clock.sleep(body.next_cycle_s - body.clock.now())
+                    body.cycle()
+                    self._report()
+                else:
+                    self._beat()
+        except Exception as error:
+            self._why = f"the guard failed: {error!r}"
+            raise
+        finally:
+            self._leave()
+
+    def _bring_up(self) -> None:
+        self._asked_up = False
+        try:
+            self._beat()
+            self._body.start(self._interrupted)
+            self._is_up = True
+        except BringUpError as error:
+            self._is_up = False
+            self._body.halt(str(error))  # what could not be switched off is owed from now on
+            self._tell_news()
+            self._send(pack_numbered(b"X", self._number, str(error)))
+
+    def _interrupted(self) -> str | None:
+        """Why the way up has to end."""
+        self._beat()
+        if self._ends:
+            return self._why
+        return "the policy's process has left" if self._goodbye.poll(0) else None
+
+    def _leave(self) -> None:
+        """Torque off, until every servo has said so or the time is up."""
+        body = self._body
+        try:
+            if self._why is not None:
+                self._send(pack_numbered(b"X", self._number, self._why))
+            body.halt(self._why or "closed")
+            begun_s = body.clock.now()
+            while body.torque_off_owed:
+                if body.clock.now() - begun_s > (PORT_FAREWELL_S if body.port_gone else FAREWELL_S):
+                    break
+                body.clock.sleep(body.next_cycle_s - body.clock.now())
+                body.cycle()
+                self._report()
+        finally:
+            body.close()
+            self._tell_news()
+        if body.torque_off_owed:
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                print("guard: torque is not known to be off in all joints: use the hardware stop", file=sys.stderr)
+        else:
+            self._send(b"F")
+
+    def patience_s(self) -> float:
+        """How long to wait for a message now [s]."""
+        if self._asked_up:
+            return 0.0
+        if not (self._is_up or self._body.torque_off_owed):
+            return _BEAT_S
+        left_s = self._body.next_cycle_s - self._body.clock.now()
+        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.timing.sending_s))
+
+    def _listen(self, wait_s: float) -> bool:
+        """Take the messages that have come, waiting for the first; False: nobody is there any more."""
+        for _ in range(_MOST):
+            readable, _, _ = select.select([self._link], [], [], wait_s)
+            if not readable:
+                break
+            try:
+                data = self._link.recv(LARGEST)
+            except OSError:
+                return False
+            if not data:
+                return False
+            self._take(data)
+            wait_s = 0.0
+        return True
+
+    def _take(self, data: bytes) -> None:
+        told = unpack_numbered(data)
+        if data[:1] == b"U" and told is not None:
+            self._number, self._asked_up = told[0], True
+        command = unpack_command(data, self._body.n_joints)
+        if command is None:
+            return
+        self._number = command.number
+        age_s = self._body.clock.now() - command.stamp_s
+        is_old = age_s > self._body.limits.command_timeout_s
+        if not is_old:
+            self._body.command(command.reference)
+        elif not self._refuses:
+            self._send(pack_text(b"N", f"a command that was {age_s:.1f} s old was refused"))
+        self._refuses = is_old
+
+    def _report(self) -> None:
+        self._tell_news()
+        if self._body.stop_reason is not None:
+            self._send(pack_numbered(b"X", self._number, self._body.stop_reason))
+        self._send(pack_sample(self._body.sample(), self._number))
+
+    def _tell_news(self) -> None:
+        for line in self._body.news():
+            self._send(pack_text(b"N", line))
+
+    def _beat(self) -> None:
+        now = self._body.clock.now()
+        if now - self._beat_s >= _BEAT_S:
+            self._beat_s = now
+            self._send(b"H")
+
+    def _send(self, data: bytes) -> None:
+        # Full: the other side sleeps, and gets the next one. Gone: the next recv tells.
+        with contextlib.suppress(OSError):
+            self._link.send(data, socket.MSG_DONTWAIT)
+
+
+def settings_of(told: dict[str, Any]) -> tuple[Calibration, SafetyLimits, dict[str, Any]]:
+    """The parts of the first message. Raises ConfigError."""
+    rest = {name: told[name] for name in ("port", "baud", "period_s", "speed_rad_s", "latch", "priority")}
+    return build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"]), rest
+
+
+def main(arguments: list[str]) -> int:
+    """The process: everything else comes over the socket."""
+    link = socket.socket(fileno=int(arguments[0]))
+    settings, asked = link.recv(LARGEST), unpack_numbered(link.recv(LARGEST))
+    if asked is None:
+        return 1
+    calibration, limits, rest = settings_of(json.loads(settings))
+    port, baud = rest["port"], int(rest["baud"])
+    try:
+        transport = SerialTransport(port, baud)
+    except PortGone as error:
+        for message in (pack_numbered(b"X", asked[0], str(error)), b"F"):
+            link.send(message)
+        return 1
+    clock = MonotonicClock()
+    bus = FeetechBus(transport, baud, clock, reopen=lambda: SerialTransport(port, baud))
+    speed = np.array([math.inf if one is None else one for one in rest["speed_rad_s"]])
+    body = ServoBody(bus, calibration, limits, clock, rest["period_s"], speed, EmergencyStop(Path(rest["latch"])))
+    refused = take_priority(int(rest["priority"]))
+    if refused:
+        link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))
+    spare_old_objects()
+    guard = Guard(link, body, asked[0])
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, guard.end)
+    guard.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,354 @@
+"""The chain of servos in this process: bus cycles, health, and the way up and down.
+
+A cycle: read all servos in one block, look after their health, pass the wanted references through the gate, send them.
+Cycles follow each other at the bus's own rate, faster than the policy acts; between two commands the servos follow
+the gated reference. Nothing that a servo or the wire does raises an exception once the robot is up: it becomes news,
+a lost joint or a stop.
+
+A goal switches a servo's torque on (see ``registers``), so none is sent after a stop, nor to a servo that has been
+silent: it may have started anew, without its torque limit. Such a servo is looked at as on the way up, and follows
+again from where its joint is.
+
+Torque that has to be off is switched off until the servo says so: in every cycle after a stop, whether a servo or the
+whole port was away when it was decided (``torque_off_owed``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.exchange import PORT_GONE
+from snake_gym.hardware.bus.protocol import ServoError
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.safety.body import BLOCK, PORT_AWAY, BodySample, BringUpError, ServoReadings
+from snake_gym.hardware.safety.bring_up import (
+    Interrupted,
+    TorqueRamp,
+    check_health,
+    check_range,
+    find_missing,
+    let_follow,
+)
+from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
+from snake_gym.hardware.safety.cycle_time import CycleTime
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.torque_off import TorqueOff
+from snake_gym.robot.spec import FloatArray
+
+_ABSENT_S = 0.1
+"""A servo that has been silent for so long may have started anew."""
+_FAREWELL_S = 1.0
+"""For so long ``close`` goes on trying."""
+
+
+def _never() -> str | None:
+    return None
+
+
+class ServoBody:
+    """A ``Body`` on a bus.
+
+    Args:
+        bus: the servos; closed with the body.
+        calibration: which of them is which joint.
+        limits: of this run.
+        clock: what the cycles are timed with.
+        period_s: of a bus cycle [s].
+        speed_rad_s: greatest speed of the servos themselves, (J,) or one for all; inf: theirs.
+        stop: the emergency stop.
+    """
+
+    def __init__(
+        self,
+        bus: ServoBus,
+        calibration: Calibration,
+        limits: SafetyLimits,
+        clock: Clock,
+        period_s: float = 0.02,
+        speed_rad_s: FloatArray | float = math.inf,
+        stop: EmergencyStop | None = None,
+    ) -> None:
+        self.bus, self.calibration, self.clock = bus, calibration, clock
+        self.limits = limits = limits.of_model(calibration.model)
+        self.period_s, self.timing = period_s, CycleTime(bus, calibration.ids, period_s)
+        self.stop = EmergencyStop() if stop is None else stop
+        self.watch: Callable[[BodySample], None] | None = None
+        n = len(calibration.joints)
+        self._speed = calibration.goal_speeds(speed_rad_s)
+        self._read = ServoReadings(calibration)
+        self._cycle_s = -math.inf
+        self._monitor = HealthMonitor(limits, n)
+        self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
+        self._gate: CommandGate | None = None
+        self._follows, self._clamped = np.zeros((2, n), bool)
+        self._torque = TorqueOff(bus, clock, self.stop)
+        self._wanted = np.zeros(n)
+        self._commanded_s = -math.inf
+        self._gone_since_s: float | None = None
+        self._next_s = 0.0
+        self._owes_goal = False
+        self._stop_reason: str | None = None
+        self._news: list[str] = []
+        self._told: set[str] = set()
+        self._refused: set[str] = set()
+
+    @property
+    def n_joints(self) -> int:
+        return len(self.calibration.joints)
+
+    @property
+    def stop_reason(self) -> str | None:
+        return self._stop_reason
+
+    @property
+    def next_cycle_s(self) -> float:
+        """[s] when the next cycle is due."""
+        return self._next_s
+
+    @property
+    def port_gone(self) -> bool:
+        """Whether the port has vanished and is not back."""
+        return self._gone_since_s is not None
+
+    @property
+    def torque_off_owed(self) -> bool:
+        """Whether the robot has stopped, but not every servo has said that its torque is off."""
+        return self._stop_reason is not None and bool(self._torque.owed)
+
+    def start(self, interrupted: Interrupted = _never) -> BodySample:
+        """Bring the robot up, if it is not.
+
+        Args:
+            interrupted: asked on the way up, at least every 20 ms or servo: why it shall end, None to go on.
+
+        Raises:
+            BringUpError: a latched stop, what is wrong with which joint, or why it was interrupted. All torque is off.
+        """
+        if self._gate is None or self._stop_reason is not None:
+            try:
+                self._bring_up(interrupted)
+            except BaseException:
+                self._torque.abandon(self.calibration.ids)
+                raise
+        self._cycle_s = -math.inf  # a time in which nobody asked is no silence of the servos
+        self._commanded_s = self.clock.now()
+        return self.sample()
+
+    def command(self, reference: FloatArray) -> None:
+        """Aim at joint references (J,) [rad]; sent at once if this cycle's goal is still owed."""
+        self._wanted = np.array(reference, dtype=np.float64)
+        self._commanded_s = self.clock.now()
+        self.send_goal()
+
+    def run_until(self, when_s: float) -> BodySample:
+        """Cycle until ``when_s`` [s]. The last cycle's goal is owed until the next command or run."""
+        self.send_goal()
+        while self._next_s <= when_s + 0.25 * self.period_s:
+            self.send_goal()
+            self.clock.sleep(self._next_s - self.clock.now())
+            self.cycle()
+        self.clock.sleep(when_s - self.clock.now())
+        return self.sample()
+
+    def cycle(self) -> None:
+        """Read once and look after what was read; a goal is owed afterwards."""
+        now = self.clock.now()
+        passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
+        self._cycle_s = now
+        late = now - self._next_s
+        self._next_s = now + self.period_s if late > self.period_s else self._next_s + self.period_s
+        self._ask(self.timing.reading_ends_s(now))
+        self._look_after(now, passed_s)
+        self._owes_goal = self._stop_reason is None and not self.port_gone
+        if self.watch is not None:
+            self.watch(self.sample())
+
+    def sample(self) -> BodySample:
+        """The newest sample; fresh arrays."""
+        reference = self._read.angle.copy() if self._gate is None else self._gate.reference.copy()
+        return BodySample(
+            self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s, reference,
+            self._clamped.copy(), self._monitor.lost.copy(), self._read.health,
+        )  # fmt: skip
+
+    def news(self) -> list[str]:
+        news, self._news = self._news, []
+        return news
+
+    def halt(self, reason: str, latch: bool = False) -> None:
+        """Torque off, for good until the next ``start``; ``latch``: until somebody clears the emergency stop."""
+        if self._stop_reason is not None:
+            return
+        self._stop_reason = reason
+        self._owes_goal = False
+        self._news.append(f"stopped: {reason}")
+        self._torque.switch()
+        if self._torque.owed:
+            names = [str(joint + 1) for joint, one in enumerate(self.calibration.ids) if one in self._torque.owed]
+            self._news.append(f"torque is not known to be off in joints {', '.join(names)}: use the hardware stop")
+        if latch and not self.stop.trip(reason):
+            self._news.append(f"the stop could not be latched in {self.stop.latch}")
+
+    def close(self) -> None:
+        """Torque off, as far as the servos can be reached, and the port free; may be called twice."""
+        try:
+            if self._torque.owed:
+                self.halt("closed")
+            self._torque.insist(_FAREWELL_S)
+        finally:
+            self._gate = None
+            self.bus.close()
+
+    # --- cycle -------------------------------------------------------------------------------------------------------
+
+    def _ask(self, deadline_s: float) -> None:
+        read = self.bus.read_block(self.calibration.ids, *BLOCK, deadline_s)
+        gone = bool(read.failures) and set(read.failures.values()) == {PORT_GONE}
+        if gone and len(read.failures) == self.n_joints:
+            if self._gone_since_s is None:
+                self._gone_since_s = read.stamp_s
+                self._news.append(PORT_AWAY)
+            return
+        self._read.take(read)
+        if self._gone_since_s is not None:
+            self._news.append(f"the port is back after {read.stamp_s - self._gone_since_s:.2f} s")
+            self._gone_since_s = None
+            self._wanted = self._read.angle.copy()
+            self._gate = self._new_gate()
+            self._follows[:] = False
+
+    def _look_after(self, now: float, passed_s: float) -> None:
+        if self._stop_reason is not None:
+            if self._torque.retry():
+                self._news.append("torque is off in all joints now")
+        elif self.stop.tripped:
+            self.halt(f"emergency stop: {self.stop.reason}")
+        elif self._gone_since_s is not None:
+            if now - self._gone_since_s > self.limits.port_timeout_s:
+                self.halt(f"the port has been gone for {self.limits.port_timeout_s:g} s")
+        elif now - self._commanded_s > self.limits.command_timeout_s:
+            self.halt(f"no command for {self.limits.command_timeout_s:g} s")
+        else:
+            news, reason = self._monitor.check(self._read.health, passed_s)
+            told = set(self._read.health.faults)
+            self._news += [line for line in news if line not in self._told]
+            self._told = told
+            reason = reason or self._range.left(self._read.angle)
+            if reason is not None:
+                self.halt(reason, latch=True)
+            else:
+                self._look_after_absent()
+
+    def _look_after_absent(self) -> None:
+        """No goals to servos that may have started anew; those that are back follow again."""
+        blind = (self._read.health.error & ServoError.ENCODER) != 0
+        self._follows &= ~(blind | (self._monitor.silent_s > _ABSENT_S))
+        away = np.flatnonzero(~self._follows & self._read.health.answered & ~blind).tolist()
+        back = [str(joint + 1) for joint in away if self._take_back(joint)]
+        if back:
+            self._news.append(f"joints {', '.join(back)} follow again")
+
+    def _take_back(self, joint: int) -> bool:
+        """Let a servo that was away follow again, from where its joint is and with the torque of this run."""
+        try:
+            follows = let_follow(self.bus, self.calibration, joint, self.limits.torque_limit)
+        except BringUpError as error:
+            if str(error) not in self._refused:
+                self._refused.add(str(error))
+                self._news.append(f"{error}: it stays limp")
+            return False
+        if follows and self._gate is not None:
+            self._gate.rest_at(joint, float(self._read.angle[joint]))
+            self._follows[joint] = True
+        return follows
+
+    def send_goal(self) -> None:
+        """Send what this cycle still owes, through the gate."""
+        if not self._owes_goal:
+            return
+        self._owes_goal = False
+        if self._gate is None or self._stop_reason is not None:
+            return
+        gated = self._gate.pass_on(self._wanted, self.period_s)
+        if gated.refused:
+            self._news.append("a reference that is no number was refused")
+        self._clamped = gated.clamped
+        steps = self.calibration.steps(gated.reference, self._read.steps)
+        self._send(steps.tolist(), self._follows)
+
+    def _send(self, steps: list[int], to: BoolArray) -> None:
+        """Goals for the joints of ``to`` (J,), whose torque is on from then on."""
+        chosen = [(self.calibration.ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(to)]
+        if chosen:
+            ids, goals, speeds = zip(*chosen, strict=True)
+            self._torque.expect_on(ids)
+            self.bus.write_targets(ids, goals, speeds)
+            self.timing.goals_sent(self.clock.now(), len(ids))
+
+    # --- the way up --------------------------------------------------------------------------------------------------
+
+    def _bring_up(self, interrupted: Interrupted) -> None:
+        def asked() -> str | None:
+            return f"the emergency stop is tripped: {self.stop.reason}" if self.stop.tripped else interrupted()
+
+        if self.stop.tripped:
+            raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
+        if not self.stop.writable():
+            raise BringUpError(f"the latch of the emergency stop, {self.stop.latch}, cannot be written")
+        ids = self.calibration.ids
+        missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
+        self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
+        present = [joint for joint in range(self.n_joints) if joint not in missing]
+        self.timing.check()
+        self._read.take(self.bus.read_block(ids, *BLOCK, None))
+        self._monitor = HealthMonitor(self.limits, self.n_joints)
+        self._monitor.miss(missing)
+        check_health(self._read.health, self.calibration, self.limits, present)
+        check_range(self._range.outside(self._read.angle), self.calibration, present)
+        self._torque.expect_on(ids[joint] for joint in present)
+        ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, asked)
+        steps = self._read.steps.astype(int)
+        ramp.run(*zip(*((ids[joint], int(steps[joint]), self._speed[joint]) for joint in present), strict=True))
+        self._gate = self._new_gate()
+        self._wanted = self._read.angle.copy()
+        self._range.begin(self._read.angle)
+        self._follows = np.isin(np.arange(self.n_joints), present)
+        self._refused, self._stop_reason, self._gone_since_s = set(), None, None
+        self._next_s = self.clock.now()
+        self._owes_goal = False
+
+    def _new_gate(self) -> CommandGate:
+        return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)
+
+
+class WatchedBody(ServoBody):
+    """A ``ServoBody`` that stops when it is told that nobody watches this process.
+
+    Args:
+        trouble: asked before every bus cycle and on the way up: why to stop, or None.
+    """
+
+    def __init__(self, *settings: Any, trouble: Callable[[], str | None]) -> None:
+        super().__init__(*settings)
+        self._trouble = trouble
+
+    def start(self, interrupted: Interrupted | None = None) -> BodySample:
+        def asked() -> str | None:
+            return self._trouble() or (None if interrupted is None else interrupted())
+
+        reason = None if self._gate is None else self._trouble()  # on the way up it is asked
+        if reason is not None:
+            raise BringUpError(reason)
+        return super().start(asked)
+
+    def cycle(self) -> None:
+        reason = self._trouble()
+        if reason is not None:
+            self.halt(reason)
+        super().cycle()

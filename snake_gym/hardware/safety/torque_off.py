@@ -1,0 +1,188 @@
+"""Torque that has to be off is switched off until the servos say so, however long they or the port are away."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from snake_gym.hardware.bus.clock import Clock, VirtualClock
+from snake_gym.hardware.bus.servo_bus import FeetechBus, ServoBus
+from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+
+FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
+"""How long a process goes on, once nobody is there any more, until all servos have said that torque is off [s]: while
+the port is there, so that a dead servo does not keep it from the next run, and while it is gone."""
+RETRY_S = 0.02
+"""Between two attempts to open the port and switch off [s]."""
+
+_RETRY_S = 0.1
+"""Between two attempts [s]."""
+
+
+def switch_off_port(port: str, baud: int, ids: Sequence[int]) -> list[int]:
+    """Open the port and switch the torque off, once; the IDs of servos that have not said so. Raises PortGone."""
+    bus = FeetechBus(SerialTransport(port, baud), baud)
+    try:
+        off = bus.torque(ids, False)
+    finally:
+        bus.close()
+    return [one for one in ids if not off[one]]
+
+
+class TorqueOff:
+    """The servos of one bus whose torque may be on.
+
+    Args:
+        bus: theirs.
+        clock: for the time between attempts.
+        stop: told whether there are any, for whoever trips it; not where the clock is virtual: nothing real moves then.
+    """
+
+    def __init__(self, bus: ServoBus, clock: Clock, stop: EmergencyStop) -> None:
+        self._bus, self._clock = bus, clock
+        self._stop = None if isinstance(clock, VirtualClock) else stop
+        self._asked_s = -math.inf
+        self.owed: set[int] = set()
+        """IDs of servos that may have their torque on."""
+
+    def expect_on(self, ids: Iterable[int]) -> None:
+        """These servos are about to be given torque or a goal."""
+        self.owed.update(ids)
+        if self.owed and self._stop is not None:
+            self._stop.hold("run")
+
+    def abandon(self, ids: Sequence[int]) -> None:
+        """Switch all off, and these servos as well: they may have come with their torque on. One that is silent is told
+        as well, and not waited for."""
+        for servo_id in ids:
+            self._bus.write_register(servo_id, "torque_enable", 0, acknowledged=False)
+        found = self._bus.read_block(ids, "torque_enable", "torque_enable").values
+        self.expect_on(servo_id for servo_id, told in found.items() if told is not None and told["torque_enable"])
+        self.switch()
+
+    def switch(self) -> None:
+        """Switch all off; those that say so are done."""
+        self._asked_s = self._clock.now()
+        off = self._bus.torque(sorted(self.owed), False)
+        self.owed -= {one for one, known in off.items() if known}
+        if not self.owed and self._stop is not None:
+            self._stop.release()
+
+    def retry(self) -> bool:
+        """Switch off what is still owed, now and then; whether that was the last."""
+        if not self.owed or self._clock.now() - self._asked_s < _RETRY_S:
+            return False
+        self.switch()
+        return not self.owed
+
+    def insist(self, for_s: float) -> None:
+        """Try for ``for_s`` [s] at most."""
+        give_up_s = self._clock.now() + for_s
+        while self.owed and self._clock.now() < give_up_s:
+            self._clock.sleep(_RETRY_S)
+            self.switch()
+
+
+_READY, _GOODBYE = b"R", b"F"
+_ENDED = "the process that would switch the torque off if this one dies has ended"
+_BEGIN_S = 15.0
+"""How long it may take to begin [s],"""
+_END_S = 2.0
+"""and to end."""
+
+
+class TorqueWatch:
+    """Watches this process, from now until ``close``.
+
+    Args:
+        port, baud: of the bus.
+        ids: servos whose torque goes off if this process dies.
+        stop: told then that there is torque, and that it is off.
+        what: this process does, in a word.
+
+    Raises:
+        OSError: it does not start.
+    """
+
+    def __init__(self, port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
+        self._link, theirs = socket.socketpair()
+        with theirs:
+            words = [str(theirs.fileno()), port, str(baud), ",".join(map(str, ids)), str(stop.latch.absolute()), what]
+            # A session of its own: Ctrl-C is for who is watched. Nobody who reads that one's output shall wait for it.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "snake_gym.hardware.safety.torque_off", *words], pass_fds=[theirs.fileno()],
+                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+        self._link.settimeout(_BEGIN_S)
+        try:
+            if self._link.recv(1) != _READY:
+                raise OSError(_ENDED)
+        except BaseException:
+            self.close()
+            raise
+
+    def trouble(self) -> str | None:
+        """Why nothing may be moved any more; None: it is watched. Takes microseconds."""
+        return None if self._process.poll() is None else _ENDED
+
+    def close(self) -> None:
+        """The torque is off, or nobody can do more about it: nothing is left to watch. May be called twice."""
+        with contextlib.suppress(OSError):
+            self._link.send(_GOODBYE)
+        self._link.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            threading.Thread(target=self._process.wait, daemon=True).start()
+
+
+def switch_off_for(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> list[int]:
+    """Torque off on behalf of a process that has died, until every servo has said so or patience has run out; the IDs
+    of those that have not."""
+    stop.hold(what)
+    begun_s, left, is_gone = time.monotonic(), list(ids), False
+    while left and time.monotonic() - begun_s < (PORT_FAREWELL_S if is_gone else FAREWELL_S):
+        try:
+            left, is_gone = switch_off_port(port, baud, left), False
+        except PortGone:
+            is_gone = True
+        if left:
+            time.sleep(RETRY_S)
+    if not left:
+        stop.release()
+    return left
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The process. It ends with the other one: signals that are meant for both do not end it before."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    descriptor, port, baud, ids, latch, what = arguments
+    link = socket.socket(fileno=int(descriptor))
+    with contextlib.suppress(OSError):
+        link.send(_READY)
+        if link.recv(1) == _GOODBYE:
+            return 0
+    left = switch_off_for(port, int(baud), [int(one) for one in ids.split(",")], EmergencyStop(Path(latch)), what)
+    if left:
+        with contextlib.suppress(OSError):  # the terminal may be closed
+            servos = ", ".join(map(str, left))
+            print(
+                f"{what} died; torque is not known to be off in servos {servos}: USE THE HARDWARE STOP", file=sys.stderr
+            )
+    return int(bool(left))
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    os._exit(code)  # who is watched waits for it

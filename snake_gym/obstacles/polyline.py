@@ -1,0 +1,173 @@
+"""Polylines followed by arc length: one for all worlds (``Path``), or one for each (``Routes``).
+
+Frame: the world's, or any. Lengths [m].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from snake_gym.config import ConfigError
+
+FloatArray = NDArray[np.float64]
+
+
+class Path:
+    """A polyline followed by arc length.
+
+    Args:
+        points_xy: (P, 2) [m] world frame, P >= 2; neighbours must differ.
+        closed: the last point is joined to the first; arc lengths then go round and round.
+    """
+
+    def __init__(self, points_xy: ArrayLike, closed: bool = False) -> None:
+        points = np.asarray(points_xy, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 or not np.isfinite(points).all():
+            raise ValueError(f"points_xy has shape {points.shape}; expected (P, 2) finite numbers, P >= 2")
+        self.closed = closed
+        self.points_xy: FloatArray = np.concatenate([points, points[:1]]) if closed else points
+        step = np.diff(self.points_xy, axis=0)
+        self._length = np.hypot(step[:, 0], step[:, 1])
+        if not (self._length > 0.0).all():
+            i = int(np.argmin(self._length))
+            raise ValueError(f"points_xy[{i}] is {points[i].tolist()}, as the next one; expected different neighbours")
+        self._direction = step / self._length[:, None]
+        self._begin = np.concatenate([[0.0], np.cumsum(self._length)[:-1]])
+        self.length_m = float(self._length.sum())
+
+    def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float) -> tuple[FloatArray, FloatArray]:
+        """Place on the path nearest to each point: arc length (W,) [m] and cross-track error (W,) [m], left positive.
+
+        Only places within ``reach_m`` of the arc length ``last_m`` (W,) count; where that is NaN, the whole path.
+        On a closed path the arc length goes on over the rounds.
+        """
+        gap = point_xy[:, None, :] - self.points_xy[None, :-1]
+        along = np.clip((gap * self._direction).sum(axis=-1), 0.0, self._length)
+        rest = gap - along[..., None] * self._direction
+        distance = np.hypot(rest[..., 0], rest[..., 1])
+        arc = self._begin + along
+        if self.closed:
+            turns = np.round((np.nan_to_num(last_m)[:, None] - arc) / self.length_m)
+            arc = arc + turns * self.length_m
+        far = np.abs(arc - last_m[:, None]) > reach_m + self._length
+        best = np.argmin(np.where(far, np.inf, distance), axis=1)
+        row = np.arange(len(best))
+        side = self._direction[best, 0] * rest[row, best, 1] - self._direction[best, 1] * rest[row, best, 0]
+        return arc[row, best], np.copysign(distance[row, best], side)
+
+    def place(self, arc_m: FloatArray) -> FloatArray:
+        """Points (W, 2) [m] at arc lengths (W,) [m]; beyond the ends of an open path: straight on."""
+        arc = np.mod(arc_m, self.length_m) if self.closed else arc_m
+        piece = self._piece(arc)
+        return self.points_xy[piece] + (arc - self._begin[piece])[:, None] * self._direction[piece]
+
+    def tangent(self, arc_m: FloatArray) -> FloatArray:
+        """Direction (W, 2) of the path at arc lengths (W,) [m]."""
+        return self._direction[self._piece(np.mod(arc_m, self.length_m) if self.closed else arc_m)]
+
+    def _piece(self, arc: FloatArray) -> np.ndarray:
+        return np.clip(np.searchsorted(self._begin, arc, side="right") - 1, 0, len(self._begin) - 1)
+
+
+def circle(centre_xy: tuple[float, float], radius_m: float, start_xy: tuple[float, float], n_points: int = 720) -> Path:
+    """A circle, counter-clockwise, as a closed polyline that begins where it is nearest to ``start_xy``."""
+    first = math.atan2(start_xy[1] - centre_xy[1], start_xy[0] - centre_xy[0])
+    angle = first + np.linspace(0.0, 2.0 * math.pi, n_points, endpoint=False)
+    return Path(np.array(centre_xy) + radius_m * np.stack([np.cos(angle), np.sin(angle)], axis=1), closed=True)
+
+
+class Routes:
+    """One polyline of R points for each of W worlds; points may coincide."""
+
+    def __init__(self, n_worlds: int, n_points: int) -> None:
+        self.xy: FloatArray = np.zeros((n_worlds, n_points, 2))
+        """(W, R, 2) [m] the points; after writing to it, call ``restored``."""
+        self._piece: FloatArray = np.zeros((n_worlds, n_points - 1, 5))
+        """(W, R - 1, 5) [m] start x and y, direction x and y, length of each piece."""
+        self._begin: FloatArray = np.zeros((n_worlds, n_points - 1))
+        """(W, R - 1) [m] arc length at the begin of each piece."""
+        self.length_m: FloatArray = np.zeros(n_worlds)
+        """(W,) [m] whole length."""
+        self._rows = np.arange(n_worlds)
+
+    def restored(self, rows: Any = slice(None)) -> None:
+        """Make lengths and directions follow from the points of worlds ``rows``."""
+        step = np.diff(self.xy[rows], axis=1)
+        length = np.hypot(step[..., 0], step[..., 1])
+        end = np.cumsum(length, axis=1)
+        self._piece[rows, :, :2] = self.xy[rows, :-1]
+        self._piece[rows, :, 2:4] = step / np.where(length > 0.0, length, 1.0)[..., None]
+        self._piece[rows, :, 4] = length
+        self._begin[rows] = end - length
+        self.length_m[rows] = end[:, -1]
+
+    def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float, rows: Any = slice(None)) -> FloatArray:
+        """Arc length (M,) [m] of the place nearest to each point; the first of several that are equally near.
+
+        Args:
+            point_xy: (M, 2) [m].
+            last_m: (M,) [m] only places within ``reach_m`` of this arc length count, so that a route that comes near
+                itself is not left for its later part.
+            rows: the M worlds.
+        """
+        found = np.empty(last_m.size)
+        _find_nearest(self._piece[rows], self._begin[rows], point_xy, last_m, float(reach_m), found)
+        return found
+
+    def place(self, arc_m: FloatArray, rows: Any = slice(None)) -> FloatArray:
+        """Points (M, 2) [m] at the arc lengths (M,) [m] of worlds ``rows``; beyond the ends: the ends."""
+        worlds = self._rows[rows]
+        arc = np.clip(arc_m, 0.0, self.length_m[worlds])
+        at = np.maximum((self._begin[rows] <= arc[:, None]).sum(axis=1) - 1, 0)
+        piece = self._piece[worlds, at]
+        rest = np.minimum(arc - self._begin[worlds, at], piece[:, 4])
+        return piece[:, :2] + rest[:, None] * piece[:, 2:4]
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _find_nearest(piece, begin, point, last, reach, found):  # type: ignore[no-untyped-def]
+    """Foot of the perpendicular on each piece, moved into the piece and the window of arc lengths; the nearest."""
+    for w in range(last.size):
+        low, high = last[w] - reach, last[w] + reach
+        best, found[w] = np.inf, last[w]
+        for i in range(begin.shape[1]):
+            length = piece[w, i, 4]
+            if begin[w, i] + length < low:
+                continue
+            if begin[w, i] > high:
+                break
+            x, y = point[w, 0] - piece[w, i, 0], point[w, 1] - piece[w, i, 1]
+            along = x * piece[w, i, 2] + y * piece[w, i, 3]
+            along = min(max(along, 0.0, low - begin[w, i]), length, high - begin[w, i])
+            x, y = x - along * piece[w, i, 2], y - along * piece[w, i, 3]
+            gap2 = x * x + y * y
+            if gap2 < best:
+                best, found[w] = gap2, begin[w, i] + along
+
+
+def spread_points(route: FloatArray, n_points: int) -> FloatArray:
+    """``route`` (v, 2) with points added on its longest pieces, (n_points, 2): the same polyline, its corners kept."""
+    if len(route) > n_points:
+        raise ConfigError(f"the route has {len(route)} corners; expected at most {n_points} (field.route_points)")
+    points = np.empty((n_points, 2))
+    _spread_points(route, points)
+    return points
+
+
+@njit(cache=True, error_model="numpy")
+def _spread_points(route, points):  # type: ignore[no-untyped-def]
+    pieces = np.ones(len(route) - 1, np.int64)
+    length = np.hypot(route[1:, 0] - route[:-1, 0], route[1:, 1] - route[:-1, 1])
+    for _ in range(len(points) - len(route)):
+        pieces[np.argmax(length / pieces)] += 1
+    n = 0
+    for i in range(len(pieces)):
+        for j in range(pieces[i]):
+            points[n] = route[i] + (route[i + 1] - route[i]) * (j / pieces[i])
+            n += 1
+    points[n] = route[-1]

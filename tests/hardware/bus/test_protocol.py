@@ -1,0 +1,203 @@
+"""Packets byte by byte, and a parser that is fed everything but clean packets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snake_gym.hardware.bus import protocol
+from snake_gym.hardware.bus.protocol import (
+    HEADER,
+    MAX_PARAMS,
+    Instruction,
+    Packet,
+    PacketParser,
+    ServoError,
+    build,
+    status,
+)
+
+
+def test_golden_packets() -> None:
+    assert protocol.write(0xFE, 55, b"\x00").hex(" ").upper() == "FF FF FE 04 03 37 00 C3"
+    assert protocol.read(1, 56, 2).hex(" ").upper() == "FF FF 01 04 02 38 02 BE"
+    goal = bytes([50, *(1000).to_bytes(2, "little"), 0, 0, *(1000).to_bytes(2, "little")])
+    assert protocol.write(1, 41, goal).hex(" ").upper() == "FF FF 01 0A 03 29 32 E8 03 00 00 E8 03 C0"
+
+
+def test_sync_packets_by_hand() -> None:
+    assert protocol.sync_read([1, 2], 56, 15).hex(" ").upper() == "FF FF FE 06 82 38 0F 01 02 2F"
+    assert protocol.sync_write(40, [(1, b"\x01"), (2, b"\x00")]).hex(" ").upper() == (
+        "FF FF FE 08 83 28 01 01 01 02 00 49"
+    )
+    assert protocol.build(3, Instruction.REG_WRITE, b"\x2a\x00\x08").hex(" ").upper() == "FF FF 03 05 04 2A 00 08 C1"
+    assert protocol.build(protocol.BROADCAST_ID, Instruction.ACTION).hex(" ").upper() == "FF FF FE 02 05 FA"
+    assert protocol.ping(1).hex(" ").upper() == "FF FF 01 02 01 FB"
+
+
+@pytest.mark.parametrize(("servo_id", "n_params"), [(255, 0), (-1, 0), (1, MAX_PARAMS + 1)])
+def test_impossible_packets_are_refused(servo_id: int, n_params: int) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        build(servo_id, 1, bytes(n_params))
+
+
+def test_sync_write_needs_blocks_of_one_length() -> None:
+    with pytest.raises(ValueError, match="all of one length"):
+        protocol.sync_write(41, [(1, b"\x00"), (2, b"\x00\x00")])
+    with pytest.raises(ValueError, match="at least one"):
+        protocol.sync_write(41, [])
+
+
+def test_errors_in_words() -> None:
+    assert protocol.describe_error(0) == ""
+    assert protocol.describe_error(ServoError.VOLTAGE | ServoError.OVERLOAD) == "voltage, overload"
+    assert protocol.describe_error(0x90) == "bits 0x90"
+
+
+def test_wire_time() -> None:
+    """13 servos at 1 Mbaud: request 21 bytes, answers 13 x 21 bytes: 2.9 ms."""
+    request = len(protocol.sync_read(range(1, 14), 56, 15))
+    assert protocol.wire_time_s(request + 13 * len(status(1, 0, bytes(15))), 1_000_000) == pytest.approx(2.94e-3)
+
+
+packets = st.builds(
+    Packet, st.integers(0, 254), st.integers(0, 255), st.binary(max_size=40)
+)  # any content, header bytes included
+
+
+@given(st.lists(packets, max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=30))
+def test_packets_come_through_whatever_the_pieces(sent: list[Packet], pieces: list[int]) -> None:
+    parser, data, found = PacketParser(), b"".join(packet.encode() for packet in sent), []
+    k = 0
+    while data:
+        n = pieces[k % len(pieces)]
+        found += parser.feed(data[:n])
+        data, k = data[n:], k + 1
+    assert found == sent
+    assert parser.flush() == []
+    assert parser.n_noise_bytes == 0
+
+
+@pytest.mark.parametrize("noise", [b"\xff", b"\xff\xff", b"\x00", b"\xff\xff\xff\xff", b"\xff\xff\x01", b"\x55" * 50])
+def test_noise_before_a_packet_is_skipped(noise: bytes) -> None:
+    parser = PacketParser(max_params=20)
+    found = parser.feed(noise + status(7, 1, b"\x12\x34")) + parser.flush()
+    assert found == [Packet(7, 1, b"\x12\x34")]
+    assert parser.n_noise_bytes == len(noise)
+
+
+def test_a_damaged_length_does_not_swallow_the_next_packets() -> None:
+    broken = bytearray(status(3, 0, bytes(15)))
+    broken[3] = 200
+    intact = [Packet(k, 0, bytes([k] * 15)) for k in range(4, 14)]
+    stream = bytes(broken) + b"".join(packet.encode() for packet in intact)
+    bounded = PacketParser(max_params=15)
+    assert bounded.feed(stream) == intact
+    waiting = PacketParser()
+    assert waiting.feed(stream[:190]) == []  # the bytes that LEN promises may still come...
+    assert waiting.feed(stream[190:]) + waiting.flush() == intact  # ... until the line is quiet
+
+
+def test_a_torn_packet_is_given_up_when_the_line_is_quiet() -> None:
+    parser = PacketParser()
+    torn = status(3, 0, bytes(15))[:-4]
+    assert parser.feed(torn) == []
+    assert parser.flush() == []
+    assert parser.feed(status(4)) == [Packet(4, 0, b"")]
+
+
+def fuzz_random(n_bytes: int, seed: int) -> tuple[int, float]:
+    """(packets found in noise, how many the checksum's odds allow on average)."""
+    noise = np.random.default_rng(seed).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
+    parser, n_found = PacketParser(), 0
+    for start in range(0, n_bytes, 1000):
+        n_found += len(parser.feed(noise[start : start + 1000]))
+    # Per byte: a header, an ID that is not FF, a LEN of 253 of 256, a checksum.
+    return n_found, n_bytes * (1 / 65536) * (253 / 256) * (1 / 256)
+
+
+def fuzz_mutated(n_bytes: int, seed: int) -> tuple[int, int, int, int]:
+    """Packets of which bytes were flipped, dropped, doubled or inserted, with noise between.
+
+    Returns:
+        counts: packets left intact, of these found, wrong packets found, damaged packets.
+    """
+    rng = np.random.default_rng(seed)
+    parser = PacketParser(max_params=40)
+    intact = found_intact = wrong = damaged = 0
+    total = 0
+    while total < n_bytes:
+        sent: dict[bytes, int] = {}
+        survivors: set[bytes] = set()  # bytes inserted before a packet leave it whole
+        stream = bytearray()
+        for _ in range(200):
+            size = int(rng.integers(0, 41))
+            packet = build(int(rng.integers(0, 254)), int(rng.integers(0, 256)), rng.bytes(size))
+            kind = int(rng.integers(0, 10))
+            if kind < 5:
+                stream += packet
+                sent[packet] = sent.get(packet, 0) + 1
+                intact += 1
+                continue
+            damaged += 1
+            survivors.add(packet)
+            piece, at = bytearray(packet), int(rng.integers(0, len(packet)))
+            if kind == 5:
+                piece[at] ^= int(rng.integers(1, 256))
+            elif kind == 6:
+                del piece[at]
+            elif kind == 7:
+                piece[at:at] = piece[: at + 1]
+            elif kind == 8:
+                piece[at:at] = rng.bytes(3)
+            else:
+                piece = piece[:at] + bytearray(rng.bytes(int(rng.integers(0, 9))))
+            stream += piece
+        found = [p for k in range(0, len(stream), 333) for p in parser.feed(bytes(stream[k : k + 333]))]
+        for packet_found in found + parser.flush():
+            key = packet_found.encode()
+            if sent.get(key, 0):
+                sent[key] -= 1
+                found_intact += 1
+            else:
+                wrong += key not in survivors
+        total += len(stream)
+    return intact, found_intact, wrong, damaged
+
+
+def check_fuzz(n_bytes: int) -> None:
+    n_found, expected = fuzz_random(n_bytes, seed=1)
+    assert n_found <= expected + 5.0 * np.sqrt(expected) + 2.0
+    intact, found_intact, wrong, damaged = fuzz_mutated(n_bytes, seed=2)
+    # A damaged packet offers a header or two; each has 1 chance in 256.
+    odds = 2.0 * damaged / 256.0
+    assert wrong <= odds + 5.0 * np.sqrt(odds)
+    # No undamaged packet is lost but to a wrong one that took in its first bytes.
+    assert intact - found_intact <= wrong
+
+
+def test_fuzz() -> None:
+    check_fuzz(100_000)
+
+
+@pytest.mark.slow
+def test_fuzz_ten_million_bytes() -> None:
+    check_fuzz(10_000_000)
+
+
+def test_all_single_byte_errors_are_noticed() -> None:
+    """A sum of bytes finds every damage to a single byte of the body."""
+    sent = status(5, 0, bytes([1, 0xFF, 0xFF, 9]))
+    for at in range(2, len(sent)):
+        for value in range(256):
+            damaged = bytearray(sent)
+            damaged[at] = value
+            parser = PacketParser()
+            found = parser.feed(bytes(damaged)) + parser.flush()
+            assert found == ([Packet(5, 0, bytes([1, 0xFF, 0xFF, 9]))] if value == sent[at] else [])
+
+
+def test_header_is_two_bytes() -> None:
+    assert HEADER == b"\xff\xff"

@@ -1,0 +1,576 @@
+"""The driver against emulated servos: what it reads, writes, and what it does when things go wrong."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from snake_gym.hardware.bus import protocol
+from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE
+from snake_gym.hardware.bus.protocol import Instruction, ServoError
+from snake_gym.hardware.bus.registers import nearest_turn
+from snake_gym.hardware.bus.servo_bus import SILENT
+from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
+from tests.hardware.bus.bus_rig import ALL, Rig, make_rig
+
+BLOCK = ("present_position", "present_current")
+
+
+def position(rig: Rig, servo_id: int) -> int:
+    values = rig.driver.read_block([servo_id], *BLOCK).values[servo_id]
+    assert values is not None
+    return values["present_position"]
+
+
+# --- everything in order ---------------------------------------------------------------------------------------------
+
+
+def test_ping_says_who_is_there() -> None:
+    rig = make_rig([1, 7])
+    info = rig.driver.ping(7)
+    assert info is not None
+    assert (info.id, info.model, info.firmware, info.error) == (7, 777, (3, 10), 0)
+    assert rig.driver.ping(2) is None
+
+
+def test_one_request_reads_all_servos_in_their_wire_time() -> None:
+    rig = make_rig()
+    rig.driver.ping(1)
+    rig.spy.written.clear()
+    start_s = rig.now()
+    found = rig.driver.read_block(ALL, *BLOCK)
+    assert rig.spy.written == [protocol.sync_read(ALL, 56, 15)]
+    assert rig.now() - start_s == pytest.approx(2.94e-3, abs=1e-6)
+    assert not found.failures
+    assert found.stamp_s == start_s
+    assert [values["present_position"] for values in found.values.values() if values] == [2048] * 13
+    assert set(found.errors.values()) == {0}
+
+
+def test_targets_are_one_packet_of_golden_bytes() -> None:
+    rig = make_rig([1, 2])
+    rig.driver.ping(1)
+    rig.spy.written.clear()
+    assert rig.driver.write_targets([1, 2], [1000, -1], speed=[1000, 0], acceleration=50)
+    blocks = bytes([50, 0xE8, 3, 0, 0, 0xE8, 3]), bytes([50, 1, 0x80, 0, 0, 0, 0])
+    assert rig.spy.written == [protocol.sync_write(41, [(1, blocks[0]), (2, blocks[1])])]
+    rig.wait(2.0)
+    assert position(rig, 1) == 1000
+    assert position(rig, 2) == 0  # limits of the servo: 0 to 4095
+
+
+def test_wrong_arguments_are_refused_before_a_byte_is_sent() -> None:
+    rig = make_rig([1, 2])
+    rig.driver.ping(1)
+    rig.spy.written.clear()
+    for call in (
+        lambda: rig.driver.write_targets([1, 2], [2048, 40_000]),
+        lambda: rig.driver.write_targets([1, 2], [2048]),
+        lambda: rig.driver.write_targets([1, 1], [2048, 2048]),
+        lambda: rig.driver.write_targets([1, 2], [2048, 2048], acceleration=300),
+        lambda: rig.driver.write_register(1, "baud_rate", 6),
+        lambda: rig.driver.write_register(1, "present_position", 6),
+        lambda: rig.driver.write_register(1, "goal_postion", 6),
+        lambda: rig.driver.read_block([254], *BLOCK),
+        lambda: rig.driver.torque([300], False),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            call()
+    assert rig.spy.written == []
+
+
+def test_more_servos_than_one_packet_holds() -> None:
+    ids = list(range(1, 61))
+    rig = make_rig(ids)
+    assert rig.driver.write_targets(ids, [2000 + i for i in ids])
+    rig.wait(1.0)
+    found = rig.driver.read_block(ids, *BLOCK)
+    assert [values["present_position"] for values in found.values.values() if values] == [2000 + i for i in ids]
+
+
+def test_acknowledged_and_unacknowledged_writes() -> None:
+    rig = make_rig([1, 2])
+    assert rig.driver.write_register(1, "torque_limit", 300)
+    rig.spy.written.clear()
+    assert rig.driver.write_register(2, "torque_limit", 400, acknowledged=False)
+    rig.wait(0.01)
+    assert rig.spy.end.read(100, 0.01) == b""  # written so that no servo answers
+    assert [rig.bus.servo(i).memory.get("torque_limit") for i in (1, 2)] == [300, 400]
+    assert rig.driver.write_register(2, "goal_position", -5)
+    assert not rig.driver.write_register(9, "torque_limit", 300)
+
+
+def test_a_servo_set_not_to_acknowledge_can_be_written() -> None:
+    rig = make_rig([1, 2], settings={"response_level": 0})
+    assert rig.driver.write_register(1, "torque_limit", 321)
+    assert rig.bus.servo(1).memory.get("torque_limit") == 321
+    assert rig.driver.torque([1, 2], True) == {1: True, 2: True}
+
+
+def test_changing_the_id() -> None:
+    rig = make_rig([1])
+    assert rig.driver.write_register(1, "lock", 0)
+    assert rig.driver.write_register(1, "id", 42)
+    assert rig.driver.ping(1) is None
+    assert rig.driver.ping(42) is not None
+    rig.bus.faults.order("lost", 42)  # the answer to the change is lost: the servo is found under its new ID
+    assert rig.driver.write_register(42, "id", 43)
+
+
+@pytest.mark.parametrize("code", [0, 50, 254])
+def test_return_delay_is_waited_for(code: int) -> None:
+    rig = make_rig([1, 2, 3], settings={"return_delay": code})
+    rig.driver.ping(1)
+    start_s = rig.now()
+    assert not rig.driver.read_block([1, 2, 3], *BLOCK).failures
+    assert rig.now() - start_s == pytest.approx((11 + 63) * 1e-5 + 3 * code * 2e-6, abs=1e-6)
+
+
+# --- echoes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("faults", [None, WireFaults(lost=0.02, corrupted=0.02)], ids=["clean", "faulty"])
+def test_an_echoing_adapter(faults: WireFaults | None) -> None:
+    rig = make_rig(ALL, faults=faults, echo=True)
+    for k in range(50):
+        found = rig.driver.read_block(ALL, *BLOCK)
+        rig.driver.write_targets(ALL, [2048 + k] * 13)
+        rig.wait(0.01)
+        for values in found.values.values():
+            assert values is None or 2048 <= values["present_position"] <= 2048 + k
+    assert rig.driver.echoes
+    assert rig.driver.write_register(3, "torque_limit", 500)
+
+
+@pytest.mark.parametrize("echo", [False, True])
+def test_an_answer_that_looks_like_the_echo_of_its_request(echo: bool) -> None:
+    """A ping and its answer with the voltage bit set are the same six bytes; so are a read and two bytes of data."""
+    rig = make_rig([1], echo=echo)
+    rig.bus.servo(1).supply_v = 30.0
+    info = rig.driver.ping(1)
+    assert rig.driver.echoes is echo
+    assert info is not None
+    assert info.error == ServoError.VOLTAGE
+    assert rig.driver.ping(2) is None  # and an echo alone is no servo
+    servo = rig.bus.servo(1)
+    servo.supply_v, servo.encoder_broken = 12.0, True
+    servo.memory.set("goal_position", 42 + 2 * 256)  # reads as the request itself: 2 bytes from address 42
+    found = rig.driver.read_block([1], "goal_position", "goal_position")
+    assert found.values[1] == {"goal_position": 42 + 2 * 256}
+    assert found.errors[1] == ServoError.ENCODER
+
+
+# --- faults of the wire ----------------------------------------------------------------------------------------------
+
+
+def drive(rig: Rig, n_ticks: int, period_s: float = 0.02) -> tuple[int, int, int]:
+    """A 50 Hz loop of moving joints; (answers, missing ones, wrong ones), every deadline kept.
+
+    Wrong is an answer with a position that the servo has not measured within this very reading.
+    """
+    measured: dict[int, set[int]] = {}
+    for servo in rig.bus.servos:
+        _watch(servo, measured)
+    for servo_id in ALL:
+        rig.driver.ping(servo_id)
+    rig.driver.torque(ALL, True)
+    answers = missing = wrong = 0
+    next_s = rig.now()
+    for k in range(n_ticks):
+        next_s += period_s
+        goals = [2048 + 7 * i + (300 if k % 50 < 25 else -300) for i in ALL]
+        rig.driver.write_targets(ALL, goals, speed=600)
+        measured.clear()
+        found = rig.driver.read_block(ALL, *BLOCK, deadline_s=next_s - 0.002)
+        assert rig.now() <= next_s - 0.002 + 1e-9
+        for servo_id, values in found.values.items():
+            if values is None:
+                missing += 1
+                assert servo_id in found.failures
+            else:
+                answers += 1
+                wrong += values["present_position"] not in measured.get(servo_id, ())
+        rig.wait(next_s - rig.now())
+    return answers, missing, wrong
+
+
+def _watch(servo: EmulatedServo, measured: dict[int, set[int]]) -> None:
+    def sense() -> None:
+        EmulatedServo.sense(servo)
+        measured.setdefault(servo.id, set()).add(servo.memory.get("present_position"))
+
+    servo.sense = sense  # type: ignore[method-assign]
+
+
+def test_a_clean_line_loses_nothing() -> None:
+    assert drive(make_rig(), 100) == (1300, 0, 0)
+
+
+def test_one_percent_lost_and_corrupted() -> None:
+    rig = make_rig(faults=WireFaults(lost=0.01, corrupted=0.01, seed=3))
+    answers, missing, wrong = drive(rig, 400)
+    assert wrong <= 1  # a damaged packet with a right checksum: 1 in 256 of 1 %
+    assert missing / (answers + missing) < 1e-3  # asked again within the period
+    assert rig.driver.counters.retries > 60
+    assert rig.bus.faults.counts["lost"] > 40
+
+
+@pytest.mark.parametrize("missing", ["skip", "stop"])
+def test_ten_percent_of_everything_never_raises(missing: str) -> None:
+    faults = WireFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5)
+    answers, _, wrong = drive(make_rig(faults=faults, missing=missing), 100)
+    assert answers > 0.3 * 100 * 13
+    assert wrong <= 0.005 * answers
+
+
+def test_late_answers_are_not_taken_for_the_next_ones() -> None:
+    rig = make_rig(faults=WireFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7))
+    answers, _, wrong = drive(rig, 250)
+    assert wrong == 0
+    assert rig.driver.counters.late > 120
+    assert answers > 0.98 * 250 * 13
+
+
+def test_one_late_answer_in_detail() -> None:
+    rig = make_rig([1, 2])
+    rig.driver.torque([1, 2], True)
+    rig.bus.faults.late_min_s = rig.bus.faults.late_max_s = 0.03
+    rig.bus.faults.order("late", 2)
+    first = rig.driver.read_block([1, 2], *BLOCK, deadline_s=rig.now() + 0.008)
+    assert first.failures == {2: NO_ANSWER}
+    rig.driver.write_targets([1, 2], [3000, 3000])
+    rig.wait(0.02)
+    rig.spy.written.clear()
+    late_before = rig.driver.counters.late
+    for _ in range(30):
+        if rig.driver.counters.late > late_before:
+            break
+        values = rig.driver.read_block([1, 2], *BLOCK).values[2]
+        assert values is not None
+        assert values["present_position"] > 2060
+    assert rig.driver.counters.late == late_before + 1
+    # ... because the servo was asked for another number of bytes, until the ghost had come
+    assert rig.spy.written[0] == protocol.sync_read([1, 2], 56, 16)
+    rig.driver.read_block([1, 2], *BLOCK)
+    assert rig.spy.written[-1] == protocol.sync_read([1, 2], 56, 15)
+
+
+def test_a_late_acknowledgement_is_not_taken_for_the_next_one() -> None:
+    rig = make_rig([1], timing=None)
+    rig.driver.ping(1)
+    rig.bus.faults.late_min_s = rig.bus.faults.late_max_s = 0.02
+    rig.bus.faults.order("late", 1)
+    assert rig.driver.write_register(1, "torque_limit", 200)  # known from reading back
+    rig.bus.servo(1).dead = True
+    assert not rig.driver.write_register(1, "torque_limit", 900)
+
+
+def test_many_writes_in_a_row_on_a_faulty_line() -> None:
+    """Each acknowledgement that was lost must not stand in the way of the writes that follow."""
+    rig = make_rig([1, 2], faults=WireFaults(lost=0.05, corrupted=0.05, late=0.05, seed=2))
+    for k in range(200):
+        assert rig.driver.write_register(1 + k % 2, "torque_limit", 100 + k)
+        assert rig.bus.servo(1 + k % 2).memory.get("torque_limit") == 100 + k
+
+
+def test_merged_packets() -> None:
+    rig = make_rig(faults=WireFaults(merged=0.5, seed=1))
+    assert drive(rig, 100) == (1300, 0, 0)
+
+
+def test_wrong_id_is_neither_taken_nor_lost() -> None:
+    rig = make_rig()
+    rig.driver.torque(ALL, True)
+    for servo in rig.bus.servos:
+        rig.driver.write_register(servo.id, "goal_position", 1000 + 10 * servo.id)
+    rig.wait(2.0)
+    for servo_id in ALL:
+        rig.bus.faults.order("wrong_id", servo_id)
+        found = rig.driver.read_block(ALL, *BLOCK)
+        assert not found.failures, servo_id
+        for i, values in found.values.items():
+            assert values is not None
+            assert values["present_position"] == 1000 + 10 * i
+    assert rig.bus.faults.counts["wrong_id"] == 13
+
+
+@pytest.mark.parametrize("missing", ["skip", "stop"])
+def test_a_servo_dies_and_comes_back(missing: str) -> None:
+    rig = make_rig(missing=missing)
+    drive(rig, 10)
+    rig.bus.servo(6).dead = True
+    answers, n_missing, wrong = drive(rig, 50)
+    assert (answers, n_missing, wrong) == (50 * 12, 50, 0)
+    start_s = rig.now()
+    found = rig.driver.read_block(ALL, *BLOCK)
+    assert found.failures == {6: SILENT}
+    assert rig.now() - start_s < 0.003  # the others do not wait for it
+    rig.bus.servo(6).dead = False
+    drive(rig, 15)
+    assert not rig.driver.read_block(ALL, *BLOCK).failures
+
+
+def test_all_servos_silent() -> None:
+    rig = make_rig()
+    for servo in rig.bus.servos:
+        servo.dead = True
+    for _ in range(20):
+        found = rig.driver.read_block(ALL, *BLOCK)
+        assert set(found.failures) == set(ALL)
+        rig.wait(0.02)
+    for servo in rig.bus.servos:
+        servo.dead = False
+    rig.wait(0.2)
+    assert not rig.driver.read_block(ALL, *BLOCK).failures
+
+
+def test_a_deadline_in_the_past_sends_nothing() -> None:
+    rig = make_rig()
+    rig.driver.ping(1)
+    rig.spy.written.clear()
+    found = rig.driver.read_block(ALL, *BLOCK, deadline_s=rig.now() - 1.0)
+    assert set(found.failures.values()) == {NO_TIME}
+    assert rig.spy.written == []
+
+
+def test_a_stalled_host_gets_its_answer_with_its_true_age() -> None:
+    rig = make_rig()
+    rig.driver.torque(ALL, True)
+    rig.driver.write_targets(ALL, [3000] * 13, speed=500)
+    original = rig.spy.end.read
+
+    def stalled(max_bytes: int, timeout_s: float) -> bytes:
+        rig.spy.end.read = original  # type: ignore[method-assign]
+        rig.bus.clock.sleep(0.5)  # the process was not scheduled
+        return original(max_bytes, 0.0)
+
+    rig.driver.read_block(ALL, *BLOCK)
+    before = rig.bus.servo(1).present()
+    write = rig.spy.end.write
+
+    def write_then_stall(data: bytes) -> None:
+        write(data)
+        rig.spy.end.read = stalled  # type: ignore[method-assign]
+        rig.spy.end.write = write  # type: ignore[method-assign]
+
+    rig.spy.end.write = write_then_stall  # type: ignore[method-assign]
+    found = rig.driver.read_block(ALL, *BLOCK)
+    assert not found.failures
+    assert rig.now() - found.stamp_s >= 0.5
+    values = found.values[1]
+    assert values is not None
+    assert abs(values["present_position"] - before) <= 5
+    assert not rig.driver.read_block(ALL, *BLOCK).failures
+
+
+def test_an_interrupted_reading_leaves_nothing_behind() -> None:
+    """Ctrl-C in the middle of an answer: what was on its way is not taken for the next answer."""
+    rig = make_rig([1, 2])
+    rig.driver.torque([1, 2], True)
+    rig.driver.write_targets([1, 2], [3000, 3000], speed=1000)
+    read = rig.spy.end.read
+    calls = 0
+
+    def interrupted(max_bytes: int, timeout_s: float) -> bytes:
+        nonlocal calls
+        calls += timeout_s > 0.0
+        if calls == 2:
+            rig.spy.end.read = read  # type: ignore[method-assign]
+            raise KeyboardInterrupt
+        return read(max_bytes, timeout_s)
+
+    rig.spy.end.read = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        rig.driver.read_block([1, 2], *BLOCK)
+    rig.spy.written.clear()
+    rig.bus.clock.sleep(50e-6)  # servo 2 is still talking: a new request runs into it
+    found = rig.driver.read_block([1, 2], *BLOCK)
+    assert not found.failures
+    assert all(request[6] != 15 for request in rig.spy.written if request[4] == Instruction.SYNC_READ)
+    for i in (1, 2):
+        values = found.values[i]
+        assert values is not None
+        assert values["present_position"] == pytest.approx(rig.bus.servo(i).present(), abs=10)
+
+
+# --- the port vanishes -----------------------------------------------------------------------------------------------
+
+
+def test_the_port_vanishes_and_comes_back() -> None:
+    rig = make_rig(reopens=True)
+    drive(rig, 5)
+    goals = [servo.memory.get("goal_position") for servo in rig.bus.servos]
+    rig.bus.unplugged = True
+    n_written = len(rig.spy.written)
+    for _ in range(50):
+        found = rig.driver.read_block(ALL, *BLOCK)
+        assert set(found.failures.values()) == {PORT_GONE}
+        assert not rig.driver.write_targets(ALL, [100] * 13)
+        assert not rig.driver.write_register(1, "torque_limit", 10)
+        assert rig.driver.torque(ALL, False) == dict.fromkeys(ALL, False)
+        assert rig.driver.ping(1) is None
+        rig.wait(0.02)
+    assert not rig.driver.connected
+    assert len(rig.spy.written) <= n_written + 1
+    rig.bus.unplugged = False
+    n_written = len(rig.spy.written)
+    rig.wait(0.6)
+    found = rig.driver.read_block(ALL, *BLOCK)
+    assert rig.driver.connected
+    assert not found.failures
+    assert rig.driver.counters.reconnects == 1
+    # nothing that was asked for in between has been sent, nor anything from before again
+    sent = b"".join(rig.spy.written[n_written:])
+    assert bytes([Instruction.SYNC_WRITE]) not in {data[4:5] for data in rig.spy.written[n_written:]}
+    assert sent
+    assert [servo.memory.get("goal_position") for servo in rig.bus.servos] == goals
+
+
+def test_without_a_way_to_reopen_the_port_stays_gone() -> None:
+    rig = make_rig()
+    rig.bus.unplugged = True
+    assert rig.driver.ping(1) is None
+    rig.bus.unplugged = False
+    rig.wait(10.0)
+    assert rig.driver.ping(1) is None
+    rig.driver.close()
+    rig.driver.close()
+    assert set(rig.driver.read_block(ALL, *BLOCK).failures.values()) == {PORT_GONE}
+
+
+def test_targets_are_never_repeated() -> None:
+    """Whatever is lost, a goal packet is on the wire as often as it was asked for."""
+    rig = make_rig(faults=WireFaults(lost=0.3, corrupted=0.3))
+    rig.driver.ping(1)
+    rig.spy.written.clear()
+    for k in range(100):
+        rig.driver.write_targets(ALL, [2048 + k] * 13)
+        rig.driver.read_block(ALL, *BLOCK, deadline_s=rig.now() + 0.02)
+    goals = [data for data in rig.spy.written if data[4] == Instruction.SYNC_WRITE]
+    assert len(goals) == len(set(goals)) == 100
+
+
+# --- torque ----------------------------------------------------------------------------------------------------------
+
+
+def test_torque_off_reaches_every_servo_that_can_be_reached() -> None:
+    rig = make_rig(faults=WireFaults(lost=0.2, corrupted=0.1, seed=11))
+    for _ in range(5):
+        for servo in rig.bus.servos:
+            servo.write(40, b"\x01")
+        rig.bus.servo(1).dead = rig.bus.servo(7).dead = True
+        told = rig.driver.torque(ALL, False)
+        assert not told[1]
+        assert not told[7]
+        alive = [servo for servo in rig.bus.servos if not servo.dead]
+        assert all(servo.memory.get("torque_enable") == 0 for servo in alive)
+        assert all(told[servo.id] for servo in alive)
+
+
+def test_torque_off_tells_all_servos_with_the_first_packet() -> None:
+    rig = make_rig()
+    rig.driver.torque(ALL, True)
+    rig.bus.servo(3).dead = True
+    start_s = rig.now()
+    first = len(rig.spy.written)
+    rig.driver.torque(ALL, False)
+    assert rig.spy.written[first] == protocol.sync_write(40, [(i, b"\x00") for i in ALL])
+    assert rig.now() - start_s < 0.25  # the dead one included
+
+
+# --- faults of servos ------------------------------------------------------------------------------------------------
+
+
+def test_overload_latch_is_reported_and_released() -> None:
+    rig = make_rig([1, 2])
+    plant = rig.bus.plant
+    assert isinstance(plant, FirstOrderPlant)
+    rig.driver.torque([1, 2], True)
+    plant.blocked[0] = True
+    rig.driver.write_targets([1, 2], [3000, 3000])
+    rig.wait(1.0)
+    assert rig.driver.read_block([1, 2], *BLOCK).errors == {1: 0, 2: 0}
+    rig.wait(1.5)
+    found = rig.driver.read_block([1, 2], *BLOCK)
+    assert found.errors == {1: ServoError.OVERLOAD, 2: 0}
+    rig.wait(0.1)
+    values = rig.driver.read_block([1], *BLOCK).values[1]
+    assert values is not None
+    assert values["present_load"] == 200  # protective torque
+    plant.blocked[0] = False
+    rig.wait(1.0)
+    assert rig.driver.read_block([1], *BLOCK).errors[1] == ServoError.OVERLOAD  # latched
+    rig.driver.torque([1], False)
+    rig.driver.torque([1], True)
+    assert rig.driver.read_block([1], *BLOCK).errors[1] == 0
+
+
+def test_heat_switches_the_output_off_while_it_lasts() -> None:
+    rig = make_rig([1, 2])
+    rig.driver.write_targets([1, 2], [2500, 2500])
+    rig.wait(0.5)
+    rig.bus.servo(1).temperature_c = 80.0
+    rig.driver.write_targets([1, 2], [2000, 2000])
+    rig.wait(0.5)
+    found = rig.driver.read_block([1, 2], *BLOCK)
+    first, second = found.values[1], found.values[2]
+    assert first is not None and second is not None
+    assert found.errors == {1: ServoError.HEAT, 2: 0}
+    assert first["present_temperature"] == 80
+    assert (first["present_position"], second["present_position"]) == (2500, 2000)
+    rig.bus.servo(1).temperature_c = 40.0
+    rig.wait(0.5)
+    assert position(rig, 1) == 2000
+
+
+def test_brown_out_resets_servos() -> None:
+    rig = make_rig([1, 2])
+    rig.driver.torque([1, 2], True)
+    rig.driver.write_targets([1, 2], [2500, 2500])
+    rig.wait(0.5)
+    low = rig.bus.servo(1)
+    low.supply_v = 3.5
+    rig.wait(0.05)
+    assert rig.driver.read_block([1], *BLOCK).errors[1] == ServoError.VOLTAGE  # below its limit, but alive
+    low.supply_v = 1.0
+    rig.wait(0.05)
+    assert rig.driver.read_block([1, 2], *BLOCK).failures == {1: NO_ANSWER}
+    low.supply_v = 12.0
+    rig.wait(0.1)
+    assert rig.driver.ping(1) is None  # starting up
+    rig.wait(0.4)
+    found = rig.driver.read_block([1, 2], "torque_enable", "goal_position")
+    assert found.values[1] == {"torque_enable": 0, "acceleration": 0, "goal_position": 0}
+    assert found.values[2] is not None and found.values[2]["torque_enable"] == 1
+
+
+def test_broken_encoder_is_reported() -> None:
+    rig = make_rig([1])
+    rig.driver.torque([1], True)
+    rig.bus.servo(1).encoder_broken = True
+    rig.driver.write_targets([1], [2500])
+    rig.wait(0.5)
+    found = rig.driver.read_block([1], *BLOCK)
+    assert found.errors[1] == ServoError.ENCODER
+    assert found.values[1] is not None and found.values[1]["present_position"] == 2048
+
+
+def test_encoder_wrap_is_unwrapped_by_the_nearest_turn() -> None:
+    rig = make_rig([1])
+    rig.bus.servos[0].zero_steps = 4000
+    rig.wait(0.01)
+    rig.driver.torque([1], True)
+    plant = rig.bus.plant
+    assert isinstance(plant, FirstOrderPlant)
+    seen, raw, last = [], [], 4000
+    for k in range(60):
+        plant._angle[0] = 0.005 * k  # turned by hand across the zero of the encoder
+        rig.driver.torque([1], False)
+        rig.wait(0.005)
+        raw.append(position(rig, 1))
+        last = nearest_turn(raw[-1], last)
+        seen.append(last)
+    assert max(raw) > 4090 and min(raw) < 100
+    assert seen == sorted(seen)
+    assert max(b - a for a, b in itertools.pairwise(seen)) < 10

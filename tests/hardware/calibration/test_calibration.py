@@ -1,0 +1,127 @@
+"""Steps to angles and back, over every code and across the end of the turn; the file refuses what is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.calibration.calibration import (
+    Calibration,
+    JointCalibration,
+    ServoSettings,
+    load_calibration,
+    straight_chain,
+)
+
+HELD = ServoSettings(777, 3, 10, -85, 0, 4095, 0, 12, 1)
+CHAIN = Calibration(
+    tuple(JointCalibration(*one, held=HELD) for one in ((4, 1, 2048), (2, -1, 100), (9, 1, 4000)))  # type: ignore[arg-type]
+)
+
+
+def test_every_position_comes_back_through_its_angle() -> None:
+    for steps in range(4096):
+        there = np.full(3, float(steps))
+        np.testing.assert_array_equal(CHAIN.steps(CHAIN.angles(there)), there)
+
+
+def test_the_angle_is_continuous_where_the_counter_wraps() -> None:
+    near_zero = CHAIN.angles(np.array([2048.0, 90.0, 4095.0])), CHAIN.angles(np.array([2048.0, 4096.0 + 90.0, 4095.0]))
+    np.testing.assert_allclose(*near_zero)
+    across = CHAIN.angles(np.array([0.0, 0.0, 4095.0]))[2], CHAIN.angles(np.array([0.0, 0.0, 0.0]))[2]
+    assert across[1] - across[0] == pytest.approx(2.0 * math.pi / 4096)
+
+
+def test_a_joint_that_counts_backwards_bends_the_other_way() -> None:
+    angle = CHAIN.angles(np.array([2058.0, 110.0, 4010.0]))
+    np.testing.assert_allclose(angle, np.array([10.0, -10.0, 10.0]) * 2.0 * math.pi / 4096)
+    np.testing.assert_allclose(CHAIN.rates(np.array([100.0, 100.0, 0.0]))[:2], np.array([1.0, -1.0]) * math.pi / 20.48)
+
+
+def test_the_position_nearest_to_the_present_one_is_asked_for() -> None:
+    present = np.array([2048.0 + 3 * 4096, 100.0, -96.0])
+    steps = CHAIN.steps(np.zeros(3), present)
+    np.testing.assert_array_equal(steps, [2048 + 3 * 4096, 100, -96])
+
+
+def test_a_file_round_trips_and_a_wrong_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    assert load_calibration(path) == CHAIN
+    told = json.loads(path.read_text())
+    for change, message in (
+        ({"format": 7}, "format"),
+        ({"joints": [{"servo_id": 4, "direction": 2}]}, "direction of servo 4 is 2"),
+        ({"joints": [{"servo_id": 4}, {"servo_id": 4}]}, "each once"),
+        ({"joints": [{"servo_id": 4}]}, "does not say what servos 4 held; calibrate again"),
+        ({"joints": [{"servo_id": 4, "held": {"model": 777}}]}, "held"),
+        ({"stepz_per_turn": 4096}, "steps_per_turn"),
+    ):
+        path.write_text(json.dumps({**told, **change}))
+        with pytest.raises(ConfigError, match=message):
+            load_calibration(path)
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_calibration(path)
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_calibration(tmp_path / "none.json")
+
+
+def test_the_first_guess_is_a_straight_chain() -> None:
+    chain = straight_chain([3, 1, 2], 0.5)
+    np.testing.assert_array_equal(chain.angles(np.full(3, 2048.0)), 0.0)
+    np.testing.assert_array_equal(chain.high_rad, 0.5)
+
+
+def test_a_file_of_nearly_that_name_is_offered(tmp_path: Path) -> None:
+    straight_chain(range(1, 3), 1.0).save(tmp_path / "snake.json")
+    with pytest.raises(ConfigError, match=rf"snaek.json does not exist; did you mean '{tmp_path}/snake.json'\?"):
+        load_calibration(tmp_path / "snaek.json")
+    with pytest.raises(ConfigError, match=r"other.txt does not exist; make it: python -m snake_gym.hardware calibrate"):
+        load_calibration(tmp_path / "other.txt")
+
+
+@pytest.mark.parametrize("place", ["all", "joints", "in a joint"])
+@pytest.mark.parametrize("depth", [300, 900, 100000])
+def test_a_file_of_nothing_but_brackets_is_refused(tmp_path: Path, place: str, depth: int) -> None:
+    path = tmp_path / "snake.json"
+    deep = "[" * depth + "]" * depth
+    joints = {"joints": deep, "in a joint": f'[{{"servo_id": {deep}}}]'}
+    path.write_text(deep if place == "all" else f'{{"format": 2, "joints": {joints[place]}}}')
+    with pytest.raises(ConfigError, match="calibration"):
+        load_calibration(path)
+    path.write_text("[" * depth)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_calibration(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("zero_steps", "2747"), ("servo_id", "5"), ("direction", "-1"), ("low_rad", "-1.5")]
+)
+def test_a_number_that_is_written_as_a_text_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    told = json.loads(path.read_text())
+    told["joints"][1][name] = value
+    path.write_text(json.dumps(told))
+    with pytest.raises(ConfigError, match=rf"joints\[1\]\.{name} is the text '{value}'; expected a number"):
+        load_calibration(path)
+
+
+def test_a_number_of_the_servo_or_the_file_that_is_a_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "snake.json"
+    CHAIN.save(path)
+    told = json.loads(path.read_text())
+    told["joints"][2]["held"]["homing_offset"] = "-85"
+    path.write_text(json.dumps(told))
+    with pytest.raises(ConfigError, match=r"joints\[2\]\.held\.homing_offset is the text '-85'; expected a number"):
+        load_calibration(path)
+    CHAIN.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "steps_per_turn": "4096"}))
+    with pytest.raises(ConfigError, match=r"steps_per_turn is the text '4096'; expected a number"):
+        load_calibration(path)

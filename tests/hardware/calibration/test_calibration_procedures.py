@@ -1,0 +1,363 @@
+"""Guided calibration on servos that were put on at random, with a person who sees and moves the joints."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.calibration.procedures import (
+    ProcedureError,
+    Side,
+    StoppedError,
+    change_id,
+    find_direction,
+    joint_range,
+    passes_encoder_zero,
+    recentre,
+    scan,
+    switch_off,
+    watch_range,
+    wiggle,
+)
+from snake_gym.hardware.commands.calibrate import Guide, Person, Recentring, calibrate
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+
+STOPS = math.radians(70.0)
+
+
+class HandledPlant(FirstOrderPlant):
+    """Limp joints follow a hand."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n, joint_angle=[0.4 * math.sin(3.0 * k) for k in range(n)])
+        self.hand: np.ndarray | None = None
+        self.moved_with_torque = False
+
+    def advance(self, dt_s: float, target_rad: Any, enabled: Any, torque_limit: Any, speed_limit_rad_s: Any) -> None:
+        super().advance(dt_s, target_rad, enabled, torque_limit, speed_limit_rad_s)
+        if self.hand is not None:
+            self.moved_with_torque |= bool(enabled.any())
+            way = np.clip(self.hand - self._angle, -2.0 * dt_s, 2.0 * dt_s)
+            self._angle = self._angle + np.where(enabled, 0.0, way)
+
+
+class Bench:
+    """Servos, their bus, and a driver in the same thread."""
+
+    def __init__(self, servos: list[EmulatedServo], plant: FirstOrderPlant | None = None) -> None:
+        self.servos = servos
+        self.plant = plant or FirstOrderPlant(len(servos))
+        self.bus = EmulatedBus(servos, self.plant)
+        self.clock = self.bus.clock
+        self.clock.sleep(0.5)  # they start up
+        self.driver = self.open()
+
+    def open(self, baud: int = 1_000_000) -> FeetechBus:
+        self.bus.baud = baud
+        return FeetechBus(self.bus.host_transport(), baud, self.clock, retries=1)
+
+    def angle(self, joint: int) -> float:
+        self.bus.poll()
+        return float(self.plant.joint_angle()[joint])
+
+    def torque(self) -> list[bool]:
+        self.bus.poll()
+        return [servo.torque_on for servo in self.servos]
+
+
+class TruthfulGuide:
+    """Sees and moves the joints as they are."""
+
+    def __init__(self, bench: Bench, plant: HandledPlant) -> None:
+        self.bench, self.plant = bench, plant
+        self.said: list[str] = []
+        self.stage = 0
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+    def straighten(self) -> None:
+        self.plant.hand = np.zeros(len(self.bench.servos))
+        self.bench.clock.sleep(1.0)
+        self.bench.bus.poll()
+        self.plant.hand = None
+
+    def watching(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def look(self, joint: int, servo_id: int) -> Side:
+        angle = self.bench.angle(joint - 1)
+        return "unseen" if abs(angle) < math.radians(1.0) else ("right" if angle > 0 else "left")
+
+    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+        ways = [STOPS, -0.8 * STOPS]
+        if self.stage == len(ways):
+            return True
+        self.plant.hand = np.full(len(self.bench.servos), ways[self.stage])
+        if np.allclose(self.plant.joint_angle(), ways[self.stage], atol=1e-6):
+            self.stage += 1
+        return False
+
+
+def mounted(n: int, seed: int) -> tuple[list[EmulatedServo], np.ndarray]:
+    rng = np.random.default_rng(seed)
+    zero, direction = rng.integers(0, 4096, n), rng.choice([-1, 1], n)
+    zero[0], zero[1] = 4090, 3  # two of them at the encoder's zero
+    return [EmulatedServo(k + 1, "STS3215", int(zero[k]), int(direction[k])) for k in range(n)], direction
+
+
+@pytest.mark.parametrize("recentring", ["auto", "never"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_robot_put_together_anyhow_is_calibrated_right(seed: int, recentring: Recentring) -> None:
+    servos, direction = mounted(5, seed)
+    plant = HandledPlant(5)
+    bench = Bench(servos, plant)
+    guide = TruthfulGuide(bench, plant)
+    protocol: Guide = guide
+    found = calibrate(bench.driver, [1, 2, 3, 4, 5], protocol, recentring=recentring, clock=bench.clock)
+    assert found.direction.tolist() == direction.tolist()
+    assert found.model == "STS3215"
+    assert not plant.moved_with_torque
+    assert bench.torque() == [False] * 5
+    margin = math.radians(3.0)
+    np.testing.assert_allclose(found.high_rad, STOPS - margin, atol=4e-3)
+    np.testing.assert_allclose(found.low_rad, -0.8 * STOPS + margin, atol=4e-3)
+    # What the calibration reads is what the joints do, wherever they are.
+    plant.hand = np.linspace(-0.9, 0.9, 5)
+    bench.clock.sleep(2.0)
+    bench.bus.poll()
+    read = bench.driver.read_block([1, 2, 3, 4, 5], "present_position", "present_position")
+    steps = np.array([read.values[one]["present_position"] for one in found.ids], dtype=float)  # type: ignore[index]
+    np.testing.assert_allclose(found.angles(steps), plant.hand, atol=2.5e-3)
+    passing = [
+        joint for joint in found.joints
+        if passes_encoder_zero(joint.zero_steps, joint.low_rad, joint.high_rad, joint.direction)
+    ]  # fmt: skip
+    if recentring == "auto":
+        assert passing == []
+        assert found.zero_steps[:2].tolist() == [2048, 2048]
+    else:
+        assert found.joints[0] in passing
+        assert sum("passes the encoder's zero" in line for line in guide.said) == len(passing)
+    assert Calibration(found.joints, found.model) == Calibration(found.joints, "STS3215")
+
+
+def test_recentred_servos_keep_their_middle_without_power() -> None:
+    bench = Bench([EmulatedServo(1, zero_steps=4090)])
+    assert recentre(bench.driver, 1, bench.clock) == 2048
+    bench.servos[0].power_cycle(bench.clock.now())
+    bench.clock.sleep(0.5)
+    values = bench.driver.read_block([1], "present_position", "present_position").values[1]
+    assert values == {"present_position": 2048}
+
+
+def test_a_scan_finds_servos_at_several_baud_rates() -> None:
+    servos = [EmulatedServo(3), EmulatedServo(7, settings={"baud_rate": 4}), EmulatedServo(8, "SM8512BL")]
+    bench = Bench(servos)
+    told: list[tuple[int, int]] = []
+    found = scan(bench.open, (1_000_000, 115_200), range(10), lambda baud, one: told.append((baud, one)))
+    assert [(one.baud, one.info.id, one.info.model) for one in found] == [
+        (1_000_000, 3, 777), (115_200, 7, 777), (115_200, 8, 11272),
+    ]  # fmt: skip
+    assert found[0].position == 2048
+    assert found[0].voltage_v == pytest.approx(12.0)
+    assert len(told) == 20
+
+
+def test_a_new_id_lasts_and_a_taken_one_is_refused() -> None:
+    bench = Bench([EmulatedServo(1), EmulatedServo(5)])
+    with pytest.raises(ProcedureError, match="id 5 is taken already"):
+        change_id(bench.driver, 1, 5, bench.clock)
+    with pytest.raises(ProcedureError, match="no single servo answers as 9"):
+        change_id(bench.driver, 9, 10, bench.clock)
+    with pytest.raises(ProcedureError, match="two different ones"):
+        change_id(bench.driver, 1, 1, bench.clock)
+    change_id(bench.driver, 1, 4, bench.clock)
+    assert [servo.id for servo in bench.servos] == [4, 5]
+    assert bench.servos[0].memory.get("lock") == 1
+    bench.servos[0].power_cycle(bench.clock.now())
+    bench.clock.sleep(0.5)
+    info = bench.driver.ping(4)
+    assert info is not None and info.id == 4
+    assert bench.driver.ping(1) is None
+
+
+def test_two_servos_with_one_id_are_not_renamed_together() -> None:
+    bench = Bench([EmulatedServo(1), EmulatedServo(1)])
+    with pytest.raises(ProcedureError):
+        change_id(bench.driver, 1, 2, bench.clock)
+
+
+def test_a_wiggle_moves_gently_and_ends_limp() -> None:
+    bench = Bench([EmulatedServo(1, zero_steps=2000, direction=-1)])
+    seen: list[float] = []
+    done = wiggle(
+        bench.driver, 1, math.radians(6.0), 0.2, clock=bench.clock,
+        at_the_end=lambda: seen.append(bench.servos[0].memory.get("torque_limit") + bench.angle(0)),
+    )  # fmt: skip
+    assert done.moved
+    assert done.moved_steps == pytest.approx(68, abs=5)
+    assert abs(done.returned_steps) <= 5
+    assert seen[0] == pytest.approx(200 - math.radians(6.0), abs=0.01)
+    assert bench.servos[0].memory.get("torque_limit") == 1000
+    assert bench.torque() == [False]
+
+
+def test_a_joint_that_is_blocked_is_named() -> None:
+    bench = Bench([EmulatedServo(1)])
+    bench.plant.blocked[0] = True
+    assert not wiggle(bench.driver, 1, clock=bench.clock).moved
+    with pytest.raises(ProcedureError, match="servo 1 was not seen to move"):
+        find_direction(bench.driver, 1, lambda one: "right", clock=bench.clock)
+    bench.servos[0].dead = True
+    with pytest.raises(ProcedureError, match="servos 1 do not answer"):
+        wiggle(bench.driver, 1, clock=bench.clock)
+
+
+def test_a_wiggle_that_is_interrupted_ends_limp_at_once() -> None:
+    bench = Bench([EmulatedServo(1)])
+    asked_s: list[float] = []
+
+    def interrupted() -> str | None:
+        asked_s.append(bench.clock.now())
+        return "enough" if bench.angle(0) > math.radians(3.0) else None
+
+    with pytest.raises(StoppedError, match="stopped: enough"):
+        wiggle(bench.driver, 1, math.radians(30.0), clock=bench.clock, interrupted=interrupted)
+    assert bench.torque() == [False]
+    assert bench.angle(0) < math.radians(5.0)
+    assert max(np.diff(asked_s)) < 0.04
+
+
+def test_a_stop_in_a_wiggle_is_carried_out_when_the_servo_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench([EmulatedServo(1)])
+    clock, sleep = bench.clock, bench.clock.sleep
+    revive_s = math.inf
+
+    def sleep_and_revive(duration_s: float) -> None:
+        sleep(duration_s)
+        if clock.now() > revive_s:
+            bench.servos[0].dead = False
+
+    def loosen() -> None:
+        nonlocal revive_s
+        bench.servos[0].dead, revive_s = True, clock.now() + 1.0
+
+    monkeypatch.setattr(clock, "sleep", sleep_and_revive)
+    with pytest.raises(StoppedError):
+        wiggle(
+            bench.driver, 1, clock=clock, at_the_end=loosen,
+            interrupted=lambda: "enough" if bench.servos[0].dead else None,
+        )  # fmt: skip
+    assert bench.torque() == [False]
+    bench.servos[0].dead, revive_s = True, math.inf
+    assert switch_off(bench.driver, [1], clock, 0.1) == [1]
+
+
+def test_a_servo_that_falls_silent_in_a_wiggle_has_not_reached_anything() -> None:
+    bench = Bench([EmulatedServo(1)])
+
+    def die() -> None:
+        bench.servos[0].dead = True
+
+    with pytest.raises(ProcedureError, match="servo 1 does not answer any more"):
+        wiggle(bench.driver, 1, clock=bench.clock, at_the_end=die)
+
+
+def test_ranges_without_a_straight_position_inside_are_refused() -> None:
+    assert joint_range(2048, 1, (1048, 3048), 0.0) == pytest.approx((-1.534, 1.534), abs=1e-3)
+    assert joint_range(4090, -1, (3090, 4690), 0.0) == pytest.approx((-0.9204, 1.534), abs=1e-3)
+    assert joint_range(10, 1, (-990, 610), 0.0) == pytest.approx((-1.534, 0.9204), abs=1e-3)
+    with pytest.raises(ProcedureError, match="expected to both sides of straight"):
+        joint_range(2048, 1, (2100, 3000), 0.05)
+
+
+def test_a_joint_that_jumps_has_not_been_moved_there_by_a_hand() -> None:
+    bench = Bench([EmulatedServo(1)])
+    angles = iter([0.0, 1.0, 1.0 + math.pi, 1.0 + 0.6 * math.pi, 0.9, -0.5])
+
+    def until(ranges: Mapping[int, tuple[int, int]]) -> bool:
+        angle = next(angles, None)
+        bench.plant._angle[0] = 0.0 if angle is None else angle
+        return angle is None
+
+    steps = 2048 + np.array([-0.5, 1.0]) * 4096 / (2.0 * math.pi)
+    np.testing.assert_allclose(watch_range(bench.driver, [1], until, bench.clock)[1], steps, atol=2)
+
+
+def test_a_joint_that_was_moved_to_one_side_only_is_asked_for_again() -> None:
+    servos, direction = mounted(3, 0)
+    plant = HandledPlant(3)
+    bench = Bench(servos, plant)
+    rounds: list[list[int]] = []
+
+    class Careless(TruthfulGuide):
+        """Forgets the second joint's left side at first."""
+
+        def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+            done = super().moved_to_stops(ranges)
+            if not rounds and plant.hand is not None:
+                plant.hand[1] = max(plant.hand[1], 0.0)
+                if plant.hand[0] < 0.0 and np.allclose(plant.joint_angle(), plant.hand, atol=1e-6):
+                    self.stage, done = 0, True
+            if done:
+                rounds.append(list(ranges))
+            return done
+
+    guide = Careless(bench, plant)
+    found = calibrate(bench.driver, [1, 2, 3], guide, clock=bench.clock)
+    assert rounds == [[1, 2, 3], [2]]
+    assert any(line.startswith("joint 2 (servo 2): it was moved from") for line in guide.said)
+    np.testing.assert_allclose(found.low_rad, -0.8 * STOPS + math.radians(3.0), atol=4e-3)
+    assert found.direction.tolist() == direction.tolist()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_says_when_the_joints_have_been_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, theirs = os.pipe()
+    try:
+        screen = Terminal()
+        monkeypatch.setattr("sys.stdout", screen)
+        person = Person(EmergencyStop(tmp_path / "estop"), answers)
+        assert not person.moved_to_stops({1: (1024, 3072)})
+        shown = screen.getvalue()
+        assert shown.startswith("\r") and "180" in shown
+        os.write(theirs, b"\n")  # the terminal shows the end of the line itself: what follows begins a new one
+        assert person.moved_to_stops({1: (1024, 3072)})
+        assert screen.getvalue() == shown
+        os.write(theirs, b"q\n")
+        with pytest.raises(StoppedError, match="a key was pressed"):
+            person.moved_to_stops({1: (1024, 3072)})
+    finally:
+        os.close(answers)
+        os.close(theirs)
+
+
+def test_where_a_calibration_goes_is_checked_before_any_question(tmp_path: Path) -> None:
+    taken = tmp_path / "taken.json"
+    taken.write_text("{}")
+    for out, message in (
+        (tmp_path, "which is a folder"),
+        (taken, "which exists"),
+        (tmp_path / "no" / "snake.json", "there is no folder"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            main(["calibrate", "--port", "/dev/null", "--ids", "1", "--out", str(out)])
+    assert taken.read_text() == "{}"

@@ -1,0 +1,177 @@
+"""A calibration that is not that of the servos on the bus moves nothing: a wire beside the driver is the witness."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from tests.hardware.wiretap import Wiretap
+
+N = 9
+IDS = range(1, N + 1)
+ZEROS = [2048, 3900, 1500, 150, 2500, 2048, 4090, 2000, 1200]
+"""How the horns were put on; the second, fourth and seventh joint pass the encoder's zero."""
+
+
+@contextmanager
+def robot(zeros: Sequence[int], angles: Sequence[float] = (0.0,) * N, **settings: int) -> Iterator[EmulatedPort]:
+    servos = [EmulatedServo(one, zero_steps=zero, settings=settings) for one, zero in zip(IDS, zeros, strict=True)]
+    bus = EmulatedBus(servos, FirstOrderPlant(N, joint_angle=angles), clock=MonotonicClock(), step_s=0.01)
+    with EmulatedPort(bus) as port:
+        yield port
+
+
+def calibrate(port: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> Path:
+    """The file that ``calibrate`` makes of a straight robot."""
+    out = folder / "snake.json"
+    answers, theirs = os.pipe()
+    os.write(theirs, b"\n" + b"r\n" * N)
+    with os.fdopen(answers) as keyboard, monkeypatch.context() as patch:
+        patch.setattr("sys.stdin", keyboard)
+        words = ["calibrate", "--port", port, "--ids", f"1-{N}", "--limit", "60", "--out", str(out)]
+        assert main([*words, "--latch", str(folder / "estop")]) == 0
+    os.close(theirs)
+    return out
+
+
+def refused(port: str, file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
+    """What ``run`` says when it does not start, and that the robot has not been touched."""
+    words = ["--calibration", str(file), "--pose", "dead_reckoning", "--plain", "--log", "none", "--time", "2", *more]
+    # A servo that misses its turn on a busy machine is no joint to do without, as it may be otherwise.
+    words += ["--latch", str(file.parent / "estop"), "--set", "safety.max_lost_joints=0"]
+    for _ in range(20):
+        with Wiretap(port) as wire:
+            before = wire.positions(IDS)
+            code = main(["run", "cc", "--port", wire.port, *words])
+            assert wire.torqued() == []
+            assert wire.torque(IDS) == [0] * N
+            np.testing.assert_allclose(wire.positions(IDS), before, atol=1)
+        assert code == 1
+        lines = capsys.readouterr().out.splitlines()
+        if any("calibrate again" in line for line in lines) and not any("not answer" in line for line in lines):
+            return [line for line in lines if line.startswith("joint ")]
+    raise AssertionError(lines)
+
+
+def comes_up(port: str, file: Path, *more: str) -> None:
+    """``run`` gives every servo torque; how it goes on is a matter of the machine's leisure."""
+    words = ["--calibration", str(file), "--pose", "dead_reckoning", "--plain", "--log", "none", "--time", "1", *more]
+    words += ["--latch", str(file.parent / "estop"), "--set", "safety.lost_after_s=5"]
+    for _ in range(20):
+        with Wiretap(port) as wire:
+            main(["run", "cc", "--port", wire.port, *words])
+            EmergencyStop(file.parent / "estop").clear()
+            if {one.servo_id for one in wire.torqued()} == set(IDS):
+                return
+    raise AssertionError("the robot that was calibrated does not come up")
+
+
+@pytest.mark.parametrize("guarded", ["true", "false"])
+def test_servos_put_on_anew_are_not_driven_by_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], guarded: str
+) -> None:
+    with robot(ZEROS) as port:
+        file = calibrate(port.port, tmp_path, monkeypatch)
+        comes_up(port.port, file)
+    capsys.readouterr()
+    with robot(ZEROS) as port:  # the same horns, and servos that have forgotten their offsets
+        lines = refused(port.port, file, capsys, "--set", f"connection.guarded={guarded}")
+    assert [line.split(":")[0] for line in lines] == [f"joint {k} (servo {k})" for k in (2, 4, 7)]
+    assert "the calibration says homing_offset 1852, the servo says 0" in lines[0]
+    assert all("calibrate again" in line for line in lines)
+
+
+def test_horns_put_on_elsewhere_are_seen_by_where_the_joints_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = [2048] * N
+    with robot(plain) as port:
+        file = calibrate(port.port, tmp_path, monkeypatch)
+    capsys.readouterr()
+    with robot([2048, 3948, 2048, 2048, 300, 2048, 2048, 2048, 2048]) as port:  # two spare servos
+        lines = refused(port.port, file, capsys)
+    assert [line.split(":")[0] for line in lines] == ["joint 2 (servo 2)", "joint 5 (servo 5)"]
+    assert "at 2.91 rad" in lines[0] and "-1.05 to 1.05" in lines[0]
+    with robot(plain, [0.0, 0.0, 1.5, 0.0, -1.2, 0.0, 0.0, 0.0, 0.0]) as port:  # bent too far by hand, and not too far
+        lines = refused(port.port, file, capsys)
+        assert [line.split(":")[0] for line in lines] == ["joint 3 (servo 3)"]
+        comes_up(port.port, file, "--set", "safety.runaway_rad=0.5")
+
+
+@pytest.mark.parametrize(
+    ("register", "value"),
+    [("model", 2825), ("firmware_minor", 9), ("min_angle_limit", 200), ("mode", 3), ("homing_offset", -85)],
+)
+def test_every_setting_that_changed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], register: str, value: int
+) -> None:
+    with robot([2048] * N) as port:
+        file = calibrate(port.port, tmp_path, monkeypatch)
+        capsys.readouterr()
+        with port.bus.lock:
+            was = port.bus.servos[4].memory.get(register)
+            port.bus.servos[4].memory.set(register, value)
+        (line,) = refused(port.port, file, capsys)
+    assert line.startswith("joint 5 (servo 5): the calibration says ")
+    assert f"{register} {was}, the servo says {value}: " in line
+
+
+def test_a_log_of_limp_servos_is_not_written_with_another_robot_s_calibration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "limp.jsonl"
+    words = ["log", "--pose", "dead_reckoning", "--seconds", "0.3", "--log", str(log), "--port"]
+    with robot(ZEROS) as port:
+        words += [port.port, "--calibration", str(calibrate(port.port, tmp_path, monkeypatch))]
+        for _ in range(20):  # a servo that misses its turn on a busy machine is named as well
+            with port.bus.lock:
+                port.bus.servos[4].memory.set("homing_offset", -85)
+            with pytest.raises(ConfigError) as refusal:
+                main(words)
+            if "not answer" not in str(refusal.value) and "torque" not in str(refusal.value):
+                break
+        assert str(refusal.value).startswith("joint 5 (servo 5): the calibration says homing_offset ")
+        assert "the servo says -85: calibrate again" in str(refusal.value)
+        assert not list(tmp_path.glob("limp*"))
+
+
+def test_a_file_that_does_not_say_what_the_servos_held_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with robot([2048] * N) as port:
+        file = calibrate(port.port, tmp_path, monkeypatch)
+        told: dict[str, Any] = json.loads(file.read_text())
+        for joint in told["joints"]:
+            del joint["held"]
+        for number, message in ((1, "is in format 1.*calibrate"), (told["format"], "servos 1, 2, 3.*calibrate")):
+            old = tmp_path / f"old{number}.json"
+            old.write_text(json.dumps({**told, "format": number}))
+            with Wiretap(port.port) as wire:
+                with pytest.raises(ConfigError, match=message) as refusal:
+                    main(["run", "cc", "--port", wire.port, "--calibration", str(old), "--pose", "dead_reckoning"])
+                assert wire.written == []
+            assert "\n" not in str(refusal.value)
+
+
+def test_an_emulated_robot_made_of_a_file_is_the_one_that_was_calibrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with robot(ZEROS) as port:
+        file = calibrate(port.port, tmp_path, monkeypatch)
+    words = ["run", "cc", "--calibration", str(file), "--plain", "--latch", str(tmp_path / "estop"), "--log", "none"]
+    assert main([*words, "--targets", "9,0", "--time", "1"]) == 0
+    assert math.isfinite(json.loads(file.read_text())["joints"][0]["high_rad"])

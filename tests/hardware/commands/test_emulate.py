@@ -1,0 +1,194 @@
+"""``emulate`` as a user has it: a robot in another process, told what to do by lines, heard by what it prints."""
+
+from __future__ import annotations
+
+import math
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.calibration.procedures import Side
+from snake_gym.hardware.commands.calibrate import calibrate
+from snake_gym.hardware.commands.emulate import mounted_at_random
+from snake_gym.hardware.commands.options import open_bus
+from tests.hardware.calibration.test_stale_calibration import refused
+
+ROOT = Path(__file__).parents[3]
+
+
+class EmulatorProcess:
+    """A running ``emulate``."""
+
+    def __init__(self, link: Path, *arguments: str) -> None:
+        self.port = str(link)
+        command = [sys.executable, "-m", "snake_gym.hardware", "emulate", "--link", self.port, *arguments]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.said: list[str] = []
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def close(self) -> None:
+        self.process.kill()
+        self._listener.join(20.0)
+        with self.process:  # waits, closes the pipes
+            pass
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def wait_for(self, wanted: Callable[[str], bool], seconds: float = 20.0) -> str:
+        give_up = time.monotonic() + seconds
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, give_up - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError("".join(self.said)) from None
+            self.said.append(line)
+            if wanted(line):
+                return line
+
+    def joint_angles_deg(self) -> list[float]:
+        self.tell("state")
+        line = self.wait_for(lambda one: one.startswith("joints [deg]"))
+        return [float(word) for word in line.split(":")[1].split(";")[0].split()]
+
+
+@contextmanager
+def emulator(link: Path, *arguments: str) -> Iterator[EmulatorProcess]:
+    robot = EmulatorProcess(link, *arguments)
+    try:
+        robot.wait_for(lambda line: line.startswith("try:"), 300.0)
+        yield robot
+    finally:
+        robot.close()
+
+
+class Neighbour:
+    """A guide who sees what the emulator says and bends joints by its lines."""
+
+    def __init__(self, robot: EmulatorProcess) -> None:
+        self.robot = robot
+        self.told = False
+
+    def say(self, line: str) -> None:
+        pass
+
+    def straighten(self) -> None:
+        pass
+
+    def watching(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def look(self, joint: int, servo_id: int) -> Side:
+        line = self.robot.wait_for(lambda one: one.startswith(f"joint {joint} is bent to the "))
+        assert 4 <= int(line.split()[-2]) <= 8
+        return "right" if " right," in line else "left"
+
+    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+        if not self.told:
+            self.told, self.give_up_s = True, time.monotonic() + 60.0
+            for joint in (1, 2):
+                for angle in (90, -90, 0):
+                    self.robot.tell(f"bend {joint} {angle}")
+        assert time.monotonic() < self.give_up_s, ranges
+        return all(high - low > 179 * 4096 / 360 for low, high in ranges.values())
+
+
+@pytest.mark.parametrize("attempt", range(3))  # it takes luck to meet the handler at work
+def test_signals_that_come_close_together_end_it(attempt: int, tmp_path: Path) -> None:
+    with emulator(tmp_path / "bus", "--single") as robot:
+        for _ in range(300):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                robot.process.send_signal(number)
+        assert robot.process.wait(20) == 0
+    assert not (tmp_path / "bus").is_symlink()
+
+
+def test_an_emulated_robot_is_calibrated_by_hand_with_what_it_says(tmp_path: Path) -> None:
+    # The settings name a calibration that is not there yet: servos put on at random do not need it.
+    unmade = ["--set", f"connection.calibration={tmp_path / 'unmade.json'}"]
+    with emulator(tmp_path / "bus", "--mounting", "3", "--pose-port", "0", *unmade) as robot:
+        assert any("first time" in line for line in robot.said)
+        bus = open_bus(robot.port, 1_000_000)
+        try:
+            found = calibrate(bus, [1, 2], Neighbour(robot), recentring="never")
+            truth = mounted_at_random(straight_chain(range(1, 10), math.radians(90.0)), 3)
+            assert found.direction.tolist() == truth.direction[:2].tolist()
+            np.testing.assert_allclose(found.zero_steps, truth.zero_steps[:2], atol=2)
+            np.testing.assert_allclose(np.degrees([found.low_rad, found.high_rad]), [[-87] * 2, [87] * 2], atol=1.0)
+            robot.joint_angles_deg()
+            assert sum("is bent to the" in line for line in robot.said) == 2
+            # Joints that move together are a run, which nobody wants told.
+            at = [int(truth.zero_steps[k] + 200 * (1 if truth.zero_steps[k] < 2048 else -1)) for k in (2, 3)]
+            bus.write_targets([3, 4], at, 600)
+            give_up = time.monotonic() + 20.0
+            while min(abs(angle) for angle in robot.joint_angles_deg()[2:4]) < 12.0:
+                assert time.monotonic() < give_up
+            bus.torque([3, 4], False)
+            robot.joint_angles_deg()
+            assert sum("is bent to the" in line for line in robot.said) == 2
+        finally:
+            bus.close()
+
+
+@pytest.mark.slow
+def test_the_file_of_an_emulator_that_was_started_anew_moves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "snake.json"
+    with emulator(tmp_path / "bus", "--mounting", "5", "--pose-port", "0") as robot:
+        bus = open_bus(robot.port, 1_000_000)
+        try:
+            found = calibrate(bus, range(1, 10), Neighbour(robot), limit_rad=math.radians(85.0))
+        finally:
+            bus.close()
+        found.save(file)
+    recentred = [joint.servo_id for joint in found.joints if joint.held is not None and joint.held.homing_offset]
+    assert recentred, "a mounting that tells something"
+    for mounting, named in (("5", recentred), ("6", recentred)):
+        with emulator(tmp_path / "bus", "--mounting", mounting, "--pose-port", "0") as robot:
+            lines = refused(robot.port, file, capsys)
+            assert {int(line.split()[1]) for line in lines} == set(named)
+            assert max(abs(angle) for angle in robot.joint_angles_deg()) < 2.0
+
+
+def test_the_port_of_an_emulated_robot_has_an_option_of_its_own() -> None:
+    with pytest.raises(ConfigError, match="named by --link"):
+        main(["emulate", "--port", "/tmp/snake-bus"])
+
+
+@pytest.mark.parametrize("baud", [[], ["--baud", "115200"]])
+def test_what_emulate_says_to_try_finds_the_servo(tmp_path: Path, baud: list[str]) -> None:
+    with emulator(tmp_path / "a bus", "--single", *baud) as robot:
+        (line,) = (one for one in robot.said if one.startswith("try:"))
+        words = shlex.split(line.removeprefix("try:"))
+        assert words[0] == "python"
+        command = [sys.executable, *words[1:], "--ids", "1"]
+        for _ in range(10):  # a busy machine answers too late now and then
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                break
+    assert done.returncode == 0, done.stdout + done.stderr

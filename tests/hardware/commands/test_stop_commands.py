@@ -1,0 +1,379 @@
+"""Everything that stops what the commands move: ``estop``, keys, signals; on emulated servos behind a serial device."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.commands.calibrate import TypedLines
+from snake_gym.hardware.commands.options import ending_by_signal, supervised
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.run.key_watch import KeyWatch
+from snake_gym.hardware.safety import emergency_stop
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.guarded_body import GuardedBody
+from tests.hardware.commands.test_commands import first_line, launch, press, read_all, settings, torque_on, wait_until
+
+ROOT = Path(__file__).parents[3]
+N = 9
+
+
+@pytest.fixture
+def port() -> Iterator[EmulatedPort]:
+    servos = [EmulatedServo(k + 1) for k in range(N)]
+    bus = EmulatedBus(servos, FirstOrderPlant(N), clock=MonotonicClock(), step_s=0.01)
+    with EmulatedPort(bus) as emulated:
+        yield emulated
+
+
+@pytest.fixture
+def latch(tmp_path: Path) -> str:
+    return str(tmp_path / "estop")
+
+
+def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
+    """A long wiggle that has begun."""
+    process = launch("wiggle", "--port", port.port, "--ids", "1-9", "--degrees", "30", "--latch", latch)
+    wait_until(lambda: torque_on(port))
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_wiggle_with_the_torque_off(port: EmulatedPort, latch: str, number: signal.Signals) -> None:
+    process = wiggle(port, latch)
+    try:
+        process.send_signal(number)
+        process.send_signal(number)  # somebody who is in a hurry
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130, out
+    assert not torque_on(port)
+    assert emergency_stop.seen_marks(Path(latch)) == []
+    assert not EmergencyStop(Path(latch)).tripped
+
+
+def test_estop_ends_a_wiggle_and_says_when_the_torque_was_off(
+    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = wiggle(port, latch)
+    try:
+        assert main(["estop", "--latch", latch]) == 0
+        assert not torque_on(port)
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    assert "servo   1: stopped: the command estop" in out and "servo   2" not in out
+    assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="clear it with estop --clear"):
+        main(["wiggle", "--port", port.port, "--ids", "1", "--latch", latch])
+    with pytest.raises(ConfigError, match="cannot be written"):
+        main(["wiggle", "--port", port.port, "--ids", "1", "--latch", str(Path(latch).parent / "none" / "estop")])
+
+
+def test_a_key_ends_a_wiggle(port: EmulatedPort, latch: str) -> None:
+    process = wiggle(port, latch)
+    try:
+        press(process, " ")
+        wait_until(lambda: not torque_on(port))
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert "stopped: a key was pressed" in out
+
+
+def calibrate(port: EmulatedPort, latch: str, keyboard: int | None = None) -> subprocess.Popen[str]:
+    """A calibration whose first joint holds its wiggle, or is on its way if there is a ``keyboard``."""
+    command = [sys.executable, "-m", "snake_gym.hardware", "calibrate", "--port", port.port, "--ids", "1-9"]
+    command += ["--limit", "60", "--latch", latch, "--degrees", "30", "--out", str(Path(latch).parent / "out.json")]
+    process = subprocess.Popen(
+        command, cwd=ROOT, text=True, stdin=subprocess.PIPE if keyboard is None else keyboard,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    if process.stdin is not None:
+        press(process, "\n")
+        first_line(process.stdout, "Lay the robot straight; the servos are limp. Then press Enter: joint 1")
+        assert torque_on(port)
+    return process
+
+
+@pytest.mark.parametrize("how", ["estop", "SIGTERM", "SIGHUP", "answer"])
+def test_a_calibration_that_waits_for_an_answer_can_be_stopped(port: EmulatedPort, latch: str, how: str) -> None:
+    process = calibrate(port, latch)
+    try:
+        if how == "estop":
+            assert main(["estop", "--latch", latch]) == 0
+            assert not torque_on(port)
+        elif how == "answer":
+            press(process, "q\n")
+        else:
+            process.send_signal(getattr(signal, how))
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == (130 if how.startswith("SIG") else 1), out
+    assert not torque_on(port)
+    assert not (Path(latch).parent / "out.json").exists()
+
+
+def test_a_key_stops_a_calibration_that_moves_a_joint(port: EmulatedPort, latch: str) -> None:
+    ours, theirs = pty.openpty()
+    process = calibrate(port, latch, theirs)
+    try:
+        os.write(ours, b"\n")
+        wait_until(lambda: torque_on(port))
+        os.write(ours, b"q")
+        wait_until(lambda: not torque_on(port))
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(theirs)
+    assert process.returncode == 1
+    assert "stopped: a key was pressed" in out
+
+
+def test_a_key_stops_a_run_whose_latch_cannot_be_written(port: EmulatedPort, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    arguments = [*settings(tmp_path, port), "--targets", "9,0", "--log", str(tmp_path / "run.jsonl")]
+    arguments[arguments.index("--latch") + 1] = str(folder / "estop")
+    process = launch("run", "cc", *arguments)
+    try:
+        first_line(process.stdout, "1.")
+        shutil.rmtree(folder)
+        press(process, "q")
+        wait_until(lambda: not torque_on(port))
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    assert "emergency stop: a key was pressed" in out
+
+
+# --- estop and whom it stops -----------------------------------------------------------------------------------------
+
+
+def test_estop_says_that_nothing_was_moving(
+    latch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path)
+    assert main(["estop", "--latch", latch]) == 0
+    assert "nothing was moving" in capsys.readouterr().out
+    assert main(["estop", "--latch", str(tmp_path / "none" / "estop")]) == 1
+    assert "NOT tripped" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="--wait is -1"):
+        main(["estop", "--latch", latch, "--wait", "-1"])
+
+
+def test_estop_stops_every_robot_and_waits_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path)
+    monkeypatch.setattr("snake_gym.hardware.safety.emergency_stop.default_latch", lambda: tmp_path / "usual")
+    one, other = EmergencyStop(), EmergencyStop(tmp_path / "second_robot")
+    one.hold("run")
+    other.hold("run")
+
+    def obey() -> None:
+        wait_until(lambda: one.tripped and other.tripped)
+        time.sleep(0.1)
+        one.release()
+        other.release()
+
+    robot = threading.Thread(target=obey)
+    robot.start()
+    assert main(["estop", "--wait", "20"]) == 0
+    robot.join()
+    took_ms = re.findall(r"torque is off in all servos, after (\d+) ms", capsys.readouterr().out)
+    assert len(took_ms) == 2 and min(map(int, took_ms)) >= 100
+    one.clear()
+    other.hold("run")
+    assert main(["estop", "--wait", "0.1"]) == 1
+    assert "has not said within 0.1 s that the torque is off: USE THE HARDWARE STOP" in capsys.readouterr().out
+    assert main(["estop", "--clear"]) == 0
+    assert f"estop --clear --latch {other.latch}" in capsys.readouterr().out
+    other.release()
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    dead = tmp_path / "snake_gym-torque-1-1.json"
+    dead.write_text(f'{{"pid": {ended.pid}, "what": "run", "latch": "/second_robot"}}')
+    assert main(["estop", "--clear", "--latch", str(tmp_path / "third_robot")]) == 0
+    assert dead.exists()
+    assert main(["estop", "--clear"]) == 0
+    assert not dead.exists()
+
+
+def test_estop_says_that_a_run_has_died_with_its_torque_on(
+    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = wiggle(port, latch)
+    (watcher,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.send_signal(signal.SIGSTOP)  # it would end with the torque off, once it sees that the watcher is gone
+    os.kill(int(watcher), signal.SIGKILL)  # who would switch it off
+    process.kill()
+    process.communicate()
+    assert torque_on(port)
+    assert main(["estop", "--latch", latch]) == 1
+    assert f"wiggle (process {process.pid}) died before it said" in capsys.readouterr().out
+    assert main(["estop", "--clear", "--latch", latch]) == 0
+    assert main(["wiggle", "--port", port.port, "--ids", "1", "--latch", latch]) == 0
+    assert not torque_on(port)
+
+
+def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
+    body = GuardedBody(port.port, 1_000_000, straight_chain(range(1, N + 1), 1.5), SafetyLimits(), latch=Path(latch))
+    try:
+        body.start()
+        (mark,) = emergency_stop.seen_marks(Path(latch))
+        assert mark.pid == body.guard_pid
+        os.kill(mark.pid, signal.SIGKILL)
+        body.run_until(body.clock.now() + 0.05)
+        assert not torque_on(port)
+        assert emergency_stop.seen_marks(Path(latch)) == []
+    finally:
+        body.close()
+
+
+def test_estop_loads_nothing_that_takes_time() -> None:
+    program = "import sys\nfrom snake_gym.hardware.__main__ import main\n"
+    program += "main(['estop', '--status', '--latch', '/none'])\n"
+    program += "print(*(name for name in sys.modules if name.startswith('snake_gym.')))"
+    out = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    loaded = {name for name in out.split() if name.startswith("snake_gym.hardware.")}
+    expected = {"__main__", "commands", "commands.estop", "safety", "safety.emergency_stop"}
+    assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
+
+
+@pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
+def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
+    command = [sys.executable, "benchmarks/emergency_stop.py", "--stops", "1", "--how", how, "--within-s", within_s]
+    for _ in range(5):  # on a busy machine the robot may stop before it is killed
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.stdout:
+            break
+    assert done.returncode == code, done.stderr
+    took_ms = json.loads(done.stdout)["torque_off_ms"]
+    assert 0.0 < took_ms["p50"] <= took_ms["max"] < 60_000.0
+    if code:
+        assert f"torque was off after {took_ms['max']:.0f} ms at worst; expected at most 0 ms" in done.stderr
+
+
+@pytest.mark.parametrize("loop", ["guard", "driver"])
+def test_the_benchmark_of_the_bus_tells_how_old_samples_are(loop: str) -> None:
+    command = [sys.executable, "benchmarks/servo_bus.py", "--minutes", "0.02", "--servos", "3", "--loop", loop]
+    for _ in range(5):  # on a busy machine the robot may stop
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            break
+    age_ms = json.loads(done.stdout)["sample_age_ms"]
+    assert 0.0 < age_ms["p50"] <= age_ms["p99.9"] <= age_ms["max"] < 60_000.0
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_first_signal_interrupts() -> None:
+    ended = []
+    before = signal.getsignal(signal.SIGINT)  # a shell's background jobs ignore it
+
+    def torque_off_takes_time() -> None:
+        with ending_by_signal():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                ended.append("torque off")
+
+    with pytest.raises(KeyboardInterrupt):
+        torque_off_takes_time()
+    assert ended == ["torque off"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_torque_that_stays_on_keeps_the_mark(
+    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop = EmergencyStop(Path(latch))
+    with supervised(port.port, 1_000_000, [1, 2], stop, "wiggle") as (bus, there, interrupted):
+        assert there == [1, 2]
+        assert interrupted() is None
+        assert bus.torque([1, 2], True) == {1: True, 2: True}
+        with port.bus.lock:
+            port.bus.servos[1].dead = True
+    assert "not known to be off in servos 2: USE THE HARDWARE STOP" in capsys.readouterr().err
+    assert [mark.what for mark in emergency_stop.seen_marks(Path(latch))] == ["wiggle"]
+    stop.release()
+
+
+def test_keys_are_not_taken_from_a_question(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    stop = EmergencyStop(tmp_path / "estop")
+    lines = TypedLines(theirs)
+    try:
+        with KeyWatch(stop, theirs) as keys:
+            with keys.paused():
+                os.write(ours, b"quite\nr\n")
+                assert lines.next(5.0) == "quite"
+                assert lines.next(5.0) == "r"
+                assert lines.next(0.0) is None
+            assert not stop.tripped
+            os.write(ours, b"q")
+            wait_until(lambda: stop.tripped)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_lines_end_with_their_source() -> None:
+    ours, theirs = os.pipe()
+    lines = TypedLines(ours)
+    os.write(theirs, b"one\ntwo")
+    os.close(theirs)
+    assert [lines.next(1.0), lines.next(1.0)] == ["one", "two"]
+    with pytest.raises(EOFError):
+        lines.next(1.0)
+    os.close(ours)
+
+
+def test_estop_waits_for_the_guard_of_a_run(
+    port: EmulatedPort, tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [*settings(tmp_path, port), "--targets", "9,0", "--log", "none"]
+    process = launch("run", "cc", *options)
+    try:
+        first_line(process.stdout, "1.")
+        assert main(["estop", "--latch", latch]) == 0
+        assert not torque_on(port)
+        out = read_all(process)
+    finally:
+        process.kill()
+        process.wait()
+    assert "emergency stop: the command estop" in out
+    told = capsys.readouterr().out
+    assert "torque is off in all servos" in told and str(process.pid) not in told, "the guard has the port"

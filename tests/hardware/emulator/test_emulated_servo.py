@@ -1,0 +1,391 @@
+"""What the emulated servo answers, byte by byte, and how it follows its registers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from snake_gym.hardware.bus import protocol
+from snake_gym.hardware.bus.protocol import Instruction, Packet, PacketParser, status
+from snake_gym.hardware.bus.registers import BY_NAME, MODELS, REGISTERS
+from snake_gym.hardware.emulator.bus import EmulatedBus, FirstOrderPlant
+from snake_gym.hardware.emulator.servo import EmulatedServo, ServoMemory
+
+
+def make_bus(*ids: int, **settings: int) -> EmulatedBus:
+    return EmulatedBus([EmulatedServo(i, settings=settings) for i in ids or (1,)])
+
+
+def ask(bus: EmulatedBus, request: bytes, wait_s: float = 0.02) -> bytes:
+    """All bytes that come back within ``wait_s``."""
+    end = bus.host_transport()
+    end.read(4096, 0.0)
+    end.write(request)
+    bus.clock.sleep(wait_s)
+    return end.read(4096, 0.0)
+
+
+def write(bus: EmulatedBus, servo_id: int, name: str, value: int) -> bytes:
+    register = BY_NAME[name]
+    return ask(bus, protocol.write(servo_id, register.address, register.encoding.encode(value)))
+
+
+def reg_write(servo_id: int, address: int, data: bytes) -> bytes:
+    """A write that waits in the servo for ``action``."""
+    return protocol.build(servo_id, Instruction.REG_WRITE, bytes((address,)) + data)
+
+
+def action(servo_id: int = protocol.BROADCAST_ID) -> bytes:
+    return protocol.build(servo_id, Instruction.ACTION)
+
+
+# --- instructions ----------------------------------------------------------------------------------------------------
+
+
+def test_golden_answers() -> None:
+    bus = make_bus(1)
+    assert ask(bus, protocol.ping(1)).hex(" ").upper() == "FF FF 01 02 00 FC"
+    assert ask(bus, protocol.read(1, 56, 2)).hex(" ").upper() == "FF FF 01 04 00 00 08 F2"  # 2048, low byte first
+    assert ask(bus, protocol.read(1, 3, 2)).hex(" ").upper() == "FF FF 01 04 00 09 03 EE"  # model 777
+    assert ask(bus, protocol.write(1, 41, bytes([50]))).hex(" ").upper() == "FF FF 01 02 00 FC"
+    assert ask(bus, protocol.sync_read([1], 56, 2)) == status(1, 0, b"\x00\x08")
+
+
+@pytest.mark.parametrize(
+    ("address", "n_bytes", "expected"),
+    [(86, 4, bytes([1, 0, 0, 0])), (200, 3, bytes(3)), (254, 5, bytes(5)), (49, 0, b"")],
+)
+def test_reads_beyond_the_table_have_the_length_asked_for(address: int, n_bytes: int, expected: bytes) -> None:
+    assert ask(make_bus(1), protocol.read(1, address, n_bytes)) == status(1, 0, expected)
+
+
+def test_damaged_and_unknown_requests_get_no_answer() -> None:
+    bus = make_bus(1)
+    damaged = bytearray(protocol.ping(1))
+    damaged[-1] ^= 1
+    for request in (
+        bytes(damaged),
+        protocol.ping(2),
+        protocol.build(1, Instruction.READ, b"\x38"),
+        protocol.build(1, Instruction.WRITE, b"\x28"),
+        protocol.build(1, 0x77),
+        protocol.build(1, Instruction.SYNC_READ, b"\x38\x02\x01"),
+        b"\xff\xff\x01",
+        status(1, 0, b"\x00\x08"),  # another servo's answer is no request
+    ):
+        assert ask(bus, request) == b""
+        assert ask(bus, protocol.ping(1)) == status(1)
+
+
+def test_a_torn_request_is_given_up_after_a_pause() -> None:
+    bus = make_bus(1)
+    assert ask(bus, b"\xff\xff\x01\xc8\x03\x2a") == b""
+    assert ask(bus, protocol.ping(1)) == status(1)
+
+
+def test_nobody_answers_a_broadcast_but_ping() -> None:
+    bus = make_bus(3, 1, 2)
+    assert ask(bus, protocol.write(0xFE, 55, b"\x00")) == b""
+    assert [servo.memory.get("lock") for servo in bus.servos] == [0, 0, 0]
+    assert ask(bus, protocol.read(0xFE, 56, 2)) == b""
+    assert ask(bus, reg_write(0xFE, 41, b"\x09")) == b""
+    assert ask(bus, action()) == b""
+    assert [servo.memory.get("acceleration") for servo in bus.servos] == [9, 9, 9]
+    assert ask(bus, protocol.ping(0xFE)) == status(1) + status(2) + status(3)
+
+
+def test_response_level_0_answers_ping_and_read_only() -> None:
+    bus = make_bus(1, response_level=0)
+    assert ask(bus, protocol.write(1, 41, b"\x05")) == b""
+    assert ask(bus, reg_write(1, 41, b"\x06")) == b""
+    assert ask(bus, action(1)) == b""
+    assert ask(bus, protocol.read(1, 41, 1)) == status(1, 0, b"\x06")
+    assert ask(bus, protocol.ping(1)) == status(1)
+    assert ask(bus, protocol.sync_read([1], 41, 1)) == status(1, 0, b"\x06")
+
+
+def test_registered_writes_wait_for_the_action() -> None:
+    bus = make_bus(1, 2)
+    goal = BY_NAME["goal_position"].encoding.encode(3000)
+    for servo_id in (1, 2):
+        assert ask(bus, reg_write(servo_id, 42, goal)) == status(servo_id)
+    assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x01")
+    assert bus.servo(1).memory.get("goal_position") == 0
+    assert ask(bus, action()) == b""
+    assert [servo.memory.get("goal_position") for servo in bus.servos] == [3000, 3000]
+    assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x00")
+    assert ask(bus, action(1)) == status(1)  # nothing registered: nothing happens
+
+
+def test_sync_write_reaches_those_it_names() -> None:
+    bus = make_bus(1, 2, 3)
+    request = protocol.sync_write(41, [(1, b"\x0a"), (3, b"\x0b"), (9, b"\x0c")])
+    assert ask(bus, request) == b""
+    assert [servo.memory.get("acceleration") for servo in bus.servos] == [10, 0, 11]
+    truncated = protocol.build(0xFE, Instruction.SYNC_WRITE, bytes([41, 1, 1, 20, 2]))  # block of servo 2 is cut off
+    assert ask(bus, truncated) == b""
+    assert [servo.memory.get("acceleration") for servo in bus.servos] == [20, 0, 11]
+
+
+def test_error_byte_is_the_status_register() -> None:
+    bus = make_bus(1)
+    bus.servo(1).supply_v = 15.0
+    bus.servo(1).temperature_c = 90.0
+    assert ask(bus, protocol.ping(1))[4] == 0x05
+    assert ask(bus, protocol.read(1, 65, 1)) == status(1, 0x05, b"\x05")
+    assert ask(bus, protocol.read(1, 62, 2)) == status(1, 0x05, bytes([150, 90]))
+
+
+# --- timing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("baud_code", [0, 1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("delay", [0, 250])
+def test_answers_come_at_baud_rate_after_the_return_delay(baud_code: int, delay: int) -> None:
+    bus = make_bus(1, 2, return_delay=delay, baud_rate=baud_code)
+    bus.baud = bus.servos[0].baud
+    end = bus.host_transport()
+    start_s = bus.clock.now()
+    request = protocol.sync_read([1, 2], 56, 15)
+    end.write(request)
+    arrivals = []
+    while len(arrivals) < 2:
+        data = end.read(4096, 1.0)
+        assert data
+        arrivals.append((len(data), bus.clock.now() - start_s))
+    byte_s, answer = 10.0 / bus.baud, 21
+    first_s = len(request) * byte_s + delay * 2e-6 + answer * byte_s
+    second_s = first_s + delay * 2e-6 + answer * byte_s
+    assert [n for n, _ in arrivals] == [answer, answer]
+    assert [time_s for _, time_s in arrivals] == pytest.approx([first_s, second_s], abs=1e-8)
+
+
+def test_bytes_arrive_one_by_one() -> None:
+    bus = make_bus(1)
+    end = bus.host_transport()
+    end.write(protocol.ping(1))
+    bus.clock.sleep(60e-6 + 25e-6)
+    assert end.read(100, 0.0) == b"\xff\xff"
+    bus.clock.sleep(60e-6)
+    assert end.read(100, 0.0) == b"\x01\x02\x00\xfc"
+
+
+def test_a_servo_at_another_baud_rate_hears_nothing() -> None:
+    bus = make_bus(1, 2)
+    assert write(bus, 1, "lock", 0) == status(1)
+    assert write(bus, 1, "baud_rate", 4) == status(1)  # the answer still comes at the old rate
+    assert ask(bus, protocol.ping(1)) == b""
+    assert ask(bus, protocol.ping(2)) == status(2)
+    bus.baud = 115_200
+    assert ask(bus, protocol.ping(1)) == status(1)
+    assert ask(bus, protocol.ping(2)) == b""
+
+
+def test_talking_into_an_answer_spoils_both() -> None:
+    bus = make_bus(1)
+    end = bus.host_transport()
+    end.write(protocol.write(1, 41, b"\x05"))  # acknowledged, whether the host waits or not
+    bus.clock.sleep(100e-6)
+    end.write(protocol.write(1, 41, b"\x09"))
+    bus.clock.sleep(0.01)
+    parser = PacketParser()
+    assert parser.feed(end.read(100, 0.0)) == []
+    assert bus.n_collisions == 1
+    assert bus.servo(1).memory.get("acceleration") == 5
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_readable_register_reads_its_default() -> None:
+    for name, model in MODELS.items():
+        memory = ServoMemory(model, 5)
+        for register in REGISTERS:
+            expected = {"id": 5, "torque_limit": memory.get("max_torque")}.get(register.name, model.default(register))
+            data = memory.read(register.address, register.size)
+            assert register.encoding.decode(data) == expected, (name, register.name)
+
+
+def test_eeprom_lock_decides_what_outlasts_power_off() -> None:
+    bus = make_bus(1)
+    assert write(bus, 1, "max_torque", 500) == status(1)
+    assert bus.servo(1).memory.get("max_torque") == 500  # locked: it acts...
+    bus.servo(1).power_cycle(bus.clock.now())
+    assert bus.servo(1).memory.get("max_torque") == 1000  # ... until power-off
+    bus.clock.sleep(0.5)
+    write(bus, 1, "lock", 0)
+    write(bus, 1, "max_torque", 600)
+    write(bus, 1, "torque_limit", 100)
+    bus.servo(1).power_cycle(bus.clock.now())
+    memory = bus.servo(1).memory
+    assert (memory.get("max_torque"), memory.get("torque_limit"), memory.get("lock")) == (600, 600, 1)
+
+
+def test_changing_the_id_is_answered_under_the_old_one() -> None:
+    bus = make_bus(1)
+    write(bus, 1, "lock", 0)
+    assert write(bus, 1, "id", 7) == status(1)
+    assert ask(bus, protocol.ping(1)) == b""
+    assert ask(bus, protocol.ping(7)) == status(7)
+    assert write(bus, 7, "id", 254) == status(7)  # not an ID
+    assert ask(bus, protocol.ping(7)) == status(7)
+
+
+def test_read_only_bytes_are_left_alone() -> None:
+    bus = make_bus(1)
+    model = bus.servo(1).memory.read(3, 2)
+    assert ask(bus, protocol.write(1, 0, bytes(range(9, 15)))) == status(1)  # from 0 into the ID and beyond
+    memory = bus.servos[0].memory
+    assert memory.read(3, 2) == model
+    assert memory.get("id") == 14
+    assert ask(bus, protocol.write(14, 56, b"\x00\x00")) == status(14)
+    assert ask(bus, protocol.read(14, 56, 2)) == status(14, 0, b"\x00\x08")
+
+
+def test_values_beyond_the_limits_are_cut() -> None:
+    bus = make_bus(1)
+    write(bus, 1, "torque_limit", 0xFFFF)
+    write(bus, 1, "acceleration", 255)
+    assert bus.servo(1).memory.get("torque_limit") == 1000
+    assert bus.servo(1).memory.get("acceleration") == 254
+
+
+def test_half_a_word_can_be_written() -> None:
+    bus = make_bus(1)
+    write(bus, 1, "goal_position", 0x0403)
+    assert ask(bus, protocol.write(1, 43, b"\x05")) == status(1)
+    assert bus.servo(1).memory.get("goal_position") == 0x0503
+
+
+def test_factory_reset_keeps_the_id() -> None:
+    bus = make_bus(9, max_torque=300)
+    assert ask(bus, protocol.build(9, Instruction.FACTORY_RESET)) == status(9)
+    assert bus.servo(9).memory.get("max_torque") == 1000
+    assert ask(bus, protocol.ping(9)) == status(9)
+
+
+# --- position --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zero_steps", [2048, 0, 4090, 123])
+@pytest.mark.parametrize("offset", [0, 500, -904, 2047, -2047])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_present_is_actual_minus_offset(zero_steps: int, offset: int, direction: int) -> None:
+    servo = EmulatedServo(1, zero_steps=zero_steps, direction=direction, settings={"homing_offset": offset})
+    angle = 0.3
+    bus = EmulatedBus([servo], plant=FirstOrderPlant(1, joint_angle=[angle]))
+    actual = zero_steps + direction * round(angle / (2 * math.pi) * 4096)
+    assert ask(bus, protocol.read(1, 56, 2)) == status(1, 0, ((actual - offset) % 4096).to_bytes(2, "little"))
+
+
+def test_raw_628_with_offset_904_reads_3820() -> None:
+    """A reading published for an STS3215."""
+    bus = EmulatedBus([EmulatedServo(1, zero_steps=628, settings={"homing_offset": 904})])
+    assert bus.servo(1).present() == 3820
+
+
+def test_calibrating_the_middle() -> None:
+    for zero_steps in (0, 700, 2048, 4095):
+        bus = EmulatedBus([EmulatedServo(1, zero_steps=zero_steps)])
+        write(bus, 1, "torque_enable", 128)
+        assert abs(bus.servo(1).present() - 2048) <= 1  # half a turn does not fit the register by one step
+        bus.servo(1).power_cycle(bus.clock.now())
+        assert abs(bus.servo(1).present() - 2048) <= 1  # kept
+
+
+def test_a_servo_that_counts_turns_reports_negative_positions() -> None:
+    bus = EmulatedBus([EmulatedServo(1, zero_steps=20, settings={"min_angle_limit": 0, "max_angle_limit": 0})])
+    plant = bus.plant
+    assert isinstance(plant, FirstOrderPlant)
+    plant._angle[0] = -0.1
+    bus.clock.sleep(0.01)
+    bus.poll()
+    expected = 20 - round(0.1 / (2 * math.pi) * 4096)
+    assert expected < 0
+    assert bus.servo(1).present() == expected
+    assert ask(bus, protocol.read(1, 56, 2)) == status(1, 0, (0x8000 | -expected).to_bytes(2, "little"))
+
+
+def settle(bus: EmulatedBus, duration_s: float = 2.0) -> int:
+    bus.clock.sleep(duration_s)
+    bus.poll()
+    return bus.servos[0].present()
+
+
+def test_torque_on_holds_and_a_goal_switches_torque_on() -> None:
+    bus = make_bus(1)
+    write(bus, 1, "torque_enable", 1)
+    assert settle(bus) == 2048
+    write(bus, 1, "torque_enable", 0)
+    write(bus, 1, "goal_position", 2500)
+    assert bus.servo(1).memory.get("torque_enable") == 1
+    assert settle(bus) == 2500
+
+
+def test_goals_are_kept_within_the_angle_limits() -> None:
+    bus = make_bus(1, min_angle_limit=1500, max_angle_limit=2600)
+    write(bus, 1, "goal_position", 4000)
+    assert settle(bus) == 2600
+    write(bus, 1, "goal_position", -50)
+    assert settle(bus) == 1500
+
+
+@pytest.mark.parametrize(("speed", "ramp"), [(1000, 0), (1000, 20), (0, 20), (3000, 5)])
+def test_speed_and_acceleration_are_kept(speed: int, ramp: int) -> None:
+    bus = make_bus(1)
+    assert isinstance(bus.plant, FirstOrderPlant)
+    bus.plant.lag_s = 1e-4
+    ask(bus, protocol.write(1, 41, bytes([ramp, *(3000).to_bytes(2, "little"), 0, 0, *speed.to_bytes(2, "little")])))
+    track, dt = [bus.servos[0].present()], 0.01
+    for _ in range(400):
+        track.append(settle(bus, dt))
+    rates = [(b - a) / dt for a, b in itertools.pairwise(track)]
+    assert track[-1] == 3000
+    assert max(track) <= 3001
+    top = min(speed or 1e9, 67 * 50)
+    assert max(rates) <= top + 150  # a step of the encoder is 100 steps/s here
+    if ramp:
+        # Trapezoid: the time from 2048 to 3000 with this speed and acceleration.
+        way, a = 3000 - 2048, 100.0 * ramp
+        full = way / top + top / a if top**2 / a < way else 2 * math.sqrt(way / a)
+        moving = sum(rate > 0 for rate in rates) * dt
+        assert moving == pytest.approx(full, rel=0.08)  # less what is slower than the encoder shows
+
+
+def test_wheel_and_step_mode() -> None:
+    bus = make_bus(1, mode=1, min_angle_limit=0, max_angle_limit=0)
+    write(bus, 1, "torque_enable", 1)
+    write(bus, 1, "goal_speed", -500)
+    before = settle(bus, 0.5)
+    assert settle(bus, 1.0) - before == pytest.approx(-500, abs=5)
+    bus = make_bus(1, mode=3, min_angle_limit=0, max_angle_limit=0)
+    write(bus, 1, "goal_position", 5000)
+    assert settle(bus, 4.0) == pytest.approx(2048 + 5000, abs=1)
+    write(bus, 1, "goal_position", -100)
+    assert settle(bus, 1.0) == pytest.approx(2048 + 4900, abs=2)
+
+
+def test_across_the_encoders_zero_a_servo_goes_the_long_way_round() -> None:
+    bus = EmulatedBus([EmulatedServo(1, zero_steps=4090)])
+    write(bus, 1, "goal_position", 10)
+    assert settle(bus, 3.0) == 10
+    assert bus.plant.joint_angle()[0] == pytest.approx(-(4080 / 4096) * 2 * math.pi, abs=0.01)
+
+
+def test_speed_and_load_registers_have_their_signs() -> None:
+    bus = make_bus(1)
+    write(bus, 1, "goal_speed", 800)
+    write(bus, 1, "goal_position", 0)
+    bus.clock.sleep(0.5)
+    bus.poll()
+    servo = bus.servo(1)
+    servo.sense()
+    assert servo.memory.get("present_speed") == pytest.approx(-800, abs=20)
+    assert servo.memory.get("present_load") < 0
+    assert servo.memory.get("moving") == 1
+
+
+def test_packets_of_the_parser_are_what_was_sent() -> None:
+    assert PacketParser().feed(status(1, 0x21, b"\x05")) == [Packet(1, 0x21, b"\x05")]

@@ -1,0 +1,358 @@
+"""The real robot as an env: Gymnasium's own checks, the same spaces, and the same progress as in simulation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import snake_gym  # noqa: F401  registers
+from benchmarks.sim_to_real import OPEN, course
+from snake_gym.config import ConfigError, build, dump_yaml
+from snake_gym.hardware.bus import servo_bus
+from snake_gym.hardware.bus.exchange import LineTiming
+from snake_gym.hardware.bus.registers import BAUD_RATES
+from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, connect
+from snake_gym.hardware.run.real_env import RealSnakeEnv
+from snake_gym.hardware.run.robot_loop import CourseConfig
+from snake_gym.hardware.run.run_config import Contract, LoopSettings, action_contract, open_loop
+from snake_gym.hardware.safety.body import BodySample, BringUpError
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.cycle_time import READING_SHARE, shortest_period_s
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.observations import ObservationLayout
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.robot.spec import RobotSpec
+
+POLICY = "agents/pretrained/resilient_servo_locked_joints"
+TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))
+WAVE = 0.6 * np.sin(0.5236 * np.arange(9))
+UNCLAMPED = dict(zip(("max_speed_rad_s", "max_acceleration_rad_s2"), OPEN, strict=True))
+
+
+@pytest.fixture
+def latch(tmp_path: Path) -> Path:
+    return tmp_path / "estop"
+
+
+def make(latch: Path, **settings: Any) -> RealSnakeEnv:
+    connection = {"latch": str(latch), **settings.pop("connection", {})}
+    env = gym.make("SnakeGym/Real-v0", connection=connection, **settings).unwrapped
+    assert isinstance(env, RealSnakeEnv)
+    return env
+
+
+def test_gymnasium_s_checker_has_nothing_to_say(latch: Path) -> None:
+    env = make(latch, time_limit_s=2.0)
+    check_env(env, skip_render_check=True, skip_close_check=True)
+    env.close()
+    env.close()
+
+
+def test_spaces_and_observations_are_those_of_the_simulated_env(latch: Path) -> None:
+    real = make(latch, action={"kind": "residual", "controller": {"kind": "cc"}}, course={"targets": TARGETS[:1]})
+    simulated = gym.make(
+        "SnakeGym/Waypoints-v0", action={"kind": "residual", "controller": {"kind": "cc"}},
+        course={"kind": "list", "targets": TARGETS[:1]}, start={"amplitude_rad": 0.0, "random": False},
+    )  # fmt: skip
+    assert real.observation_space == simulated.observation_space
+    assert real.action_space == simulated.action_space
+    first, _ = real.reset()
+    expected, _ = simulated.reset(seed=0)
+    # An emulated robot starts with its head at the origin, the simulated one with its centre there.
+    moved = [real.loop.layout.fields["distance"].columns.start]
+    np.testing.assert_allclose(np.delete(first, moved), np.delete(expected, moved), atol=2e-3)
+    real.close()
+
+
+def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
+    from snake_gym.interface.policy_file import load_policy
+
+    policy = load_policy(POLICY)
+    action = dict(policy.env_config["action"])
+    env = gym.make(
+        "SnakeGym/Waypoints-v0", action=action, course={"kind": "list", "targets": targets},
+        start={"amplitude_rad": 0.6, "phase_shift_rad": 0.5236, "random": False}, time_limit_s=seconds,
+    )  # fmt: skip
+    obs, info = env.reset(seed=0)
+    done = False
+    while not done:
+        chosen, _ = policy.predict(obs)
+        obs, _, terminated, truncated, info = env.step(chosen)
+        done = terminated or truncated
+    return float(info["progress_m"])
+
+
+def centre_of_the_start() -> tuple[float, float]:
+    """Where the head has to be for the centre of mass to lie at the origin."""
+    from snake_gym.robot.measurement import centre_offset, chain_angles
+    from snake_gym.robot.presets import RESILIENT_SERVO
+
+    offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
+    return -float(offset[0]), -float(offset[1])
+
+
+def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, port: str, safety: Any) -> float:
+    from snake_gym.interface.policy_file import load_policy
+
+    emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": centre_of_the_start()}
+    env = make(
+        latch, policy=POLICY, course={"targets": targets}, safety=safety, time_limit_s=seconds,
+        connection={"port": port, "emulated": emulated},
+    )  # fmt: skip
+    policy = load_policy(POLICY)
+    obs, info = env.reset()
+    done = False
+    while not done:
+        action, _ = policy.predict(obs)
+        obs, _, terminated, truncated, info = env.step(action)
+        assert info["sample_age_s"] < 0.02 or port == "pty"
+        done = terminated or truncated
+    env.close()
+    assert info["stop_reason"] == ""
+    return float(info["progress_m"])
+
+
+@pytest.mark.parametrize(
+    ("port", "n_courses", "seconds"),
+    [
+        ("memory", 3, 20.0),
+        pytest.param("memory", 8, 60.0, marks=pytest.mark.slow),
+        pytest.param("pty", 4, 60.0, marks=pytest.mark.slow),
+    ],
+)
+def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
+    latch: Path, port: str, n_courses: int, seconds: float
+) -> None:
+    """Ratio of sums: a turn taken a moment later leads another way, by up to 2 % in a single course."""
+    courses = [course(seed) for seed in range(n_courses)]
+    made = sum(progress_on_servos(latch, targets, seconds, port, UNCLAMPED) for targets in courses)
+    expected = sum(progress_in_simulation(targets, seconds) for targets in courses)
+    assert expected > 0.3 * seconds * n_courses
+    assert made == pytest.approx(expected, rel=0.03)
+
+
+def test_the_default_clamps_let_the_shipped_policy_crawl(latch: Path) -> None:
+    made = progress_on_servos(latch, course(0), 20.0, "memory", {})
+    assert made > 0.93 * progress_in_simulation(course(0), 20.0)
+
+
+def test_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:
+    env = make(latch)
+    env.reset()
+    env.step(env.action_space.sample())
+    EmergencyStop(latch).trip("test")
+    _, _, terminated, truncated, info = env.step(env.action_space.sample())
+    assert (terminated, truncated) == (False, True)
+    assert "emergency stop: test" in info["stop_reason"]
+    with pytest.raises(BringUpError, match="emergency stop"):
+        env.reset()
+    EmergencyStop(latch).clear()
+    env.reset()
+    env.close()
+
+
+def test_a_lost_pose_degrades_and_holds_but_does_not_crash(latch: Path) -> None:
+    env = make(latch, loop={"pose_timeout_s": 1.0}, course={"targets": TARGETS})
+    env.reset()
+    for _ in range(5):
+        env.step(np.full(9, 0.2, np.float32))
+    env.loop.pose.lost = True  # type: ignore[attr-defined]
+    infos = [env.step(np.full(9, -0.4, np.float32))[4] for _ in range(12)]
+    assert not infos[0]["pose_valid"]
+    assert not infos[2]["held"]
+    assert infos[-1]["held"]
+    np.testing.assert_array_equal(infos[-1]["wanted_reference_rad"], infos[-2]["wanted_reference_rad"])
+    assert infos[-1]["stop_reason"] == ""
+    env.loop.pose.lost = False  # type: ignore[attr-defined]
+    env.step(np.zeros(9, np.float32))
+    assert not env.step(np.zeros(9, np.float32))[4]["held"]
+    env.close()
+
+
+@pytest.mark.parametrize("bad", [np.full(9, np.nan), np.zeros(4)])
+def test_a_bad_action_is_an_error_that_names_it(latch: Path, bad: np.ndarray) -> None:
+    env = make(latch)
+    env.reset()
+    with pytest.raises(ValueError, match="action"):
+        env.step(bad)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"connection": {"port": "/dev/none"}}, "calibration is missing"),
+        ({"connection": {"baud": 1_000_001}}, "nearest: 1000000"),
+        ({"connection": {"pose": {"kind": "trueth"}}}, "truth"),
+        ({"connection": {"emulated": {"joint_angle_rad": [0.0]}}}, "expected 9"),
+        ({"safty": {}}, "safety"),
+        ({"robot": "resilient"}, "expected 'position'"),
+        ({"policy": POLICY, "course": {"tracked_point": "head"}}, "expected 'centre', as the policy"),
+    ],
+)
+def test_bad_settings_are_named(latch: Path, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(latch, **settings)
+
+
+def test_keyword_settings_are_laid_over_a_config(latch: Path) -> None:
+    config = {"connection": {"latch": str(latch)}, "course": {"radius_m": 0.3}}
+    env = RealSnakeEnv(config=config, course={"tracked_point": "head"})
+    assert (env.config.course.radius_m, env.config.course.tracked_point) == (0.3, "head")
+    env.close()
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'corse'.*did you mean 'course'"):
+        RealSnakeEnv(config=config, corse={})
+
+
+@pytest.mark.parametrize(
+    ("model", "baud"), [("STS3215", 250_000), ("STS3215", 500_000), ("SM8524BL", 1_000_000), ("SM8512BL", 500_000)]
+)
+def test_emulated_servos_talk_at_the_baud_rate_of_the_settings(latch: Path, model: str, baud: int) -> None:
+    env = make(latch, connection={"servo_model": model, "baud": baud})
+    env.reset()
+    assert not env.step(np.zeros(9, np.float32))[4]["lost_joints"].any()
+    env.close()
+
+
+def test_a_period_that_is_too_short_for_the_wire_is_refused_and_the_one_proposed_fits(latch: Path) -> None:
+    connection = {"servo_model": "SM8524BL", "baud": 115_200}
+    with pytest.raises(ConfigError, match=r"period_s is 0.02; expected >= 0.03: 9 servos at 115200 baud"):
+        make(latch, connection=connection)
+    with pytest.raises(ConfigError, match=r"period_s is 0.3; expected <= 0.2, the control period"):
+        make(latch, connection={"period_s": 0.3})
+    env = make(latch, connection={**connection, "period_s": 0.03}, course={"targets": TARGETS})
+    env.reset()
+    for k in range(30):
+        info = env.step(np.full(9, 0.2 * np.sin(0.5 * k), np.float32))[4]
+        assert info["news"] == ()
+        assert not info["lost_joints"].any()
+        assert info["sample_age_s"] < 0.04
+    counters = env.loop.body.bus.counters  # type: ignore[attr-defined]
+    assert (counters.missing, counters.retries, counters.late) == (0, 0, 0)
+    env.close()
+
+
+@pytest.mark.parametrize("baud", [1_000_000, 500_000, 115_200])
+@pytest.mark.parametrize("n_servos", [3, 9, 20])
+def test_the_shortest_period_holds_a_reading_and_the_goals(baud: int, n_servos: int) -> None:
+    period = shortest_period_s(n_servos, baud)
+    bus = EmulatedBus([EmulatedServo(k + 1, settings={"baud_rate": BAUD_RATES.index(baud)}) for k in range(n_servos)])
+    bus.baud = baud
+    driver = FeetechBus(bus.host_transport(), baud, bus.clock)
+    ids = range(1, n_servos + 1)
+    bus.clock.sleep(0.5)
+    assert all(driver.ping(one) is not None for one in ids)
+    for _ in range(20):
+        begun = bus.clock.now()
+        read = driver.read_block(ids, "present_position", "present_current", begun + READING_SHARE * period)
+        assert not read.failures
+        assert driver.write_targets(ids, [2048] * n_servos)
+        bus.clock.sleep(begun + period - bus.clock.now())
+    assert (driver.counters.retries, bus.n_collisions) == (0, 0)
+
+
+def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy for n_links 10 .*robot robo_conda has"):
+        make(latch, policy=POLICY, robot="robo_conda")
+    with pytest.raises(ConfigError, match="action is set beside policy"):
+        make(latch, policy=POLICY, action={"kind": "joint_reference"})
+    spec = load_robot("resilient_servo")
+    dump_yaml(replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=4.7)), latch.parent / "mine.yaml")
+    env = make(latch, policy=POLICY, robot=str(latch.parent / "mine.yaml"))
+    env.reset()
+    env.step(np.zeros(env.action_space.shape, np.float32))
+    emulated = env.loop.body.bus  # type: ignore[attr-defined]
+    told = emulated.read_block(range(1, 10), "goal_speed", "goal_speed").values
+    assert {values["goal_speed"] for values in told.values()} == {round(4.7 * 4096 / (2.0 * np.pi))}
+    env.close()
+
+
+def per_joint() -> RobotSpec:
+    """A robot whose last servo may go faster than the others."""
+    spec = load_robot("resilient_servo")
+    return replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,)))
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.MonkeyPatch, guarded: bool) -> None:
+    # On a busy machine servos of this process may miss their turn: they are waited for longer, no guard goes before
+    # them, and they follow when they answer again.
+    monkeypatch.setattr(servo_bus, "LineTiming", partial(LineTiming, latency_s=0.1))
+    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), priority=0)
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, max_lost_joints=9, command_timeout_s=5.0)
+    connected = connect(connection, limits, per_joint())
+    give_up_s, speeds = time.monotonic() + 60.0, [0] * 9
+    try:
+        while 0 in speeds and time.monotonic() < give_up_s:
+            with contextlib.suppress(BringUpError):
+                connected.body.start()
+                connected.body.command(np.full(9, 0.05))
+                connected.body.run_until(connected.body.clock.now() + 0.2)
+            assert connected.emulated is not None
+            with connected.emulated.lock:
+                speeds = [servo.memory.get("goal_speed") for servo in connected.emulated.servos]
+    finally:
+        connected.close()
+    assert speeds == [326] * 8 + [3911]
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
+    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
+    contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
+    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits))
+    assert connected.emulated is not None
+    try:
+        loop.reset()
+        loop.step(np.full(9, 0.6))  # the joints are still on their way when it ends
+        samples: list[BodySample] = []
+        connected.body.watch = samples.append
+        for _ in range(20):  # on a busy machine a servo of this process may miss its turn
+            samples.clear()
+            time.sleep(0.8)  # longer than command_timeout_s
+            loop.reset()
+            assert samples, "it has been looked at"
+            if samples[-1].health.answered.all():
+                break
+        assert loop.measurement is not None
+        with connected.emulated.lock:
+            angle = connected.emulated.plant.joint_angle().copy()
+        np.testing.assert_allclose(loop.measurement.joint_angle[0], angle, atol=0.02)
+        for _ in range(3):
+            assert loop.step(np.zeros(9)).stop_reason is None
+    finally:
+        connected.close()
+
+
+def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
+    free = UdpJson(port=0)
+    free.close()
+    settings = {"kind": "udp_json", "udp_port": free.port}
+    spec = load_robot("resilient_servo")
+    decoder = ActionDecoder(ActionConfig(), spec)
+    layout = ObservationLayout(spec, decoder.size, decoder.has_phase, "centre", reveal_faults=True)
+    connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError, match="which joints are failed"):
+        open_loop(Contract(decoder, layout, spec), LoopSettings(connection=connection))
+    assert len(os.listdir("/proc/self/fd")) == before
+    taken = UdpJson(port=free.port)
+    with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
+        connect(connection, SafetyLimits(), spec)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    taken.close()

@@ -1,0 +1,99 @@
+"""What a run says where its settings name nothing that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.controllers import resolve_controller
+from snake_gym.controllers.tuned import tuned_file
+from snake_gym.hardware.pose.udp_json import UdpJson
+from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, make_pose
+from snake_gym.hardware.run.robot_loop import LoopConfig
+from snake_gym.hardware.run.run_config import RunConfig, open_run, plan_run
+from snake_gym.hardware.safety.body import BringUpError
+from snake_gym.robot.presets import RESILIENT_SERVO
+
+PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("ccc", "did you mean 'cc'?"),
+        (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints'?"),
+        (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
+        ("agents/none.json", "expected a policy.json, its folder, or the folder of a run"),
+    ],
+)
+def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_run(RunConfig(policy=policy))
+    assert str(caught.value).startswith("policy")
+    assert message in str(caught.value)
+
+
+def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
+        make_pose(PoseConfig(), RESILIENT_SERVO, None)
+
+
+def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
+    free = UdpJson(port=0)
+    free.close()
+    pose = PoseConfig("udp_json", udp_port=free.port)
+    config = RunConfig(
+        policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
+        loop=LoopConfig(first_pose_timeout_s=0.5),
+    )  # fmt: skip
+    opened = open_run(config, plan_run(config))
+    try:
+        with pytest.raises(
+            BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
+        ):
+            opened.loop.reset()
+    finally:
+        opened.connected.close()
+
+
+def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
+    plan = plan_run(RunConfig(controller={"tuned": "fault_aware"}))
+    assert plan.contract.decoder.config.controller == resolve_controller({"tuned": "fault_aware"}, spec=RESILIENT_SERVO)
+    assert (plan.name, plan.notes) == ("fault_aware", ())
+    both = plan_run(RunConfig(policy="fault_aware", controller={"tuned": "fault_aware", "coupling": 0.2}))
+    assert both.contract.decoder.config.controller["coupling"] == 0.2
+    with pytest.raises(ConfigError, match=r"cc has no tuned .* for robot resilient .*--robot resilient --env ENV\.y"):
+        plan_run(RunConfig(controller={"tuned": "cc"}, robot="resilient"))
+
+
+def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_not() -> None:
+    named, tuned = (plan_run(RunConfig(**told)) for told in ({"policy": "cc"}, {"controller": {"tuned": "cc"}}))
+    assert named.contract.decoder.config.controller == tuned.contract.decoder.config.controller
+    own = load_yaml(tuned_file("resilient_servo", "cc"))["controller"]
+    assert named.contract.decoder.config.controller["amplitude_rad"] == own["amplitude_rad"]
+    assert named.notes == ()
+    slower = plan_run(RunConfig(policy="cc", controller={"frequency_rad_s": 2.0})).contract.decoder.config.controller
+    assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
+    (note,) = plan_run(RunConfig(controller={"kind": "cc"})).notes
+    assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
+    (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/sts3215_chain.yaml")).notes
+    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `python -m " in note
+    assert "--robot configs/robot/sts3215_chain.yaml --env ENV.yaml" in note
+
+
+def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:
+    heavy: dict[str, Any] = {"preset": "resilient_servo", "link_mass_kg": 1.5}
+    changed = "plays on a changed resilient_servo: link_mass_kg 1.5 for 1"
+    assert plan_run(RunConfig(controller={"tuned": "cc"}, robot=heavy)).notes == (changed,)
+    learned = str(PRETRAINED / "resilient_servo_locked_joints")
+    assert plan_run(RunConfig(policy=learned)).notes == ()
+    assert plan_run(RunConfig(policy=learned, robot=heavy)).notes == (changed,)
+    assert plan_run(RunConfig(policy="cc", robot=heavy)).notes == (changed,)
+    content = load_yaml(tuned_file("resilient_servo", "cc"))
+    content["tuning"]["env_id"] = "SnakeGym/ObstacleField-v0"
+    dump_yaml(content, tmp_path / "cc.yaml")
+    (note,) = plan_run(RunConfig(policy=str(tmp_path / "cc.yaml"))).notes
+    assert note.startswith("tuned in SnakeGym/ObstacleField-v0; here it visits targets")

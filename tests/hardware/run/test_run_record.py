@@ -1,0 +1,179 @@
+"""Logs of runs: what is written is read back, whole or cut off anywhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.calibration.calibration import straight_chain
+from snake_gym.hardware.pose.source import PoseSample
+from snake_gym.hardware.run.record import PARTIAL, RecordWriter, RunRecord, read_record
+from snake_gym.hardware.run.robot_loop import StepRecord
+from snake_gym.hardware.safety.body import BodySample
+from snake_gym.hardware.safety.checks import ServoHealth
+from snake_gym.robot.presets import RESILIENT_SERVO
+from tests.hardware.rig import Rig
+
+N = 9
+
+
+def sample(stamp_s: float, silent: int | None = None) -> BodySample:
+    angle = 0.1 * np.arange(N) + stamp_s
+    answered = np.ones(N, bool)
+    load = np.full(N, 0.25)
+    if silent is not None:
+        answered[silent] = False
+        load[silent] = np.nan
+    health = ServoHealth(
+        answered, np.zeros(N, np.uint8), np.zeros(N), load, np.full(N, 30.0), np.full(N, 12.0), np.full(N, 0.5)
+    )
+    return BodySample(angle, np.ones(N), stamp_s, stamp_s, angle + 0.01, np.zeros(N, bool), ~answered, health)
+
+
+def step(stamp_s: float, news: tuple[str, ...] = (), valid: bool = True) -> StepRecord:
+    pose = PoseSample(np.array([stamp_s, 2.0]), 0.5, stamp_s - 0.01, valid)
+    body = sample(stamp_s)
+    nothing = np.zeros(3, np.float32)
+    return StepRecord(nothing, 0.1, False, False, None, body.reference, body, pose, 0.0, 0.0, 0.001, False, news)
+
+
+def write(path: Path, n: int = 5, close: bool = True) -> RecordWriter:
+    writer = RecordWriter(path, RESILIENT_SERVO, straight_chain(range(1, 10), 1.5), {"policy": "test"})
+    for k in range(n):
+        stamp = 100.0 + 0.02 * k
+        writer.cycle(sample(stamp, silent=3 if k == 2 else None))
+        writer.step(step(stamp, ("joint 4 is lost",) if k == 2 else (), k != 1), stamp, np.ones(2), 0.1 * k)
+    if close:
+        writer.close("the time is over", {"progress_m": 1.0})
+    return writer
+
+
+def test_a_log_comes_back_as_arrays(tmp_path: Path) -> None:
+    write(tmp_path / "runs" / "a.jsonl")
+    record = read_record(tmp_path / "runs" / "a.jsonl")
+    assert record.spec == RESILIENT_SERVO
+    np.testing.assert_allclose(record.cycle_s, 0.02 * np.arange(5), atol=1e-9)
+    np.testing.assert_allclose(record.joint_angle[0], sample(100.0).joint_angle, atol=1e-5)
+    assert np.isnan(record.joint_angle[2, 3])
+    assert np.isfinite(np.delete(record.joint_angle, 2, axis=0)).all()
+    np.testing.assert_allclose(record.reference[1], sample(100.02).reference, atol=1e-5)
+    np.testing.assert_allclose(record.pose_s, 0.02 * np.arange(5) - 0.01, atol=1e-9)
+    assert record.pose_valid.tolist() == [True, False, True, True, True]
+    np.testing.assert_allclose(record.xy_w[3], [100.06, 2.0])
+    assert record.news == ("joint 4 is lost",)
+    assert record.end is not None and record.end["reason"] == "the time is over"
+    assert not (tmp_path / "runs" / ("a.jsonl" + PARTIAL)).exists()
+
+
+def test_a_run_that_was_killed_leaves_a_log_up_to_its_last_step(tmp_path: Path) -> None:
+    writer = write(tmp_path / "a.jsonl", close=False)
+    partial = tmp_path / ("a.jsonl" + PARTIAL)
+    assert not (tmp_path / "a.jsonl").exists()
+    text = partial.read_text()
+    whole = read_record(tmp_path / "a.jsonl")
+    assert whole.cycle_s.size == 5
+    assert whole.end is None
+    for cut in range(len(text.splitlines()[0]) + 1, len(text), 97):
+        partial.write_text(text[:cut])
+        record = read_record(partial)
+        assert record.cycle_s.size <= 5
+        assert record.end is None
+    writer.close("after all")
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("hello\nworld\n")
+    (tmp_path / "json").write_text('{"kind": "start", "format": 99}\n')
+    write(tmp_path / "a.jsonl")
+    lines = (tmp_path / "a.jsonl").read_text().splitlines()
+    (tmp_path / "hole").write_text("\n".join([lines[0], "{", *lines[1:]]))
+    row = json.loads(lines[1])
+    del row["angle"]
+    (tmp_path / "less").write_text("\n".join([lines[0], json.dumps(row)]))
+    (tmp_path / "one").write_text("hello")
+    (tmp_path / "picture").write_bytes(b"\x89PNG\xff")
+    (tmp_path / "list").write_text("[1]\n")
+    no_log = [(name, "no log that run or log wrote") for name in ("other", "one", "picture", "list", "json")]
+    cases = [*no_log, ("hole", "line 2 is damaged")]
+    for name, message in [*cases, ("less", "is damaged: KeyError"), ("none", "does not exist")]:
+        with pytest.raises(ConfigError, match=message):
+            read_record(tmp_path / name)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        RecordWriter("/proc/none/a.jsonl", RESILIENT_SERVO, None, {})
+
+
+def test_a_full_disk_does_not_stop_the_robot() -> None:
+    writer = RecordWriter.__new__(RecordWriter)
+    writer.path, writer._partial, writer.fault, writer._begun_s = Path("/dev/full"), Path("/dev/full"), "", None
+    writer._file = open("/dev/full", "w", buffering=1)  # noqa: SIM115
+    for k in range(3):
+        writer.cycle(sample(float(k)))
+        writer.flush()
+    assert "not written any more" in writer.fault
+    writer.close("done")
+
+
+def cycles_at(folder: Path, times: list[float], late_s: float = 0.0) -> RunRecord:
+    """A log with cycles at these times, each followed by a step that came so late after a gap."""
+    writer = RecordWriter(folder / "times.jsonl", RESILIENT_SERVO, None, {"policy": "test"})
+    for before, t in zip([times[0], *times], times, strict=False):
+        writer.cycle(sample(100.0 + t))
+        writer.step(step(100.0 + t)._replace(late_s=late_s if t - before > 0.1 else 0.0), 100.0 + t, np.ones(2), 0.0)
+    writer.close("done")
+    return read_record(folder / "times.jsonl")
+
+
+def test_times_that_no_run_writes_are_told_with_line_and_times(tmp_path: Path) -> None:
+    even = [0.02 * k for k in range(300)]
+    cut = cycles_at(tmp_path, even[:100] + even[200:]).time_fault
+    assert cut is not None and cut[0] == pytest.approx(1.98)
+    assert cut[1].startswith("line 202: the cycle at 4.000 s follows the one at 1.980 s, and no step says")
+    back = cycles_at(tmp_path, even[:100] + even[50:]).time_fault
+    assert back is not None
+    assert back[1] == "line 202: the cycle at 1.000 s follows the one at 1.980 s; expected times that increase"
+
+
+def test_missed_cycles_and_stalls_that_the_run_tells_of_are_no_fault(tmp_path: Path) -> None:
+    even = [0.02 * k for k in range(100)]
+    assert cycles_at(tmp_path, even).time_fault is None
+    assert cycles_at(tmp_path, even[:40] + even[41:70] + even[73:]).time_fault is None
+    stalled = even + [one + 2.5 for one in even]
+    assert cycles_at(tmp_path, stalled, late_s=0.5).time_fault is None
+    assert cycles_at(tmp_path, stalled).time_fault is not None
+
+
+@pytest.mark.parametrize("what", ["cycle", "step"])
+def test_a_line_that_is_there_twice_is_told_with_its_number(tmp_path: Path, what: str) -> None:
+    writer = write(tmp_path / "a.jsonl", n=12)
+    lines = writer.path.read_text().splitlines()
+    (at, *_) = (k for k, line in enumerate(lines) if k > 6 and json.loads(line)["kind"] == what)
+    writer.path.write_text("\n".join([*lines[: at + 1], lines[at], *lines[at + 1 :], ""]))
+    fault = read_record(writer.path).time_fault
+    assert fault is not None
+    assert fault[1].startswith(f"line {at + 2} repeats ") and f"line {at + 1}" in fault[1]
+
+
+@pytest.mark.parametrize("ends_away", [False, True])
+def test_readings_told_again_while_the_port_was_away_are_no_fault(tmp_path: Path, ends_away: bool) -> None:
+    rig = Rig(tmp_path)
+    spec = replace(RESILIENT_SERVO, n_links=5)
+    writer = RecordWriter(tmp_path / "run.jsonl", spec, rig.calibration, {"policy": "test"})
+    rig.body.start()
+    rig.body.watch = writer.cycle
+    for k in range(20):
+        rig.bus.unplugged = k >= 12 and (ends_away or k < 14)
+        rig.run(0.1, np.zeros(4))
+        record = step(rig.clock.now(), tuple(rig.body.news()))._replace(body=rig.body.sample(), late_s=0.6)
+        if not (ends_away and k >= 12):  # a run that ends before its next step notes the rest
+            writer.step(record, rig.clock.now(), np.ones(2), 0.0)
+        elif record.news:
+            writer.note(record.news[0])
+    writer.close("the time is over")
+    lines = [line for line in writer.path.read_text().splitlines() if '"cycle"' in line]
+    assert len(set(lines)) < len(lines), "it has told a reading again"
+    assert read_record(writer.path).time_fault is None

@@ -1,0 +1,138 @@
+"""The latch: across processes, and where the file system fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from snake_gym.hardware.safety import emergency_stop
+from snake_gym.hardware.safety.emergency_stop import EmergencyStop, default_latch, seen_marks
+from tests.hardware.rig import Rig
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_path: Path) -> None:
+    one, other = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "estop")
+    assert not one.tripped
+    one.trip("joint 1 is too hot")
+    other.trip("somebody else")
+    assert other.tripped
+    assert other.reason.startswith("joint 1 is too hot (")
+    assert other.clear()
+    assert not one.tripped
+    assert not one.clear()
+
+
+def test_a_stop_made_by_hand_holds(tmp_path: Path) -> None:
+    stop = EmergencyStop(tmp_path / "estop")
+    stop.latch.touch()
+    assert stop.tripped
+    assert stop.reason == "tripped by hand"
+    stop.clear()
+    stop.latch.symlink_to(tmp_path / "nowhere")
+    assert stop.trip("again")
+    assert stop.tripped
+
+
+@pytest.mark.parametrize("missing", ["no_folder/estop", "a_file/estop"])
+def test_a_latch_that_cannot_be_written_stays_tripped_in_its_object(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "a_file").touch()
+    stop = EmergencyStop(tmp_path / missing)
+    assert not stop.writable()
+    assert not stop.tripped
+    assert stop.reason == ""
+    assert not stop.trip("joint 1 is too hot")
+    assert stop.tripped
+    assert stop.reason == "joint 1 is too hot"
+    assert not stop.trip("another")
+    assert stop.reason == "joint 1 is too hot"
+    assert stop.clear()
+    assert not stop.tripped
+
+
+def test_a_latch_that_cannot_be_read_is_tripped(tmp_path: Path) -> None:
+    (tmp_path / "estop").mkdir()
+    stop = EmergencyStop(tmp_path / "estop")
+    assert stop.tripped
+    assert "cannot be read" in stop.reason
+    assert stop.trip("again")
+    loop = EmergencyStop(tmp_path / "loop" / "estop")
+    (tmp_path / "loop").symlink_to("loop")
+    assert loop.tripped
+    assert "cannot be read" in loop.reason
+
+
+def test_a_trial_of_the_latch_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert EmergencyStop(tmp_path / "estop").writable()
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_latch_is_the_same_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = default_latch()
+    for name in ("XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"):
+        monkeypatch.setenv(name, "/elsewhere")
+    assert default_latch() == before
+
+
+def test_a_process_says_that_it_may_have_torque_on_until_it_has_not(tmp_path: Path) -> None:
+    stop, other = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "other")
+    stop.hold("run")
+    stop.hold("run")
+    other.hold("wiggle")
+    (mark,) = seen_marks(stop.latch)
+    assert (mark.pid, mark.what, mark.latch, mark.alive) == (os.getpid(), "run", stop.latch, True)
+    assert {one.latch for one in seen_marks()} >= {stop.latch, other.latch}
+    stop.release()
+    stop.release()
+    assert seen_marks(stop.latch) == []
+    assert len(seen_marks(other.latch)) == 1
+    other.release()
+
+
+def test_the_mark_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: Path) -> None:
+    latch = tmp_path / "estop"
+    program = (
+        "import sys, time; from pathlib import Path; from snake_gym.hardware.safety.emergency_stop import EmergencyStop"
+    )
+    program += "; stop = EmergencyStop(Path(sys.argv[1])); stop.hold('run'); print('on', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program, str(latch)], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            (mark,) = seen_marks(latch)
+            assert (mark.pid, mark.alive) == (process.pid, True)
+        finally:
+            process.kill()
+    (mark,) = seen_marks(latch)
+    assert not mark.alive
+    stop = EmergencyStop(latch)
+    stop.hold("run")
+    (mark,) = seen_marks(latch)
+    assert (mark.pid, mark.alive) == (os.getpid(), True)
+    stop.clear()
+    assert seen_marks(latch) == [mark]
+    stop.release()
+
+
+def test_a_mark_that_cannot_be_made_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "missing")
+    stop = EmergencyStop(tmp_path / "estop")
+    stop.hold("run")
+    assert seen_marks() == []
+    stop.release()
+    (tmp_path / "missing").mkdir()
+    (tmp_path / "missing" / "snake_gym-torque-1-1.json").write_text("nonsense")
+    assert seen_marks() == []
+
+
+def test_servos_on_a_virtual_clock_are_no_torque_that_a_person_could_meet(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    assert rig.torque_on() == [True] * 4
+    assert seen_marks(rig.stop.latch) == []
+    rig.body.close()

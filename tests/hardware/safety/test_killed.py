@@ -1,0 +1,130 @@
+"""Whatever moves servos and is killed by SIGKILL leaves no torque on: a wire beside the driver is the witness."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.safety.emergency_stop import seen_marks
+from tests.hardware.commands.test_commands import launch, press, settings, wait_until
+from tests.hardware.wiretap import Wiretap
+
+N = 9
+IDS = range(1, N + 1)
+
+
+@pytest.fixture
+def port() -> Iterator[EmulatedPort]:
+    bus = EmulatedBus([EmulatedServo(one) for one in IDS], FirstOrderPlant(N), clock=MonotonicClock(), step_s=0.01)
+    with EmulatedPort(bus) as emulated:
+        yield emulated
+
+
+def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subprocess.Popen[str]:
+    """A command that moves servos, as far as the first torque."""
+    latch = ["--latch", str(folder / "estop")]
+    common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", *latch]
+    if what == "wiggle":
+        process = launch("wiggle", *common)
+    elif what == "calibrate":
+        process = launch("calibrate", *common, "--limit", "60", "--out", str(folder / "snake.json"))
+        press(process, "\n")
+    else:
+        words = settings(folder, port)
+        words[words.index("--port") + 1] = wire.port
+        process = launch("run", "cc", *words, "--targets", "9,0", "--log", "none", "--set", "connection.guarded=false")
+    wait_until(lambda: bool(wire.torqued()) or process.poll() is not None, 60.0)
+    return process
+
+
+@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, what: str) -> None:
+    with Wiretap(port.port) as wire:
+        process = start(what, port, wire, tmp_path)
+        process.send_signal(signal.SIGKILL)
+        killed_s = time.monotonic()
+        out, _ = process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGKILL, out
+        took_s = wire.torque_off_s({one.servo_id for one in wire.torqued()}, killed_s) - killed_s
+        print(f"{what}: told torque off {1e3 * took_s:.0f} ms after the kill")
+        wait_until(lambda: not seen_marks(tmp_path / "estop"), 10.0)  # nobody talks any more
+        assert wire.torque(IDS) == [0] * N
+
+
+def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_is_back(
+    port: EmulatedPort, tmp_path: Path
+) -> None:
+    words = ["wiggle", "--port", port.port, "--ids", "1-3", "--degrees", "30", "--latch", str(tmp_path / "estop")]
+    process = launch(*words)
+    on = lambda: any(servo.memory.get("torque_enable") for servo in port.bus.servos)  # noqa: E731
+    try:
+        wait_until(on)
+        port.unplug()
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: [mark.alive for mark in seen_marks(tmp_path / "estop")] == [True])  # somebody is in charge of it
+    assert on()
+    port.plug()
+    wait_until(lambda: not seen_marks(tmp_path / "estop"))
+    assert not on()
+    process.communicate(timeout=20)
+
+
+def test_nobody_stays_behind_when_all_went_well(port: EmulatedPort, tmp_path: Path) -> None:
+    process = launch("wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"))
+    watchers = lambda: [  # noqa: E731
+        path for path in Path("/proc").glob("[0-9]*/cmdline") if port.port.encode() in _read(path)
+    ]
+    try:
+        wait_until(lambda: len(watchers()) == 2 or process.poll() is not None)
+        assert process.poll() is None
+        out, _ = process.communicate(timeout=20)
+        assert process.returncode == 0, out
+        wait_until(lambda: not watchers())
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_off(
+    port: EmulatedPort, tmp_path: Path, what: str
+) -> None:
+    with Wiretap(port.port) as wire:
+        process = start(what, port, wire, tmp_path)
+        try:
+            os.kill(watcher_of(process), signal.SIGKILL)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 1, out
+        assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
+        assert "Traceback" not in out
+        assert wire.torque(IDS) == [0] * N
+        assert not seen_marks(tmp_path / "estop")
+        assert not (tmp_path / "estop").exists(), "nothing has to be cleared"
+
+
+def watcher_of(process: subprocess.Popen[str]) -> int:
+    """The child of a command that waits for its death."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (watcher,) = (one for one in children if b"torque_off" in _read(Path(f"/proc/{one}/cmdline")))
+    return int(watcher)

@@ -1,0 +1,472 @@
+"""The servo chain under the control loop, byte for byte on the emulated bus: up, running, hurt, and off."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.config import build, load_yaml
+from snake_gym.hardware.emulator.bus import WireFaults
+from snake_gym.hardware.run.run_config import RunConfig
+from snake_gym.hardware.safety.body import BringUpError
+from snake_gym.hardware.safety.checks import SafetyLimits
+from tests.hardware.rig import QUICK, Rig
+
+
+def test_it_comes_up_where_it_is_and_follows_references(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    sample = rig.body.start()
+    np.testing.assert_allclose(sample.joint_angle, [0.0, 0.1, 0.2, 0.3], atol=1e-3)
+    assert rig.torque_on() == [True] * 4
+    assert [servo.memory.get("torque_limit") for servo in rig.servos] == [1000] * 4
+    wanted = np.array([0.3, -0.2, 0.1, 0.0])
+    rig.run(1.0, wanted)
+    sample = rig.body.sample()
+    np.testing.assert_allclose(sample.joint_angle, wanted, atol=2e-3)
+    np.testing.assert_allclose(sample.reference, wanted, atol=1e-9)
+    assert rig.clock.now() - sample.stamp_s < 0.021
+    rig.body.close()
+    assert rig.torque_on() == [False] * 4
+
+
+@pytest.mark.parametrize(("zero", "direction"), [(4090, 1), (5, -1)])
+def test_an_encoder_that_wraps_within_the_range_keeps_the_robot_down_unless_it_counts_turns(
+    tmp_path: Path, zero: int, direction: int
+) -> None:
+    rig = Rig(tmp_path, zero_steps=zero, direction=direction)
+    with pytest.raises(BringUpError, match=r"joint 1 \(servo 1\): its range passes the encoder's zero"):
+        rig.body.start()
+    assert rig.torque_on() == [False] * 4
+    for servo in rig.servos:
+        servo.memory.set("max_angle_limit", 0)
+    sample = rig.body.start()
+    np.testing.assert_allclose(sample.joint_angle, [0.0, 0.1, 0.2, 0.3], atol=1e-3)
+    rig.run(1.0, np.full(4, -0.3))
+    np.testing.assert_allclose(rig.plant.joint_angle(), -0.3, atol=2e-3)
+
+
+def test_references_are_gated_on_the_way_to_the_servos(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_speed_rad_s=1.0))
+    rig.body.start()
+    before = rig.body.sample().reference
+    rig.run(0.1, np.full(4, 5.0))
+    sample = rig.body.sample()
+    assert (np.abs(sample.reference - before) <= 6 * 0.02 * 1.0 + 1e-9).all()  # six cycles
+    assert sample.clamped.all()
+    rig.run(3.0, np.full(4, 5.0))
+    np.testing.assert_allclose(rig.body.sample().reference, 1.2)
+    rig.run(0.1, np.array([math.nan, 0.0, 0.0, 0.0]))
+    np.testing.assert_allclose(rig.body.sample().reference, 1.2)
+    assert "a reference that is no number was refused" in rig.body.news()
+
+
+def test_a_pause_between_episodes_is_no_silence_of_the_servos(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.run(0.2, np.zeros(4))
+    rig.clock.sleep(2.0)  # nobody cycles
+    for servo in rig.servos:
+        servo.dead = True
+    rig.body.start()
+    rig.body.cycle()
+    assert not rig.body.sample().lost.any()
+    for servo in rig.servos:
+        servo.dead = False
+    rig.run(0.5, np.zeros(4))
+    assert rig.body.stop_reason is None
+    assert not rig.body.sample().lost.any()
+
+
+def test_a_dead_servo_is_a_lost_joint_and_the_others_go_on(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.servos[1].dead = True
+    wanted = np.array([0.3, 0.0, 0.1, 0.0])
+    rig.run(1.0, wanted)
+    sample = rig.body.sample()
+    assert sample.lost.tolist() == [False, True, False, False]
+    np.testing.assert_allclose(sample.joint_angle[[0, 2, 3]], wanted[[0, 2, 3]], atol=2e-3)
+    assert rig.body.stop_reason is None
+    assert any("joint 2 is lost" in line for line in rig.body.news())
+    rig.servos[1].dead = False
+    rig.run(1.0, wanted)
+    assert not rig.body.sample().lost.any()
+    assert "joints 2 follow again" in rig.body.news()
+    np.testing.assert_allclose(rig.plant.joint_angle(), wanted, atol=2e-3)
+
+
+def test_too_many_dead_servos_stop_the_robot_and_torque_goes_off_in_the_others(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=1))
+    rig.body.start()
+    rig.servos[0].dead = rig.servos[3].dead = True
+    rig.run(1.0, np.zeros(4))
+    assert rig.body.stop_reason is not None
+    assert "joints 1, 4 are lost" in rig.body.stop_reason
+    assert rig.torque_on()[1:3] == [False, False]
+    assert any("use the hardware stop" in line for line in rig.body.news())
+
+
+def test_the_emergency_stop_switches_torque_off_and_holds_until_cleared(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.stop.trip("the key")
+    rig.run(0.1, np.full(4, 0.5))
+    assert rig.torque_on() == [False] * 4
+    rig.run(0.5, np.full(4, 0.5))
+    assert rig.torque_on() == [False] * 4, "a goal would have switched the torque on again"
+    with pytest.raises(BringUpError, match="emergency stop is tripped: the key"):
+        rig.body.start()
+    rig.stop.clear()
+    rig.body.start()
+    assert rig.torque_on() == [True] * 4
+
+
+def test_without_commands_torque_goes_off(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.3))
+    rig.body.start()
+    rig.run(0.5, np.zeros(4))
+    assert rig.body.stop_reason is None
+    rig.body.run_until(rig.clock.now() + 0.5)
+    assert rig.body.stop_reason == "no command for 0.3 s"
+    assert rig.torque_on() == [False] * 4
+    assert not rig.stop.tripped
+
+
+def test_a_hot_servo_trips_the_latch(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.servos[2].temperature_c = 68.0
+    rig.run(0.3, np.zeros(4))
+    assert rig.body.stop_reason is not None
+    assert rig.body.stop_reason.startswith("joint 3 is too hot")
+    assert rig.stop.tripped
+
+
+def test_a_blocked_joint_is_a_stall(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall_time_s=0.4, stall_load=0.7))
+    rig.body.start()
+    rig.plant.blocked[1] = True
+    rig.run(1.0, np.full(4, 0.9))
+    assert rig.body.stop_reason is not None
+    assert rig.body.stop_reason.startswith("joint 2 is stalled")
+
+
+def test_a_cable_that_is_pulled_and_put_back(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.run(0.3, np.zeros(4))
+    rig.bus.unplugged = True
+    rig.run(1.0, np.full(4, 0.5))
+    assert rig.body.port_gone
+    assert rig.body.stop_reason is None
+    rig.bus.unplugged = False
+    rig.run(2.0, np.full(4, 0.4))
+    assert not rig.body.port_gone
+    np.testing.assert_allclose(rig.body.sample().joint_angle, 0.4, atol=2e-3)
+    news = rig.body.news()
+    assert "the port is gone" in news
+    assert any(line.startswith("the port is back after") for line in news)
+    rig.bus.unplugged = True
+    rig.run(4.0, np.full(4, 0.5))
+    assert rig.body.stop_reason == "the port has been gone for 3 s"
+    assert rig.torque_on() == [True] * 4, "nobody can reach them"
+    assert rig.body.torque_off_owed
+    rig.bus.unplugged = False
+    rig.run(0.5, np.full(4, 0.5))
+    assert rig.torque_on() == [False] * 4
+    assert not rig.body.torque_off_owed
+    assert "torque is off in all joints now" in rig.body.news()
+
+
+def test_a_stop_while_the_port_is_gone_is_carried_out_when_it_is_back(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.bus.unplugged = True
+    rig.run(0.3, np.zeros(4))
+    rig.stop.trip("the key")
+    rig.run(0.3, np.zeros(4))
+    assert rig.body.stop_reason is not None and rig.body.torque_off_owed
+    rig.bus.unplugged = False
+    rig.run(1.0, np.zeros(4))
+    assert rig.torque_on() == [False] * 4
+
+
+def test_a_servo_that_was_away_when_the_robot_stopped_is_switched_off_when_it_is_back(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.servos[1].dead = True
+    rig.run(0.5, np.full(4, 0.2))
+    rig.stop.trip("the key")
+    rig.run(0.3, np.zeros(4))
+    assert rig.torque_on() == [False, True, False, False]
+    rig.servos[1].dead = False
+    rig.run(0.5, np.zeros(4))
+    assert rig.torque_on() == [False] * 4
+
+
+def test_closing_reaches_a_servo_that_is_back_within_a_second(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.bus.unplugged = True
+    rig.run(0.2, np.zeros(4))
+    back_s = rig.clock.now() + 0.6
+    sleep = rig.clock.sleep
+
+    def wait(duration_s: float) -> None:
+        sleep(duration_s)
+        rig.bus.unplugged = rig.clock.now() < back_s
+
+    rig.clock.sleep = wait  # type: ignore[method-assign]
+    rig.body.close()
+    assert rig.torque_on() == [False] * 4
+
+
+def test_a_latch_that_cannot_be_written_keeps_the_robot_down_and_stops_nobody_from_stopping(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    rig = Rig(folder)
+    rig.body.start()
+    shutil.rmtree(folder)
+    rig.servos[2].temperature_c = 68.0
+    rig.run(0.3, np.zeros(4))
+    assert rig.body.stop_reason is not None and "too hot" in rig.body.stop_reason
+    assert rig.torque_on() == [False] * 4
+    assert any("could not be latched" in line for line in rig.body.news())
+    with pytest.raises(BringUpError, match="cannot be written"):
+        Rig(folder).body.start()
+
+
+def test_a_servo_that_starts_anew_in_mid_run_follows_from_where_it_is_with_the_torque_of_the_run(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, torque_limit=0.3, max_speed_rad_s=1.0))
+    rig.body.start()
+    rig.run(0.5, np.zeros(4))
+    servo = rig.servos[1]
+    servo.supply_v = 1.0
+    rig.run(0.6, np.zeros(4))
+    rig.plant._angle[1] = -1.0  # somebody moves the limp joint
+    servo.supply_v = 12.0
+    rig.run(0.5, np.zeros(4))
+    torque, angles = set(), [float(rig.plant.joint_angle()[1])]
+    for _ in range(100):
+        rig.run(0.02, np.zeros(4), period_s=0.02)
+        angles.append(float(rig.plant.joint_angle()[1]))
+        if rig.torque_on()[1]:
+            torque.add(servo.memory.get("torque_limit"))
+    assert torque == {300}
+    assert np.abs(np.diff(angles)).max() < 0.03, "1 rad/s and 20 ms a look"
+    assert angles[-1] == pytest.approx(0.0, abs=0.01)
+    assert rig.body.stop_reason is None
+
+
+def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_comes(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, torque_limit=0.3, max_speed_rad_s=1.0))
+    rig.servos[3].dead = True
+    assert rig.body.start().lost.tolist() == [False] * 3 + [True]
+    rig.run(0.1, np.zeros(4))
+    assert rig.body.sample().lost[3]
+    rig.run(1.0, np.full(4, -0.5))
+    rig.servos[3].memory.set("mode", 1)
+    rig.servos[3].dead = False
+    rig.run(0.5, np.full(4, -0.5))
+    assert not rig.torque_on()[3]
+    assert sum("is in mode 1; expected 0, position: it stays limp" in line for line in rig.body.news()) == 1
+    rig.servos[3].memory.set("mode", 0)
+    rig.run(0.2, np.full(4, -0.5))
+    assert 0.0 < rig.plant.joint_angle()[3] < 0.3, "no jump from 0.3 to -0.5"
+    rig.run(1.5, np.full(4, -0.5))
+    assert rig.plant.joint_angle()[3] == pytest.approx(-0.5, abs=0.01)
+    assert rig.servos[3].memory.get("torque_limit") == 300
+
+
+def test_a_joint_that_answers_late_and_is_far_outside_its_range_gets_no_torque(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.plant._angle[0] = 2.5
+    rig.bus.advance_to(rig.clock.now() + 0.1)
+    rig.servos[0].dead = True
+    asked = 0
+
+    def revive() -> str | None:
+        nonlocal asked
+        asked += 1
+        rig.servos[0].dead = asked < 2  # silent when it was looked for, there when all are read
+        return None
+
+    rig.body.start(revive)
+    for _ in range(20):
+        rig.run(0.05, np.zeros(4), period_s=0.05)
+        assert not rig.torque_on()[0]
+    assert rig.plant.joint_angle()[0] == pytest.approx(2.5, abs=1e-3)
+    assert rig.body.stop_reason is not None and rig.body.stop_reason.startswith("joint 1 is at 2.5")
+
+
+@pytest.mark.parametrize(
+    ("register", "value", "message"),
+    [
+        ("mode", 1, r"joint 2 \(servo 2\) is in mode 1; expected 0, position"),
+        ("max_angle_limit", 2100, r"joint 2 \(servo 2\) has angle limits 0 to 2100; expected at least 1266 to 2830"),
+    ],
+)
+def test_a_servo_that_is_set_up_otherwise_keeps_the_robot_down(
+    tmp_path: Path, register: str, value: int, message: str
+) -> None:
+    rig = Rig(tmp_path)
+    rig.servos[1].memory.set(register, value)
+    with pytest.raises(BringUpError, match=message):
+        rig.body.start()
+    assert rig.torque_on() == [False] * 4
+
+
+@pytest.mark.parametrize(
+    "trouble", ["mode", "hot", "out of range", "servo missing", "stop tripped", "latch not writable", "interrupted"]
+)
+def test_torque_that_was_on_goes_off_where_the_way_up_fails(tmp_path: Path, trouble: str) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=0))
+    interrupted = lambda: "not now" if trouble == "interrupted" else None  # noqa: E731
+    for servo in rig.servos:  # a process that died has left them so
+        servo.memory.set("torque_enable", 1)
+    if trouble == "mode":
+        rig.servos[2].memory.set("mode", 3)
+    elif trouble == "hot":
+        rig.servos[2].temperature_c = 90.0
+    elif trouble == "out of range":
+        rig.plant._angle[2] = 2.5
+    elif trouble == "servo missing":
+        rig.servos[2].dead = True
+    elif trouble == "stop tripped":
+        rig.stop.trip("test")
+    elif trouble == "latch not writable":
+        rig.stop.latch = tmp_path / "none" / "estop"
+    assert rig.torque_on() == [True] * 4
+    with pytest.raises(BringUpError):
+        rig.body.start(interrupted)
+    assert rig.torque_on() == [False, False, trouble == "servo missing", False]
+    assert not any("torque" in line for line in rig.body.news()), "a servo that never answered is not waited for"
+
+
+def test_a_joint_that_runs_away_stops_the_robot(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.servos[1].memory.set("mode", 1)
+    rig.servos[1].memory.set("goal_speed", 2000)
+    for _ in range(20):
+        rig.servos[1].memory.set("goal_speed", 2000)
+        rig.run(0.1, np.full(4, 0.1))
+    assert rig.body.stop_reason is not None
+    assert rig.body.stop_reason.startswith("joint 2 is at")
+    assert rig.torque_on() == [False] * 4
+
+
+def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_not_believed(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.body.start()
+    rig.run(0.3, np.full(4, 0.2))
+    rig.servos[1].encoder_broken = True
+    rig.run(0.1, np.full(4, 0.25))
+    goal = rig.servos[1].memory.get("goal_position")
+    rig.run(0.6, np.full(4, 0.5))
+    sample = rig.body.sample()
+    assert sample.lost.tolist() == [False, True, False, False]
+    assert sample.joint_angle[1] == pytest.approx(0.2, abs=0.01)
+    assert rig.servos[1].memory.get("goal_position") == goal
+    assert any("joint 2: encoder" in line for line in rig.body.news())
+
+
+def test_an_overloaded_servo_counts_as_lost_until_it_can_move_again(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall_time_s=60.0))
+    rig.body.start()
+    rig.plant.blocked[1] = True
+    rig.run(4.0, np.full(4, 0.9))
+    assert rig.body.stop_reason is None
+    assert rig.body.sample().lost[1]
+    rig.plant.blocked[1] = False
+    rig.run(1.0, np.full(4, -0.2))
+    assert not rig.body.sample().lost.any()
+    np.testing.assert_allclose(rig.plant.joint_angle(), -0.2, atol=0.01)
+
+
+def test_the_shipped_settings_notice_a_stall(tmp_path: Path) -> None:
+    config = build(RunConfig, load_yaml("configs/hardware/sts3215.yaml"), "config")
+    rig = Rig(tmp_path, limits=config.safety)
+    rig.body.start()
+    rig.plant.blocked[1] = True
+    rig.run(3.0, np.full(4, 0.9))
+    assert rig.body.stop_reason is not None
+    assert rig.body.stop_reason.startswith("joint 2 is stalled")
+
+
+def test_the_way_up_can_be_interrupted_at_any_moment(tmp_path: Path) -> None:
+    for after in range(0, 60, 3):
+        rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=1.0))
+        questions = 0
+
+        def enough(limit: int = after) -> str | None:
+            nonlocal questions
+            questions += 1
+            return "the policy has gone" if questions > limit else None
+
+        with pytest.raises(BringUpError, match="the policy has gone"):
+            rig.body.start(enough)
+        asked_s = rig.clock.now()
+        assert rig.torque_on() == [False] * 4, after
+        assert rig.clock.now() - asked_s < 0.1
+
+
+def test_the_emergency_stop_acts_during_the_way_up(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=2.0))
+    trip_s = rig.clock.now() + 0.7
+    tripped_s = math.nan
+
+    def watch() -> None:
+        nonlocal tripped_s
+        if rig.clock.now() > trip_s and math.isnan(tripped_s):
+            rig.stop.trip("the key")
+            tripped_s = rig.clock.now()
+
+    with pytest.raises(BringUpError, match="the key"):
+        rig.body.start(watch)  # type: ignore[arg-type]
+    assert rig.clock.now() - tripped_s < 0.1
+    assert rig.torque_on() == [False] * 4
+
+
+def test_ctrl_c_on_the_way_up_leaves_torque_off(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=1.0))
+    end_s = rig.clock.now() + 0.5
+
+    def interrupt() -> str | None:
+        if rig.clock.now() > end_s:
+            raise KeyboardInterrupt
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        rig.body.start(interrupt)
+    rig.body.close()
+    assert rig.torque_on() == [False] * 4
+
+
+def test_one_per_cent_of_lost_and_of_spoiled_packets_hurts_nobody(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, faults=WireFaults(lost=0.01, corrupted=0.01, seed=3))
+    rig.body.start()
+    for k in range(100):
+        rig.run(0.1, np.full(4, 0.3 * math.sin(0.3 * k)))
+    assert rig.body.stop_reason is None
+    assert not rig.body.sample().lost.any()
+    np.testing.assert_allclose(rig.body.sample().joint_angle, 0.3 * math.sin(0.3 * 99), atol=0.02)
+    assert rig.bus.faults.counts["lost"] + rig.bus.faults.counts["corrupted"] > 10
+
+
+def test_a_wrong_model_or_missing_servos_keep_the_robot_down(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, max_lost_joints=0))
+    rig.servos[2].dead = True
+    with pytest.raises(BringUpError, match=r"joints 3 \(servo 3\) do not answer; at most 0"):
+        rig.body.start()
+    assert rig.torque_on()[:2] == [False, False]
+    other = Rig(tmp_path, limits=QUICK)
+    other.servos[0].memory.set("model", 2825)
+    with pytest.raises(BringUpError, match=r"joint 1 \(servo 1\) says it is model 2825; expected 777"):
+        other.body.start()
