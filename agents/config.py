@@ -12,7 +12,7 @@ from snake_gym.config import ConfigError, Settings, to_dict
 from snake_gym.config.settings import Count, Limit, PositiveCount, Range
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
-from snake_gym.envs.task_settings import build_env, laid_over, read_env_file
+from snake_gym.envs.task_settings import build_env, laid_over
 
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
@@ -131,10 +131,6 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
 
     Raises ConfigError for env settings that are wrong.
     """
-    in_file = read_env_file(config.env_file) if config.env_file else {}
-    for where, given in ((config.env_file, in_file), ("env", config.env)):
-        if "stagger" in given:
-            raise ConfigError(f"{where}.stagger is a setting of the training now; expected it beside env")
     env = _env_of(config)
     spec = env.load_robot()
     env.n_steps(spec)
@@ -162,15 +158,6 @@ def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
     spec = env.load_robot()
     notes = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
     return tuple(f"{_BASE}: {note}" for note in notes)
-
-
-def move_stagger(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run, with ``stagger`` where it belongs: earlier runs kept it among those of their env."""
-    env = settings.get("env")
-    if not (isinstance(env, Mapping) and "stagger" in env):
-        return dict(settings)
-    rest = {name: value for name, value in env.items() if name != "stagger"}
-    return {**settings, "env": rest, "stagger": env["stagger"]}
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

@@ -21,7 +21,7 @@ from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path
 from snake_gym.config.records import versions
 from snake_gym.plugins import check_plugins
 
-from .config import TrainConfig, move_stagger
+from .config import TrainConfig
 
 CONFIG, STATUS = "config.yaml", "run.json"
 Status = Literal["running", "stopped", "finished"]
@@ -52,7 +52,7 @@ class RunFolder:
             raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
-        settings = move_stagger(load_yaml(self.path / CONFIG))
+        settings = load_yaml(self.path / CONFIG)
         check_plugins(settings.get("plugins") or (), str(self.path / CONFIG))
         return build(TrainConfig, settings, str(self.path / CONFIG))
 

@@ -60,9 +60,11 @@ class Standing:
     """Where a run stands besides the learner itself."""
 
     logged: int = 0
-    """Step of the last log; likewise for the next two, -1 before the first."""
+    """Step of the last log."""
     evaluated: int = -1
+    """Step of the last evaluation; -1 before the first."""
     saved: int = -1
+    """Step of the last checkpoint; -1 before the first."""
     best_return: float = -np.inf
     evaluation: dict[str, float] | None = None
     """Last evaluation."""

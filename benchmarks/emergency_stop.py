@@ -35,6 +35,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.emulator.port import EmulatedPort
@@ -133,7 +134,7 @@ def run_until_killed(pipe: Connection, settings: tuple[str, int, Path, int]) -> 
 
 def make_body(port: str, n_servos: int, latch: Path, priority: int) -> GuardedBody:
     chain = straight_chain(range(1, n_servos + 1), 1.5)
-    return GuardedBody(port, 1_000_000, chain, SafetyLimits(ramp_time_s=0.1), latch=latch, priority=priority)
+    return GuardedBody(BusPort(port), chain, SafetyLimits(ramp_time_s=0.1), latch=latch, priority=priority)
 
 
 def kill_run(servos: Connection, settings: tuple[str, int, Path, int], wait_s: float) -> float:

@@ -45,7 +45,7 @@ def pegs_as_obstacles(pegs: np.ndarray, n_worlds: int, spec: RobotSpec) -> Obsta
     arrays = empty_arrays(n_worlds, FieldBounds(len(rows), extent, 0.0, PEG_RADIUS_M), reach, SKIN_M)
     for world in range(n_worlds):
         write_world(arrays, world, rows, reach)
-    return Obstacles(*arrays)
+    return arrays
 
 
 def wave(spec: RobotSpec, phase: np.ndarray, time_s: float) -> np.ndarray:

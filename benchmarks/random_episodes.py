@@ -150,7 +150,7 @@ def place_obstacles(spec: RobotSpec, fields: list[FloatArray]) -> Obstacles:
     arrays = empty_arrays(len(fields), bounds, reach, SKIN_M)
     for world, rows in enumerate(fields):
         write_world(arrays, world, rows, reach)
-    return Obstacles(*arrays)
+    return arrays
 
 
 def draw_faults(rng: np.random.Generator, robot: SimulatedRobot, seconds: float) -> None:

@@ -40,8 +40,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from snake_gym.config import build, load_yaml
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.registers import BAUD_RATES
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
@@ -60,7 +60,7 @@ BLOCK = ("present_position", "present_current")
 def emulate(pipe: Connection, n_servos: int, baud: int, loss: float, priority: int, return_delay: int) -> None:
     """The other process: servos until the pipe is closed, then its processor time."""
     refused = take_priority(priority)
-    settings = {"baud_rate": BAUD_RATES.index(baud), "return_delay": return_delay}
+    settings = {"baud_rate": FEETECH.baud_rates.index(baud), "return_delay": return_delay}
     servos = [EmulatedServo(i + 1, settings=settings) for i in range(n_servos)]
     faults = WireFaults(lost=loss, corrupted=loss)
     bus = EmulatedBus(servos, clock=MonotonicClock(), baud=baud, faults=faults, step_s=0.005)
@@ -80,7 +80,7 @@ def run_driver(port: str, n_servos: int, baud: int, rate_hz: float, n_ticks: int
     """Tick with the bare driver, and report."""
     refused = take_priority(priority)
     ids = list(range(1, n_servos + 1))
-    driver = FeetechBus(SerialTransport(port, baud), baud=baud)
+    driver = ServoBus(SerialTransport(port, baud), baud=baud)
     driver.torque(ids, True)
     period_s = 1.0 / rate_hz
     starts, exchanges, ages = np.empty((3, n_ticks))
@@ -125,7 +125,7 @@ def run_guard(
 
     with tempfile.TemporaryDirectory() as folder:
         latch = Path(folder) / "estop"
-        body = GuardedBody(port, baud, chain, SafetyLimits(), period_s, latch=latch, priority=priority)
+        body = GuardedBody(BusPort(port, baud), chain, SafetyLimits(), period_s, latch=latch, priority=priority)
         body.start()
         body.watch = watch
         begin_s = time.monotonic()
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--servos", type=int, default=13)
     parser.add_argument("--rate-hz", type=float, default=50.0)
-    parser.add_argument("--baud", type=int, default=BAUD_RATES[0], choices=BAUD_RATES)
+    parser.add_argument("--baud", type=int, default=FEETECH.baud_rates[0], choices=FEETECH.baud_rates)
     parser.add_argument("--config", help="baud rate, bus period, servos and control period are those of this file")
     parser.add_argument("--return-delay", type=int, default=0, help="register of the emulated servos [2 us]")
     parser.add_argument("--loss", type=float, default=0.0, help="share of packets lost, and again corrupted")

@@ -28,7 +28,7 @@ SOURCES = sorted(
 BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
-    "obstacles": set(),
+    "obstacles": {"physics.state"},
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "robot"},
@@ -48,12 +48,24 @@ FOR_EVERYONE = {"config", "registry", "plugins", "__version__"}
 TOP_LEVEL = {"", "registry", "plugins", "config"}
 """Modules directly in snake_gym: they import nothing of ours but each other (the lazy names are text, not imports)."""
 
-PROGRAMS = {"snake_gym.__main__", "papers.__main__", "snake_gym.hardware.__main__"}
-"""Command line entry modules, imported by nobody: they may reach up."""
+PROGRAMS = {
+    "snake_gym.__main__", "papers.__main__", "snake_gym.hardware.__main__", "snake_gym.hardware.run.real_env",
+    "snake_gym.hardware.commands",
+}  # fmt: skip
+"""Entry modules and packages, found by name and imported by no other module: they may reach up."""
 
-LAZY = {("envs", "render"), ("hardware", "simulation"), ("hardware", "render")}
-"""Allowed inside a function only: an env draws when asked to, and so does who replays a robot's log; the robot behind
-emulated servos is simulated when somebody wants one; nothing is loaded before."""
+HARDWARE_ROOMS: dict[str, set[str]] = {
+    "bus": set(),
+    "emulator": {"bus"},
+    "calibration": {"bus"},
+    "pose": {"bus"},
+    "safety": {"bus", "calibration"},
+    "run": {"bus", "emulator", "calibration", "pose", "safety"},
+}
+"""Package of snake_gym.hardware -> the others of them that it may import."""
+
+LAZY = {("envs", "render")}
+"""Allowed inside a function only: an env draws when asked to, and nothing is loaded before."""
 
 HOME_OF: dict[str, tuple[str, ...]] = {
     "torch": ("agents",),
@@ -146,7 +158,7 @@ def dotted(node: ast.expr) -> str:
 
 def is_module(name: str) -> bool:
     path = ROOT.joinpath(*name.split("."))
-    return name in PROGRAMS or path.is_dir() or path.with_suffix(".py").is_file()
+    return is_within(name, PROGRAMS) or path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def is_within(module: str, packages: Iterable[str]) -> bool:
@@ -158,13 +170,13 @@ def is_within(module: str, packages: Iterable[str]) -> bool:
 
 def check_layers(tree: ast.AST, module: str, is_package: bool = False) -> list[str]:
     """Imports of our own packages that point upwards or sideways."""
-    if not is_within(module, ["snake_gym"]) or module in PROGRAMS:
+    if not is_within(module, ["snake_gym"]) or is_within(module, PROGRAMS):
         return []
     inner = module.removeprefix("snake_gym").removeprefix(".")
     layer = inner.split(".")[0]
     complaints = []
     for target, line, lazy in imports(tree, module, is_package):
-        if target in PROGRAMS:
+        if is_within(target, PROGRAMS):
             complaints.append(f"{module}:{line} imports the program {target}")
         elif is_within(target, [*ABOVE, "papers"]):
             complaints.append(f"{module}:{line} imports {target}, which is above it")
@@ -185,13 +197,27 @@ def check_layers(tree: ast.AST, module: str, is_package: bool = False) -> list[s
     return complaints
 
 
+def check_rooms(tree: ast.AST, module: str, is_package: bool = False) -> list[str]:
+    """Imports between the packages of the hardware that point upwards or sideways."""
+    room = module.removeprefix("snake_gym.hardware.").split(".")[0]
+    if room not in HARDWARE_ROOMS or is_within(module, PROGRAMS):
+        return []
+    complaints = []
+    for target, line, _ in imports(tree, module, is_package):
+        other = target.removeprefix("snake_gym.hardware.").split(".")[0]
+        if is_within(target, ["snake_gym.hardware"]) and other not in {room, *HARDWARE_ROOMS[room]}:
+            complaints.append(f"{module}:{line} imports {target}")
+    return complaints
+
+
 def check_papers(tree: ast.AST, module: str, is_package: bool = False) -> list[str]:
     """What the published experiments take that a user of the library would not: private names, what is above it."""
     if not is_within(module, ["papers"]):
         return []
     targets = [(target, line) for target, line, _ in imports(tree, module, is_package)]
     complaints = [f"{module}:{line} imports {target}" for target, line in targets if is_within(target, ABOVE)]
-    complaints += [f"{module}:{line} imports the program {target}" for target, line in targets if target in PROGRAMS]
+    programs = [(target, line) for target, line in targets if is_within(target, PROGRAMS)]
+    complaints += [f"{module}:{line} imports the program {target}" for target, line in programs]
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and is_within(node.module or "", ["snake_gym"]):
             words = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
@@ -284,7 +310,7 @@ def code_lines(node: ast.FunctionDef) -> int:
     return len(ast.unparse(ast.Module(body, [])).splitlines())
 
 
-CHECKS = (check_layers, check_papers, check_libraries)
+CHECKS = (check_layers, check_rooms, check_papers, check_libraries)
 PLAIN_CHECKS = (check_safety, check_randomness, check_kernels)
 
 
@@ -384,6 +410,8 @@ def test_the_top_level_scripts_hold_no_logic() -> None:
         ("snake_gym.render.frames", "import mujoco", "its home is"),
         ("snake_gym.registry", "import snake_gym.envs", "imports snake_gym.envs"),
         ("snake_gym.robot.spec", "import snake_gym\nsnake_gym.make_waypoints(3)", "uses snake_gym.make_waypoints"),
+        ("snake_gym.hardware.bus.exchange", "import snake_gym.hardware.safety.guard", "imports snake_gym.hardware"),
+        ("snake_gym.hardware.safety.guard", "import snake_gym.hardware.commands.log", "imports the program"),
         ("snake_gym.newcomer.x", "import snake_gym.robot", "imports snake_gym.robot"),
         ("agents.training", "eval('1')", "calls eval"),
         ("agents.training", "exec('1')", "calls exec"),
@@ -413,6 +441,8 @@ def test_a_breach_is_found(module: str, source: str, complaint: str) -> None:
         ("snake_gym.benchmark.report", "import snake_gym\nprint(snake_gym.__file__)"),
         ("papers.study", "from snake_gym.benchmark import runner\nfrom snake_gym import __version__"),
         ("snake_gym.envs.core", "def render():\n from snake_gym.render import frames"),
+        ("snake_gym.hardware.commands.replay", "from snake_gym.render import frames"),
+        ("snake_gym.hardware.safety.guard", "from snake_gym.hardware.bus.servo_bus import ServoBus"),
         ("snake_gym.robot.catalogue", "from snake_gym.config import build"),
         ("agents.training", "import torch, stable_baselines3, snake_gym.benchmark\nmodel.eval()\nmodel.load(x)"),
         ("agents.training", "torch.load(f, weights_only=True)\nnp.load(f, allow_pickle=False)"),

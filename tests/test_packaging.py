@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import snake_gym
+from snake_gym.__main__ import COMMANDS, locate, main
+from snake_gym.config import ConfigError
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -48,3 +51,11 @@ def test_the_makefile_locks_every_extra() -> None:
 
 def test_the_version_is_a_release_number() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", snake_gym.__version__)
+
+
+def test_every_command_has_a_program_and_others_are_named() -> None:
+    for place, _ in COMMANDS.values():
+        module, _, function = place.partition(":")
+        assert callable(getattr(importlib.import_module(locate(module)), function))
+    with pytest.raises(ConfigError, match=r"command is 'trian'; .* did you mean 'train'"):
+        main(["trian"])

@@ -9,7 +9,6 @@ import numpy as np
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, write_world
 from snake_gym.obstacles.shapes import Circle, features
-from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.robot.spec import FloatArray, FrictionSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -94,7 +93,7 @@ def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s, 
     arrays = empty_arrays(n_throws, FieldBounds(len(rows), 6.0, 0.0, 0.06), reach, 0.5 * half)
     for world in range(n_throws):
         write_world(arrays, world, rows, reach)
-    robot, rng = SimulatedRobot(limp, n_throws, 1, Obstacles(*arrays)), np.random.default_rng(seed)
+    robot, rng = SimulatedRobot(limp, n_throws, 1, arrays), np.random.default_rng(seed)
     straight = np.zeros((n_throws, limp.n_joints))
     robot.set_shape(straight, np.zeros(n_throws), np.zeros((n_throws, 2)), "centre")
     robot.state.centre_vel[:] = rng.normal(0.0, 0.7, (n_throws, 2))

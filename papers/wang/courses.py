@@ -15,7 +15,6 @@ from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.grid import empty_arrays, with_ends, write_world
 from snake_gym.obstacles.polyline import Path
-from snake_gym.physics.state import Obstacles
 from snake_gym.robot.presets import PEGBOARD
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -74,7 +73,7 @@ def pegboard_courses(
         count = math.ceil(3.0 * spec.length_m / SPACING_M)
         targets.append(path.place(path.length_m * np.arange(1, count + 1) / count))
         shown.append(field.features)
-    robot = SimulatedRobot(spec, n_boards, 1, Obstacles(*arrays))
+    robot = SimulatedRobot(spec, n_boards, 1, arrays)
     return _visit(robot, controller, np.stack(targets), tuple(shown), np.zeros(n_boards), advance)
 
 

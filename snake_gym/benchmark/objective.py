@@ -18,7 +18,7 @@ from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.robot.spec import FloatArray
 
 TIME_WEIGHT = 1e-6
-"""Of the time, as a share of its largest value; below one part in the number of episodes."""
+"""Weight of the time, given as a share of its largest value; less than one part in the number of episodes."""
 
 
 def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float) -> FloatArray:

@@ -6,14 +6,12 @@ result (scenarios, policy, code, numpy and numba); a later run reuses those whos
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
+import itertools
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,8 @@ from numpy.typing import NDArray
 
 import snake_gym
 from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
-from snake_gym.config import write_atomic
+from snake_gym.config import digest, read_json, to_json, write_atomic
+from snake_gym.config.records import digest_sources, versions
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.spec import FloatArray
@@ -70,10 +69,10 @@ def play(
     samples: list[FloatArray] = []
     total = np.zeros(scenarios.episodes)
     infos: dict[str, Any] = {}
-    digest, faults = "", [""]
+    scenario, faults = "", [""]
     for done, reward, infos in roll(entrant, env, scenarios.seed):
         if done == 0:
-            digest, faults = _digest(env), _fault_texts(env)
+            scenario, faults = _digest(env), _fault_texts(env)
         total += reward
         if done == sampled[len(samples)]:
             samples.append(infos["progress_m"])
@@ -85,12 +84,12 @@ def play(
     columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
     times = np.array(sampled) * env.core.spec.control_dt_s
     progress = np.array(samples, dtype=np.float32)
-    return Episodes(entrant.name, entrant.kind, columns, times, progress, digest, env.core.task.score)
+    return Episodes(entrant.name, entrant.kind, columns, times, progress, scenario, env.core.task.score)
 
 
 def roll(entrant: Entrant, env: SnakeVectorEnv, seed: int) -> Iterator[tuple[int, FloatArray, dict[str, NDArray[Any]]]]:
     """Play one episode of every world; yields (steps done, rewards (W,), infos) from the reset on, until all end."""
-    policy = entrant.connect(env)
+    policy = entrant.make_policy(env)
     obs, infos = env.reset(seed=seed)
     carried: Any = None
     start = np.ones(env.num_envs, dtype=bool)
@@ -145,16 +144,11 @@ def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
 
     Not with the machine: another processor may round differently.
     """
-    parts = {
-        "name": entrant.name,
-        "kind": entrant.kind,
-        "policy": entrant.identity,
-        "env": entrant.env_settings,
-        "scenarios": scenarios.identity(),
-        "code": _code_digest(),
-        "versions": {package: metadata.version(package) for package in ("numpy", "numba")},
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    libraries = versions(("numpy", "numba"))
+    return digest(
+        entrant.name, entrant.kind, entrant.identity, entrant.env_settings, scenarios.identity(), _code_digest(),
+        libraries["numpy"], libraries["numba"],
+    )  # fmt: skip
 
 
 def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
@@ -166,7 +160,7 @@ def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
     arrays: dict[str, Any] = {f"column/{name}": values for name, values in episodes.columns.items()}
     buffer = io.BytesIO()
     np.savez_compressed(
-        buffer, meta=np.array(json.dumps(meta)), sample_time_s=episodes.sample_time_s,
+        buffer, meta=np.array(to_json(meta)), sample_time_s=episodes.sample_time_s,
         sample_progress_m=episodes.sample_progress_m, **arrays,
     )  # fmt: skip
     write_atomic(path, buffer.getvalue())
@@ -176,7 +170,7 @@ def load_episodes(path: Path, key: str) -> Episodes | None:
     """The rows that ``save_episodes`` wrote under the same ``key``; None if there are none that can be used."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            meta = json.loads(str(data["meta"]))
+            meta = read_json(str(data["meta"]), str(path))
             if meta["key"] != key:
                 return None
             columns = {name.partition("/")[2]: data[name] for name in data.files if name.startswith("column/")}
@@ -191,15 +185,13 @@ def _file_name(name: str) -> str:
     plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:80]
     if plain == name and not plain.startswith("."):
         return name
-    return f"{plain.lstrip('.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{plain.lstrip('.')}-{digest(name)[:8]}"
 
 
 def _digest(env: SnakeVectorEnv) -> str:
     scenario: Mapping[str, NDArray[Any]] = env.core.scenario()
-    digest = hashlib.sha256()
-    for name in sorted(scenario):
-        digest.update(name.encode() + np.ascontiguousarray(scenario[name]).tobytes())
-    return digest.hexdigest()
+    pairs = ((name, np.ascontiguousarray(scenario[name]).tobytes()) for name in sorted(scenario))
+    return digest(*itertools.chain.from_iterable(pairs))
 
 
 def _fault_texts(env: SnakeVectorEnv) -> list[str]:
@@ -214,10 +206,5 @@ def _fault_texts(env: SnakeVectorEnv) -> list[str]:
 @cache
 def _code_digest() -> str:
     """Digest of this package's source: rows of older code are played again."""
-    root = Path(snake_gym.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in ("render", "papers", "benchmark", "hardware"):
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    digest.update((Path(__file__)).read_bytes())
-    return digest.hexdigest()
+    others = ("render", "benchmark", "hardware", "agents")
+    return digest(digest_sources(Path(snake_gym.__file__).parent, without=others), Path(__file__).read_bytes())

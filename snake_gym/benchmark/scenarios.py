@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode
@@ -24,7 +24,8 @@ from snake_gym.benchmark.policy_fit import (
     tuning_notes,
 )
 from snake_gym.benchmark.seed_ranges import BENCHMARK
-from snake_gym.config import ConfigError, build, choose, merge, to_dict
+from snake_gym.config import ConfigError, Settings, build, choose, merge, to_dict
+from snake_gym.config.settings import Count, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
@@ -34,8 +35,8 @@ from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
 
 EntrantKind = Literal["learned", "classical"]
-MOST_EPISODES = 100_000
-"""About 1 GB: a world takes some 10 kB."""
+MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
+"""All episodes are played at once, and a world takes some 10 kB."""
 
 
 class TrainedPolicy(Policy, Protocol):
@@ -53,37 +54,40 @@ class TrainedPolicy(Policy, Protocol):
 
     @property
     def observation_space(self) -> Space[Any]:
-        """Of one world, as the next."""
+        """Observation space of one world."""
         ...
 
     @property
-    def action_space(self) -> Space[Any]: ...
+    def action_space(self) -> Space[Any]:
+        """Action space of one world."""
+        ...
 
 
 @dataclass(frozen=True)
-class Axis:
+class Axis(Settings):
     """Settings that a sweep varies together."""
 
     keys: tuple[str, ...]
     """Settings of the benchmark, as in ``env.field.difficulty``; each of them gets the same value."""
     values: tuple[float | int | bool | str, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError for an axis without keys or values."""
         if not self.keys or not self.values:
             raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
 
 
 @dataclass(frozen=True)
-class BenchmarkConfig:
+class BenchmarkConfig(Settings):
     """Settings of a benchmark."""
 
     env_id: str = DEFAULT_ENV
     """The environment that the scenarios are of."""
     robot: str | dict[str, Any] | None = None
     """A preset's name, the path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
-    episodes: int = 512
+    episodes: Annotated[int, Range(1, MOST_EPISODES)] = 512
     """How many scenarios each policy plays, one episode each."""
-    seed: int = BENCHMARK.first
+    seed: Count = BENCHMARK.first
     """Seed of the first scenario; ``seed_ranges`` says which seeds training and tuning use."""
     env_file: str | None = None
     """YAML file with settings of the env; those of ``env`` are laid over it."""
@@ -93,20 +97,16 @@ class BenchmarkConfig:
     """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``."""
     policies: dict[str, str] = field(default_factory=dict)
     """Learned entrants: name and path of a run folder, checkpoint or policy file."""
-    resamples: int = 10_000
+    resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
     """Bootstrap resamples."""
-    replays: int = 4
+    replays: Count = 4
     """Scenarios shown in the replay."""
     sweep: dict[str, Axis] = field(default_factory=dict)
     """What ``evaluate.py --sweep`` varies, by the name of the axis."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError for an unknown env, seeds that run out, or settings that do not belong here."""
         choose_env(self.env_id)
-        for name, least in (("episodes", 1), ("seed", 0), ("resamples", 100), ("replays", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected >= {least}")
-        if self.episodes > MOST_EPISODES:
-            raise ValueError(f"episodes is {self.episodes}; expected <= {MOST_EPISODES}: all are played at once")
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
         for key, instead in (("robot", "robot"), ("action", "controllers and policies")):
@@ -122,8 +122,8 @@ class Entrant:
     kind: EntrantKind
     env_settings: Mapping[str, Any]
     """What its env needs besides the scenario: its action space, and whether it is shown the faults."""
-    connect: Callable[[SnakeVectorEnv], Policy]
-    """Makes the policy for an env that has these settings."""
+    make_policy: Callable[[SnakeVectorEnv], Policy]
+    """Maker of the policy for an env that has these settings."""
     identity: Mapping[str, Any]
     """Plain data that changes whenever the policy would act differently."""
     notes: tuple[str, ...] = ()

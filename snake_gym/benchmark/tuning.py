@@ -11,11 +11,10 @@ and benchmarks (``seed_ranges``).
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -25,7 +24,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from snake_gym.benchmark.objective import describe_score, objective, score_of
 from snake_gym.benchmark.seed_ranges import TUNING
-from snake_gym.config import ConfigError, build, merge, to_dict, write_atomic
+from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
+from snake_gym.config.settings import PositiveCount, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
@@ -78,7 +78,7 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
 
 
 @dataclass(frozen=True)
-class TuningConfig:
+class TuningConfig(Settings):
     """What is tuned, where, and for how long."""
 
     robot: str | dict[str, Any] = "resilient_servo"
@@ -89,25 +89,20 @@ class TuningConfig:
     """The environment that it is tuned in."""
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the training scenarios (course, faults, sensors, time_limit_s ...)."""
-    generations: int = 40
-    population: int = 32
+    generations: PositiveCount = 40
+    population: Annotated[int, Range(4)] = 32
     """Candidates in each generation."""
     worlds: int = 256
     """Episodes in each generation; each candidate plays worlds / population scenarios."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 1999)] = 0
 
-    def __post_init__(self) -> None:
-        if self.generations < 1:
-            raise ValueError(f"generations is {self.generations}; expected >= 1")
-        if self.population < 4:
-            raise ValueError(f"population is {self.population}; expected >= 4")
+    def check(self) -> None:
+        """Raise ValueError unless the candidates share the worlds evenly, and there are seeds for all."""
         if self.worlds < self.population or self.worlds % self.population:
             near = max(1, round(self.worlds / self.population)) * self.population
             raise ValueError(
                 f"worlds is {self.worlds}; expected a multiple of population {self.population}, such as {near}"
             )
-        if not 0 <= self.seed < 2000:
-            raise ValueError(f"seed is {self.seed}; expected 0 to 1999")
         n_searched = self.generations * (self.worlds // self.population)
         if n_searched > CHOICE_START or self.worlds > SEED_SPAN - SCORE_START:
             raise ValueError(f"generations is {self.generations}, worlds {self.worlds}; too many for the seeds")
@@ -242,14 +237,13 @@ class Search:
             "identity": self.identity(), "generation": self.generation, "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(), "trail": self.trail, "scores": self.scores,
         }  # fmt: skip
-        write_atomic(path, json.dumps(standing, indent=1))
+        write_atomic(path, to_json(standing))
 
     def restore(self, path: str | os.PathLike[str]) -> bool:
         """Go on from what ``save`` wrote; False, and nothing changed, where that was another search or no such file."""
         try:
-            with open(path, encoding="utf-8") as stream:
-                standing = json.load(stream)
-            same = standing["identity"] == json.loads(json.dumps(self.identity()))
+            standing = read_json(Path(path).read_bytes(), str(path))
+            same = standing["identity"] == read_json(to_json(self.identity()), "identity")
             generation, mean, deviation = standing["generation"], standing["mean"], standing["deviation"]
             trail, scores = standing["trail"], standing["scores"]
         except FileNotFoundError:

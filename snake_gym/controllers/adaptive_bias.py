@@ -79,7 +79,8 @@ class AdaptiveBias(Gait):
         """Joint references (W, J) [rad]; advances the phase and, at the end of a period, the bias."""
         self._observe(measurement, goal, state)
         before = state["phase"].copy()
-        reference = self._wave.advance(state, dt_s) + state["bias_rad"]
+        reference = self._wave.advance(state, dt_s)
+        reference += state["bias_rad"]
         self._learn(state, np.abs(state["phase"] - before) > math.pi)
         return self.limited(reference)
 

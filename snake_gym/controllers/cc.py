@@ -96,6 +96,7 @@ class Cc(Gait):
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
-        reference = self._wave.advance(state, dt_s) + self._guidance.offset(measurement, goal, self.parameter)
+        reference = self._wave.advance(state, dt_s)
+        reference += self._guidance.offset(measurement, goal, self.parameter)
         reference[1:] += self._gains.signal(reference, measurement)
         return self.limited(reference)

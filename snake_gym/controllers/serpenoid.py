@@ -106,4 +106,6 @@ class Serpenoid(Gait):
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
-        return self.limited(self._wave.advance(state, dt_s) + self.parameter["offset_rad"])
+        reference = self._wave.advance(state, dt_s)
+        reference += self.parameter["offset_rad"]
+        return self.limited(reference)

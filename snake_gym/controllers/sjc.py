@@ -31,5 +31,6 @@ class Sjc(Gait):
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
-        offset = self._guidance.offset(measurement, goal, self.parameter)
-        return self.limited(self._wave.advance(state, dt_s) + offset)
+        reference = self._wave.advance(state, dt_s)
+        reference += self._guidance.offset(measurement, goal, self.parameter)
+        return self.limited(reference)

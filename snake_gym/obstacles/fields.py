@@ -34,7 +34,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.obstacles.grid import FieldBounds
@@ -53,10 +52,10 @@ from snake_gym.obstacles.plans import (
 )
 from snake_gym.obstacles.polyline import spread_points
 from snake_gym.obstacles.shapes import LENGTH, Polygon, features
+from snake_gym.physics.state import FloatArray
 
 __all__ = ["DRAWS", "Field", "FieldConfig", "FieldMaker", "RobotExtent", "make_field"]
 
-FloatArray = NDArray[np.float64]
 
 DRAWS = 8
 """Fields drawn before obstacles are taken away."""

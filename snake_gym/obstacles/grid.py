@@ -14,37 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from snake_gym.physics.state import FloatArray, IntArray, Obstacles
 
 FAR_M = 1.0e6
 """Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
 
 MAX_CELLS = 4_000_000
 """Most cells of one world's grid; more would take gigabytes for the worlds of a training."""
-
-
-class ObstacleArrays(NamedTuple):
-    """Obstacles of W worlds as the physics reads them (see ``physics.state.Obstacles``: the same fields)."""
-
-    feature: FloatArray
-    """(W, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], world frame."""
-    cell_start: IntArray
-    """(W, C + 1) where the items of each cell begin; cell (ix, iy) has number ix * n_y + iy."""
-    cell_item: IntArray
-    """(W, M) indices of features."""
-    origin_xy: FloatArray
-    """(W, 2) [m] lower left corner of cell (0, 0)."""
-    n_cells: IntArray
-    """(W, 2) cells along x and y; 0: no obstacles."""
-    cell_m: float
-    """[m] side of a cell."""
-    skin_m: float
-    """[m] how far a link may move before its cell has to be looked up again."""
 
 
 class FieldBounds(NamedTuple):
@@ -67,7 +45,7 @@ class FieldBounds(NamedTuple):
 
 def empty_arrays(
     n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
-) -> ObstacleArrays:
+) -> Obstacles:
     """Room for the obstacles of ``n_worlds`` worlds, all of them empty.
 
     Args:
@@ -88,7 +66,7 @@ def empty_arrays(
             f"field: its obstacles need a grid of {side * side:.3g} cells with {n_items:.3g} entries; expected at most "
             f"{MAX_CELLS} (a smaller goal_distance_m, width_m, gap_m, obstacle_radius_m or wall_radius_m)"
         )
-    arrays = ObstacleArrays(
+    arrays = Obstacles(
         np.empty((n_worlds, max(bounds.max_features, 1), 6)),
         np.zeros((n_worlds, side * side + 1), np.int64),
         np.zeros((n_worlds, max(n_items, 1)), np.int64),
@@ -98,7 +76,7 @@ def empty_arrays(
     return arrays
 
 
-def write_world(arrays: ObstacleArrays, world: int, features: FloatArray, reach_m: float) -> None:
+def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: float) -> None:
     """Replace the obstacles of one world by ``features`` (k, 6) [m], world frame; ``reach_m`` as for
     ``empty_arrays``. Raises ConfigError on overflow.
     """
@@ -116,14 +94,14 @@ def write_world(arrays: ObstacleArrays, world: int, features: FloatArray, reach_
 
 
 class StateError(ValueError):
-    """Obstacles of a saved state that cannot be: ``array``, a field of ``ObstacleArrays``, is wrong."""
+    """Obstacles of a saved state that cannot be: ``array``, a field of ``Obstacles``, is wrong."""
 
     def __init__(self, array: str, message: str) -> None:
         super().__init__(message)
         self.array = array
 
 
-def check_worlds(arrays: ObstacleArrays, n_features: IntArray, reach_m: float) -> None:
+def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> None:
     """Raise StateError unless the arrays of each world are what ``write_world`` makes of its first features.
 
     The kernels index memory by the grid, so one that does not follow from the features must never get to them. What
@@ -133,7 +111,7 @@ def check_worlds(arrays: ObstacleArrays, n_features: IntArray, reach_m: float) -
         n_features: (W,) features of each world, those that ``with_ends`` adds not counted.
         reach_m: as for ``empty_arrays``.
     """
-    scratch = ObstacleArrays(
+    scratch = Obstacles(
         np.zeros_like(arrays.feature[:1]), np.zeros_like(arrays.cell_start[:1]), np.zeros_like(arrays.cell_item[:1]),
         np.zeros((1, 2)), np.zeros((1, 2), np.int64), arrays.cell_m, arrays.skin_m,
     )  # fmt: skip

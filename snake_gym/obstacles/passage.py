@@ -17,12 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from snake_gym.physics.state import FloatArray, IntArray
 
 MAX_NODES = 4_000_000
 """More would take seconds for each field."""

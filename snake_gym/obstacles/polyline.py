@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from snake_gym.config import ConfigError
-
-FloatArray = NDArray[np.float64]
+from snake_gym.physics.state import FloatArray
 
 
 class Path:

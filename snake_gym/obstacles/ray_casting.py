@@ -1,9 +1,9 @@
 """Distances along rays to the nearest obstacle, W worlds at once.
 
-Obstacles are features: the points within ``radius`` of a segment (see ``grid.ObstacleArrays``; a disc where its length
-is 0). A ray starts at ``o`` in the unit direction ``d``. It meets a disc of centre c at ``t = p - sqrt(r^2 - q^2)``
-with ``p = (c - o) d`` and q the distance of c from the ray's line. It meets the body around a segment where it
-crosses the face on its own side, if that lies between the ends, or else one of the two end discs.
+Obstacles are features: the points within ``radius`` of a segment (see ``physics.state.Obstacles``; a disc where its
+length is 0). A ray starts at ``o`` in the unit direction ``d``. It meets a disc of centre c at
+``t = p - sqrt(r^2 - q^2)`` with ``p = (c - o) d`` and q the distance of c from the ray's line. It meets the body around
+a segment where it crosses the face on its own side, if that lies between the ends, or else one of the two end discs.
 
 Features that lie beyond the rays' reach are skipped, so that a large field costs little more than a small one.
 """
@@ -14,9 +14,8 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from snake_gym.physics.state import FloatArray
 
 
 def cast_rays(

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings
-
-FloatArray = NDArray[np.float64]
+from snake_gym.physics.state import FloatArray
 
 FEATURE_SIZE = 6
 SX, SY, AX, AY, LENGTH, RADIUS = range(FEATURE_SIZE)

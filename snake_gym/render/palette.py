@@ -55,7 +55,7 @@ def policy_colours(kinds: Sequence[str]) -> list[str]:
 
 
 def _further(count: int, taken: Iterable[str]) -> list[str]:
-    """As many colours as asked for, each the farthest from those taken and from the ones before."""
+    """New colours, ``count`` of them, each the farthest from those taken and from the ones before."""
     used = [rgb(colour) for colour in taken]
     levels = range(34, 222, 17)  # neither glaring nor nearly black
     grid = list(itertools.product(levels, levels, levels))

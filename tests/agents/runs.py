@@ -46,7 +46,7 @@ def copy_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
 
 def untrained(path: Path, settings: Mapping[str, Any], env_id: str = DEFAULT_ENV, still: bool = False) -> Path:
     """The folder of a run in that env whose only policy has learned nothing; ``still``: its actions are 0."""
-    config = TrainConfig(env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm=PPO)
+    config = TrainConfig(env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm={**PPO, "batch_size": 16})
     algorithm = find_algorithm(config.algorithm)
     env = choose_env(env_id)(2, "SAME_STEP", config=build_env(env_id, settings))
     model = make_learner(algorithm, Sb3VecEnv(env), 0)

@@ -77,9 +77,3 @@ def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None
         file, [switch, "env_file=configs/env/obstacle_field.yaml", "env.reward={}"], tmp_path / "run"
     )
     assert plan.config.env["field"]["kind"] == "pegboard" and "course" not in plan.config.env
-
-
-@pytest.mark.parametrize("controller", ["cc", "configs/controllers/resilient_servo/cc.yaml"])
-def test_a_text_is_a_kind_or_a_file(controller: str, config_file: Path, tmp_path: Path) -> None:
-    plan = launch.plan_new(config_file, [f"env.action.controller={controller}"], tmp_path / "run")
-    assert plan.config.env["action"]["controller"]["kind"] == "cc"

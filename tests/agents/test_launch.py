@@ -101,12 +101,8 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
             "algorithm.learning_rat is not a setting; did you mean 'learning_rate'",
         ),
         (["--set", "env.fault.n_max=2"], "env.fault is not a setting; did you mean 'faults'"),
-        (["--set", "env.robot=resilent"], "'resilent'; expected .*; did you mean 'resilient'"),
-        (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
         (["--set", "env.action.controller.kind=sjx"], "'sjx'; expected one of"),
         (["--set", "eval.seed=3"], "eval.seed is 3; expected 500000 to "),
-        (["--set", "env_file=nowhere.yaml"], "nowhere.yaml does not exist"),
-        (["--set", "algorithm.n_epochs=0"], "algorithm.n_epochs is 0; expected >= 1"),
         (
             ["--set", "algorithm.batch_size=1e12"],
             "batch_size is 1000000000000; expected <= 128, n_steps times",
@@ -114,7 +110,6 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
         (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected in \\[1, 1e\\+12\\]"),
         (["--set", "device=graphics"], "device is 'graphics', which torch cannot use here"),
         (["--set", "eval.episodes=1e11"], "eval.episodes is 100000000000; expected in \\[1, 250000\\]"),
-        (["--seed", "x"], "seed is 'x'; expected an integer"),
         (["--resume", "y"], "not allowed with argument"),
     ],
 )
@@ -148,14 +143,6 @@ def test_wrong_folders_are_one_line(finished: Path, tmp_path: Path) -> None:
         (path / "tensors.pt").write_bytes(b"PK\x03\x04 foreign")
     with pytest.raises(ConfigError, match=r"is no checkpoint that train.py wrote, or it is damaged \(tensors.pt"):
         train.main(["--resume", str(foreign), "--set", "total_steps=1000", "--quiet"])
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "configs" / "train").glob("*.yaml")), ids=lambda path: path.stem)
-def test_shipped_configs_are_complete(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    plan = launch.plan_new(path, run_dir=tmp_path / "run")
-    assert not plan.resume
-    assert plan.config.env_file is None
 
 
 def test_a_shipped_config_can_be_trained_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,17 +143,6 @@ def test_a_resumed_run_does_not_evaluate_its_beginning_again(tmp_path: Path) -> 
     assert evaluated == [512, 1024, 1280]
 
 
-def test_a_run_that_begins_anew_shows_each_evaluation_once(tmp_path: Path) -> None:
-    for _ in range(2):
-        run_to_end(small_config(total_steps=512), tmp_path / "run")
-    assert [step for step, _ in read_scalars(tmp_path / "run")["eval/return"]] == [0, 512]
-
-
-def test_a_run_without_evaluation_on_the_way_has_none_at_its_beginning(tmp_path: Path) -> None:
-    run_to_end(small_config(total_steps=128, eval={"every_steps": 0, "episodes": 4}), tmp_path / "run")
-    assert [step for step, _ in read_scalars(tmp_path / "run")["eval/return"]] == [128]
-
-
 def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[int] = []
 

@@ -10,13 +10,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import yaml
 
 import snake_gym  # noqa: F401  (registers)
-from agents import launch
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, TrainedPolicy, learned_entrant, make_scenarios
-from snake_gym.config import ConfigError
 from snake_gym.interface.policy_contract import SEAL, seal
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import run_to_end, small_config
@@ -61,17 +58,6 @@ def test_the_shipped_policy_plays_the_whole_time_limit_as_evaluation_does() -> N
         np.testing.assert_allclose(info["progress_m"], expected.columns["progress_m"][world], rtol=1e-6)
 
 
-def test_all_worlds_of_the_vector_env_play_the_whole_time_limit() -> None:
-    policy = load_policy(SHIPPED)
-    env = gym.make_vec(policy.env_id, num_envs=3, vectorization_mode="vector_entry_point", config=policy.env_config)
-    obs, _ = env.reset(seed=0)
-    for step in range(1, N_STEPS + 1):
-        obs, _, terminated, truncated, _ = env.step(policy.predict(obs)[0])
-        assert not terminated.any()
-        assert truncated.tolist() == [step == N_STEPS] * 3
-    env.close()
-
-
 def test_a_run_with_spread_ends_leaves_a_policy_that_plays_whole_episodes(run: Path) -> None:
     policy = load_policy(run)
     assert policy.env_id == "SnakeGym/Waypoints-v0"
@@ -87,20 +73,3 @@ def test_policies_of_earlier_versions_still_play_whole_episodes(run: Path, tmp_p
     (tmp_path / "old" / "policy.json").write_text(json.dumps(content))
     policy = load_policy(tmp_path / "old")
     assert play_alone(policy, policy.env_id, 5)[0] == 20
-
-
-def test_an_earlier_run_goes_on_with_its_setting_moved(run: Path, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    shutil.copytree(run, old)
-    stored = yaml.safe_load((old / "config.yaml").read_text())
-    stored["env"]["stagger"] = stored.pop("stagger")
-    (old / "config.yaml").write_text(yaml.safe_dump(stored))
-    plan = launch.plan_resume(old)
-    assert plan.config.stagger
-    assert "stagger" not in plan.config.env
-
-
-def test_the_setting_at_its_former_place_is_pointed_to_the_new_one(tmp_path: Path) -> None:
-    (tmp_path / "old.yaml").write_text("env: {stagger: true}\n")
-    with pytest.raises(ConfigError, match=r"env\.stagger is a setting of the training now; expected it beside env"):
-        launch.plan_new(tmp_path / "old.yaml")

@@ -80,17 +80,6 @@ def test_evaluation_checkpoints_and_logging_do_not_change_what_is_learned(tmp_pa
         assert values.equal(b.model.policy.state_dict()[name]), name
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path) -> None:
-    config = small_config()
-    run_to_end(config, tmp_path / "run")
-    newest, older = list_checkpoints(tmp_path / "run")
-    path = newest / "tensors.pt"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    assert make_training(config, tmp_path / "run").resume() == int(older.name[5:])
-
-
 def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
     run_to_end(small_config(), tmp_path / "run")
     other = small_config(algorithm={**PPO, "network": {"net_arch": [8]}})

@@ -107,26 +107,6 @@ def test_infos_of_one_step_do_not_leak_into_the_next() -> None:
         assert [("episode" in info) for info in infos] == done.tolist()
 
 
-def test_state_can_be_put_back() -> None:
-    venv = Sb3VecEnv(make())
-    venv.seed(0)
-    venv.reset()
-    for action in actions(7):
-        venv.step(action)
-    state = venv.get_state()
-    ahead = [venv.step(action) for action in actions(12)]
-    twin = Sb3VecEnv(make())
-    twin.seed(50)
-    twin.reset()
-    twin.set_state(state)
-    for action, (obs, reward, done, infos) in zip(actions(12), ahead, strict=True):
-        again = twin.step(action)
-        assert np.array_equal(again[0], obs)
-        assert np.array_equal(again[1], reward)
-        assert np.array_equal(again[2], done)
-        assert [info.get("episode", {}).get("r") for info in again[3]] == [i.get("episode", {}).get("r") for i in infos]
-
-
 def test_sb3_reads_attributes_and_calls_methods() -> None:
     venv = Sb3VecEnv(make(3))
     assert venv.get_attr("num_envs", [0, 2]) == [3, 3]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,6 @@ def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> 
     ("arguments", "message"),
     [
         (["--controllers", "sjk"], "controller is 'sjk'.*did you mean 'sjc'"),
-        (["--controllers", "none"], "nothing to compare"),
         (
             ["--robot", "resilient", "--controllers", "cc"],
             "no tuned parameters for robot resilient .*tune --controller cc --robot resilient "
@@ -113,15 +111,9 @@ def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> 
         (["--controllers", "a=nowhere.yaml"], "nowhere.yaml does not exist"),
         (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
         (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
-        (["--set", "episods=2"], "episods is not a setting.*did you mean 'episodes'"),
-        (["--set", "episodes"], "is not an assignment"),
-        (["--set", "env.faults.joints=[12]"], "joint 12; expected 1 to 9"),
-        (["--episodes", "0"], "episodes is 0"),
-        (["--set", "episodes=1e9"], "episodes is 1000000000; expected <= 100000"),
+        (["--set", "episodes=1e9"], "episodes is 1000000000; expected in \\[1, 100000\\]"),
         (["--policy", "a=x", "--policy", "a=y"], "two policies are called 'a'"),
         (["--json", "."], "--json is '.', a folder"),
-        (["--json", "/proc/no/results.json"], "/proc/no cannot be written to"),
-        (["--config", "configs/benchmark/dem.yaml"], "dem.yaml does not exist"),
         (["--policy", "=x"], "expected NAME=PATH"),
         (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
     ],
@@ -159,8 +151,13 @@ SHIPPED = ROOT / "agents" / "pretrained" / "resilient_servo_locked_joints"
 def test_a_policy_file_plays_without_any_learning_library(settings: Path, tmp_path: Path) -> None:
     program = """
 import sys
-for name in ("torch", "stable_baselines3", "onnxruntime"):
-    sys.modules[name] = None
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "stable_baselines3", "onnxruntime"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
 from snake_gym.benchmark import evaluate
 sys.exit(evaluate.main(sys.argv[1:]))
 """
@@ -183,13 +180,6 @@ def test_a_policy_file_of_another_robot_or_a_damaged_one_is_refused(settings: Pa
         run("--config", settings, "--policy", f"ppo={tmp_path}", "--out", tmp_path / "out")
 
 
-def test_a_policy_of_another_robot_is_refused(settings: Path, tmp_path: Path, learned: Path) -> None:
-    robot = "{preset: resilient_servo, n_links: 6}"
-    arguments = ("--config", settings, "--policy", f"ppo={learned}", "--controllers", "none", "--set", f"robot={robot}")
-    with pytest.raises(ConfigError, match=r"policy ppo has .* observations.*another robot"):
-        run(*arguments, "--out", tmp_path / "out")
-
-
 def test_a_folder_that_cannot_be_made_is_found_before_playing(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("snake_gym.benchmark.comparison.play_all", lambda *_: pytest.fail("played"))
     with pytest.raises(ConfigError, match="/proc/no cannot be written to"):
@@ -205,13 +195,6 @@ def test_a_policy_on_another_robot_is_noted(settings: Path, tmp_path: Path, caps
     assert "note: ppo: plays on a changed resilient_servo: link_mass_kg 1.5 for" in capsys.readouterr().out
     (note,) = json.loads((tmp_path / "other" / "results.json").read_text())["notes"]
     assert "joint_limit_rad 1.2 for 1.5" in note
-
-
-def test_a_foreign_zip_is_refused(settings: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
-        archive.writestr("data", "{}")
-    with pytest.raises(ConfigError, match=r"foreign\.zip is no policy"):
-        run("--config", settings, "--policy", tmp_path / "foreign.zip", "--out", tmp_path / "out")
 
 
 def test_two_policies_of_one_name_are_refused(settings: Path, tmp_path: Path) -> None:

@@ -21,12 +21,6 @@ def infos(success: list[bool], goal_s: list[float], share: list[float]) -> dict[
     }  # fmt: skip
 
 
-def test_progress_is_its_own_measure() -> None:
-    progress = np.array([1.0, -0.5, 3.0])
-    worth = objective({"progress_m": progress, "is_success": progress > 0}, "progress_m", LIMIT)
-    np.testing.assert_array_equal(worth, progress)
-
-
 def test_success_comes_first_then_the_time_then_the_way() -> None:
     worth = objective(
         infos([True, True, False, False, False], [20.0, 50.0, 60.0, 60.0, 60.0], [1.0, 1.0, 0.9, 0.2, -1.0]),

@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from snake_gym.benchmark.policy_fit import column_fault, layout_in, scale_note
-from snake_gym.config import to_dict
-from snake_gym.envs import WaypointsConfig
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
@@ -15,14 +13,6 @@ from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 
 def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:
     return ObservationLayout(spec, 9, **{"has_phase": True, "point": "centre", **changes})
-
-
-def test_the_same_robot_and_columns_need_no_word() -> None:
-    own = layout_in(to_dict(WaypointsConfig(robot="resilient_servo")))
-    assert own is not None
-    assert robot_note(own.spec, RESILIENT_SERVO) is None
-    assert column_fault(own, own) is None
-    assert scale_note(own, own) is None
 
 
 def test_settings_of_no_env_have_no_layout() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from snake_gym.benchmark.pictures import contestants, typical_scenarios
-from snake_gym.benchmark.report import DEFINITIONS, best_classical, rows_csv, summarise, tables, verdict
+from snake_gym.benchmark.pictures import typical_scenarios
+from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import EntrantKind
 
@@ -113,16 +113,6 @@ def test_the_json_has_every_documented_field() -> None:
         for group in policy["by_faults"].values():
             assert fields | {"episodes"} <= group.keys()
         assert sum(group["episodes"] for group in policy["by_faults"].values()) == policy["episodes"] == N
-
-
-def test_best_classical() -> None:
-    results = [episodes("a", mean=1.0), episodes("b", mean=2.0), episodes("ppo", "learned", 5.0)]
-    best = best_classical(results)
-    assert best is not None
-    assert best.name == "b"
-    assert best_classical(results[2:]) is None
-    assert [one.name for one in contestants(results)] == ["ppo", "b"]
-    assert [one.name for one in contestants(results[:2])] == ["b", "a"]
 
 
 def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:

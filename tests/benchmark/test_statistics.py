@@ -6,27 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap
 
-from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
-
-
-def test_mean_interval_agrees_with_scipy_on_skewed_data() -> None:
-    values = np.random.default_rng(3).exponential(2.0, 200)
-    expected = bootstrap((values,), np.mean, method="BCa", n_resamples=20_000, rng=1).confidence_interval
-    assert mean_interval(values, 20_000) == pytest.approx((expected.low, expected.high), abs=0.02)
-
-
-def test_ratio_interval_agrees_with_scipy_on_paired_data() -> None:
-    rng = np.random.default_rng(4)
-    difficulty = rng.exponential(1.0, 200)
-    one, other = difficulty + rng.uniform(0, 1, 200), difficulty + rng.uniform(0, 0.5, 200)
-
-    def ratio(a: np.ndarray, b: np.ndarray, axis: int = -1) -> np.ndarray:
-        return a.mean(axis=axis) / b.mean(axis=axis)
-
-    expected = bootstrap((one, other), ratio, paired=True, method="BCa", n_resamples=20_000, rng=1).confidence_interval
-    assert ratio_interval(one, other, 20_000) == pytest.approx((expected.low, expected.high), abs=0.005)
+from snake_gym.benchmark.statistics import mean_interval, ratio_interval, share_interval
 
 
 def test_mean_interval_covers_the_truth_as_often_as_it_says() -> None:
@@ -59,20 +40,6 @@ def test_the_ratio_is_to_the_best_reference() -> None:
     assert high - low < 0.1
 
 
-def test_two_equal_references_widen_nothing_but_shift_the_best_upwards() -> None:
-    rng = np.random.default_rng(7)
-    learned, one, other = rng.normal(2.0, 0.3, 100), rng.normal(1.0, 0.5, 100), rng.normal(1.0, 0.5, 100)
-    both = ratio_interval(learned, np.stack([one, other]))
-    single = ratio_interval(learned, one)
-    assert both[1] < single[1] + 0.05  # the larger of two means is the harder one to beat
-
-
-def test_same_seed_same_interval() -> None:
-    values = np.random.default_rng(8).normal(size=50)
-    assert mean_interval(values, 500, seed=1) == mean_interval(values, 500, seed=1)
-    assert mean_interval(values, 500, seed=1) != mean_interval(values, 500, seed=2)
-
-
 def test_equal_values_give_a_point() -> None:
     assert mean_interval([0.3, 0.3, 0.3]) == pytest.approx((0.3, 0.3))
     assert mean_interval([4.0]) == (4.0, 4.0)
@@ -82,15 +49,6 @@ def test_what_is_undefined_is_nan() -> None:
     assert all(math.isnan(bound) for bound in mean_interval([]))
     assert all(math.isnan(bound) for bound in mean_interval([1.0, math.nan]))
     assert all(math.isnan(bound) for bound in ratio_interval([1.0, 2.0], [0.0, 0.0]))
-
-
-def test_level_sets_the_width() -> None:
-    values = np.random.default_rng(9).normal(size=(1, 200))
-    narrow = interval(values, lambda means: means[0], level=0.5)
-    wide = interval(values, lambda means: means[0], level=0.99)
-    sigma = values.std() / math.sqrt(200)
-    assert narrow[1] - narrow[0] == pytest.approx(2 * 0.6745 * sigma, rel=0.1)
-    assert wide[1] - wide[0] == pytest.approx(2 * 2.576 * sigma, rel=0.1)
 
 
 def test_share_interval_against_published_values_and_at_the_ends() -> None:

@@ -38,12 +38,6 @@ def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str) -> None
             make_controller({"kind": kind, **values}, spec)
 
 
-def test_parameter_values_span_the_range() -> None:
-    shares = np.array([0.0, 0.5, 1.0])
-    np.testing.assert_allclose(Parameter("a", 1.0, 9.0).value(shares), [1.0, 5.0, 9.0])
-    np.testing.assert_allclose(Parameter("a", 1.0, 9.0, log=True).value(shares), [1.0, 3.0, 9.0])
-
-
 def test_candidates_play_paired_scenarios() -> None:
     tuned = search()
     same = np.tile(np.linspace(0.3, 0.6, len(tuned.space)), (8, 1))
@@ -92,9 +86,7 @@ def test_an_interrupted_search_goes_on_exactly(tmp_path: Path) -> None:
     assert second.report() == whole.report()
 
 
-@pytest.mark.parametrize(
-    "change", [{"seed": 1}, {"robot": "resilient"}, {"env": {"time_limit_s": 6.0}}, {"controller": {"kind": "cc"}}]
-)
+@pytest.mark.parametrize("change", [{"seed": 1}, {"robot": "resilient"}])
 def test_another_search_is_not_resumed(change: dict[str, Any], tmp_path: Path) -> None:
     tuned = search()
     tuned.advance()
@@ -140,23 +132,36 @@ def test_the_report_says_what_was_done() -> None:
     assert tuning["seeds"]["search"] == [SEED_BASE, SEED_BASE + 3]
 
 
-def test_seeds_of_two_searches_do_not_meet() -> None:
-    ranges = []
-    for seed in (0, 1):
-        tuned = search(seed=seed, generations=1)
-        tuned.advance()
-        ranges += list(tuned.report()["tuning"]["seeds"].values())
-    ranges.sort()
-    assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
+def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cross-entropy by hand: 8 candidates around 0.5 with deviation 0.3, the best quarter, 0.7 of the way to it."""
+    tuned = search(seed=1)
+    played: list[tuple[np.ndarray, list[int]]] = []
+
+    def play(shares: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        played.append((shares, seeds.tolist()))
+        return np.repeat(-np.abs(shares - 0.6).sum(axis=1)[:, None], seeds.size, axis=1)
+
+    monkeypatch.setattr(tuned, "play", play)
+    tuned.advance()
+    tuned.advance()
+    noise = np.random.default_rng([1, 0]).standard_normal((8, len(tuned.space)))
+    noise[0] = 0.0
+    shares = np.clip(0.5 + 0.3 * noise, 0.0, 1.0)
+    np.testing.assert_allclose(played[0][0], shares)
+    elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:2]]
+    np.testing.assert_allclose(tuned.trail[0], 0.7 * elite.mean(axis=0) + 0.3 * 0.5)
+    assert [seeds for _, seeds in played] == [[SEED_BASE + 1_000_000 + k for k in pair] for pair in ([0, 1], [2, 3])]
+    tuned.deviation[:] = 0.0
+    tuned.advance()
+    np.testing.assert_allclose(tuned.deviation, 0.02)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"worlds": 20}, "worlds is 20; expected a multiple of population 8, such as 16"),
-        ({"generations": 0}, "generations is 0; expected >= 1"),
         ({"population": 2}, "population is 2; expected >= 4"),
-        ({"seed": -1}, "seed is -1; expected 0 to 1999"),
+        ({"generations": 800_000}, "too many for the seeds"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
@@ -277,10 +282,6 @@ def test_the_search_spaces_are_those_of_the_shipped_gaits(kind: str, robot: Any)
     }  # fmt: skip
     expected = tuple(Parameter(name, *bounds[name]) for name in SEARCHED[kind])
     assert search_space(kind, robot) == expected
-
-
-def test_every_controller_is_compared() -> None:
-    assert set(SEARCHED) == set(CONTROLLERS)
 
 
 @dataclass(frozen=True)

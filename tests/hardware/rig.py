@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
 from snake_gym.hardware.safety.checks import SafetyLimits
@@ -32,12 +32,12 @@ class Rig:
         self.servos = [EmulatedServo(k + 1, zero_steps=zero_steps, direction=direction) for k in range(n)]
         self.bus = EmulatedBus(self.servos, self.plant, faults=faults)
         self.clock = self.bus.clock
-        self.driver = FeetechBus(self.bus.host_transport(), clock=self.clock, reopen=self.bus.host_transport)
+        self.driver = ServoBus(self.bus.host_transport(), clock=self.clock, reopen=self.bus.host_transport)
         self.calibration = Calibration(
             tuple(JointCalibration(k + 1, direction, zero_steps, -1.2, 1.2) for k in range(n)), "STS3215"
         )
         self.stop = EmergencyStop(folder / "estop")
-        self.body = ServoBody(self.driver, self.calibration, limits, self.clock, stop=self.stop)
+        self.body = ServoBody(self.driver, self.calibration, limits, stop=self.stop)
 
     def torque_on(self) -> list[bool]:
         self.bus.poll()

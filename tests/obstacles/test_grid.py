@@ -7,7 +7,7 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
-from snake_gym.obstacles.grid import FieldBounds, ObstacleArrays, empty_arrays, with_ends, write_world
+from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.shapes import Circle, FloatArray, Polygon, Wall, distance, features
 from snake_gym.physics.state import Obstacles
 
@@ -15,7 +15,7 @@ ROBOT = RobotExtent(front_m=0.73, rear_m=0.73, half_width_m=0.18, radius_m=0.03,
 REACH_M, SKIN_M = 0.13, 0.03
 
 
-def listed(arrays: ObstacleArrays, world: int, x: float, y: float) -> set[int]:
+def listed(arrays: Obstacles, world: int, x: float, y: float) -> set[int]:
     """What one look-up finds at a point, as the physics does it."""
     ix = int(np.floor((x - arrays.origin_xy[world, 0]) / arrays.cell_m))
     iy = int(np.floor((y - arrays.origin_xy[world, 1]) / arrays.cell_m))
@@ -82,10 +82,6 @@ def test_worlds_are_written_anew_and_one_by_one() -> None:
     assert arrays.n_cells[2].tolist() == [0, 0]
     write_world(arrays, 0, few[:0], REACH_M)
     assert arrays.n_cells[0].tolist() == [0, 0]
-
-
-def test_the_fields_are_those_of_the_physics() -> None:
-    assert ObstacleArrays._fields == Obstacles._fields
 
 
 def test_what_does_not_fit_is_an_error() -> None:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from snake_gym.obstacles.grid import ObstacleArrays
 from snake_gym.obstacles.shapes import Circle, features
-from snake_gym.physics.state import Obstacles, no_obstacles
+from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorConfig, SensorSuite
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -89,7 +88,3 @@ def test_a_full_circle_has_no_beam_twice() -> None:
 def test_a_sensor_that_tells_no_force_is_refused() -> None:
     with pytest.raises(ValueError, match="limit_n is 3; expected > threshold_n 9"):
         ContactSensorConfig(threshold_n=9.0, limit_n=3.0)
-
-
-def test_obstacle_arrays_and_the_physics_agree_on_their_fields() -> None:
-    assert ObstacleArrays._fields == Obstacles._fields

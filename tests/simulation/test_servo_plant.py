@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from snake_gym.hardware.bus.clock import VirtualClock
-from snake_gym.hardware.bus.registers import rad_to_steps
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.physics.faults import FREE, LOCKED
 from snake_gym.robot.presets import PRESETS
@@ -107,7 +107,7 @@ def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
     direct, behind = make_robot(), make_robot()
     clock = VirtualClock()
     bus = EmulatedBus([EmulatedServo(i + 1) for i in range(J)], plant=RobotPlant(behind), clock=clock, step_s=0.01)
-    driver = FeetechBus(bus.host_transport(), clock=clock)
+    driver = ServoBus(bus.host_transport(), clock=clock)
     ids = list(range(1, J + 1))
     driver.torque(ids, True)
     behind.set_shape(direct.joint_angle(), np.array([0.2]), np.zeros((1, 2)))
@@ -115,7 +115,7 @@ def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
     for k in range(150):
         reference = 0.5 * np.sin(0.5 * k * SPEC.control_dt_s * 2.0 - 0.6 * np.arange(J))
         direct.step(reference[None])
-        driver.write_targets(ids, [2048 + rad_to_steps(angle) for angle in reference])
+        driver.write_targets(ids, [2048 + FEETECH.steps(angle) for angle in reference])
         found = driver.read_block(ids, "present_position", "present_current")
         assert not found.failures
         next_s += SPEC.control_dt_s

@@ -5,10 +5,10 @@ sequence number. An answer that comes late (a stalled USB adapter, a busy operat
 of the next request. Three things keep it out:
 
 - what has arrived before a request is sent is never an answer to it;
-- an answer that was waited for in vain is remembered as a *ghost* (ID and length) for ``ghost_life_s``; the next
-  reading of that servo asks for a block that is a byte or more longer, so that the ghost does not fit;
-- where length cannot tell them apart (an acknowledgement has none), ``is_haunted`` says so, and what was written is
-  read back instead.
+- an answer that was waited for in vain is remembered as *overdue* (ID and length) for ``longest_late_s``; the next
+  reading of that servo asks for a block that is a byte or more longer, so that the overdue answer does not fit;
+- where length cannot tell them apart (an acknowledgement has none), ``may_be_mistaken`` says so, and what was written
+  is read back instead.
 
 Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
 a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So the driver does
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.protocol import (
@@ -36,7 +36,6 @@ from snake_gym.hardware.bus.protocol import (
     sync_read,
     wire_time_s,
 )
-from snake_gym.hardware.bus.registers import BY_NAME
 from snake_gym.hardware.bus.transport import PortGone, Transport
 
 NO_ANSWER = "no answer"
@@ -50,6 +49,8 @@ _LONGEST_ANSWER = 32
 _MOST_PATIENCE_S, _PATIENCE_KEPT = 0.006, 0.98
 """An answer that is late by less than the first prolongs later waiting by as much; each exchange keeps the second."""
 _READ_CHUNK = 4096
+_PROBED = 5
+"""Address in the request that finds out about echoes; nobody answers it."""
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Answers:
     failures: dict[int, str] = field(default_factory=dict)
 
 
-class _Ghost(NamedTuple):
+class _Overdue(NamedTuple):
     """An answer that has not come, and may yet."""
 
     missed_s: float
@@ -89,44 +90,91 @@ class _Ghost(NamedTuple):
     request: bytes
 
 
-class Exchange:
-    """Requests and answers over one transport.
+class LineTiming(NamedTuple):
+    """How long to wait for what."""
+
+    latency_s: float = 0.004
+    """What adapter and operating system may add to an answer: 1 ms of USB, the rest for the scheduler."""
+    return_delay_s: float = 0.0005
+    """Longest return delay of servos that have not told theirs."""
+    longest_late_s: float = 0.1
+    """Longest time by which an answer may be late and still be told from the present one."""
+    reopen_interval_s: float = 0.5
+    """Between attempts to open a port that has vanished."""
+
+
+class Line:
+    """Requests and answers over a port that may vanish and come back.
+
+    Nothing here raises when the port vanishes. What was asked for fails with the reason "port gone", at once and
+    without waiting, until ``reopen`` succeeds; it is tried at most once per ``reopen_interval_s``, at the next use.
 
     Args:
         transport: an open port.
+        baud: bits per second; answers are waited for as long as their bytes take.
         clock: what deadlines are measured on.
-        baud: of the port; answers are waited for as long as their bytes take.
-        latency_s: what adapter and operating system may add [s].
-        return_delay_s: longest return delay of the servos asked [s]; may be changed between exchanges.
         echo: whether the adapter returns what is sent; None: find out at the first exchange.
-        ghost_life_s: longest time that an answer may be late and still be told apart [s].
-        counters: where to count; None: new ones.
+        reopen: opens the port anew; None: once gone, it stays gone.
     """
 
     def __init__(
         self,
         transport: Transport,
-        clock: Clock,
         baud: int,
-        latency_s: float,
-        return_delay_s: float,
-        echo: bool | None,
-        ghost_life_s: float,
-        counters: LineCounters | None = None,
+        clock: Clock,
+        timing: LineTiming,
+        echo: bool | None = None,
+        reopen: Callable[[], Transport] | None = None,
     ) -> None:
-        self.counters = counters or LineCounters()
-        self.echo = echo
-        self._transport = transport
-        self._clock = clock
-        self._baud = baud
-        self._latency_s = latency_s
-        self.return_delay_s = return_delay_s
-        self._ghost_life_s = ghost_life_s
-        self._ghosts: dict[tuple[int, int], _Ghost] = {}
+        self.counters = LineCounters()
+        self.timing = timing
+        self.return_delay_s = timing.return_delay_s
+        """Longest return delay of the servos that will be asked next [s]."""
+        self._baud, self._clock, self._known_echo, self._reopen = baud, clock, echo, reopen
+        self._next_reopen_s = -1.0
+        self._port: Transport | None = transport
+        self._begin()
+
+    def _begin(self) -> None:
+        """A port that has just been opened: nothing is known of what is on its way."""
+        self.echo = self._known_echo
+        self._overdue: dict[tuple[int, int], _Overdue] = {}
         self._echoes: deque[Packet] = deque()
         self._parser = PacketParser()
         self._line_free_s = -1.0
         self._patience_s = 0.0
+
+    @property
+    def connected(self) -> bool:
+        """False while the port is gone."""
+        return self._port is not None
+
+    def close(self) -> None:
+        """Give the port back for good."""
+        if self._port is not None:
+            self._port.close()
+        self._port, self._reopen = None, None
+
+    def _is_there(self) -> bool:
+        """Whether there is a port; one that has vanished is opened anew if it is time to try."""
+        if self._port is not None:
+            return True
+        if self._reopen is None or self._clock.now() < self._next_reopen_s:
+            return False
+        self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
+        try:
+            self._port = self._reopen()
+        except OSError:
+            return False
+        self._begin()
+        self.counters.reconnects += 1
+        return True
+
+    def _lose_port(self) -> None:
+        if self._port is not None:
+            self._port.close()
+        self._port = None
+        self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
 
     def answer_time_s(self, n_answers: int, n_params: int) -> float:
         """How long answers keep the line busy, return delays included [s]."""
@@ -135,7 +183,7 @@ class Exchange:
     @property
     def latency_s(self) -> float:
         """What is granted to adapter and operating system now [s]: more for a while after answers came late."""
-        return self._latency_s + self._patience_s
+        return self.timing.latency_s + self._patience_s
 
     def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
         """Longest duration of an exchange in which everybody answers [s]."""
@@ -143,29 +191,36 @@ class Exchange:
         return wire_s + self.latency_s
 
     def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
-        """How many bytes to ask for, and the servos that can be asked so without mistaking a ghost for the answer.
+        """How many bytes to ask for, and the servos that can be asked so without taking an overdue answer for theirs.
 
         Args:
             n_bytes: wanted; up to ``EXTRA_BYTES`` more, but not more than ``longest``, are asked for if need be.
         """
-        self._forget_old_ghosts()
-        if not self._ghosts:
+        self._forget_old()
+        if not self._overdue:
             return n_bytes, list(ids)
         lengths = range(n_bytes, max(n_bytes, min(n_bytes + EXTRA_BYTES, longest)) + 1)
-        free = {length: [i for i in ids if (i, length) not in self._ghosts] for length in lengths}
+        free = {length: [i for i in ids if (i, length) not in self._overdue] for length in lengths}
         best = max(lengths, key=lambda length: (len(free[length]), -length))
         return best, free[best]
 
-    def is_haunted(self, servo_id: int, request: bytes) -> bool:
+    def may_be_mistaken(self, servo_id: int, request: bytes) -> bool:
         """Whether an acknowledgement of another request may still come and pass for that of ``request``."""
-        self._forget_old_ghosts()
-        ghost = self._ghosts.get((servo_id, 0))
-        return ghost is not None and ghost.request != request
+        self._forget_old()
+        overdue = self._overdue.get((servo_id, 0))
+        return overdue is not None and overdue.request != request
 
-    def send(self, request: bytes) -> None:
-        """Send a packet that nobody answers."""
-        self._find_out_echo()
-        self._put(request)
+    def send(self, request: bytes) -> bool:
+        """Send a packet that nobody answers; False: the port is gone."""
+        if not self._is_there():
+            return False
+        try:
+            self._find_out_echo()
+            self._put(request)
+        except PortGone:
+            self._lose_port()
+            return False
+        return True
 
     def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
         """Send a packet and collect its answers.
@@ -178,6 +233,16 @@ class Exchange:
         Returns:
             the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
         """
+        gone = Answers(self._clock.now(), failures=dict.fromkeys(expected, PORT_GONE))
+        if not self._is_there():
+            return gone
+        try:
+            return self._ask(request, expected, deadline_s, to_the_end)
+        except PortGone:
+            self._lose_port()
+            return gone
+
+    def _ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool) -> Answers:
         self._find_out_echo()
         self._drop_input()
         if self._clock.now() >= deadline_s:
@@ -194,16 +259,16 @@ class Exchange:
         try:
             while len(answers.packets) < len(expected):
                 left_s = end_s - self._clock.now()
-                data = self._transport.read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
+                data = self._transport().read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
                 self._take(self._parser.feed(data), answers, expected, order)
                 if data and not to_the_end:
                     # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
-                    wait_s = pause_s - (0.5 * self._latency_s if last_id in answers.packets else 0.0)
+                    wait_s = pause_s - (0.5 * self.timing.latency_s if last_id in answers.packets else 0.0)
                     end_s = min(last_s, self._clock.now() + wait_s)
                 if left_s <= 0.0 and not data:
                     self._take(self._parser.flush(), answers, expected, order)
                     break
-        finally:  # an interrupted wait leaves ghosts as well
+        finally:  # an interrupted wait leaves overdue answers as well
             self._note_missing(request, answers, expected)
             self._patience_s *= _PATIENCE_KEPT
         return answers
@@ -212,16 +277,21 @@ class Exchange:
         """Drop what comes until nothing has come for ``quiet_s``, for ``limit_s`` at most."""
         end_s = self._clock.now() + limit_s
         while self._clock.now() < end_s:
-            data = self._transport.read(_READ_CHUNK, quiet_s)
+            data = self._transport().read(_READ_CHUNK, quiet_s)
             if not data:
                 break
             self._reject(self._parser.feed(data))
         self._reject(self._parser.flush())
 
+    def _transport(self) -> Transport:
+        if self._port is None:
+            raise PortGone("closed")
+        return self._port
+
     def _put(self, request: bytes) -> None:
         self.counters.requests += 1
         start_s = max(self._clock.now(), self._line_free_s)  # what is still in the port's buffer leaves first
-        self._transport.write(request)
+        self._transport().write(request)
         self._line_free_s = start_s + wire_time_s(len(request), self._baud)
         if self.echo:
             self._echoes.extend(PacketParser().feed(request))
@@ -231,26 +301,26 @@ class Exchange:
         if self.echo is not None:
             return
         self.echo = False
-        probe = sync_read([MAX_ID], BY_NAME["id"].address, 1)
+        probe = sync_read([MAX_ID], _PROBED, 1)
         for _ in range(2):  # one may be damaged
             self._drop_input()
             self._parser.max_params = MAX_PARAMS
-            self._transport.write(probe)
+            self._transport().write(probe)
             end_s = self._clock.now() + self.span_s(len(probe), 1, 1)
             while not self.echo and (left_s := end_s - self._clock.now()) > 0.0:
-                self._reject(self._parser.feed(self._transport.read(_READ_CHUNK, left_s)))
+                self._reject(self._parser.feed(self._transport().read(_READ_CHUNK, left_s)))
             if self.echo:
                 break
-        self.listen_until_quiet(self.answer_time_s(1, 1), self._latency_s)
+        self.listen_until_quiet(self.answer_time_s(1, 1), self.timing.latency_s)
 
-    def _forget_old_ghosts(self) -> None:
-        if self._ghosts:
+    def _forget_old(self) -> None:
+        if self._overdue:
             now = self._clock.now()
-            self._ghosts = {key: ghost for key, ghost in self._ghosts.items() if ghost.until_s > now}
+            self._overdue = {key: overdue for key, overdue in self._overdue.items() if overdue.until_s > now}
 
     def _drop_input(self) -> None:
         """Drop what is there, but not the begin of a packet that is coming in: its rest would be noise."""
-        while data := self._transport.read(_READ_CHUNK, 0.0):
+        while data := self._transport().read(_READ_CHUNK, 0.0):
             self._reject(self._parser.feed(data))
         self._echoes.clear()
 
@@ -282,7 +352,7 @@ class Exchange:
                 continue
             if answers.failures.setdefault(servo_id, NO_ANSWER) == NO_ANSWER:
                 self.counters.missing += 1
-                self._ghosts[servo_id, n_params] = _Ghost(now, now + self._ghost_life_s, request)
+                self._overdue[servo_id, n_params] = _Overdue(now, now + self.timing.longest_late_s, request)
         self.counters.answers += len(answers.packets)
         self.counters.bad_checksums += self._parser.n_bad_checksums
         self.counters.noise_bytes += self._parser.n_noise_bytes
@@ -294,129 +364,10 @@ class Exchange:
                 self.echo = True
             elif self._echoes and packet == self._echoes[0]:
                 self._echoes.popleft()
-            elif (ghost := self._ghosts.pop((packet.id, len(packet.params)), None)) is not None:
+            elif (overdue := self._overdue.pop((packet.id, len(packet.params)), None)) is not None:
                 self.counters.late += 1
-                lateness_s = self._clock.now() - ghost.missed_s
+                lateness_s = self._clock.now() - overdue.missed_s
                 if lateness_s < _MOST_PATIENCE_S:  # later ones are not worth waiting for
                     self._patience_s = max(self._patience_s, lateness_s)
             else:
                 self.counters.foreign += 1
-
-
-_T = TypeVar("_T")
-
-
-class LineTiming(NamedTuple):
-    """How long to wait for what."""
-
-    latency_s: float = 0.004
-    """What adapter and operating system may add to an answer: 1 ms of USB, the rest for the scheduler."""
-    return_delay_s: float = 0.0005
-    """Longest return delay of servos that have not told theirs."""
-    ghost_life_s: float = 0.1
-    """Longest time by which an answer may be late and still be told from the present one."""
-    reopen_interval_s: float = 0.5
-    """Between attempts to open a port that has vanished."""
-
-
-class Line:
-    """Exchanges over a port that may vanish and come back.
-
-    Args:
-        transport: an open port.
-        baud: its bits per second.
-        clock: what deadlines are measured on.
-        echo: whether the adapter returns what is sent; None: find out at the first exchange.
-        reopen: opens the port anew; None: once gone, it stays gone.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        baud: int,
-        clock: Clock,
-        timing: LineTiming,
-        echo: bool | None,
-        reopen: Callable[[], Transport] | None,
-    ) -> None:
-        self.counters = LineCounters()
-        self.timing = timing
-        self._baud, self._clock, self._echo, self._reopen = baud, clock, echo, reopen
-        self._next_reopen_s = -1.0
-        self._transport: Transport | None = transport
-        self._exchange = self._make_exchange(transport)
-
-    @property
-    def connected(self) -> bool:
-        return self._transport is not None
-
-    @property
-    def echoes(self) -> bool | None:
-        return self._exchange.echo
-
-    def expect_return_delay(self, delay_s: float) -> None:
-        """Longest return delay [s] of the servos that will be asked next."""
-        self._exchange.return_delay_s = delay_s
-
-    def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
-        """See ``Exchange.span_s``."""
-        return self._exchange.span_s(n_request_bytes, n_answers, n_params)
-
-    def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
-        """See ``Exchange.choose_length``."""
-        return self._exchange.choose_length(ids, n_bytes, longest)
-
-    def is_haunted(self, servo_id: int, request: bytes) -> bool:
-        """See ``Exchange.is_haunted``."""
-        return self._exchange.is_haunted(servo_id, request)
-
-    def send(self, request: bytes) -> bool:
-        """Send a packet that nobody answers; False: the port is gone."""
-
-        def put() -> bool:
-            self._exchange.send(request)
-            return True
-
-        return self._try(put, False)
-
-    def ask(self, request: bytes, expected: dict[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
-        """See ``Exchange.ask``."""
-        gone = Answers(self._clock.now(), failures=dict.fromkeys(expected, PORT_GONE))
-        return self._try(lambda: self._exchange.ask(request, expected, deadline_s, to_the_end), gone)
-
-    def close(self) -> None:
-        """Give the port back for good."""
-        if self._transport is not None:
-            self._transport.close()
-        self._transport, self._reopen = None, None
-
-    def _try(self, action: Callable[[], _T], otherwise: _T) -> _T:
-        if not self._restore():
-            return otherwise
-        try:
-            return action()
-        except PortGone:
-            if self._transport is not None:
-                self._transport.close()
-            self._transport = None
-            self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
-            return otherwise
-
-    def _restore(self) -> bool:
-        if self._transport is not None:
-            return True
-        if self._reopen is None or self._clock.now() < self._next_reopen_s:
-            return False
-        self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
-        try:
-            self._transport = self._reopen()
-        except OSError:
-            return False
-        self._exchange = self._make_exchange(self._transport)
-        self.counters.reconnects += 1
-        return True
-
-    def _make_exchange(self, transport: Transport) -> Exchange:
-        latency_s, return_delay_s, ghost_life_s, _ = self.timing
-        args = (transport, self._clock, self._baud, latency_s, return_delay_s, self._echo, ghost_life_s)
-        return Exchange(*args, counters=self.counters)

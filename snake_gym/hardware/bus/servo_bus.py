@@ -1,14 +1,14 @@
-"""Servos on a bus as the rest of the package sees them, and the driver for Feetech SMS/STS servos.
+"""Servos on a bus, for everything above it: IDs, register names and counts, no packets.
 
-``ServoBus`` speaks of IDs, register names and counts; nothing above it knows packets. A call always comes back: with
-what answered, and a reason for each servo that did not. Exceptions are for wrong arguments alone, and come before
-the first byte is sent; a vanished port makes every answer fail with "port gone" until it is back. In detail:
+A call always comes back: with what answered, and a reason for each servo that did not. Exceptions are for wrong
+arguments alone, and come before the first byte is sent; a vanished port makes every answer fail with "port gone" until
+it is back. In detail:
 
 - Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
   time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
   the others' answers nor the period.
 - Commands to move (``write_targets``) are sent once, unacknowledged, and never repeated by the driver: repeating is
-  the business of the next control tick, with fresh numbers. (A goal also switches torque on: see ``registers``.)
+  the business of the next control tick, with fresh numbers. (A goal also switches torque on: see ``family``.)
 - Other writes are acknowledged. If the acknowledgement is missing the register is read back; only if it holds another
   value is the write repeated. So a servo that is set not to acknowledge can be written as well.
 """
@@ -16,24 +16,38 @@ the first byte is sent; a vanished port makes every answer fail with "port gone"
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE, Answers, Line, LineCounters, LineTiming
+from snake_gym.hardware.bus.family import ServoFamily, unpack
+from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import BROADCAST_ID, MAX_ID, MAX_PARAMS, ping, read, sync_read, sync_write, write
-from snake_gym.hardware.bus.registers import (
-    BY_NAME,
-    TABLE_END,
-    block,
-    block_span,
-    encode_each,
-    encode_register,
-    register,
-)
-from snake_gym.hardware.bus.registers import unpack as unpack_block
-from snake_gym.hardware.bus.transport import Transport
+from snake_gym.hardware.bus.transport import SerialTransport, Transport
 
 SILENT = "silent"
+_SILENT_AFTER = 3
+"""Readings without an answer in a row after which a servo is left out of the common reading."""
+_PROBE_INTERVAL_S = 0.25
+"""Time between two questions to a servo that is left out."""
+
+
+class BusPort(NamedTuple):
+    """Where servos are, and how to talk to them."""
+
+    device: str
+    """Serial device, as ``/dev/ttyUSB0``."""
+    baud: int = 1_000_000
+    family: ServoFamily = FEETECH
+
+    def open(self, timing: LineTiming | None = None, retries: int = 2, reopens: bool = False) -> ServoBus:
+        """The bus, opened for this process alone; ``reopens``: again, after the port has vanished. Raises PortGone."""
+
+        def transport() -> Transport:
+            return SerialTransport(self.device, self.baud)
+
+        reopen = transport if reopens else None
+        return ServoBus(transport(), self.baud, None, timing, None, retries, reopen, self.family)
 
 
 class ServoInfo(NamedTuple):
@@ -53,72 +67,25 @@ class BlockRead(NamedTuple):
     stamp_s: float
     """When they were asked [s, monotonic clock]; each servo measures within the next milliseconds."""
     values: dict[int, dict[str, int] | None]
-    """By ID: counts by register name; None: no answer."""
+    """Counts by register name, by ID; None: no answer."""
     errors: dict[int, int]
     """Error byte by ID, of the servos that answered."""
     failures: dict[int, str]
     """Why there is no answer, by ID; empty: all have answered."""
 
 
-class ServoBus(Protocol):
-    """Servos that share a bus. Positions and speeds in counts of the servo's registers."""
-
-    baud: int
-
-    def return_delay_s(self, ids: Sequence[int]) -> float:
-        """How long the slowest of them waits before it answers [s], as far as they have told it."""
-        ...
-
-    def ping(self, servo_id: int) -> ServoInfo | None:
-        """Who has this ID; None: nobody answers."""
-        ...
-
-    def read_block(
-        self, ids: Sequence[int], first_register: str, last_register: str, deadline_s: float | None = None
-    ) -> BlockRead:
-        """All registers from the first to the last, of all servos.
-
-        Args:
-            deadline_s: no waiting and no retry beyond this time of the monotonic clock; None: one retry's time.
-        """
-        ...
-
-    def write_targets(
-        self,
-        ids: Sequence[int],
-        position_steps: Sequence[int],
-        speed: int | Sequence[int] = 0,
-        acceleration: int | Sequence[int] = 0,
-    ) -> bool:
-        """Goals for all servos at once, unacknowledged, never repeated; False: the port is gone, nothing was sent."""
-        ...
-
-    def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
-        """Write one register; True: it is known to hold the value (unacknowledged: the packet was sent)."""
-        ...
-
-    def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
-        """Switch torque of every servo, whatever becomes of the others; True by ID: the servo says it is so."""
-        ...
-
-    def close(self) -> None:
-        """Give the port back. Torque stays as it is."""
-        ...
-
-
-class FeetechBus:
-    """``ServoBus`` of Feetech SMS/STS servos.
+class ServoBus:
+    """Servos that share a bus. Positions and speeds are counts of the servos' registers.
 
     Args:
         transport: an open port.
-        baud: its bits per second.
+        baud: bits per second.
         clock: what deadlines and stamps are measured on.
         timing: how long to wait for what.
         echo: whether the adapter returns what is sent; None: find out at the first exchange.
         retries: how often a servo is asked again within one call.
         reopen: opens the port anew after it has vanished; None: it stays gone.
-        silent_after: so many readings without an answer in a row, and a servo is left out of the common reading...
-        probe_interval_s: ... and asked by itself once in this time [s].
+        family: the servos' registers.
     """
 
     def __init__(
@@ -130,13 +97,11 @@ class FeetechBus:
         echo: bool | None = None,
         retries: int = 2,
         reopen: Callable[[], Transport] | None = None,
-        silent_after: int = 3,
-        probe_interval_s: float = 0.25,
+        family: ServoFamily = FEETECH,
     ) -> None:
         self.clock: Clock = clock or MonotonicClock()
-        self.baud, self.retries = baud, retries
+        self.baud, self.retries, self.family = baud, retries, family
         self._line = Line(transport, baud, self.clock, timing or LineTiming(), echo, reopen)
-        self._silent_after, self._probe_interval_s = silent_after, probe_interval_s
         self._return_delay_s: dict[int, float] = {}
         self._misses: dict[int, int] = {}
         self._next_probe_s: dict[int, float] = {}
@@ -154,9 +119,10 @@ class FeetechBus:
     @property
     def echoes(self) -> bool | None:
         """Whether the adapter returns what is sent; None: not known yet."""
-        return self._line.echoes
+        return self._line.echo
 
     def ping(self, servo_id: int) -> ServoInfo | None:
+        """Who has this ID; None: nobody answers."""
         _check_ids([servo_id])
         self._expect([servo_id])
         for _ in range(1 + self.retries):
@@ -166,20 +132,24 @@ class FeetechBus:
         else:
             return None
         self._misses.pop(servo_id, None)
-        found = self.read_block([servo_id], "firmware_major", "return_delay")
+        found = self.read_block([servo_id], "firmware_major", "firmware_minor", "model", "return_delay")
         values = found.values[servo_id]
         if values is None:
             return None
-        self._return_delay_s[servo_id] = values["return_delay"] * BY_NAME["return_delay"].encoding.scale
-        firmware = (values["firmware_major"], values["firmware_minor"])
+        if "return_delay" in values:
+            self._return_delay_s[servo_id] = values["return_delay"] * self.family.scale("return_delay")
+        firmware = (values.get("firmware_major", 0), values.get("firmware_minor", 0))
         return ServoInfo(servo_id, values["model"], firmware, found.errors[servo_id])
 
-    def read_block(
-        self, ids: Sequence[int], first_register: str, last_register: str, deadline_s: float | None = None
-    ) -> BlockRead:
+    def read_block(self, ids: Sequence[int], *names: str, deadline_s: float | None = None) -> BlockRead:
+        """The block of registers that holds those of ``names``, of all servos.
+
+        Args:
+            deadline_s: no waiting and no retry beyond this time of the monotonic clock; None: one retry's time.
+        """
         _check_ids(ids)
-        registers = block(first_register, last_register)
-        span = block_span(registers)
+        registers = self.family.cover(names)
+        span = registers[0].address, registers[-1].end - registers[0].address
         stamp_s = self.clock.now()
         self._expect(ids)
         deadline_s = self._default_deadline(len(ids), span[1]) if deadline_s is None else deadline_s
@@ -198,7 +168,7 @@ class FeetechBus:
             answers = self._read_once(asked, span, deadline_s, is_retry)
             failures.update({i: why for i, why in answers.failures.items() if why != NO_TIME or failures[i] == SILENT})
             for servo_id, packet in answers.packets.items():
-                values[servo_id] = unpack_block(registers, packet.params)
+                values[servo_id] = unpack(registers, packet.params)
                 errors[servo_id] = packet.error_or_instruction
                 failures.pop(servo_id, None)
                 self._misses.pop(servo_id, None)
@@ -216,24 +186,30 @@ class FeetechBus:
         speed: int | Sequence[int] = 0,
         acceleration: int | Sequence[int] = 0,
     ) -> bool:
+        """Goals for all servos at once, unacknowledged, never repeated; False: the port is gone, nothing was sent."""
         _check_ids(ids)
-        goals = {"goal_position": position_steps, "goal_speed": speed, "acceleration": acceleration}
-        position, rate, ramp = (encode_each(BY_NAME[name], values, len(ids)) for name, values in goals.items())
-        no_time = BY_NAME["goal_time"].encoding.encode(0)
-        data = [a + p + no_time + s for a, p, s in zip(ramp, position, rate, strict=True)]
-        return self._send_all(BY_NAME["acceleration"].address, list(zip(ids, data, strict=True)))
+        counts = {
+            name: [told] * len(ids) if isinstance(told, int) else [int(one) for one in told]
+            for name, told in
+            {"goal_position": position_steps, "goal_speed": speed, "acceleration": acceleration}.items()
+        }  # fmt: skip
+        for name, told in counts.items():
+            if len(told) != len(ids):
+                raise ValueError(f"{len(told)} values of {name} for {len(ids)} servos")
+        address, data = self.family.encode_goals(**counts)
+        return self._send_all(address, list(zip(ids, data, strict=True)))
 
     def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
+        """Write one register; True: it is known to hold the value (unacknowledged: the packet was sent)."""
         _check_ids([servo_id])
-        target = register(name)
-        data = encode_register(target, value)
+        target, data = self.family.register(name), self.family.encode(name, value)
         if not acknowledged:  # as a sync write to one: a servo acknowledges a plain write whether asked to or not
             return self._send_all(target.address, [(servo_id, data)])
         request = write(servo_id, target.address, data)
         for attempt in range(1 + self.retries):
             self.counters.retries += int(attempt > 0)
             self._expect([servo_id])
-            doubtful = self._line.is_haunted(servo_id, request)
+            doubtful = self._line.may_be_mistaken(servo_id, request)
             answers = self._line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
             if name == "return_delay":
                 self._return_delay_s.pop(servo_id, None)
@@ -242,23 +218,24 @@ class FeetechBus:
             if PORT_GONE in answers.failures.values():
                 return False
             holder = value if name == "id" else servo_id  # it may have changed its ID and its answer been lost
-            found = self.read_block([holder], name, name).values[holder]
+            found = self.read_block([holder], name).values[holder]
             if found is not None and found[name] == value:
                 return True
         return False
 
     def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
+        """Switch torque of every servo, whatever becomes of the others; True by ID: the servo says it is so."""
         _check_ids(ids)
         name, value = "torque_enable", int(on)
-        data = BY_NAME[name].encoding.encode(value)
+        target, data = self.family.register(name), self.family.encode(name, value)
         known: dict[int, bool] = dict.fromkeys(ids, False)
         for _ in range(2 * (1 + self.retries)):
             rest = [servo_id for servo_id in ids if not known[servo_id]]
-            if not rest or not self._send_all(BY_NAME[name].address, [(servo_id, data) for servo_id in rest]):
+            if not rest or not self._send_all(target.address, [(servo_id, data) for servo_id in rest]):
                 return known
             for servo_id in rest:  # a servo left out for its silence is asked as well
                 self._misses.pop(servo_id, None)
-            found = self.read_block(rest, name, name)
+            found = self.read_block(rest, name)
             known.update({i: v is not None and v[name] == value for i, v in found.values.items()})
         for servo_id in ids:
             if not known[servo_id]:
@@ -266,13 +243,14 @@ class FeetechBus:
         return known
 
     def close(self) -> None:
+        """Give the port back. Torque stays as it is."""
         self._line.close()
 
     def _read_once(self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool) -> Answers:
         """One reading of ``span`` (address, bytes), of as many servos as can be awaited until the deadline."""
         address, n_bytes = span
         now = self.clock.now()
-        length, askable = self._line.choose_length(asked, n_bytes, TABLE_END - address)
+        length, askable = self._line.choose_length(asked, n_bytes, self.family.table_end - address)
         spare_s = deadline_s - now + (0.5 if is_retry else 1.0) * self._line.timing.latency_s
         n_asked = len(askable)
         while n_asked and self._line.span_s(8 + n_asked, n_asked, length) > spare_s:
@@ -299,11 +277,12 @@ class FeetechBus:
         return all(self._line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
 
     def return_delay_s(self, ids: Sequence[int]) -> float:
+        """How long the slowest of them waits before it answers [s], as far as they have told it."""
         unknown_s = self._line.timing.return_delay_s
         return max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s)
 
     def _expect(self, ids: Sequence[int]) -> None:
-        self._line.expect_return_delay(self.return_delay_s(ids))
+        self._line.return_delay_s = self.return_delay_s(ids)
 
     def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
         span_s = self._line.span_s(8 + n_servos, n_servos, n_bytes)
@@ -311,11 +290,11 @@ class FeetechBus:
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
         """Servos to ask together, and silent ones whose turn to be asked alone has come."""
-        silent = [servo_id for servo_id in ids if self._misses.get(servo_id, 0) >= self._silent_after]
+        silent = [servo_id for servo_id in ids if self._misses.get(servo_id, 0) >= _SILENT_AFTER]
         if len(silent) == len(ids):
             return list(ids), []
         due = [servo_id for servo_id in silent if now >= self._next_probe_s.get(servo_id, now)][:1]
-        self._next_probe_s.update(dict.fromkeys(due, now + self._probe_interval_s))
+        self._next_probe_s.update(dict.fromkeys(due, now + _PROBE_INTERVAL_S))
         return [servo_id for servo_id in ids if servo_id not in silent], due
 
 

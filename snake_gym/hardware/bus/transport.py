@@ -1,4 +1,4 @@
-"""Bytes to and from a serial bus: a serial port, or a pair of ends in memory.
+"""Bytes to and from a serial bus.
 
 A transport moves bytes and knows nothing of packets. ``read`` returns what is there as soon as anything is there;
 what belongs together is found by the packet parser. A port that vanishes (cable pulled, adapter reset) raises
@@ -14,8 +14,6 @@ import os
 import pwd
 import select
 import stat
-import threading
-import time
 from pathlib import Path
 from typing import Protocol
 
@@ -169,52 +167,3 @@ def _gone(port: str, error: Exception) -> PortGone:
         return error
     reason = errno.errorcode.get(error.errno or 0, str(error)) if isinstance(error, OSError) else "closed"
     return PortGone(f"{port} has vanished ({reason})")
-
-
-class _Pipe:
-    """Bytes on their way in one direction, between two threads."""
-
-    def __init__(self) -> None:
-        self.bytes = bytearray()
-        self.changed = threading.Condition()
-        self.closed = False
-
-
-class MemoryTransport:
-    """One end of ``memory_pair``. Safe to use from two threads, one at each end."""
-
-    def __init__(self, inbound: _Pipe, outbound: _Pipe) -> None:
-        self._in, self._out = inbound, outbound
-
-    def write(self, data: bytes) -> None:
-        with self._out.changed:
-            if self._out.closed:
-                raise PortGone("the memory port has vanished")
-            self._out.bytes += data
-            self._out.changed.notify_all()
-
-    def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        end_s = time.monotonic() + timeout_s
-        with self._in.changed:
-            while not self._in.bytes:
-                if self._in.closed:
-                    raise PortGone("the memory port has vanished")
-                left_s = end_s - time.monotonic()
-                if left_s <= 0.0:
-                    return b""
-                self._in.changed.wait(left_s)
-            data = bytes(self._in.bytes[:max_bytes])
-            del self._in.bytes[:max_bytes]
-            return data
-
-    def close(self) -> None:
-        for pipe in (self._in, self._out):
-            with pipe.changed:
-                pipe.closed = True
-                pipe.changed.notify_all()
-
-
-def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
-    """Two ends: what one writes, the other reads. Closing either makes the port vanish for both."""
-    a, b = _Pipe(), _Pipe()
-    return MemoryTransport(a, b), MemoryTransport(b, a)

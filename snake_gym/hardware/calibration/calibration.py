@@ -12,26 +12,34 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, build, near_path, write_atomic
-from snake_gym.hardware.bus.registers import STEPS_PER_TURN
+from snake_gym.config import ConfigError, Range, Settings, build, near_path, write_atomic
+from snake_gym.config.settings import Angle, PositiveCount
+from snake_gym.hardware.bus.family import ServoFamily, family_of_model
+from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.protocol import MAX_ID
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.robot.spec import FloatArray
 
-_FIRST, _LAST = "firmware_major", "mode"
 _POSITION_MODE = 0
 _WHOLE_RESOLUTION = 1
 """A servo with another ``angle_resolution`` moves by so many times what it is asked for."""
 
 
 @dataclass(frozen=True)
-class ServoSettings:
-    """Counts of the registers of these names."""
+class ServoSettings(Settings):
+    """What a servo's memory holds that its motion depends on: counts of the registers of these names.
+
+    A servo that was swapped, recentred, reset or set up otherwise since the calibration shows in them. A horn that was
+    put on elsewhere does not: only the joint's angle does (``RangeWatch``). A register that a family lacks counts as
+    Feetech's default.
+    """
 
     model: int
     firmware_major: int
@@ -52,8 +60,8 @@ class ServoSettings:
             for name, was in asdict(self).items() if was != now[name]
         ]  # fmt: skip
 
-    def faults(self, name: str, ends_steps: tuple[float, float]) -> list[str]:
-        """What keeps the servo ``name`` from moving as it is told between two positions [steps], one line each."""
+    def faults(self, name: str, ends_steps: tuple[float, float], turn: int) -> list[str]:
+        """What keeps the servo ``name`` from moving as it is told between two positions [steps of a ``turn``]."""
         if self.mode != _POSITION_MODE:
             return [f"{name} is in mode {self.mode}; expected {_POSITION_MODE}, position"]
         if self.angle_resolution != _WHOLE_RESOLUTION:
@@ -62,7 +70,7 @@ class ServoSettings:
         if low == high == 0:  # it counts whole turns: no limits, and no place where its counts jump
             return []
         least, most = min(ends_steps), max(ends_steps)
-        if least < -0.5 or most > STEPS_PER_TURN - 0.5:
+        if least < -0.5 or most > turn - 0.5:
             return [
                 f"{name}: its range passes the encoder's zero, across which it does not drive; expected a calibration "
                 "made with --recentre"
@@ -77,12 +85,13 @@ class ServoSettings:
 
 def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings | None]:
     """What each servo holds, by ID; None: it does not answer."""
-    names = ServoSettings.__dataclass_fields__
-    found = bus.read_block(ids, _FIRST, _LAST).values
+    names = list(ServoSettings.__dataclass_fields__)
+    found = bus.read_block(ids, *names).values
     return {
-        one: None if told is None else ServoSettings(**{name: told[name] for name in names})
+        one: None if told is None else
+        ServoSettings(**{name: told.get(name, FEETECH.register(name).default) for name in names})
         for one, told in found.items()
-    }
+    }  # fmt: skip
 
 
 FORMAT = 2
@@ -91,53 +100,51 @@ _AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
 
 
 @dataclass(frozen=True)
-class JointCalibration:
+class JointCalibration(Settings):
     """One joint."""
 
-    servo_id: int
+    servo_id: Annotated[int, Range(0, MAX_ID)]
     direction: int = 1
     """1 or -1: which way the servo counts."""
     zero_steps: int = 2048
     """Position of the straight joint."""
-    low_rad: float = -math.radians(90.0)
+    low_rad: Angle = -0.5 * math.pi
     """Least joint angle that may be asked for."""
-    high_rad: float = math.radians(90.0)
+    high_rad: Angle = 0.5 * math.pi
     """Largest one."""
     held: ServoSettings | None = None
     """What the servo held when it was calibrated; None: nobody has read it, and it is not compared."""
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.servo_id <= 253:
-            raise ValueError(f"servo_id is {self.servo_id}; expected 0 to 253")
+    def check(self) -> None:
         if self.direction not in (1, -1):
             raise ValueError(f"direction of servo {self.servo_id} is {self.direction}; expected 1 or -1")
-        if not -math.pi <= self.low_rad < self.high_rad <= math.pi:
-            raise ValueError(
-                f"low_rad of servo {self.servo_id} is {self.low_rad:g}, high_rad {self.high_rad:g}; "
-                "expected -pi <= low < high <= pi"
-            )
+        if not self.low_rad < self.high_rad:
+            raise ValueError(f"low_rad of servo {self.servo_id} is {self.low_rad:g}; expected < {self.high_rad:g}")
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Settings):
     """The joints of one robot, tail first."""
 
     joints: tuple[JointCalibration, ...]
     model: str = "STS3215"
-    """Of the servos, as in ``registers``."""
-    steps_per_turn: int = 4096
+    """Type of the servos, as in their family."""
+    steps_per_turn: PositiveCount = 4096
     made: str = ""
     """Date."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         ids = [joint.servo_id for joint in self.joints]
         twice = sorted({one for one in ids if ids.count(one) > 1})
         if not ids or twice:
             raise ValueError(
                 f"servo ids are {ids}; expected at least one, each once" + (f" ({twice})" if twice else "")
             )
-        if self.steps_per_turn < 1:
-            raise ValueError(f"steps_per_turn is {self.steps_per_turn}; expected >= 1")
+
+    @cached_property
+    def family(self) -> ServoFamily:
+        """Family of the servos. Raises ConfigError: no family that is known has the model."""
+        return family_of_model(self.model)[0]
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -174,14 +181,16 @@ class Calibration:
         away = np.mod(np.asarray(steps, dtype=np.float64) - self.zero_steps + half, self.steps_per_turn) - half
         return np.asarray(self.direction * away * self.rad_per_step)
 
-    def rates(self, steps_per_s: FloatArray) -> FloatArray:
-        """Joint rates (J,) [rad/s] for servo speeds (J,) [steps/s]."""
-        return np.asarray(self.direction * np.asarray(steps_per_s, dtype=np.float64) * self.rad_per_step)
+    def rates(self, counts: FloatArray) -> FloatArray:
+        """Joint rates (J,) [rad/s] for counts (J,) of ``present_speed``."""
+        return np.asarray(self.direction * np.asarray(counts, dtype=np.float64) * self.family.scale("present_speed"))
 
     def goal_speeds(self, speed_rad_s: FloatArray | float) -> list[int]:
-        """Greatest speeds (J,) of the servos [steps/s] for (J,) or one for all [rad/s]; inf: 0, which is no limit."""
-        steps = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (len(self.joints),)) / self.rad_per_step
-        return [max(1, round(one)) if math.isfinite(one) else 0 for one in steps.tolist()]
+        """Counts (J,) of ``goal_speed`` for greatest speeds, (J,) or one for all [rad/s]; inf: 0, which is no limit."""
+        speeds = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (len(self.joints),))
+        counts = (speeds / self.family.scale("goal_speed")).tolist()
+        most = self.family.register("goal_speed").limits[1]
+        return [min(max(1, round(one)), most) if math.isfinite(one) else 0 for one in counts]
 
     def steps(self, angle_rad: FloatArray, near_steps: FloatArray | None = None) -> NDArray[np.int64]:
         """Servo positions (J,) [steps] for joint angles (J,) [rad].
@@ -203,8 +212,9 @@ class Calibration:
 
 def straight_chain(ids: Sequence[int], limit_rad: float, model: str = "STS3215") -> Calibration:
     """A calibration with all zeros in mid-range and all joints turning the same way, as a first guess."""
-    joints = tuple(JointCalibration(int(one), 1, 2048, -limit_rad, limit_rad) for one in ids)
-    return Calibration(joints, model)
+    family, _ = family_of_model(model)
+    joints = tuple(JointCalibration(int(one), 1, family.middle, -limit_rad, limit_rad) for one in ids)
+    return Calibration(joints, model, family.steps_per_turn)
 
 
 def load_calibration(path: str | Path) -> Calibration:

@@ -1,46 +1,36 @@
 """From a bag of servos to a calibration: find them, give them IDs, see which way they turn, where zero and limits are.
 
-Procedures work on a ``ServoBus`` and ask whoever looks at the robot through a function: a person, or a test. The one
-that moves joints by itself is in ``joint_wiggle``.
+Procedures work on a ``ServoBus`` and ask whoever looks at the robot through a function: a person, or a test.
 
 * ``scan``: who answers, at which baud rate.
 * ``change_id``: one servo at a time; refuses an ID that is taken, unlocks and locks the EEPROM around the write.
-* ``recentre``: makes the present position 2048 for good: no servo drives a joint across its encoder's zero.
+* ``recentre``: makes the present position the middle one for good: no servo drives a joint across its encoder's zero.
 * ``watch_range``: follows limp joints that are moved by hand, over the encoder's zero as well.
+* ``wiggle``: moves one joint a few degrees and back, slowly, with little torque: to see that it is alive, and which way
+  it turns (``find_direction``). ``interrupted`` is asked every 20 ms and gives a reason to stop, or None to go on.
+  Whatever ends it, the torque is switched off until the servo says so, or patience has run out.
+* ``change_baud``: the servo changes as soon as it is told, so this cannot be acknowledged: it is found again at the new
+  rate or, if it has not heard, at the old one. Its memory is locked again wherever it is.
+
+Sign: seen towards the head, a positive joint angle bends the robot to the right (phi_i = theta_i - theta_{i+1}).
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.registers import (
-    BY_NAME,
-    CALIBRATE_MIDDLE,
-    MODELS,
-    STEPS_PER_TURN,
-    WRITABLE_BAUD,
-    model,
-    nearest_turn,
-    rad_to_steps,
-    steps_to_rad,
-    wrap_steps,
-)
+from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.servo_bus import ServoBus, ServoInfo
 from snake_gym.hardware.calibration.calibration import (
-    Calibration,
-    JointCalibration,
     ServoSettings,
     read_settings,
 )
 
-_MIDDLE = STEPS_PER_TURN // 2
+_T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
-_FASTEST_STEPS = STEPS_PER_TURN // 4  # a hand does not get further between two readings
 _QUIET_S = 0.15
 
 
@@ -91,11 +81,11 @@ def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
     values = bus.read_block([info.id], "present_position", "present_temperature").values[info.id]
     if values is None:
         return FoundServo(baud, info, None, math.nan, math.nan)
-    volts = values["present_voltage"] * BY_NAME["present_voltage"].encoding.scale
+    volts = values["present_voltage"] * bus.family.scale("present_voltage")
     return FoundServo(baud, info, values["present_position"], volts, float(values["present_temperature"]))
 
 
-def change_id(bus: ServoBus, old: int, new: int, clock: Clock | None = None) -> None:
+def change_id(bus: ServoBus, old: int, new: int) -> None:
     """Give the servo with the ID ``old`` the ID ``new``, for good.
 
     Only one servo may have the old ID: new servos all come with 1 and cannot be told apart, so connect them one by one.
@@ -108,7 +98,7 @@ def change_id(bus: ServoBus, old: int, new: int, clock: Clock | None = None) -> 
     if bus.ping(new) is not None:
         raise ProcedureError(f"id {new} is taken already; expected a free one")
     # A late answer to that ping must not pass for what the servo says under its new ID.
-    (MonotonicClock() if clock is None else clock).sleep(_QUIET_S)
+    bus.clock.sleep(_QUIET_S)
     if bus.ping(old) is None:
         raise ProcedureError(f"no single servo answers as {old}; expected one, alone if it is new from the factory")
     if not bus.torque([old], False)[old]:
@@ -131,24 +121,32 @@ def change_id(bus: ServoBus, old: int, new: int, clock: Clock | None = None) -> 
 
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
     """Present positions [steps] by ID. Raises ProcedureError naming who does not answer."""
-    values = bus.read_block(ids, "present_position", "present_position").values
-    silent = [str(one) for one in ids if values[one] is None]
+    return {
+        one: told["present_position"] for one, told in _all_of(bus.read_block(ids, "present_position").values).items()
+    }
+
+
+def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
+    """What every servo has said, by ID. Raises ProcedureError naming who does not answer."""
+    silent = [str(one) for one, told in found.items() if told is None]
     if silent:
         raise ProcedureError(f"servos {', '.join(silent)} do not answer; look at their ids and cables")
-    return {one: told["present_position"] for one, told in values.items() if told is not None}
+    return {one: told for one, told in found.items() if told is not None}
 
 
-def recentre(bus: ServoBus, servo_id: int, clock: Clock | None = None) -> int:
-    """Make the present position 2048, for good; what it reads afterwards [steps]. Raises ProcedureError."""
-    clock = MonotonicClock() if clock is None else clock
+def recentre(bus: ServoBus, servo_id: int) -> int:
+    """Make the present position the middle one, for good; what it reads afterwards [steps]. Raises ProcedureError."""
+    code, middle = bus.family.recentre_code, bus.family.middle
+    if code is None:
+        raise ProcedureError(f"servos of family {bus.family.name} cannot be recentred")
     if not bus.torque([servo_id], False)[servo_id]:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; it was not recentred")
     # Not acknowledged: the register holds 0 afterwards, whatever was written.
-    bus.write_register(servo_id, "torque_enable", CALIBRATE_MIDDLE, acknowledged=False)
-    clock.sleep(0.05)
+    bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
+    bus.clock.sleep(0.05)
     position = read_positions(bus, [servo_id])[servo_id]
-    if abs(position - _MIDDLE) > _MARGIN_STEPS:
-        raise ProcedureError(f"servo {servo_id} reads {position} after it was recentred; expected about {_MIDDLE}")
+    if abs(position - middle) > _MARGIN_STEPS:
+        raise ProcedureError(f"servo {servo_id} reads {position} after it was recentred; expected about {middle}")
     return position
 
 
@@ -162,10 +160,7 @@ def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
 
 
 def watch_range(
-    bus: ServoBus,
-    ids: Sequence[int],
-    until: Callable[[Mapping[int, tuple[int, int]]], bool],
-    clock: Clock | None = None,
+    bus: ServoBus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
 ) -> dict[int, tuple[int, int]]:
     """How far limp joints are moved by hand: least and largest position [steps] of each, over whole turns.
 
@@ -173,18 +168,18 @@ def watch_range(
     than 90 degrees from the one before: no hand is so fast, and which way round it went nobody knows.
 
     Args:
-        until: called about twenty times a second with the ranges so far; ends when it says True.
+        until: called about twenty times a second with how far each joint has been moved [rad], by ID; ends when it says
+            True.
     """
-    clock = MonotonicClock() if clock is None else clock
-    last = read_positions(bus, ids)
+    last, fastest = read_positions(bus, ids), bus.family.steps_per_turn // 4
     ranges = {one: (at, at) for one, at in last.items()}
-    while not until(ranges):
-        clock.sleep(0.05)
-        for one, told in bus.read_block(ids, "present_position", "present_position").values.items():
+    while not until({one: bus.family.angle(high - low) for one, (low, high) in ranges.items()}):
+        bus.clock.sleep(0.05)
+        for one, told in bus.read_block(ids, "present_position").values.items():
             if told is None:
                 continue
-            at = nearest_turn(told["present_position"], last[one])
-            if abs(at - last[one]) <= _FASTEST_STEPS:
+            at = bus.family.nearest_turn(told["present_position"], last[one])
+            if abs(at - last[one]) <= fastest:  # a hand does not get further between two readings
                 last[one] = at
                 low, high = ranges[one]
                 ranges[one] = min(low, at), max(high, at)
@@ -192,14 +187,15 @@ def watch_range(
 
 
 def joint_range(
-    zero_steps: int, direction: int, range_steps: tuple[int, int], margin_rad: float
+    family: ServoFamily, zero_steps: int, direction: int, range_steps: tuple[int, int], margin_rad: float
 ) -> tuple[float, float]:
     """Least and largest joint angle [rad] of a joint moved over ``range_steps``, ``margin_rad`` inside its stops.
 
     Raises ProcedureError where nothing is left, or zero lies outside.
     """
-    turns = STEPS_PER_TURN * round(((range_steps[0] + range_steps[1]) / 2.0 - zero_steps) / STEPS_PER_TURN)
-    ends = sorted(direction * steps_to_rad(at - turns - zero_steps) for at in range_steps)
+    turn = family.steps_per_turn
+    turns = turn * round(((range_steps[0] + range_steps[1]) / 2.0 - zero_steps) / turn)
+    ends = sorted(direction * family.angle(at - turns - zero_steps) for at in range_steps)
     low, high = ends[0] + margin_rad, ends[1] - margin_rad
     if not low < 0.0 < high:
         told = f"{math.degrees(ends[0]):.1f} to {math.degrees(ends[1]):.1f} degrees"
@@ -207,25 +203,21 @@ def joint_range(
     return max(low, -math.pi), min(high, math.pi)
 
 
-def passes_encoder_zero(zero_steps: int, low_rad: float, high_rad: float, direction: int) -> bool:
+def passes_encoder_zero(family: ServoFamily, zero_steps: int, low_rad: float, high_rad: float, direction: int) -> bool:
     """Whether a joint's range [rad] holds the place where the servo's counts jump."""
-    ends = [zero_steps + direction * rad_to_steps(angle) for angle in (low_rad, high_rad)]
-    return min(ends) < _MARGIN_STEPS or max(ends) > STEPS_PER_TURN - 1 - _MARGIN_STEPS
+    ends = [zero_steps + direction * family.steps(angle) for angle in (low_rad, high_rad)]
+    return min(ends) < _MARGIN_STEPS or max(ends) > family.steps_per_turn - 1 - _MARGIN_STEPS
 
 
 def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
     """What each servo holds, by ID. Raises ProcedureError naming who does not answer."""
-    found = read_settings(bus, ids)
-    silent = [str(one) for one in ids if found[one] is None]
-    if silent:
-        raise ProcedureError(f"servos {', '.join(silent)} do not answer; look at their ids and cables")
-    return {one: told for one, told in found.items() if told is not None}
+    return _all_of(read_settings(bus, ids))
 
 
 def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
     """Name of the servos' type, which ``kind`` says or they themselves. Raises ProcedureError: there are several."""
-    by_number = {one.number: one.name for one in MODELS.values() if one.number is not None}
-    expected = None if kind is None else model(kind)
+    family = bus.family
+    expected = None if kind is None else family_of_model(kind)[1]
     names = set()
     for servo_id in ids:
         info = bus.ping(servo_id)
@@ -235,26 +227,21 @@ def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
             raise ProcedureError(
                 f"servo {servo_id} says it is type {info.model}; expected {expected.number} ({expected.name})"
             )
-        names.add(by_number.get(info.model, f"type {info.model}") if expected is None else expected.name)
+        names.add(family.model_of(info.model) if expected is None else expected.name)
     if len(names) > 1:
         raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
     name = names.pop()
-    if name not in MODELS:
-        raise ProcedureError(f"the servos say they are {name}, which is not known; say --model {'|'.join(MODELS)}")
+    known = [one.name for one in family.models]
+    if name not in known:
+        raise ProcedureError(f"the servos say they are {name}, which is not known; say --model {'|'.join(known)}")
     return name
-
-
-def assemble(joints: Sequence[JointCalibration], model: str) -> Calibration:
-    """The calibration of joints listed tail first, dated today."""
-    return Calibration(tuple(joints), model, STEPS_PER_TURN, time.strftime("%Y-%m-%d"))
 
 
 Side = Literal["right", "left", "unseen"]
 """Where a joint bent, seen towards the head; unseen: it did not move, or it was not seen."""
 
 _SETTLE_S = 0.02
-_FULL_TORQUE = 1000
-_STRAY_STEPS = rad_to_steps(math.radians(5.0))
+_STRAY_RAD = math.radians(5.0)
 """A joint that leaves its way by more than this does not do what it is told."""
 
 
@@ -270,18 +257,17 @@ def never() -> str | None:
 class Wiggle(NamedTuple):
     """How a joint answered."""
 
-    start_steps: int
-    moved_steps: int
-    """At the far end; positive: the counts grew."""
-    returned_steps: int
-    """How far from the start it was at the end."""
+    moved_rad: float
+    """Way to the far end; positive: the counts grew."""
+    returned_rad: float
+    """Distance from the start at the end."""
     largest_load: float
     """Share of the stall torque."""
 
     @property
     def moved(self) -> bool:
         """Whether it moved at all: by more than a degree."""
-        return abs(self.moved_steps) > rad_to_steps(math.radians(1.0))
+        return abs(self.moved_rad) > math.radians(1.0)
 
 
 def wiggle(
@@ -290,7 +276,6 @@ def wiggle(
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
     speed_rad_s: float = 0.5,
-    clock: Clock | None = None,
     at_the_end: Callable[[], None] | None = None,
     interrupted: Callable[[], str | None] = never,
 ) -> Wiggle:
@@ -308,37 +293,40 @@ def wiggle(
             its torque off.
         StoppedError: it was interrupted.
     """
-    clock = MonotonicClock() if clock is None else clock
     start = read_positions(bus, [servo_id])[servo_id]
-    step = _free_way(bus, servo_id, start, rad_to_steps(amplitude_rad))
-    speed = max(1, rad_to_steps(speed_rad_s))
+    family = bus.family
+    step = _free_way(bus, servo_id, start, family.steps(amplitude_rad))
+    speed, full = max(1, round(speed_rad_s / family.scale("goal_speed"))), family.full_count("torque_limit")
+    patience_s = 1.5 * abs(family.angle(step)) / speed_rad_s + 0.6
     before = _torque_limit(bus, servo_id)
     largest = 0.0
     try:
-        if not bus.write_register(servo_id, "torque_limit", round(_FULL_TORQUE * torque)):
+        if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
         positions = []
         for goal in (start, start + step, start):
             _go_on(interrupted)
             bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
-            patience_s = 1.5 * abs(goal - start) / speed if goal != start else 1.5 * abs(step) / speed
-            position, load = _await(bus, servo_id, goal, (start, step), clock, patience_s + 0.6, interrupted)
+            position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
             largest = max(largest, load)
             positions.append(position)
             if goal != start and at_the_end is not None:
                 at_the_end()
     finally:
-        left = switch_off(bus, [servo_id], clock)
+        left = switch_off(bus, [servo_id])
         bus.write_register(servo_id, "torque_limit", before)
     if left:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off: use the hardware stop")
-    return Wiggle(start, wrap_steps(positions[1] - start), wrap_steps(positions[2] - start), largest)
+    moved, returned = (family.angle(family.wrap(position - start)) for position in positions[1:])
+    return Wiggle(moved, returned, largest)
 
 
 def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
     """``step`` with the sign of a way that the servo can go. Raises ProcedureError: it can go neither."""
     held = held_settings(bus, [servo_id])[servo_id]
-    ways = {way: held.faults(f"servo {servo_id}", (start, start + way)) for way in (step, -step)}
+    ways = {
+        way: held.faults(f"servo {servo_id}", (start, start + way), bus.family.steps_per_turn) for way in (step, -step)
+    }
     for way, faults in ways.items():
         if not faults:
             return way
@@ -346,20 +334,19 @@ def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
 
 
 def _torque_limit(bus: ServoBus, servo_id: int) -> int:
-    values = bus.read_block([servo_id], "torque_limit", "torque_limit").values[servo_id]
-    return _FULL_TORQUE if values is None else values["torque_limit"]
+    values = bus.read_block([servo_id], "torque_limit").values[servo_id]
+    return bus.family.full_count("torque_limit") if values is None else values["torque_limit"]
 
 
-def switch_off(bus: ServoBus, ids: Sequence[int], clock: Clock | None = None, patience_s: float = 2.0) -> list[int]:
+def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
     """Torque off, tried again until every servo has said so or patience has run out; the IDs of those that have not."""
-    clock = MonotonicClock() if clock is None else clock
-    give_up, left = clock.now() + patience_s, list(ids)
+    give_up, left = bus.clock.now() + patience_s, list(ids)
     while left:
         off = bus.torque(left, False)
         left = [one for one in left if not off[one]]
-        if not left or clock.now() >= give_up:
+        if not left or bus.clock.now() >= give_up:
             break
-        clock.sleep(_SETTLE_S)
+        bus.clock.sleep(_SETTLE_S)
     return left
 
 
@@ -374,7 +361,6 @@ def _await(
     servo_id: int,
     goal: int,
     way: tuple[int, int],
-    clock: Clock,
     patience_s: float,
     interrupted: Callable[[], str | None],
 ) -> tuple[int, float]:
@@ -387,22 +373,24 @@ def _await(
         ProcedureError: it never answered, or the joint has left its way.
         StoppedError: it was interrupted.
     """
-    give_up, position, largest = clock.now() + patience_s, None, 0.0
-    while clock.now() < give_up:
-        clock.sleep(_SETTLE_S)
+    family = bus.family
+    stray = family.steps(_STRAY_RAD)
+    give_up, position, largest = bus.clock.now() + patience_s, None, 0.0
+    while bus.clock.now() < give_up:
+        bus.clock.sleep(_SETTLE_S)
         _go_on(interrupted)
         values = bus.read_block([servo_id], "present_position", "present_load").values[servo_id]
         if values is None:
             continue
         position = values["present_position"]
-        gone = wrap_steps(position - way[0])
-        if not min(0, way[1]) - _STRAY_STEPS <= gone <= max(0, way[1]) + _STRAY_STEPS:
+        gone = family.wrap(position - way[0])
+        if not min(0, way[1]) - stray <= gone <= max(0, way[1]) + stray:
             raise ProcedureError(
-                f"servo {servo_id} went {math.degrees(steps_to_rad(gone)):+.1f} degrees where "
-                f"{math.degrees(steps_to_rad(way[1])):+.1f} were asked for; it was let go"
+                f"servo {servo_id} went {math.degrees(family.angle(gone)):+.1f} degrees where "
+                f"{math.degrees(family.angle(way[1])):+.1f} were asked for; it was let go"
             )
-        largest = max(largest, abs(values["present_load"]) * BY_NAME["present_load"].encoding.scale)
-        if abs(wrap_steps(position - goal)) <= 4:
+        largest = max(largest, abs(values["present_load"]) * family.scale("present_load"))
+        if abs(family.wrap(position - goal)) <= 4:
             break
     if position is None:
         raise ProcedureError(f"servo {servo_id} does not answer any more")
@@ -415,7 +403,6 @@ def find_direction(
     look: Callable[[int], Side],
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
-    clock: Clock | None = None,
     attempts: int = 3,
     interrupted: Callable[[], str | None] = never,
 ) -> int:
@@ -431,7 +418,7 @@ def find_direction(
     for _ in range(attempts):
         answers: list[Side] = []
         done = wiggle(
-            bus, servo_id, amplitude_rad, torque, clock=clock,
+            bus, servo_id, amplitude_rad, torque,
             at_the_end=lambda heard=answers: heard.append(look(servo_id)),  # type: ignore[misc]
             interrupted=interrupted,
         )  # fmt: skip
@@ -439,7 +426,7 @@ def find_direction(
             torque = min(1.0, 1.6 * torque)
             continue
         if answers[0] != "unseen":
-            return (1 if answers[0] == "right" else -1) * (1 if done.moved_steps > 0 else -1)
+            return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
     raise ProcedureError(f"servo {servo_id} was not seen to move in {attempts} attempts; is its joint blocked?")
 
 
@@ -447,9 +434,7 @@ _ATTEMPTS = 3
 _BAUD_SETTLE_S = 0.05
 
 
-def change_baud(
-    open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int, clock: Clock | None = None
-) -> None:
+def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
     """Set the servo from ``old`` to ``new`` [baud].
 
     Args:
@@ -458,13 +443,13 @@ def change_baud(
     Raises:
         ProcedureError: a rate that servos are not set to, no answer at the old one, or the servo stays there.
     """
-    if new not in WRITABLE_BAUD or old == new:
-        rates = ", ".join(str(rate) for rate in WRITABLE_BAUD if rate != old)
-        raise ProcedureError(f"the new baud rate is {new}; expected one of {rates}")
-    clock = MonotonicClock() if clock is None else clock
     for attempt in range(_ATTEMPTS):
         bus = open_bus(old)
         try:
+            rates = bus.family.safe_bauds
+            if new not in rates or old == new:
+                told = ", ".join(str(rate) for rate in rates if rate != old)
+                raise ProcedureError(f"the new baud rate is {new}; expected one of {told}")
             if bus.ping(servo_id) is None:
                 if attempt == 0:
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")
@@ -472,7 +457,7 @@ def change_baud(
                 _tell(bus, servo_id, new)
         finally:
             bus.close()
-        clock.sleep(_BAUD_SETTLE_S)
+        bus.clock.sleep(_BAUD_SETTLE_S)
         if _lock(open_bus, servo_id, new):
             return
     locked = _lock(open_bus, servo_id, old)
@@ -488,7 +473,7 @@ def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
     if not bus.write_register(servo_id, "lock", 0):
         bus.write_register(servo_id, "lock", 1)
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
-    bus.write_register(servo_id, "baud_rate", WRITABLE_BAUD.index(new), acknowledged=False)
+    bus.write_register(servo_id, "baud_rate", bus.family.safe_bauds.index(new), acknowledged=False)
 
 
 def _lock(open_bus: Callable[[int], ServoBus], servo_id: int, baud: int) -> bool:

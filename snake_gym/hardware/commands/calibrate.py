@@ -11,20 +11,18 @@ import math
 import os
 import select
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal, Protocol
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.registers import MODELS, rad_to_steps, steps_to_rad
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
 from snake_gym.hardware.calibration.procedures import (
     ProcedureError,
     Side,
     StoppedError,
-    assemble,
     common_model,
     find_direction,
     held_settings,
@@ -36,7 +34,15 @@ from snake_gym.hardware.calibration.procedures import (
     recentre,
     watch_range,
 )
-from snake_gym.hardware.commands.options import add_bus, add_latch, check_new_file, id_list, stop_of, supervised
+from snake_gym.hardware.commands.options import (
+    add_bus,
+    add_latch,
+    bus_port,
+    check_new_file,
+    id_list,
+    stop_of,
+    supervised,
+)
 from snake_gym.hardware.commands.wiggle import check_motion
 from snake_gym.hardware.run.key_watch import STOP_KEYS, KeyWatch, standard_input
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
@@ -61,7 +67,7 @@ class Guide(Protocol):
         """To which side joint ``joint`` (from 1 at the tail) has bent just now."""
         ...
 
-    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+    def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
         """Whether all joints have been moved to both stops; asked again and again."""
         ...
 
@@ -107,10 +113,10 @@ class Person:
             if answer[:1] in sides:
                 return sides[answer[:1]]
 
-    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+    def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
         if self._heard(0.0) is not None:
             return True
-        widths = " ".join(f"{math.degrees(steps_to_rad(high - low)):.0f}" for low, high in ranges.values())
+        widths = " ".join(f"{math.degrees(width):.0f}" for width in widths_rad.values())
         if sys.stdout.isatty():
             print(f"\rranges so far [deg]: {widths}   (Enter: done) ", end="", flush=True)
         return False
@@ -175,7 +181,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_latch(parser)
     parser.add_argument("--ids", type=id_list, required=True, help="servos from the tail to the head, as in 1-9")
     parser.add_argument("--out", metavar="FILE", default="calibration.json", help="where to (%(default)s)")
-    parser.add_argument("--model", help=f"type of the servos: {', '.join(MODELS)} (default: what they say)")
+    parser.add_argument("--model", help="type of the servos, as STS3215 (default: what they say)")
     parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle (%(default)s)")
     parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
     parser.add_argument("--limit", type=float, metavar="DEG", help="same range for all joints; default: by hand")
@@ -196,7 +202,7 @@ def run(options: argparse.Namespace) -> int:
     check_new_file(options.out)
     stop = stop_of(options)
     try:
-        with supervised(options.port, options.baud, options.ids, stop, "calibrate") as (bus, _, interrupted):
+        with supervised(bus_port(options), options.ids, stop, "calibrate") as (bus, _, interrupted):
             calibration = calibrate(
                 bus, options.ids, Person(stop, interrupted=interrupted), options.model, math.radians(options.degrees),
                 options.torque, None if options.limit is None else math.radians(options.limit),
@@ -223,7 +229,6 @@ def calibrate(
     limit_rad: float | None = None,
     margin_rad: float = math.radians(3.0),
     recentring: Recentring = "auto",
-    clock: Clock | None = None,
     interrupted: Callable[[], str | None] = never,
 ) -> Calibration:
     """The tour. Servos keep nothing of it but, where they were recentred, their offset.
@@ -238,43 +243,42 @@ def calibrate(
         ProcedureError: what is wrong with which servo.
         StoppedError: it was interrupted.
     """
-    clock = MonotonicClock() if clock is None else clock
-    name = common_model(bus, ids, kind)
+    family, name = bus.family, common_model(bus, ids, kind)
     positions = read_positions(bus, ids)
     for one, found in held_settings(bus, ids).items():
-        for fault in found.faults(f"servo {one}", (positions[one], positions[one])):
+        for fault in found.faults(f"servo {one}", (positions[one], positions[one]), family.steps_per_turn):
             raise ProcedureError(fault)
     with limp(bus, ids):
         guide.straighten()
         zeros = read_positions(bus, ids)
         span = math.radians(100.0) if limit_rad is None else limit_rad
         for servo_id in ids:
-            passes = passes_encoder_zero(zeros[servo_id], -span, span, 1)
+            passes = passes_encoder_zero(family, zeros[servo_id], -span, span, 1)
             if recentring == "always" or (recentring == "auto" and passes):
-                zeros[servo_id] = recentre(bus, servo_id, clock)
+                zeros[servo_id] = recentre(bus, servo_id)
                 guide.say(f"servo {servo_id}: the straight position is the middle of its range now")
     directions = {}
     for joint, servo_id in enumerate(ids, start=1):
         with guide.watching():
             directions[servo_id] = find_direction(
                 bus, servo_id, lambda one, joint=joint: guide.look(joint, one),  # type: ignore[misc]
-                amplitude_rad, torque, clock, interrupted=interrupted,
+                amplitude_rad, torque, interrupted=interrupted,
             )  # fmt: skip
     ranges: dict[int, tuple[float, float]] = {}
     if limit_rad is not None:
         ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
     else:
-        ranges = _ranges_by_hand(bus, ids, guide, zeros, directions, margin_rad, clock)
+        ranges = _ranges_by_hand(bus, ids, guide, zeros, directions, margin_rad)
     held = held_settings(bus, ids)
     for one in ids:
-        ends = [zeros[one] + directions[one] * rad_to_steps(angle) for angle in ranges[one]]
-        if passes_encoder_zero(zeros[one], *ranges[one], directions[one]):
+        ends = [zeros[one] + directions[one] * family.steps(angle) for angle in ranges[one]]
+        if passes_encoder_zero(family, zeros[one], *ranges[one], directions[one]):
             guide.say(f"servo {one}: its range passes the encoder's zero, where it cannot be driven; recentre it")
         else:
-            for fault in held[one].faults(f"servo {one}", (ends[0], ends[1])):
+            for fault in held[one].faults(f"servo {one}", (ends[0], ends[1]), family.steps_per_turn):
                 guide.say(fault)
     joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one], held[one]) for one in ids]
-    return assemble(joints, name)
+    return Calibration(tuple(joints), name, family.steps_per_turn, time.strftime("%Y-%m-%d"))
 
 
 def _ranges_by_hand(
@@ -284,7 +288,6 @@ def _ranges_by_hand(
     zeros: Mapping[int, int],
     directions: Mapping[int, int],
     margin_rad: float,
-    clock: Clock,
 ) -> dict[int, tuple[float, float]]:
     """Least and largest angle [rad] by ID of joints moved by hand; those with a range that cannot be are asked for
     again. Raises ProcedureError."""
@@ -293,9 +296,9 @@ def _ranges_by_hand(
     with limp(bus, ids):
         while len(ranges) < len(ids):
             left = [one for one in ids if one not in ranges]
-            for servo_id, moved in watch_range(bus, left, guide.moved_to_stops, clock).items():
+            for servo_id, moved in watch_range(bus, left, guide.moved_to_stops).items():
                 try:
-                    ranges[servo_id] = joint_range(zeros[servo_id], directions[servo_id], moved, margin_rad)
+                    ranges[servo_id] = joint_range(bus.family, zeros[servo_id], directions[servo_id], moved, margin_rad)
                 except ProcedureError as error:
                     joint = list(ids).index(servo_id) + 1
                     guide.say(f"joint {joint} (servo {servo_id}): {error}; move this one again")

@@ -27,14 +27,14 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.registers import BAUD_RATES
+from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.calibrate import TypedLines, table
+from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.emulator.port import EmulatedPort
-from snake_gym.hardware.run.connection import emulate
 from snake_gym.hardware.run.key_watch import standard_input
 from snake_gym.hardware.run.run_config import robot_of
 
@@ -83,7 +83,7 @@ def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
     """The same joints with horns put on anyhow, some servos the other way round."""
     rng = np.random.default_rng(seed)
     joints = tuple(
-        replace(joint, zero_steps=int(rng.integers(0, 4096)), direction=int(rng.choice([-1, 1])))
+        replace(joint, zero_steps=int(rng.integers(0, calibration.steps_per_turn)), direction=int(rng.choice([-1, 1])))
         for joint in calibration.joints
     )
     return replace(calibration, joints=joints)
@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> int:
     config = read_settings(options)
     spec = robot_of(config)
     if options.single:
-        baud = config.connection.baud
-        servo = EmulatedServo(1, config.connection.servo_model, settings={"baud_rate": BAUD_RATES.index(baud)})
+        baud, family = config.connection.baud, find_family(config.connection.family)
+        servo = EmulatedServo(1, config.connection.servo_model, settings={"baud_rate": family.baud_rates.index(baud)})
         bus = EmulatedBus([servo], clock=MonotonicClock(), baud=baud)
         mounting = None
     else:
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
                   f"{mounting.joints[-1].servo_id}, straight at {mounting.joints[0].zero_steps}")  # fmt: skip
             if options.pose_port:
                 print(f"true pose to UDP port {options.pose_port}: --pose udp_json")
-        usual = config.connection.baud == BAUD_RATES[0]
+        usual = config.connection.baud == find_family(config.connection.family).baud_rates[0]
         example = f"{PROGRAM} scan --port {shlex.quote(port.port)}"
         example += "" if usual else f" --baud {config.connection.baud}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)

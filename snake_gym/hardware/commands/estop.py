@@ -29,7 +29,7 @@ from snake_gym.config import ConfigError
 from snake_gym.hardware.safety.emergency_stop import (
     MOST,
     EmergencyStop,
-    SeenMark,
+    TorqueMark,
     crowds,
     glance,
     look_again,
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"tripped: {stop.reason}" if stop.tripped else "not tripped")
         return int(stop.tripped)
     begun_s = time.monotonic()
-    marks: dict[Path, SeenMark] = {}
+    marks: dict[Path, TorqueMark] = {}
     with suppress(Exception):  # nothing keeps it from tripping the latch
         marks |= {mark.path: mark for mark in glance(latch)}
     tripped = {stop.latch.absolute(): stop.trip(options.reason)}
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     return int(bool(owing) or bad)
 
 
-def who_is(mark: SeenMark) -> str:
+def who_is(mark: TorqueMark) -> str:
     """A process, for people."""
     if mark.uid == os.geteuid():
         return f"{mark.what} (process {mark.pid})"
@@ -119,7 +119,7 @@ def _say_tripped(latch: Path, is_tripped: bool) -> None:
     print(how if is_tripped else f"NOT tripped: {latch} cannot be written", flush=True)
 
 
-def end(mark: SeenMark) -> bool:
+def end(mark: TorqueMark) -> bool:
     """End another user's process by a signal, which switches its torque off; False: this user may not, or it is none of
     theirs any more."""
     try:
@@ -139,7 +139,7 @@ def end(mark: SeenMark) -> bool:
     return True
 
 
-def _await(marks: Iterable[SeenMark], begun_s: float, wait_s: float) -> list[SeenMark]:
+def _await(marks: Iterable[TorqueMark], begun_s: float, wait_s: float) -> list[TorqueMark]:
     """Wait until the torque is off everywhere; the marks of those that have not said so."""
     owing = {mark.path: mark for mark in marks}
     while owing:

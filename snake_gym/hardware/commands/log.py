@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.bus.family import READING
+from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration
 from snake_gym.hardware.calibration.procedures import ProcedureError, limp
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, open_bus, read_settings
 from snake_gym.hardware.commands.run import add_output, drive, new_log
 from snake_gym.hardware.pose.source import PoseSource
-from snake_gym.hardware.run.connection import make_pose
+from snake_gym.hardware.run.connection import check_joints, make_pose
 from snake_gym.hardware.run.record import RecordWriter
 from snake_gym.hardware.run.run_config import RunConfig, plan_run, robot_of
-from snake_gym.hardware.safety.body import BLOCK, BodySample, BringUpError, ServoReadings
+from snake_gym.hardware.safety.body import BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import find_missing
 
 _FAR = ((1000.0, 0.0),)
@@ -57,15 +58,9 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
     if connection.calibration is None:
         raise ConfigError(f"connection.calibration is missing; expected a file: {PROGRAM} calibrate")
     calibration = load_calibration(connection.calibration)
-    if len(calibration.joints) != spec.n_joints:
-        raise ConfigError(
-            f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
-        )
-    if connection.pose.kind == "truth":
-        pose = None
-    else:
-        pose = make_pose(connection.pose, spec, None)
-    bus = open_bus(connection.port, connection.baud)
+    check_joints(calibration, spec)
+    pose = None if connection.pose.kind == "truth" else make_pose(connection.pose, spec, None)
+    bus = open_bus(BusPort(connection.port, connection.baud, calibration.family))
     writer = RecordWriter(path, spec, calibration, {"policy": "", "limp": True})
     reason = "interrupted"
     try:
@@ -100,7 +95,7 @@ def _read(
     readings = ServoReadings(calibration)
     while next_s < begun + seconds:
         time.sleep(max(0.0, next_s - time.monotonic()))
-        read = bus.read_block(calibration.ids, *BLOCK, next_s + period_s)
+        read = bus.read_block(calibration.ids, *READING, deadline_s=next_s + period_s)
         readings.take(read)
         writer.cycle(limp_sample(readings, read.stamp_s))
         if pose is not None:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings that they make."""
+"""What several commands share: options, the settings that they make, and supervision of what moves servos."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge
 from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.bus.registers import BAUD_RATES
-from snake_gym.hardware.bus.servo_bus import FeetechBus
-from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+from snake_gym.hardware.bus.family import find_family
+from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.procedures import switch_off
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.run.connection import EMULATED, watch
@@ -31,7 +31,7 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
     """--config, --set and the settings that are asked for most."""
     parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
     parser.add_argument("--port", help="serial device, or memory or pty for an emulated robot")
-    parser.add_argument("--baud", type=int, help=f"baud rate of the bus ({BAUD_RATES[0]})")
+    parser.add_argument("--baud", type=int, help="baud rate of the bus (1000000)")
     parser.add_argument("--calibration", metavar="FILE", help="file that calibrate wrote")
     parser.add_argument("--robot", help="preset or YAML file of the robot (default: the policy's, or resilient_servo)")
     add_latch(parser)
@@ -72,20 +72,29 @@ def is_emulated(config: RunConfig) -> bool:
     return config.connection.port in EMULATED
 
 
-def open_bus(port: str, baud: int, retries: int = 2) -> FeetechBus:
+def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
     """The bus behind a serial device. Raises ConfigError."""
-    if port in EMULATED:
-        raise ConfigError(f"--port is {port!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)")
+    if port.device in EMULATED:
+        raise ConfigError(
+            f"--port is {port.device!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)"
+        )
     try:
-        return FeetechBus(SerialTransport(port, baud), baud, timing=_PATIENT, retries=retries)
+        return port.open(_PATIENT, retries)
     except PortGone as error:
         raise ConfigError(f"--port: {error}") from None
 
 
 def add_bus(parser: argparse.ArgumentParser) -> None:
-    """--port and --baud of commands that talk to the servos themselves."""
+    """--port, --baud and --family of commands that talk to the servos themselves."""
     parser.add_argument("--port", required=True, help="serial device")
-    parser.add_argument("--baud", type=baud_rate, default=BAUD_RATES[0], help="baud rate of the bus (%(default)s)")
+    parser.add_argument("--baud", type=int, help="baud rate of the bus (default: the family's first)")
+    parser.add_argument("--family", default="feetech", help="servo family: feetech, or module:NAME (%(default)s)")
+
+
+def bus_port(options: argparse.Namespace) -> BusPort:
+    """Port, baud rate and family that the options name. Raises ConfigError."""
+    family = find_family(options.family)
+    return BusPort(options.port, family.baud_rates[0] if options.baud is None else options.baud, family)
 
 
 def add_latch(parser: argparse.ArgumentParser) -> None:
@@ -96,17 +105,6 @@ def add_latch(parser: argparse.ArgumentParser) -> None:
 def stop_of(options: argparse.Namespace) -> EmergencyStop:
     """The emergency stop that --latch names."""
     return EmergencyStop(None if options.latch is None else Path(options.latch))
-
-
-def baud_rate(text: str) -> int:
-    """One of the servos' baud rates."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value not in BAUD_RATES:
-        raise argparse.ArgumentTypeError(f"baud rate is {text}; expected one of {', '.join(map(str, BAUD_RATES))}")
-    return value
 
 
 def id_list(text: str) -> tuple[int, ...]:
@@ -181,7 +179,7 @@ def ending_by_signal() -> Iterator[None]:
 class Supervised(NamedTuple):
     """Servos that may be moved."""
 
-    bus: FeetechBus
+    bus: ServoBus
     there: list[int]
     """IDs of those that answer."""
     interrupted: Callable[[], str | None]
@@ -189,7 +187,7 @@ class Supervised(NamedTuple):
 
 
 @contextlib.contextmanager
-def supervised(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
+def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
     """Move servos under supervision; whatever ends it, SIGKILL included, torque goes off, and the port is free.
 
     Args:
@@ -199,14 +197,14 @@ def supervised(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, wh
         ConfigError: the port cannot be opened, the stop is tripped, or could not be.
     """
     with contextlib.ExitStack() as closing:
-        bus = closing.enter_context(contextlib.closing(open_bus(port, baud)))
+        bus = closing.enter_context(contextlib.closing(open_bus(port)))
         closing.enter_context(ending_by_signal())
         if stop.tripped:
             raise ConfigError(f"the emergency stop is tripped: {stop.reason}; {stop.how_to_clear}")
         if not stop.writable():
             raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
         there = [one for one in ids if bus.ping(one) is not None]
-        watcher = watch(port, baud, there, stop, what) if there else None
+        watcher = watch(port, there, stop, what) if there else None
         if watcher is not None:
             closing.callback(watcher.close)
 

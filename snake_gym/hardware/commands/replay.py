@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError, to_dict, write_atomic
-from snake_gym.hardware.run.record import RunRecord, read_record, to_even_run
+from snake_gym.hardware.run.record import RunRecord, read_record, resample
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.spec import RobotSpec
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"note: {path}: {record.time_fault[1]}", file=sys.stderr)
     if options.identify is not None:
         _require_one_robot(options.log, records)
-    logs = [RunLog(**to_even_run(record, to_s=options.to)._asdict()) for record in records]
+    logs = [RunLog(**resample(record, to_s=options.to)._asdict()) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []
     if options.delay is not None:

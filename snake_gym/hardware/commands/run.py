@@ -12,10 +12,11 @@ from typing import Any
 
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.hardware.calibration.calibration import load_calibration
+from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.commands.options import add_settings, ending_by_signal, is_emulated, read_settings
 from snake_gym.hardware.pose.source import PoseSample
 from snake_gym.hardware.run.key_watch import KeyWatch
-from snake_gym.hardware.run.live_view import Moment, Timing, View, make_view
+from snake_gym.hardware.run.live_view import LineView, Moment, Timing, make_view
 from snake_gym.hardware.run.record import PARTIAL, RecordWriter, imposed_by
 from snake_gym.hardware.run.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
 from snake_gym.hardware.safety.body import BodySample, BringUpError
@@ -68,11 +69,11 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
     """
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
-    stop = EmergencyStop(None if config.connection.latch is None else Path(config.connection.latch))
+    stop = config.connection.stop()
     timing = Timing(config.connection.period_s)
     path = None if log == "none" else new_log(log)
     with ending_by_signal(), KeyWatch(stop):
-        opened = open_run(config, plan)
+        opened = open_run(config, plan, emulate)
         try:
             writer = _writer(config, plan, path, told or {})
         except ConfigError:
@@ -121,7 +122,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Map
 
 
 def _steps(
-    config: RunConfig, opened: OpenRun, stop: EmergencyStop, timing: Timing, writer: RecordWriter | None, view: View
+    config: RunConfig, opened: OpenRun, stop: EmergencyStop, timing: Timing, writer: RecordWriter | None, view: LineView
 ) -> tuple[str, int]:
     """Until the run ends; why, and the exit code."""
     loop, course = opened.loop, opened.loop.course

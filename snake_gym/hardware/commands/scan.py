@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from snake_gym.config import ConfigError
+from snake_gym.hardware.bus.family import ServoFamily
 from snake_gym.hardware.bus.protocol import describe_error
-from snake_gym.hardware.bus.registers import MODELS, WRITABLE_BAUD
 from snake_gym.hardware.calibration.procedures import FoundServo, ProcedureError, change_baud, change_id, scan
-from snake_gym.hardware.commands.options import add_bus, baud_rate, id_list, open_bus, say_ids
+from snake_gym.hardware.commands.options import add_bus, bus_port, id_list, open_bus, say_ids
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +19,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ids", type=id_list, default=id_list("0-30"), help="ids to look for (0-30)")
     rates = parser.add_mutually_exclusive_group()
     rates.add_argument("--all-bauds", action="store_true", help="look at every baud rate that servos are set to")
-    rates.add_argument("--bauds", type=baud_rate, nargs="+", metavar="RATE", help="look at these baud rates")
+    rates.add_argument("--bauds", type=int, nargs="+", metavar="RATE", help="look at these baud rates")
     changes = parser.add_mutually_exclusive_group()
     changes.add_argument(
         "--change-id", nargs=2, type=int, metavar=("OLD", "NEW"), help="give the servo OLD the id NEW, for good"
     )
     changes.add_argument(
-        "--change-baud", type=baud_rate, metavar="RATE", help="set the servos of --ids from --baud to RATE, for good"
+        "--change-baud", type=int, metavar="RATE", help="set the servos of --ids from --baud to RATE, for good"
     )
 
 
@@ -34,17 +34,18 @@ def run(options: argparse.Namespace) -> int:
         return _change(options)
     if options.change_baud is not None:
         return _change_bauds(options)
-    bauds = WRITABLE_BAUD if options.all_bauds else options.bauds or [options.baud]
+    port = bus_port(options)
+    bauds = port.family.safe_bauds if options.all_bauds else options.bauds or [port.baud]
     tells = sys.stderr.isatty()
 
     def progress(baud: int, servo_id: int) -> None:
         if tells and servo_id % 10 == 0:
             print(f"\r{baud} baud, id {servo_id} ... ", end="", file=sys.stderr, flush=True)
 
-    found = scan(lambda baud: open_bus(options.port, baud, retries=1), bauds, options.ids, progress)
+    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), bauds, options.ids, progress)
     if tells:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
-    print(table(found) if found else _nobody(options, bauds))
+    print(table(found, port.family) if found else _nobody(options, bauds))
     return 0 if found else 1
 
 
@@ -56,7 +57,7 @@ def _nobody(options: argparse.Namespace, bauds: Sequence[int]) -> str:
 
 def _change(options: argparse.Namespace) -> int:
     old, new = options.change_id
-    bus = open_bus(options.port, options.baud)
+    bus = open_bus(bus_port(options))
     try:
         change_id(bus, old, new)
     except ProcedureError as error:
@@ -69,26 +70,26 @@ def _change(options: argparse.Namespace) -> int:
 
 def _change_bauds(options: argparse.Namespace) -> int:
     """All servos of --ids that answer at --baud, each as if it were alone."""
-    old, new = options.baud, options.change_baud
-    found = scan(lambda baud: open_bus(options.port, baud, retries=1), [old], options.ids)
+    port, new = bus_port(options), options.change_baud
+    old = port.baud
+    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), [old], options.ids)
     if not found:
         raise ConfigError(_nobody(options, [old]))
     for servo in found:
         try:
-            change_baud(lambda baud: open_bus(options.port, baud), servo.info.id, old, new)
+            change_baud(lambda baud: open_bus(port._replace(baud=baud)), servo.info.id, old, new)
         except ProcedureError as error:
             raise ConfigError(str(error)) from None
         print(f"servo {servo.info.id} talks at {new} baud now")
     return 0
 
 
-def table(found: list[FoundServo]) -> str:
+def table(found: list[FoundServo], family: ServoFamily) -> str:
     """One line a servo."""
-    names = {kind.number: kind.name for kind in MODELS.values() if kind.number is not None}
     lines = ["  id     baud  model     firmware  position  voltage  temperature  errors"]
     for servo in found:
         info = servo.info
-        name = names.get(info.model, f"type {info.model}")
+        name = family.model_of(info.model)
         position = "-" if servo.position is None else str(servo.position)
         volts = "-" if math.isnan(servo.voltage_v) else f"{servo.voltage_v:.1f} V"
         degrees = "-" if math.isnan(servo.temperature_c) else f"{servo.temperature_c:.0f} C"

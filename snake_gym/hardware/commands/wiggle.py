@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 import math
 
-from snake_gym.hardware.bus.registers import steps_to_rad
 from snake_gym.hardware.calibration.procedures import ProcedureError, StoppedError, Wiggle, wiggle
-from snake_gym.hardware.commands.options import add_bus, add_latch, id_list, say_ids, stop_of, supervised
+from snake_gym.hardware.commands.options import add_bus, add_latch, bus_port, id_list, say_ids, stop_of, supervised
 from snake_gym.hardware.run.key_watch import KeyWatch
 
 _USUAL = range(1, 31)
@@ -38,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     bad = 0
     stop = stop_of(options)
     with (
-        supervised(options.port, options.baud, options.ids, stop, "wiggle") as (bus, there, interrupted),
+        supervised(bus_port(options), options.ids, stop, "wiggle") as (bus, there, interrupted),
         KeyWatch(stop),
     ):
         all_there = len(there) == len(options.ids)
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         for servo_id in options.ids:
             if servo_id not in there:
                 hint = f"{others} do" if others else "see scan --all-bauds"
-                print(f"servo {servo_id:3d}: does not answer at {options.baud} baud; {hint}")
+                print(f"servo {servo_id:3d}: does not answer at {bus.baud} baud; {hint}")
                 bad += 1
                 continue
             try:
@@ -65,6 +64,6 @@ def run(options: argparse.Namespace) -> int:
 
 def describe(done: Wiggle) -> str:
     """What became of it, for people."""
-    moved, back = math.degrees(steps_to_rad(done.moved_steps)), math.degrees(steps_to_rad(done.returned_steps))
+    moved, back = math.degrees(done.moved_rad), math.degrees(done.returned_rad)
     what = f"moved {moved:+.1f} degrees" if done.moved else f"DID NOT MOVE ({moved:+.1f} degrees)"
     return f"{what}, came back to {back:+.1f}, largest load {100 * done.largest_load:.0f} %"

@@ -1,7 +1,7 @@
 """A bus of emulated servos: bytes in, bytes out, each at its time, with a robot moving behind it.
 
 The bus speaks the protocol byte by byte and knows nothing of how the bytes get there: ``host_transport`` hands them
-over within one thread on a virtual clock, ``emulated_port`` through a pseudo terminal in real time.
+over within one thread on a virtual clock, ``emulator.port`` through a pseudo terminal in real time.
 
 Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
 the servo's return delay, the answers of a sync read follow each other. Bytes reach the host as the wire brings them.
@@ -21,11 +21,13 @@ import threading
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import Settings, check_order, choose
+from snake_gym.config.settings import Count, NonNegative, Share
 from snake_gym.hardware.bus.clock import Clock, VirtualClock
 from snake_gym.hardware.bus.protocol import (
     BITS_PER_BYTE,
@@ -39,8 +41,7 @@ from snake_gym.hardware.bus.protocol import (
 )  # fmt: skip
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.emulator.servo import EmulatedServo
-
-FloatArray = NDArray[np.float64]
+from snake_gym.robot.spec import FloatArray
 
 
 class ServoPlant(Protocol):
@@ -123,40 +124,39 @@ class FirstOrderPlant:
 
 
 FaultName = Literal["lost", "corrupted", "late", "merged", "wrong_id"]
-NAMES: tuple[FaultName, ...] = ("lost", "corrupted", "late", "merged", "wrong_id")
 
 
 @dataclass
-class WireFaults:
-    """Rates of the faults, and how bad they are."""
+class WireFaults(Settings):
+    """What goes wrong between a host and its servos: probabilities per packet, from one seeded generator.
 
-    lost: float = 0.0
-    """Per request and per answer."""
-    corrupted: float = 0.0
-    """Per request and per answer."""
-    late: float = 0.0
-    merged: float = 0.0
-    wrong_id: float = 0.0
-    late_min_s: float = 0.02
-    late_max_s: float = 0.05
-    seed: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
+    A cable that is pulled is ``EmulatedPort.unplug`` or ``EmulatedBus.unplugged``; faults of servos are theirs.
+    """
+
+    lost: Share = 0.0
+    """A request is not heard, or an answer not sent."""
+    corrupted: Share = 0.0
+    """One to three bytes of a request or an answer are changed."""
+    late: Share = 0.0
+    """An answer reaches the host after a delay: a stalled adapter hands it over late; the line itself is free."""
+    merged: Share = 0.0
+    """An answer is held back and handed over together with the next one."""
+    wrong_id: Share = 0.0
+    """An answer carries another servo's ID and a right checksum."""
+    late_min_s: NonNegative = 0.02
+    late_max_s: NonNegative = 0.05
+    seed: Count = 0
+    counts: Counter[str] = field(init=False, default_factory=Counter)
     """How often each has happened."""
 
-    def __post_init__(self) -> None:
-        for name in NAMES:
-            rate = getattr(self, name)
-            if not 0.0 <= rate <= 1.0:
-                raise ValueError(f"rate of {name} is {rate:g}; expected 0 to 1")
-        if not 0.0 <= self.late_min_s <= self.late_max_s:
-            raise ValueError(f"late_min_s is {self.late_min_s:g}; expected 0 to late_max_s, {self.late_max_s:g}")
+    def check(self) -> None:
+        check_order(self, "late_min_s", "late_max_s")
         self._rng = np.random.default_rng(self.seed)
         self._ordered: dict[tuple[FaultName, int | None], int] = {}
 
     def order(self, name: FaultName, servo_id: int | None = None, count: int = 1) -> None:
         """Let the fault happen to the next ``count`` answers (of that servo), whatever the rates."""
-        if name not in NAMES:
-            raise ValueError(f"fault is {name!r}; expected one of {', '.join(NAMES)}")
+        choose(name, get_args(FaultName), "fault")
         self._ordered[name, servo_id] = self._ordered.get((name, servo_id), 0) + count
 
     def damage_request(self, data: bytes) -> bytes:

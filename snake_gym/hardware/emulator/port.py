@@ -23,73 +23,16 @@ from types import TracebackType
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.transport import MemoryTransport, PortGone
 from snake_gym.hardware.emulator.bus import EmulatedBus
 
 _TCGETS2 = 0x802C542A
 _IDLE_S = 0.01
 
 
-class _Server:
-    """A thread that lets a bus live in real time between calls of ``serve``."""
-
-    def __init__(self, bus: EmulatedBus, frame_s: float) -> None:
-        if not isinstance(bus.clock, MonotonicClock):
-            raise ValueError("the bus runs on a clock of its own; expected EmulatedBus(..., clock=MonotonicClock())")
-        self.bus, self.frame_s = bus, frame_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="emulated-bus", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(5.0)
-
-    def wait_s(self) -> float:
-        """How long nothing will happen by itself; answers that follow each other are handed over once per frame."""
-        event_s = self.bus.next_event_s()
-        if event_s is None:
-            return _IDLE_S
-        return min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
-
-    def serve(self) -> None:
-        raise NotImplementedError
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self.serve()
-
-
-class MemoryServer(_Server):
-    """Serves a bus at one end of ``memory_pair``, in real time."""
-
-    def __init__(self, bus: EmulatedBus, end: MemoryTransport, frame_s: float = 0.0005) -> None:
-        super().__init__(bus, frame_s)
-        self._end = end
-
-    def serve(self) -> None:
-        try:
-            data = self._end.read(4096, self.wait_s())
-            if data:
-                self.bus.receive(data)
-            answer = self.bus.poll()
-            if answer:
-                self._end.write(answer)
-        except PortGone:
-            self.bus.poll()
-            self.bus.clock.sleep(_IDLE_S)
-
-
-def _lock_of(link: str) -> str:
-    return f"{link}.lock"
-
-
 def _claim(link: str) -> int:
     """A descriptor that keeps other emulators from ``link`` while it is open, also where its process is killed."""
     try:
-        lock = os.open(_lock_of(link), os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(f"{link}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise ConfigError(f"the link {link} cannot be made: {error.strerror}") from None
     try:
@@ -100,7 +43,7 @@ def _claim(link: str) -> int:
     return lock
 
 
-class EmulatedPort(_Server):
+class EmulatedPort:
     """A pseudo terminal with servos behind it.
 
     Args:
@@ -115,7 +58,11 @@ class EmulatedPort(_Server):
     """
 
     def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None, frame_s: float = 0.0005) -> None:
-        super().__init__(bus, frame_s)
+        if not isinstance(bus.clock, MonotonicClock):
+            raise ValueError("the bus runs on a clock of its own; expected EmulatedBus(..., clock=MonotonicClock())")
+        self.bus, self.frame_s = bus, frame_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="emulated-bus", daemon=True)
         self._folder = tempfile.TemporaryDirectory(prefix="servo-bus-") if link is None else None
         self.port = str(link if self._folder is None else Path(self._folder.name) / "tty")
         """What a driver opens."""
@@ -123,7 +70,7 @@ class EmulatedPort(_Server):
         self._ours = self._theirs = -1
         self._claim = _claim(self.port)
         self.plug()
-        self.start()
+        self._thread.start()
 
     def __enter__(self) -> EmulatedPort:
         return self
@@ -157,17 +104,24 @@ class EmulatedPort(_Server):
 
     def close(self) -> None:
         """Stop the bus and remove the device."""
-        self.stop()
+        self._stop.set()
+        self._thread.join(5.0)
         self.unplug()
         if self._claim >= 0:
-            os.unlink(_lock_of(self.port))
+            os.unlink(f"{self.port}.lock")
             os.close(self._claim)
             self._claim = -1
         if self._folder is not None:
             self._folder.cleanup()
 
-    def serve(self) -> None:
-        wait_s = self.wait_s()
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._serve()
+
+    def _serve(self) -> None:
+        """Wait for the host or the next event of the bus; answers that follow each other are handed over together."""
+        event_s = self.bus.next_event_s()
+        wait_s = _IDLE_S if event_s is None else min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
         if self.frame_s and 0.0 < wait_s < _IDLE_S:
             wait_s = max(wait_s, self.frame_s)
         ours = self._ours

@@ -1,11 +1,11 @@
-"""One emulated Feetech servo: registers, goal following, sensors, protections, and what it answers.
+"""One emulated servo: registers, goal following, sensors, protections, and what it answers.
 
 Frames: the *actual* position counts encoder steps over turns, ``zero_steps + direction * joint angle``; the *present*
 position is what the servo reports, actual minus ``homing_offset``, within one turn (or over several, as set). Goals are
 in present steps. A joint mounted so that its range passes the encoder's zero shows it: the present position jumps from
 4095 to 0, and a goal beyond goes the long way round, as with the real ones.
 
-What follows the real servos: see the lists in ``registers`` and ``servo_memory``. Goal following in mode 0: straight to
+What follows the real servos: see the lists in ``feetech`` and ``ServoMemory``. Goal following in mode 0: straight to
 the goal, or with ``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns
 at ``goal_speed``, mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
 
@@ -21,19 +21,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from snake_gym.hardware.bus import registers as reg
+from snake_gym.hardware.bus.family import Register, ServoFamily, ServoModel, family_of_model
+from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, status
-from snake_gym.hardware.bus.registers import (
-    BAUD_RATES,
-    BY_NAME,
-    CALIBRATE_MIDDLE,
-    EEPROM_END,
-    REGISTERS,
-    STEPS_PER_TURN,
-    Encoding,
-    Register,
-    ServoModel,
-)
 
 
 class GoalFollower:
@@ -70,39 +60,61 @@ class GoalFollower:
         return self.reference
 
 
-SIZE = 256
+_SIZE = 256
 
 
 class ServoMemory:
     """256 bytes, some of them registers.
 
     Args:
-        model: gives the defaults.
+        family, model: give registers and defaults.
         servo_id: what the ``id`` register holds from the start.
         settings: further registers that differ from the model's defaults, EEPROM ones as if they had been stored.
     """
 
-    def __init__(self, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None) -> None:
-        self.model = model
-        self._bytes = bytearray(SIZE)
-        self._eeprom = bytearray(EEPROM_END)
+    def __init__(
+        self, family: ServoFamily, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None
+    ) -> None:
+        self.family, self.model = family, model
+        self._bytes = bytearray(_SIZE)
+        self._eeprom = bytearray(family.eeprom_end)
         self._counts: dict[str, int] = {}
-        self._owner: list[Register | None] = [None] * SIZE
-        for register in REGISTERS:
+        self._owner: list[Register | None] = [None] * _SIZE
+        for register in self.family.registers:
             self._owner[register.address : register.address + register.size] = [register] * register.size
         self.factory_reset()
         for name, value in {**(settings or {}), "id": servo_id}.items():
             self.set(name, value)
-        self._eeprom[:] = self._bytes[:EEPROM_END]
+        self._eeprom[:] = self._bytes[: self.family.eeprom_end]
         self.power_on()
 
     def get(self, name: str) -> int:
-        """The count that a register holds."""
-        return self._counts[name]
+        """The count that a register holds; one that the family lacks acts as Feetech's default does."""
+        found = self._counts.get(name)
+        return FEETECH.register(name).default if found is None else found
+
+    def value(self, name: str) -> float:
+        """What a register holds, in its unit."""
+        return self.get(name) * self._register(name).encoding.scale
+
+    def steps(self, name: str) -> float:
+        """What a register in rad (rad/s, rad/s^2) holds, in encoder steps."""
+        return self.get(name) * round(self._register(name).encoding.scale / self.family.step_rad, 9)
+
+    def counts(self, name: str, value: float) -> float:
+        """``value`` in counts of a register, not rounded."""
+        scale = self._register(name).encoding.scale
+        per_unit = round(1.0 / scale)
+        return value * per_unit if math.isclose(per_unit * scale, 1.0) else value / scale
+
+    def _register(self, name: str) -> Register:
+        return self.family.by_name.get(name) or FEETECH.register(name)
 
     def set(self, name: str, value: int) -> None:
         """Let a register hold ``value``, as the servo itself does: read-only ones too, nothing is stored."""
-        register = BY_NAME[name]
+        register = self.family.by_name.get(name)
+        if register is None:
+            return
         self._bytes[register.address : register.address + register.size] = register.encoding.encode(value)
         self._counts[name] = value
 
@@ -121,7 +133,7 @@ class ServoMemory:
         touched: list[Register] = []
         before = bytes(self._bytes)
         for at, byte in enumerate(data, start=address):
-            register = self._owner[at] if at < SIZE else None
+            register = self._owner[at] if at < _SIZE else None
             if register is None or register.access == "r":
                 continue
             self._bytes[at] = byte
@@ -130,28 +142,28 @@ class ServoMemory:
         for register in touched:
             self._decode(register)
             self._keep_within_limits(register, before)
-            if stores and register.is_eeprom:
+            if stores and register.address < self.family.eeprom_end:
                 part = slice(register.address, register.address + register.size)
                 self._eeprom[part] = self._bytes[part]
         return [register.name for register in touched]
 
     def power_on(self) -> None:
         """EEPROM as stored, everything else as after power-off."""
-        for register in REGISTERS:
-            if not register.is_eeprom:
+        for register in self.family.registers:
+            if register.address >= self.family.eeprom_end:
                 self.set(register.name, self.model.default(register))
-        self._bytes[:EEPROM_END] = self._eeprom
-        for register in REGISTERS:
+        self._bytes[: self.family.eeprom_end] = self._eeprom
+        for register in self.family.registers:
             self._decode(register)
-        self.set("torque_limit", self.get("max_torque"))
+        self.set("torque_limit", round(self.counts("torque_limit", self.value("max_torque"))))
 
     def factory_reset(self) -> None:
         """All registers to the model's defaults; the ID stays, or a chain of servos would become indistinguishable."""
         servo_id = self._counts.get("id", 1)
-        for register in REGISTERS:
+        for register in self.family.registers:
             self.set(register.name, self.model.default(register))
         self.set("id", servo_id)
-        self._eeprom[:] = self._bytes[:EEPROM_END]
+        self._eeprom[:] = self._bytes[: self.family.eeprom_end]
 
     def _decode(self, register: Register) -> None:
         data = bytes(self._bytes[register.address : register.address + register.size])
@@ -165,14 +177,8 @@ class ServoMemory:
             self.set(register.name, min(max(value, low), high))
 
 
-def saturate(value: float, encoding: Encoding) -> int:
-    """``value`` as a count, cut to what the register can show."""
-    return min(max(round(value), encoding.min_value), encoding.max_value)
-
-
-_STEP = 2.0 * math.pi / STEPS_PER_TURN
 _MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of the phase register
-_COARSE_SPEED = 50  # steps/s: 0.732 rpm
+_COARSE = 50  # times a count's speed without that bit
 _BOOT_S = 0.3
 _AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
 _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
@@ -194,7 +200,7 @@ class EmulatedServo:
     Args:
         servo_id: its ID.
         model: name of its type.
-        zero_steps: actual position at joint angle 0: how the horn was put on.
+        zero_steps: actual position at joint angle 0: how the horn was put on; None: the middle.
         direction: +1 or -1, sense of the encoder against the joint angle.
         settings: registers that differ from the model's defaults, by name.
         supply_v: voltage at its terminals [V]; None: the model's nominal one.
@@ -204,16 +210,17 @@ class EmulatedServo:
         self,
         servo_id: int,
         model: str = "STS3215",
-        zero_steps: int = STEPS_PER_TURN // 2,
+        zero_steps: int | None = None,
         direction: int = 1,
         settings: dict[str, int] | None = None,
         supply_v: float | None = None,
     ) -> None:
         if direction not in (-1, 1):
             raise ValueError(f"direction is {direction}; expected 1 or -1")
-        self.model = reg.model(model)
-        self.memory = ServoMemory(self.model, servo_id, settings)
-        self.zero_steps, self.direction = zero_steps, direction
+        self.family, self.model = family_of_model(model)
+        self.memory = ServoMemory(self.family, self.model, servo_id, settings)
+        self.zero_steps = self.family.middle if zero_steps is None else zero_steps
+        self.direction = direction
         self.dead = False
         """Deaf, mute and without torque."""
         self.encoder_broken = False
@@ -225,7 +232,7 @@ class EmulatedServo:
         self._ready_s = -math.inf
         self._powered = True
         self._now_s = 0.0
-        self._actual = zero_steps
+        self._actual = self.zero_steps
         self._turn = 0
         self._follower = GoalFollower()
         self._moving_goal_rad: float | None = None
@@ -240,11 +247,11 @@ class EmulatedServo:
 
     @property
     def baud(self) -> int:
-        return BAUD_RATES[self.memory.get("baud_rate")]
+        return self.family.baud_rates[self.memory.get("baud_rate")]
 
     @property
     def return_delay_s(self) -> float:
-        return 2e-6 * self.memory.get("return_delay")
+        return self.memory.value("return_delay")
 
     @property
     def torque_on(self) -> bool:
@@ -299,7 +306,7 @@ class EmulatedServo:
         touched = memory.write(address, data)
         if "torque_enable" in touched:
             self._overload_s, self._overload_sign = 0.0, 0.0
-            if memory.get("torque_enable") == CALIBRATE_MIDDLE:
+            if memory.get("torque_enable") == self.family.recentre_code:
                 self._calibrate_middle()
             elif memory.get("torque_enable") == 1 and not was_on and "goal_position" not in touched:
                 memory.set("goal_position", self.present())  # it holds where it is
@@ -308,7 +315,7 @@ class EmulatedServo:
             if (self._goal() - self.present()) * self._overload_sign < 0.0:
                 self._overload_s, self._overload_sign = 0.0, 0.0
             if memory.get("mode") == 3:
-                turn = self.direction * memory.get("goal_position") * _STEP
+                turn = self.direction * memory.get("goal_position") * self.family.step_rad
                 self._moving_goal_rad = self.angle_rad + turn
         if "mode" in touched:
             self._moving_goal_rad = None
@@ -316,20 +323,21 @@ class EmulatedServo:
     def present(self) -> int:
         """Present position [steps]."""
         relative = self._actual - self.memory.get("homing_offset")
-        return relative - STEPS_PER_TURN * self._turn if self._counts_turns() else relative % STEPS_PER_TURN
+        turn = self.family.steps_per_turn
+        return relative - turn * self._turn if self._counts_turns() else relative % turn
 
     def error(self) -> int:
         """The status register: what is wrong now."""
         memory = self.memory
         error = 0
-        volts = 10.0 * self.supply_v
+        volts = memory.counts("present_voltage", self.supply_v)
         if not memory.get("min_voltage") <= volts <= memory.get("max_voltage"):
             error |= ServoError.VOLTAGE
         if self.encoder_broken:
             error |= ServoError.ENCODER
         if self.temperature_c > memory.get("max_temperature"):
             error |= ServoError.HEAT
-        if self._overcurrent_s >= 0.01 * memory.get("overcurrent_time"):
+        if self._overcurrent_s >= memory.value("overcurrent_time"):
             error |= ServoError.CURRENT
         if self._overload_sign:
             error |= ServoError.OVERLOAD
@@ -338,19 +346,21 @@ class EmulatedServo:
 
     def sense(self) -> None:
         """Put what is measured into the registers that show it."""
+        memory, speed_count = self.memory, self.family.steps_per_count("present_speed")
         values = {
             "present_position": float(self.present()),
-            "present_speed": self.direction * self.rate_rad_s / _STEP / self._speed_unit(),
-            "present_load": 1000.0 * self.direction * self.load,
-            "present_voltage": 10.0 * self.supply_v,
+            "present_speed": self.direction * self.rate_rad_s / self.family.step_rad / self._speed_unit() / speed_count,
+            "present_load": memory.counts("present_load", self.direction * self.load),
+            "present_voltage": memory.counts("present_voltage", self.supply_v),
             "present_temperature": self.temperature_c,
-            "present_current": self._current_a() / 6.5e-3,
-            "moving": float(abs(self.rate_rad_s) > 10.0 * _STEP),
+            "present_current": memory.counts("present_current", self._current_a()),
+            "moving": float(abs(self.rate_rad_s) > 10.0 * self.family.step_rad),
             "target_position": self._follower.reference,
             "status": float(self.error()),
         }
         for name, value in values.items():
-            self.memory.set(name, saturate(value, reg.BY_NAME[name].encoding))
+            if name in self.family.by_name:
+                memory.set(name, self.family.register(name).encoding.saturate(value))
 
     def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
         """Take note of the joint's state after the time up to ``now_s``; load as a share of the stall torque."""
@@ -358,28 +368,27 @@ class EmulatedServo:
         self._check_supply(now_s)
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load
         if not self.encoder_broken:
-            self._actual = self.zero_steps + self.direction * round(angle_rad / _STEP)
+            self._actual = self.zero_steps + self.direction * round(angle_rad / self.family.step_rad)
         memory = self.memory
         rise = _FULL_LOAD_RISE_C * load * load - (self.temperature_c - _AMBIENT_C)
         self.temperature_c += rise * min(1.0, dt_s / _THERMAL_S)
-        over = (
-            abs(load) * 100.0 >= memory.get("overload_torque") and memory.get("unload_condition") & ServoError.OVERLOAD
-        )
+        over = memory.counts("overload_torque", abs(load)) >= memory.get("overload_torque")
+        over = over and bool(memory.get("unload_condition") & ServoError.OVERLOAD)
         self._overload_s = self._overload_s + dt_s if over else 0.0
-        if over and self._overload_s >= 0.01 * memory.get("protection_time"):
+        if over and self._overload_s >= memory.value("protection_time"):
             self._overload_sign = math.copysign(1.0, self.direction * load)
-        draws_much = self._current_a() / 6.5e-3 > memory.get("protection_current")
+        draws_much = memory.counts("protection_current", self._current_a()) > memory.get("protection_current")
         self._overcurrent_s = self._overcurrent_s + dt_s if draws_much else 0.0
 
     def command(self, dt_s: float) -> JointCommand:
         """What the motor is asked to do for the next ``dt_s``."""
         memory = self.memory
         enabled = self.torque_on
-        limit = 1e-3 * memory.get("torque_limit")
+        limit = memory.value("torque_limit")
         if self._overload_sign:
-            limit = min(limit, 0.01 * memory.get("protective_torque"))
-        top = memory.get("max_speed") * _COARSE_SPEED
-        wanted = abs(memory.get("goal_speed")) * self._speed_unit()
+            limit = min(limit, memory.value("protective_torque"))
+        top = memory.steps("max_speed")
+        wanted = abs(memory.steps("goal_speed")) * self._speed_unit()
         if wanted == 0 and memory.get("phase") & _ZERO_SPEED_IS_GREATEST:
             wanted = top
         speed = float(min(wanted, top))
@@ -389,21 +398,21 @@ class EmulatedServo:
             self._moving_goal_rad = None
             target = self.angle_rad
         elif mode == 0:
-            target = self.angle_at(self._follower.follow(self._goal(), dt_s, speed, 100.0 * memory.get("acceleration")))
+            target = self.angle_at(self._follower.follow(self._goal(), dt_s, speed, memory.steps("acceleration")))
         elif mode == 3:
             target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
         else:
             sign = math.copysign(1.0, memory.get("goal_speed" if mode == 1 else "goal_time"))
-            speed = speed if mode == 1 else 1e-3 * abs(memory.get("goal_time")) * top
+            speed = speed if mode == 1 else abs(memory.value("goal_time")) * top
             self._moving_goal_rad = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
-            self._moving_goal_rad += self.direction * sign * speed * _STEP * dt_s
+            self._moving_goal_rad += self.direction * sign * speed * self.family.step_rad * dt_s
             target, speed = self._moving_goal_rad, top
-        return JointCommand(target, enabled, limit, speed * _STEP)
+        return JointCommand(target, enabled, limit, speed * self.family.step_rad)
 
     def angle_at(self, present_steps: float) -> float:
         """Joint angle [rad] at which the present position would be ``present_steps``, in the present turn."""
         actual = self._actual + present_steps - self.present()
-        return self.direction * (actual - self.zero_steps) * _STEP
+        return self.direction * (actual - self.zero_steps) * self.family.step_rad
 
     def power_cycle(self, now_s: float) -> None:
         """Off and on again: what is not in EEPROM is lost; it answers when it has started up."""
@@ -419,15 +428,17 @@ class EmulatedServo:
         self._moving_goal_rad = None
 
     def _clear_turns(self) -> None:
-        self._turn = (self._actual - self.memory.get("homing_offset")) // STEPS_PER_TURN
+        self._turn = (self._actual - self.memory.get("homing_offset")) // self.family.steps_per_turn
 
     def _calibrate_middle(self) -> None:
         """Choose the offset so that the present position is 2048, and keep it."""
         memory = self.memory
-        relative = self._actual % STEPS_PER_TURN - STEPS_PER_TURN // 2
+        if "homing_offset" not in self.family.by_name:
+            return
+        relative = self._actual % self.family.steps_per_turn - self.family.steps_per_turn // 2
         memory.set("lock", 0)
-        encoding = reg.BY_NAME["homing_offset"].encoding
-        memory.write(reg.BY_NAME["homing_offset"].address, encoding.encode(max(relative, -2047)))
+        offset = self.family.register("homing_offset")
+        memory.write(offset.address, offset.encoding.encode(offset.encoding.saturate(relative)))
         memory.set("lock", 1)
         memory.set("torque_enable", 0)
         self._clear_turns()
@@ -444,7 +455,7 @@ class EmulatedServo:
         return bool(memory.get("phase") & _MULTI_TURN) or unlimited
 
     def _speed_unit(self) -> int:
-        return 1 if self.memory.get("phase") & _FINE_SPEED else _COARSE_SPEED
+        return 1 if self.memory.get("phase") & _FINE_SPEED else _COARSE
 
     def _current_a(self) -> float:
         return self.direction * self.load * self.model.stall_current_a
@@ -454,7 +465,7 @@ class EmulatedServo:
         return bool(self.error() & self.memory.get("unload_condition") & off)
 
     def _check_supply(self, now_s: float) -> None:
-        supplied = 10.0 * self.supply_v >= _RESET_SHARE * self.memory.get("min_voltage")
+        supplied = self.memory.counts("min_voltage", self.supply_v) >= _RESET_SHARE * self.memory.get("min_voltage")
         if supplied and not self._powered:
             self.power_cycle(now_s)
         self._powered = supplied

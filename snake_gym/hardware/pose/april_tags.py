@@ -19,12 +19,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, build, load_yaml
+from snake_gym.config import ConfigError, Range, Settings, build, load_yaml, require
+from snake_gym.config.settings import NonNegative, Positive, PositiveCount
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample
 from snake_gym.robot.spec import FloatArray
 
@@ -135,38 +136,14 @@ def tag_corners(size_m: float, xy_m: FloatArray, angle_rad: float) -> FloatArray
 
 
 def fit_homography(plane_xy: FloatArray, image_uv: FloatArray) -> FloatArray:
-    """H (3, 3) from points (K, 2) [m] of a plane and their images (K, 2), K >= 4.
+    """H (3, 3) from points (K, 2) [m] of a plane and their images (K, 2), least squares of the distances in the image.
 
-    The linear solution on shifted and scaled points (Hartley, In defense of the eight-point algorithm, IEEE PAMI
-    19(6), 1997), then Gauss-Newton on the distances in the image. Raises ValueError where the points give none.
+    Raises ValueError where the points give none.
     """
-    plane_scale, image_scale = _normaliser(plane_xy), _normaliser(image_uv)
-    p, q = _apply(plane_scale, plane_xy), _apply(image_scale, image_uv)
-    rows = []
-    for (x, y), (u, v) in zip(p.tolist(), q.tolist(), strict=True):
-        rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y, -u])
-        rows.append([0, 0, 0, x, y, 1, -v * x, -v * y, -v])
-    _, sizes, directions = np.linalg.svd(np.array(rows, dtype=np.float64))
-    if len(rows) < 8 or sizes[7] < 1e-9 * sizes[0]:
+    found, _ = _opencv().findHomography(plane_xy, image_uv)
+    if found is None:
         raise ValueError(f"{len(plane_xy)} points give no homography; expected at least 4, no three in line")
-    h: FloatArray = directions[-1] / directions[-1][-1]
-    for _ in range(4):
-        h = _refined(h, p, q)
-    homography = np.asarray(np.linalg.inv(image_scale) @ h.reshape(3, 3) @ plane_scale, dtype=np.float64)
-    return np.asarray(homography / np.linalg.norm(homography))
-
-
-def _refined(h: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """One Gauss-Newton step on the image distances, last entry held at 1."""
-    homogeneous = np.column_stack([p, np.ones(len(p))])
-    top, weight = homogeneous @ h.reshape(3, 3).T, homogeneous @ h[6:]
-    found = top[:, :2] / weight[:, None]
-    slope = np.zeros((len(p), 2, 8))
-    slope[:, 0, 0:3] = slope[:, 1, 3:6] = homogeneous / weight[:, None]
-    for axis in range(2):
-        slope[:, axis, 6:8] = -found[:, axis, None] * p / weight[:, None]
-    step = np.linalg.lstsq(slope.reshape(-1, 8), (q - found).reshape(-1), rcond=None)[0]
-    return np.append(h[:8] + step, 1.0)
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
@@ -207,81 +184,73 @@ def _apply(matrix: FloatArray, points: FloatArray) -> FloatArray:
     return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
 
 
-def _normaliser(points: FloatArray) -> FloatArray:
-    """Similarity that puts points (K, 2) around the origin, at a mean distance of 1.4."""
-    centre = points.mean(axis=0)
-    distance = float(np.hypot(*(points - centre).T).mean())
-    scale = math.sqrt(2.0) / max(distance, 1e-12)
-    return np.array([[scale, 0.0, -scale * centre[0]], [0.0, scale, -scale * centre[1]], [0.0, 0.0, 1.0]])
-
-
+TagId = Annotated[int, Range(0, 586)]
+"""Number of a tag of the family 36h11."""
 _REOPEN_S = 1.0
+"""Time between attempts to open the camera [s]."""
 _FLOOR_MEMORY_S = 3.0
-"""A map of the floor from more tags than are seen now is kept for so long."""
+"""Time for which a map of the floor from more tags than are seen now is kept [s]."""
 _MISFIT_SHARE = 0.1
-"""A head tag whose corners are off a square by more than this share of its side is not believed."""
+"""Share of its side by which a head tag's corners may be off a square; beyond, it is not believed."""
 
 
 @dataclass(frozen=True)
-class FloorTag:
+class FloorTag(Settings):
     """A tag that lies on the floor."""
 
-    id: int
+    id: TagId
     x_m: float
     y_m: float
     angle_rad: float = 0.0
     """Direction of the print's right side, world frame."""
-    size_m: float = 0.1
+    size_m: Positive = 0.1
     """Side of the black square."""
 
 
 @dataclass(frozen=True)
-class HeadTag:
+class HeadTag(Settings):
     """The tag on the robot's head link."""
 
-    id: int = 0
-    size_m: float = 0.06
+    id: TagId = 0
+    size_m: Positive = 0.06
+    """Side of the black square."""
     height_m: float = 0.0
-    """Above the floor; needs the camera's matrix."""
+    """Height above the floor; needs the camera's matrix."""
     forward_m: float = 0.0
-    """Of the tag's centre from the centre of the head link, along it,"""
+    """Distance of the tag's centre from the centre of the head link, along it."""
     left_m: float = 0.0
-    """and to its left."""
+    """Distance of the tag's centre from the centre of the head link, to its left."""
     angle_rad: float = 0.0
     """Direction of the print's right side from the head link's."""
 
 
 @dataclass(frozen=True)
-class CameraConfig:
+class CameraConfig(Settings):
     """A camera above the robot."""
 
     floor: tuple[FloorTag, ...]
     head: HeadTag
     camera: int | str = 0
     """Number of the device, or a video file or image sequence (``frames/%04d.png``)."""
-    width: int = 1280
-    """Asked of the device [pixels]."""
-    height: int = 720
-    matrix: tuple[float, float, float, float] | None = None
-    """fx, fy, cx, cy [pixels]; None: not known."""
+    width: PositiveCount = 1280
+    """Width asked of the device [pixels]."""
+    height: PositiveCount = 720
+    """Height asked of the device [pixels]."""
+    matrix: tuple[Positive, Positive, float, float] | None = None
+    """Focal lengths and centre fx, fy, cx, cy [pixels]; None: not known."""
     distortion: tuple[float, ...] = ()
-    """k1, k2, p1, p2, k3 of OpenCV's model; needs ``matrix``."""
-    latency_s: float = 0.03
-    """From exposure to the frame's arrival."""
-    max_floor_error_m: float = 0.01
-    """Floor tags that fit each other worse are not used."""
+    """Coefficients k1, k2, p1, p2, k3 of OpenCV's model; they need ``matrix``."""
+    latency_s: NonNegative = 0.03
+    """Time from exposure to the frame's arrival."""
+    max_floor_error_m: Positive = 0.01
+    """Error beyond which floor tags that do not fit each other are not used."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         ids = [tag.id for tag in self.floor] + [self.head.id]
         if not self.floor or len(set(ids)) != len(ids):
             raise ValueError(f"floor and head tags have ids {ids}; expected at least one on the floor, each id once")
-        for tag_id, size in zip(ids, [*(tag.size_m for tag in self.floor), self.head.size_m], strict=True):
-            if not (math.isfinite(size) and size > 0.0 and 0 <= tag_id <= 586):
-                raise ValueError(f"tag {tag_id} has size_m {size:g}; expected > 0 and an id of 0 to 586")
         if self.matrix is None and (self.distortion or self.head.height_m != 0.0):
             raise ValueError("matrix is missing; expected fx, fy, cx, cy, which distortion and head.height_m need")
-        if self.matrix is not None and not (self.matrix[0] > 0.0 and self.matrix[1] > 0.0):
-            raise ValueError(f"matrix is {self.matrix}; expected fx, fy > 0")
         if self.distortion and len(self.distortion) not in (4, 5, 8):
             raise ValueError(f"distortion has {len(self.distortion)} numbers; expected 4, 5 or 8")
 
@@ -484,8 +453,7 @@ def _open_device(config: CameraConfig) -> Camera:
 
 
 def _opencv() -> Any:
-    try:
-        import cv2
-    except ModuleNotFoundError:
-        raise ConfigError("a camera needs OpenCV, which is missing: pip install 'snake_gym[camera]'") from None
+    require("a camera", "cv2")
+    import cv2
+
     return cv2

@@ -8,32 +8,30 @@ the processor allows. An emulated robot is moved by the project's physics, from 
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
-import numpy as np
-
-from snake_gym.config import ConfigError, choose
+from snake_gym.config import ConfigError, Range, Settings, choose
+from snake_gym.config.settings import Count, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.registers import BAUD_RATES
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.family import find_family
+from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.emulator.bus import EmulatedBus
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.safety import guard as scheduling
 from snake_gym.hardware.safety.body import Body
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.guard import HIGHEST_PRIORITY, NO_PRIORITY
 from snake_gym.hardware.safety.guarded_body import GuardedBody
-from snake_gym.hardware.safety.servo_body import ServoBody, WatchedBody
+from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spec import RobotSpec
 
@@ -42,73 +40,73 @@ PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_t
 
 
 @dataclass(frozen=True)
-class PoseConfig:
+class PoseConfig(Settings):
     """Where the head's pose comes from."""
 
     kind: PoseKind = "truth"
-    """truth: of an emulated robot; else a source of ``snake_gym.hardware.pose``."""
+    """Source of ``snake_gym.hardware.pose``; truth: the plant of an emulated robot."""
     start_xy_m: tuple[float, float] = (0.0, 0.0)
-    """Where the head is at first, for dead_reckoning and serial_imu."""
+    """Place of the head at first, for dead_reckoning and serial_imu."""
     start_angle_rad: float = 0.0
     host: str = "127.0.0.1"
-    """udp_json: where to listen."""
-    udp_port: int = 47800
+    """Address where udp_json listens."""
+    udp_port: Annotated[int, Range(0, 65535)] = 47800
     imu_port: str = "/dev/ttyUSB1"
-    imu_direction: int = -1
-    """serial_imu: -1 where its yaw grows clockwise seen from above."""
-    stale_s: float = 0.5
-    """An older pose is not valid."""
+    imu_direction: Literal[-1, 1] = -1
+    """Sense of serial_imu's yaw: -1 where it grows clockwise seen from above."""
+    stale_s: Positive = 0.5
+    """Age beyond which a pose is not valid."""
     camera: str | None = None
-    """april_tags: YAML file with camera and tags."""
+    """YAML file with camera and tags, for april_tags."""
 
 
 @dataclass(frozen=True)
-class EmulatedConfig:
+class EmulatedConfig(Settings):
     """The emulated robot."""
 
     joint_angle_rad: tuple[float, ...] = ()
     """Shape at the start; empty: straight."""
     head_angle_rad: float = 0.0
     point_xy_m: tuple[float, float] = (0.0, 0.0)
-    """Where the head is at the start."""
-    lost: float = 0.0
+    """Place of the head at the start."""
+    lost: Share = 0.0
     """Probability of a lost packet."""
-    corrupted: float = 0.0
+    corrupted: Share = 0.0
     """Probability of a spoiled packet."""
-    seed: int = 0
-    """Of what happens on the wire."""
+    seed: Count = 0
+    """Seed of what happens on the wire."""
 
 
 @dataclass(frozen=True)
-class ConnectionConfig:
+class ConnectionConfig(Settings):
     """How to get at the robot."""
 
     port: str = "memory"
     """A serial device, ``pty`` or ``memory``."""
     baud: int = 1_000_000
+    family: str = "feetech"
+    """Servo family: the name of one that is known, or ``module:NAME``."""
     calibration: str | None = None
-    """File that calibrate wrote; None: servos 1, 2, ... from the tail, straight at 2048 (emulated robots only)."""
+    """File that calibrate wrote; None: servos 1, 2, ... from the tail, straight at mid-range (emulated robots only)."""
     servo_model: str = "STS3215"
-    """Of emulated servos without a calibration file."""
-    period_s: float = 0.02
-    """Of a bus cycle: a reading and the goals of all servos have to fit."""
+    """Model of emulated servos without a calibration file."""
+    period_s: Positive = 0.02
+    """Period of a bus cycle: a reading and the goals of all servos have to fit."""
     guarded: bool = True
-    """The port belongs to a guard process (not with ``memory``)."""
-    priority: int = 10
-    """Real-time priority of the guard process, 1 to 99, where the system allows it; 0: none."""
+    """Whether the port belongs to a guard process (not with ``memory``)."""
+    priority: Annotated[int, Range(NO_PRIORITY, HIGHEST_PRIORITY)] = 10
+    """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
     """File of the emergency stop; None: this machine's default."""
     pose: PoseConfig = field(default_factory=PoseConfig)
     emulated: EmulatedConfig = field(default_factory=EmulatedConfig)
 
-    def __post_init__(self) -> None:
-        if self.baud not in BAUD_RATES:
-            near = min(BAUD_RATES, key=lambda rate: abs(rate - self.baud))
-            raise ValueError(f"connection.baud is {self.baud}; expected one of {BAUD_RATES} (nearest: {near})")
-        if not (math.isfinite(self.period_s) and self.period_s > 0.0):
-            raise ValueError(f"connection.period_s is {self.period_s:g}; expected finite and > 0")
-        if not scheduling.NONE <= self.priority <= scheduling.HIGHEST:
-            raise ValueError(f"connection.priority is {self.priority}; expected 0 to {scheduling.HIGHEST}")
+    def check(self) -> None:
+        find_family(self.family).check_baud(self.baud)
+
+    def stop(self) -> EmergencyStop:
+        """The emergency stop that the robot obeys."""
+        return EmergencyStop(None if self.latch is None else Path(self.latch))
 
 
 class Connected(NamedTuple):
@@ -120,87 +118,55 @@ class Connected(NamedTuple):
     close: Callable[[], None]
 
 
-def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec) -> Connected:
+Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], EmulatedBus]
+"""Makes emulated servos with a robot behind them (``commands.emulated_robot``); a clock of None: a virtual one."""
+
+
+def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emulate: Emulate) -> Connected:
     """Open what the settings name. Raises ConfigError for what the user has to correct."""
     calibration = _calibration(config, spec)
-    _check_period(config, spec)
-    closing: list[Callable[[], None]] = []
-    emulated, port = None, config.port
-    clock: Clock = MonotonicClock()
-    if port in EMULATED:
-        emulated = emulate(config, spec, calibration, None if port == "memory" else clock)
-        clock = emulated.clock
-        if port == "pty":
+    _check_period(config, spec, calibration)
+    speed, stop = spec.joints("actuator.speed_limit_rad_s"), config.stop()
+    emulated = None
+    with contextlib.ExitStack() as opened:
+        port = BusPort(config.port, config.baud, calibration.family)
+        if config.port in EMULATED:
+            emulated = emulate(config, spec, calibration, None if config.port == "memory" else MonotonicClock())
+        if emulated is not None and config.port == "pty":
             from snake_gym.hardware.emulator.port import EmulatedPort
 
             terminal = EmulatedPort(emulated)
-            closing.append(terminal.close)
-            port = terminal.port
-    speed = spec.joints("actuator.speed_limit_rad_s")
-    latch = Path(config.latch) if config.latch is not None else None
-    try:
+            opened.callback(terminal.close)
+            port = port._replace(device=terminal.port)
         pose = make_pose(config.pose, spec, emulated)
-        closing.append(pose.close)
+        opened.callback(pose.close)
         body: Body
         if config.guarded and config.port != "memory":
-            body = GuardedBody(port, config.baud, calibration, limits, config.period_s, speed, latch, config.priority)
-            closing.append(body.close)
+            body = GuardedBody(port, calibration, limits, config.period_s, speed, stop.latch, config.priority)
+        elif emulated is not None and config.port == "memory":
+            host = emulated.host_transport
+            bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
+            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop)
         else:
-            stop, bus = EmergencyStop(latch), _open_bus(config, port, emulated, clock)
-            closing.append(bus.close)
-            settings = (bus, calibration, limits, clock, config.period_s, speed, stop)
-            if config.port == "memory":
-                body = ServoBody(*settings)
-            else:
-                watcher = watch(port, config.baud, calibration.ids, stop, "run")
-                closing.insert(0, watcher.close)
-                body = WatchedBody(*settings, trouble=watcher.trouble)
-            closing.append(body.close)
-    except BaseException:
-        for one in reversed(closing):
-            one()
-        raise
-
-    def close() -> None:
-        with contextlib.ExitStack() as rest:  # each of them, whatever becomes of the others
-            for one in closing:
-                rest.callback(one)
-
-    return Connected(body, pose, emulated, close)
+            try:
+                bus = port.open(reopens=True)
+            except PortGone as error:
+                raise ConfigError(f"connection.port: {error}") from None
+            opened.callback(bus.close)
+            watcher = watch(port, calibration.ids, stop, "run")
+            opened.callback(watcher.close)
+            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop, watcher.trouble)
+        opened.callback(body.close)
+        return Connected(body, pose, emulated, opened.pop_all().close)
+    raise AssertionError("the block above returns or raises")  # pragma: no cover
 
 
-def watch(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> TorqueWatch:
+def watch(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> TorqueWatch:
     """A process that switches the torque off if this one dies. Raises ConfigError: it does not start."""
     try:
-        return TorqueWatch(port, baud, ids, stop, what)
+        return TorqueWatch(port, ids, stop, what)
     except OSError as error:
         raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
-
-
-def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
-    """Emulated servos as calibrated, behind them the robot on the project's physics; ``clock`` None: a virtual one."""
-    from snake_gym.simulation.servo_plant import PhysicsPlant
-
-    told = config.emulated
-    shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
-    if shape is not None and shape.shape != (spec.n_joints,):
-        raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
-    try:
-        plant = PhysicsPlant(spec, shape, told.head_angle_rad, told.point_xy_m)
-        faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    if clock is not None:
-        # The first step compiles the physics, which takes seconds: not once the servos' time runs.
-        one = np.ones(spec.n_joints)
-        plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
-    servos = []
-    for joint in calibration.joints:
-        held = {} if joint.held is None else asdict(joint.held)
-        zero = joint.zero_steps + held.get("homing_offset", 0)
-        stored = {**held, "baud_rate": BAUD_RATES.index(config.baud)}
-        servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
-    return EmulatedBus(servos, plant, clock, faults, config.baud)
 
 
 def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
@@ -236,15 +202,20 @@ def _calibration(config: ConnectionConfig, spec: RobotSpec) -> Calibration:
         calibration = straight_chain(range(1, spec.n_links), spec.joint_limit_rad, config.servo_model)
     else:
         raise ConfigError("connection.calibration is missing; make it: python -m snake_gym.hardware calibrate")
+    check_joints(calibration, spec)
+    return calibration
+
+
+def check_joints(calibration: Calibration, spec: RobotSpec) -> None:
+    """Raise ConfigError unless the calibration has the robot's joints."""
     if len(calibration.joints) != spec.n_joints:
         raise ConfigError(
             f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
         )
-    return calibration
 
 
-def _check_period(config: ConnectionConfig, spec: RobotSpec) -> None:
-    complaint = too_short(config.period_s, spec.n_joints, config.baud)
+def _check_period(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration) -> None:
+    complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
     if complaint is not None:
         raise ConfigError(complaint)
     if config.period_s > spec.control_dt_s:
@@ -252,16 +223,6 @@ def _check_period(config: ConnectionConfig, spec: RobotSpec) -> None:
             f"connection.period_s is {config.period_s:g}; expected <= {spec.control_dt_s:g}, "
             f"the control period of {spec.name}"
         )
-
-
-def _open_bus(config: ConnectionConfig, port: str, emulated: EmulatedBus | None, clock: Clock) -> FeetechBus:
-    if emulated is not None and config.port == "memory":
-        return FeetechBus(emulated.host_transport(), config.baud, clock, reopen=emulated.host_transport)
-    try:
-        transport = SerialTransport(port, config.baud)
-    except PortGone as error:
-        raise ConfigError(f"connection.port: {error}") from None
-    return FeetechBus(transport, config.baud, clock, reopen=lambda: SerialTransport(port, config.baud))
 
 
 def _true_pose(emulated: EmulatedBus) -> tuple[float, float, float]:

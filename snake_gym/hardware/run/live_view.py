@@ -1,6 +1,6 @@
 """What a person sees of a run: a table that renews itself on a terminal, or a line a second anywhere else.
 
-The table needs ``rich``, which is loaded when it is shown and not before; without it the lines come instead.
+``rich`` is loaded when the table is shown and not before.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -86,31 +86,14 @@ class Moment(NamedTuple):
     held: bool
 
 
-class View(Protocol):
-    """Shows a run."""
-
-    def show(self, moment: Moment, timing: Timing) -> None: ...
-
-    def say(self, line: str) -> None:
-        """A line that stays."""
-        ...
-
-    def close(self) -> None: ...
-
-
-def make_view(title: str, stream: TextIO | None = None, plain: bool = False) -> View:
-    """The table on a terminal with ``rich``, else lines."""
+def make_view(title: str, stream: TextIO | None = None, plain: bool = False) -> LineView:
+    """The table on a terminal, else lines."""
     out = sys.stdout if stream is None else stream
-    if not plain and out.isatty():
-        try:
-            return TableView(title, out)
-        except ModuleNotFoundError:
-            pass
-    return LineView(title, out)
+    return TableView(title, out) if not plain and out.isatty() else LineView(title, out)
 
 
 class LineView:
-    """One line a second."""
+    """Shows a run by one line a second."""
 
     def __init__(self, title: str, stream: TextIO) -> None:
         self._stream, self._next_s = stream, -math.inf
@@ -123,6 +106,7 @@ class LineView:
         self.say(describe(moment, timing))
 
     def say(self, line: str) -> None:
+        """Show a line that stays."""
         print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
@@ -159,12 +143,8 @@ def _away(moment: Moment) -> str:
     return f", {moment.distance_m:.2f} m away" if math.isfinite(moment.distance_m) else ""
 
 
-class TableView:
-    """A table of the joints and the pose, drawn in place; news scroll by above it.
-
-    Raises:
-        ModuleNotFoundError: ``rich`` is not installed.
-    """
+class TableView(LineView):
+    """A table of the joints and the pose, drawn in place; news scroll by above it."""
 
     def __init__(self, title: str, stream: TextIO) -> None:
         from rich.console import Console

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import apply_keywords
+from snake_gym.config import Settings, apply_keywords
+from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.run.robot_loop import StepRecord
 from snake_gym.hardware.run.run_config import Contract, LoopSettings, action_contract, file_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
@@ -21,20 +21,15 @@ from snake_gym.robot.catalogue import load_robot
 
 
 @dataclass(frozen=True)
-class RealRewardConfig:
+class RealRewardConfig(Settings):
     """Weights of the reward terms, which are measured, not true; as in Waypoints."""
 
     progress: float = 10.0
-    """per metre towards the current target."""
+    """Reward per metre towards the current target."""
     target: float = 2.0
-    """per target reached."""
+    """Reward per target reached."""
     effort: float = -0.01
-    """per unit of squared action, summed over the action's entries."""
-
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            if not math.isfinite(getattr(self, f.name)):
-                raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
+    """Reward per unit of squared action, summed over the action's entries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +37,12 @@ class RealConfig(LoopSettings):
     """Everything that can be set in ``SnakeGym/Real-v0``."""
 
     policy: str | None = None
-    """A policy file: its contract then says the action and the tracked point."""
+    """Policy file; its contract then says the action and the tracked point."""
     action: ActionConfig | None = None
-    """None: the policy's, or the default of ``ActionConfig``."""
+    """Action; None: the policy's, or the default of ``ActionConfig``."""
     reward: RealRewardConfig = field(default_factory=RealRewardConfig)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.policy is not None and self.action is not None:
             raise ValueError("action is set beside policy; expected one of them: the policy file says its action")
 
@@ -57,9 +51,9 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     """One real snake robot visits targets.
 
     Description:
-        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety.checks``, with a pose source
-        on its head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, the robot is
-        emulated: its servos, byte for byte, moved by the project's physics, as fast as the processor allows.
+        The servo chain on its bus, under the safety layers of ``snake_gym.hardware.safety``, with a pose source on its
+        head. What is trained in ``SnakeGym/Waypoints-v0`` runs here unchanged. Without a port, an emulated robot:
+        emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
 
     Actions:
         ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind`` or the policy's contract.
@@ -96,7 +90,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
         self.config = apply_keywords(RealConfig, config, settings, "env")
-        self.loop, connected = open_loop(contract_of(self.config), self.config)
+        self.loop, connected = open_loop(contract_of(self.config), self.config, emulate)
         self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))

@@ -34,23 +34,27 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class Imposed:
-    """Limits of one run with J joints."""
+    """What a run imposes on its robot with J joints besides the references.
+
+    A model that is to move as the robot did needs it: a joint with a third of its torque follows as one with a softer
+    servo and less friction would.
+    """
 
     torque_limit: float = 1.0
     """Share of the servos' stall torque."""
     servo_speed_rad_s: tuple[float | None, ...] | None = None
-    """(J,) greatest speeds that the servos were given with their goals; None: of one, of all: their own."""
+    """(J,) greatest speeds that the servos were given with their goals; None, for one or for all: their own."""
     max_speed_rad_s: float | None = None
-    """Clamp of the references; those logged as sent have passed it."""
+    """Clamp of the references' speed; those logged as sent have passed it."""
     max_acceleration_rad_s2: float | None = None
-    """Likewise."""
+    """Clamp of the references' acceleration, likewise."""
 
 
 def imposed_by(safety: SafetyLimits, spec: RobotSpec, calibration: Calibration | None) -> Imposed:
     """What a run with these settings imposes."""
     chain = calibration or straight_chain(range(spec.n_joints), spec.joint_limit_rad)
     counts = chain.goal_speeds(spec.joints("actuator.speed_limit_rad_s"))
-    speeds = tuple(count * chain.rad_per_step if count else None for count in counts)
+    speeds = tuple(count * chain.family.scale("goal_speed") if count else None for count in counts)
     return Imposed(safety.torque_limit, speeds, safety.max_speed_rad_s, safety.max_acceleration_rad_s2)
 
 
@@ -61,11 +65,11 @@ def speed_limits(imposed: Imposed, n_joints: int) -> tuple[float, ...]:
 
 
 _GAP_PERIODS = 6.0
-"""A gap up to so many periods needs no explanation."""
+"""Longest gap that needs no explanation, in periods."""
 _TOLD_SHARE = 0.5
-"""A step that was late by this share of a gap, or saw something so old, explains it."""
+"""Share of a gap: a step that was so late, or saw something so old, explains it."""
 _TOLD_STEPS = 3
-"""So many steps after the last reading, a run has told that the port went away."""
+"""Steps after the last reading by which a run has told that the port went away."""
 
 
 class _Fault(NamedTuple):
@@ -75,10 +79,11 @@ class _Fault(NamedTuple):
 
 
 def find_time_fault(rows: Sequence[dict[str, Any]]) -> tuple[float, str] | None:
-    """Where the first fault in the times of cycles and steps begins [s], and a line about it; None: there is none.
+    """When the first fault in the times of a log's cycles and steps begins [s], and a line about it; None: no fault.
 
-    Args:
-        rows: all lines of the log.
+    A run misses single cycles, and a stalled host or port costs it many; its steps then tell that they were late, or
+    that what they saw was old. Where nobody answers or the port is away, the last reading is written again. A gap or a
+    repeated reading that no step tells of, a repeated step, or a time that runs backwards: the log was changed.
     """
     faults = [fault for fault in (_cycle_fault(rows), _step_fault(rows)) if fault is not None]
     return None if not faults else min(faults)[1:]
@@ -138,7 +143,7 @@ def _timed(rows: Sequence[dict[str, Any]], kind: str) -> list[tuple[int, dict[st
 
 
 FORMAT = 2
-"""1: without what the run imposed."""
+"""Version of the format; 1 was without what the run imposed."""
 PARTIAL = ".partial"
 
 
@@ -395,11 +400,11 @@ def _plain(value: float) -> float | None:
 
 
 _START_POSE_S = 0.3
-"""The first pose counts for the start if it came so soon: the robot lay still."""
+"""Latest time of a first pose that counts for the start [s]: the robot lay still."""
 
 
-class EvenRun(NamedTuple):
-    """T periods of a run with J joints; the fields of ``simulation.identification.RunLog``."""
+class ResampledLog(NamedTuple):
+    """T periods of a run with J joints on an even grid; the fields of ``simulation.identification.RunLog``."""
 
     period_s: float
     reference_rad: FloatArray
@@ -418,9 +423,11 @@ class EvenRun(NamedTuple):
     """(J,) greatest speeds that the servos were given; inf: their own."""
 
 
-def to_even_run(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> EvenRun:
-    """The log on an even grid of the bus's period. Raises ConfigError: limp, too short, or no pose at its start."""
+def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> ResampledLog:
+    """The log on an even grid of the bus's period. Raises ConfigError: limp, too short, or no pose at its start.
 
+    References are those that were sent to the servos, after all safety clamps, in whole steps of their encoders.
+    """
     if record.is_limp:
         raise ConfigError(f"{record.path} is of a limp robot, without references; expected a run under a policy")
     inside = (record.cycle_s >= from_s) & (record.cycle_s <= to_s)
@@ -446,13 +453,13 @@ def to_even_run(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) 
         first = np.flatnonzero(np.isfinite(heading))
         if not first.size:
             raise ConfigError(f"{record.path} has no pose of the head; expected one to start from")
-        return to_even_run(record, float(grid[first[0]]) - 1e-6, to_s)
+        return resample(record, float(grid[first[0]]) - 1e-6, to_s)
     free = tuple((np.flatnonzero(np.isnan(joint).mean(axis=0) > 0.5) + 1).tolist())
     step_rad = 2.0 * math.pi / (record.start["calibration"] or {}).get("steps_per_turn", 4096)
     sent = step_rad * np.rint(sent / step_rad)
     imposed = record.imposed or Imposed()
     speed = speed_limits(imposed, joint.shape[1])
-    return EvenRun(period, sent[following], angle, xy, heading, free, imposed.torque_limit, speed)
+    return ResampledLog(period, sent[following], angle, xy, heading, free, imposed.torque_limit, speed)
 
 
 def _resampled(grid: FloatArray, stamps: FloatArray, values: FloatArray, period: float) -> FloatArray:

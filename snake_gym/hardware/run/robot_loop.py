@@ -20,6 +20,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import Settings
+from snake_gym.config.settings import Positive
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.hardware.safety.body import Body, BodySample, BringUpError
 from snake_gym.interface.actions import ActionDecoder
@@ -29,27 +31,25 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
 @dataclass(frozen=True)
-class CourseConfig:
-    """Where the robot shall go."""
+class CourseConfig(Settings):
+    """Targets of the robot."""
 
     targets: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """[m] world frame of the pose source, in order."""
-    radius_m: float = 0.1
-    """A target is reached when the tracked point is this near."""
+    """Targets in order, in the world frame of the pose source [m]."""
+    radius_m: Positive = 0.1
+    """Distance from the tracked point at which a target is reached."""
     tracked_point: Literal["centre", "head"] = "centre"
 
-    def __post_init__(self) -> None:
-        shape = np.array(self.targets, dtype=float).shape
-        if len(shape) != 2 or shape[0] < 1 or shape[1] != 2 or not np.isfinite(np.array(self.targets)).all():
-            raise ValueError(f"course.targets is {self.targets!r}; expected at least one [x, y] of finite numbers [m]")
-        if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
-            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected finite and > 0")
-        if self.tracked_point not in ("centre", "head"):
-            raise ValueError(f"course.tracked_point is {self.tracked_point!r}; expected 'centre' or 'head'")
+    def check(self) -> None:
+        if not self.targets:
+            raise ValueError("targets is empty; expected at least one [x, y] [m]")
 
 
 class MeasuredCourse:
-    """One robot's way along the targets."""
+    """One robot's way along the targets, scored by what was measured: there is no truth to score with.
+
+    While the pose is lost no target is reached and no progress is counted.
+    """
 
     def __init__(self, config: CourseConfig, spec: RobotSpec) -> None:
         self.config = config
@@ -100,21 +100,15 @@ class MeasuredCourse:
 
 
 @dataclass(frozen=True)
-class LoopConfig:
+class LoopConfig(Settings):
     """How patient the loop is."""
 
-    pose_timeout_s: float = 2.0
-    """Pose lost for so long: the robot holds its shape until it is back."""
-    first_pose_timeout_s: float = 10.0
-    """Wait so long for the first pose."""
-    late_share: float = 0.5
-    """A tick missed by more than this share of the period begins a new grid."""
-
-    def __post_init__(self) -> None:
-        for name in ("pose_timeout_s", "first_pose_timeout_s", "late_share"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0.0):
-                raise ValueError(f"loop.{name} is {value:g}; expected finite and > 0")
+    pose_timeout_s: Positive = 2.0
+    """Time without a pose after which the robot holds its shape until it is back."""
+    first_pose_timeout_s: Positive = 10.0
+    """Longest wait for the first pose."""
+    late_share: Positive = 0.5
+    """Share of the period by which a tick may be missed; beyond, a new grid begins."""
 
 
 class StepRecord(NamedTuple):

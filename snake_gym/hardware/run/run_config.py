@@ -7,15 +7,15 @@ classical controller plays as a residual policy that adds nothing, so it sees th
 from __future__ import annotations
 
 import importlib
-import math
 import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from snake_gym.config import ConfigError, build, nearest
+from snake_gym.config import ConfigError, Settings, build, nearest
+from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import tuned_file, tuning_command
-from snake_gym.hardware.run.connection import Connected, ConnectionConfig, connect
+from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emulate, connect
 from snake_gym.hardware.run.robot_loop import CourseConfig, LoopConfig, MeasuredCourse, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
@@ -32,7 +32,7 @@ _SOURCES = {"kind", "tuned", "file"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopSettings:
+class LoopSettings(Settings):
     """What a control loop on a robot needs besides its policy."""
 
     robot: str | dict[str, Any] | None = None
@@ -42,11 +42,7 @@ class LoopSettings:
     """Port, servos and pose source; by default an emulated robot."""
     safety: SafetyLimits = field(default_factory=SafetyLimits)
     loop: LoopConfig = field(default_factory=LoopConfig)
-    time_limit_s: float = 60.0
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0.0):
-            raise ValueError(f"time_limit_s is {self.time_limit_s:g}; expected finite and > 0")
+    time_limit_s: Positive = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,23 +175,21 @@ def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig
     return Contract(decoder, ObservationLayout(robot, decoder.size, decoder.has_phase, course.tracked_point), robot)
 
 
-def open_loop(contract: Contract, settings: LoopSettings) -> tuple[RobotLoop, Connected]:
+def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> tuple[RobotLoop, Connected]:
     """Open port and pose source; the loop on them. Raises ConfigError, and leaves nothing open then."""
-    connected = connect(settings.connection, settings.safety, contract.robot)
+    connected = connect(settings.connection, settings.safety, contract.robot, emulate)
     try:
         course = MeasuredCourse(settings.course, contract.decoder.spec)
-        loop = RobotLoop(
-            contract.decoder, contract.layout, connected.body, connected.pose, course, settings.loop
-        )  # fmt: skip
-        return loop, connected
+        body, pose = connected.body, connected.pose
+        return RobotLoop(contract.decoder, contract.layout, body, pose, course, settings.loop), connected
     except ValueError as error:
         connected.close()
         raise ConfigError(str(error)) from None
 
 
-def open_run(config: RunConfig, plan: Plan) -> OpenRun:
+def open_run(config: RunConfig, plan: Plan, emulate: Emulate) -> OpenRun:
     """Open port and pose source. Raises ConfigError."""
-    loop, connected = open_loop(plan.contract, config)
+    loop, connected = open_loop(plan.contract, config, emulate)
     return OpenRun(loop, plan.policy, connected)
 
 

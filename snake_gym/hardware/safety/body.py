@@ -13,7 +13,6 @@ import numpy as np
 
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.registers import BY_NAME
 from snake_gym.hardware.bus.servo_bus import BlockRead
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.checks import BoolArray, ServoHealth
@@ -83,10 +82,6 @@ class Body(Protocol):
         ...
 
 
-BLOCK = ("present_position", "present_current")
-"""First and last register of what ``take`` wants to have been read."""
-
-
 class ServoReadings:
     """The last readings of J joints."""
 
@@ -104,12 +99,12 @@ class ServoReadings:
         self.health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
 
     def take(self, read: BlockRead) -> None:
-        """Take note of a reading of ``BLOCK``."""
+        """Take note of a reading of ``family.READING``."""
         ids, calibration = self._calibration.ids, self._calibration
         told = [read.values[one] for one in ids]
 
         def column(name: str, scale: float) -> FloatArray:
-            return np.array([math.nan if one is None else one[f"present_{name}"] * scale for one in told])
+            return np.array([math.nan if one is None else one.get(f"present_{name}", math.nan) * scale for one in told])
 
         answered = np.array([one is not None for one in told])
         error = np.array([read.errors.get(one, 0) for one in ids], np.uint8)
@@ -118,8 +113,9 @@ class ServoReadings:
         self.steps = np.where(seen, position, self.steps)
         self.angle = np.where(seen, calibration.angles(position), self.angle)
         self.rate = np.where(seen, rate, 0.0)
+        scales = {one.name: one.encoding.scale for one in calibration.family.registers}
         scaled = ("load", "temperature", "voltage", "current")
-        measured = (column(name, BY_NAME[f"present_{name}"].encoding.scale) for name in scaled)
+        measured = (column(name, scales.get(f"present_{name}", 1.0)) for name in scaled)
         self.health = ServoHealth(answered, error, rate, *measured)
         if answered.any():
             self.stamp_s = read.stamp_s

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.bus.registers import model
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, read_settings
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import HealthMonitor, SafetyLimits, ServoHealth
 
-_FULL_TORQUE = 1000
-"""Counts of the torque limit's register."""
 _RAMP_STEPS = 5
 _LOOK_S = 0.02
 """Time between two questions whether to go on."""
@@ -35,7 +32,7 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
     info = bus.ping(one.servo_id)
     if info is None:
         return None
-    expected = model(calibration.model).number
+    expected = family_of_model(calibration.model)[1].number
     if one.held is None and expected is not None and info.model != expected:
         return [f"{name} says it is model {info.model}; expected {expected} ({calibration.model})"]
     found = read_settings(bus, [one.servo_id])[one.servo_id]
@@ -43,7 +40,7 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
         return None
     changes = [] if one.held is None else [f"{name}: {line}" for line in one.held.changes(found)]
     ends = [one.zero_steps + one.direction * angle / calibration.rad_per_step for angle in (one.low_rad, one.high_rad)]
-    return changes or found.faults(name, (ends[0], ends[1]))
+    return changes or found.faults(name, (ends[0], ends[1]), calibration.steps_per_turn)
 
 
 def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
@@ -107,49 +104,50 @@ def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit
         return False
     if faults:
         raise BringUpError("; ".join(faults))
-    return bus.write_register(calibration.ids[joint], "torque_limit", round(_FULL_TORQUE * torque_limit))
+    full = bus.family.full_count("torque_limit")
+    return bus.write_register(calibration.ids[joint], "torque_limit", round(full * torque_limit))
 
 
-class TorqueRamp:
-    """Raises the torque of servos whose joints rest at their goals.
+def raise_torque(
+    bus: ServoBus,
+    goals: Sequence[tuple[int, int, int]],
+    torque_limit: float,
+    ramp_time_s: float,
+    interrupted: Interrupted,
+) -> None:
+    """Raise the torque of servos whose joints rest at their goals.
 
     Args:
-        bus, clock: of the servos.
+        goals: ID, position [steps] and speed of each servo.
         torque_limit: share of the stall torque at the end.
         ramp_time_s: how long it takes [s].
         interrupted: asked every 20 ms.
+
+    Raises:
+        BringUpError: a servo does not obey, or interrupted.
     """
 
-    def __init__(
-        self, bus: ServoBus, clock: Clock, torque_limit: float, ramp_time_s: float, interrupted: Interrupted
-    ) -> None:
-        self._bus, self._clock, self._interrupted = bus, clock, interrupted
-        self._torque_limit, self._ramp_time_s = torque_limit, ramp_time_s
-
-    def run(self, ids: Sequence[int], steps: Sequence[int], speed: Sequence[int]) -> None:
-        """Hold ``steps`` with more and more torque. Raises BringUpError: a servo does not obey, or interrupted."""
-        for part in range(_RAMP_STEPS):
-            share = self._torque_limit * (part + 1) / _RAMP_STEPS
-            for servo_id in ids:
-                self._ask()
-                if not self._bus.write_register(servo_id, "torque_limit", round(_FULL_TORQUE * share)):
-                    raise BringUpError(f"servo {servo_id} does not take a torque limit")
-            if part == 0:
-                # The goal is where it is, and switches the torque on.
-                self._bus.write_targets(ids, steps, speed)
-                on = self._bus.torque(ids, True)
-                if not all(on.values()):
-                    silent = ", ".join(str(one) for one, known in on.items() if not known)
-                    raise BringUpError(f"servos {silent} do not switch their torque on")
-            self._wait(self._ramp_time_s / _RAMP_STEPS)
-
-    def _wait(self, duration_s: float) -> None:
-        end_s = self._clock.now() + duration_s
-        while (left_s := end_s - self._clock.now()) > 0.0:
-            self._ask()
-            self._clock.sleep(min(left_s, _LOOK_S))
-
-    def _ask(self) -> None:
-        reason = self._interrupted()
+    def ask() -> None:
+        reason = interrupted()
         if reason is not None:
             raise BringUpError(reason)
+
+    ids, steps, speeds = zip(*goals, strict=True)
+    full = bus.family.full_count("torque_limit")
+    for part in range(_RAMP_STEPS):
+        share = torque_limit * (part + 1) / _RAMP_STEPS
+        for servo_id in ids:
+            ask()
+            if not bus.write_register(servo_id, "torque_limit", round(full * share)):
+                raise BringUpError(f"servo {servo_id} does not take a torque limit")
+        if part == 0:
+            # The goal is where it is, and switches the torque on.
+            bus.write_targets(ids, steps, speeds)
+            on = bus.torque(ids, True)
+            if not all(on.values()):
+                silent = ", ".join(str(one) for one, known in on.items() if not known)
+                raise BringUpError(f"servos {silent} do not switch their torque on")
+        end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
+        while (left_s := end_s - bus.clock.now()) > 0.0:
+            ask()
+            bus.clock.sleep(min(left_s, _LOOK_S))

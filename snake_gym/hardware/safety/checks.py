@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import Settings
+from snake_gym.config.settings import Count, Positive, PositiveShare
+from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import ServoError, describe_error
-from snake_gym.hardware.bus.registers import BY_NAME, model
 from snake_gym.robot.spec import FloatArray
 
 BoolArray = NDArray[np.bool_]
@@ -33,70 +35,65 @@ _UNFIT = ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT | ServoError.
 
 
 @dataclass(frozen=True)
-class SafetyLimits:
+class StallLimits(Settings):
+    """When a joint counts as stalled."""
+
+    load: PositiveShare = 0.9
+    """Load beyond which a joint that hardly moves is stalled, as a share of the torque in use (``torque_limit``)."""
+    rate_rad_s: Positive = 0.05
+    """Rate below which a joint hardly moves."""
+    time_s: Positive = 1.5
+    """Time after which that stops the robot."""
+
+
+@dataclass(frozen=True)
+class SafetyLimits(Settings):
     """Limits of one run; the joints' ranges come with the calibration."""
 
-    max_speed_rad_s: float = 10.0
-    """Of the references. The joints go no faster than the servos' own limit; a policy that was trained without these
-    clamps needs room for its references to jump (docs/hardware.md has numbers)."""
-    max_acceleration_rad_s2: float = 500.0
-    """Of the references."""
-    max_temperature_c: float = 65.0
-    min_voltage_v: float | None = None
-    """None: three quarters of the servos' nominal one."""
-    max_voltage_v: float | None = None
-    """None: what the servos' own register allows."""
-    max_current_a: float | None = None
-    """Of one servo; None: a tenth more than its stall current, a short circuit."""
-    stall_load: float = 0.9
-    """Share of the torque in use (``torque_limit``) beyond which a joint that hardly moves is stalled ..."""
-    stall_rate_rad_s: float = 0.05
-    """... when slower than this ..."""
-    stall_time_s: float = 1.5
-    """... for so long."""
-    lost_after_s: float = 0.3
-    """A joint without an answer for so long is lost."""
-    max_lost_joints: int = 2
-    """With more lost joints the robot stops."""
-    runaway_rad: float = 0.2
-    """A joint that gets further out of its calibrated range than this does not do what it is told; one that is further
-    out at the start has another calibration."""
-    command_timeout_s: float = 0.5
-    """Without a new command for so long the torque goes off."""
-    port_timeout_s: float = 3.0
-    """With the port gone for so long the robot counts as stopped."""
-    torque_limit: float = 1.0
+    max_speed_rad_s: Positive = 10.0
+    """Greatest speed of the references. The joints go no faster than the servos' own limit; a policy that was trained
+    without these clamps needs room for its references to jump (docs/hardware.md has numbers)."""
+    max_acceleration_rad_s2: Positive = 500.0
+    """Greatest acceleration of the references."""
+    max_temperature_c: Positive = 65.0
+    min_voltage_v: Positive | None = None
+    """Least voltage; None: three quarters of the servos' nominal one."""
+    max_voltage_v: Positive | None = None
+    """Greatest voltage; None: what the servos' own register allows."""
+    max_current_a: Positive | None = None
+    """Greatest current of one servo; None: a tenth more than its stall current, a short circuit."""
+    stall: StallLimits = field(default_factory=StallLimits)
+    lost_after_s: Positive = 0.3
+    """Time without an answer after which a joint is lost."""
+    max_lost_joints: Count = 2
+    """Number of lost joints beyond which the robot stops."""
+    runaway_rad: Positive = 0.2
+    """How far a joint may get out of its calibrated range. Further out it does not do what it is told; at the start it
+    has another calibration."""
+    command_timeout_s: Positive = 0.5
+    """Time without a new command after which the torque goes off."""
+    port_timeout_s: Positive = 3.0
+    """Time without the port after which the robot counts as stopped."""
+    torque_limit: PositiveShare = 1.0
     """Share of the servos' stall torque that is used."""
-    ramp_time_s: float = 0.5
+    ramp_time_s: Positive = 0.5
     """Time in which the torque is raised."""
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if value is None:
-                continue
-            if f.name == "max_lost_joints":
-                if not (isinstance(value, int) and value >= 0):
-                    raise ValueError(f"safety.{f.name} is {value!r}; expected an integer >= 0")
-            elif not (math.isfinite(value) and value > 0.0):
-                raise ValueError(f"safety.{f.name} is {value:g}; expected finite and > 0")
-        for name in ("torque_limit", "stall_load"):
-            if getattr(self, name) > 1.0:
-                raise ValueError(f"safety.{name} is {getattr(self, name):g}; expected in (0, 1]")
+    def check(self) -> None:
         low, high = self.min_voltage_v, self.max_voltage_v
         if low is not None and high is not None and low >= high:
-            raise ValueError(f"safety.min_voltage_v is {low:g} and max_voltage_v {high:g}; expected min < max")
+            raise ValueError(f"min_voltage_v is {low:g} and max_voltage_v {high:g}; expected min < max")
 
     def of_model(self, name: str) -> SafetyLimits:
         """These limits, with what is left to the servos taken from their model's data."""
-        servo = model(name)
+        family, servo = family_of_model(name)
+        most_v = servo.default(family.register("max_voltage")) * family.scale("max_voltage")
         return replace(
             self,
             min_voltage_v=0.75 * servo.nominal_voltage_v if self.min_voltage_v is None else self.min_voltage_v,
-            max_voltage_v=0.1 * servo.default(BY_NAME["max_voltage"]) if self.max_voltage_v is None
-            else self.max_voltage_v,
+            max_voltage_v=most_v if self.max_voltage_v is None else self.max_voltage_v,
             max_current_a=1.1 * servo.stall_current_a if self.max_current_a is None else self.max_current_a,
-        )  # fmt: skip
+        )
 
 
 class Gated(NamedTuple):
@@ -214,8 +211,8 @@ class HealthMonitor:
         for joint in np.flatnonzero(self.lost & ~lost):
             news.append(f"joint {joint + 1} answers again")
         self.lost = lost
-        stalls = health.answered & (np.abs(health.load) > limits.stall_load * limits.torque_limit)
-        stalls &= np.abs(health.rate) < limits.stall_rate_rad_s
+        stalls = health.answered & (np.abs(health.load) > limits.stall.load * limits.torque_limit)
+        stalls &= np.abs(health.rate) < limits.stall.rate_rad_s
         self._stalled_s = np.where(stalls, self._stalled_s + dt_s, 0.0)
         news += list(health.faults)
         return news, self._reason(health)
@@ -229,7 +226,7 @@ class HealthMonitor:
         high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
         current = math.inf if limits.max_current_a is None else limits.max_current_a
         checks = (
-            (self._stalled_s > limits.stall_time_s, "is stalled", health.load, ""),
+            (self._stalled_s > limits.stall.time_s, "is stalled", health.load, ""),
             (health.temperature_c > limits.max_temperature_c, "is too hot", health.temperature_c, " C"),
             (health.voltage_v < low, "has too low a voltage", health.voltage_v, " V"),
             (health.voltage_v > high, "has too high a voltage", health.voltage_v, " V"),

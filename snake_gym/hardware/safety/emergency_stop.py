@@ -3,6 +3,17 @@
 The latch is a file, which another terminal can make (``python -m snake_gym.hardware estop``). Nothing here raises where
 the file system fails: a latch that cannot be looked at counts as tripped, one that cannot be written stays tripped in
 the object that tripped it.
+
+Marks tell an emergency stop whom it stops, and that it has stopped them. Before the torque goes on, who owns the port
+makes a file with its process, its latch and what it does (``EmergencyStop.hold``); once every servo has said that its
+torque is off, the file goes away (``release``). The process holds a lock on the file, which the kernel takes back when
+it dies: a file without its lock is of a process that died before it could switch the torque off.
+
+The marks are in one folder of the machine, whichever latch they name and whoever runs the robot, so that one stop finds
+all robots. Anybody may put files there: names are drawn at random, and a mark counts only where it is a plain file of
+the user who runs the process that it names. What another user's mark says is told, and nothing is made of it. What is
+no mark is ignored, whatever it holds, and of each user's marks only so many are opened. A mark that cannot be made is
+missing, and the stop says that it found nobody.
 """
 
 from __future__ import annotations
@@ -31,65 +42,22 @@ _GLANCE, _GLANCED = 2000, 8
 _LARGEST_PID = 2**31 - 1
 
 
-class SeenMark(NamedTuple):
-    """A mark that somebody has made."""
+class TorqueMark(NamedTuple):
+    """A mark of a process that may have torque on."""
 
     path: Path
     pid: int
     what: str
-    """As "run"."""
+    """What it does, as "run"."""
     latch: Path
-    """Of the stop that this process obeys."""
+    """File of the stop that it obeys."""
     alive: bool
     """Whether the process is there; False: it died with the torque on, as far as anybody knows."""
     uid: int
     """User who has made it, and who runs the process."""
 
 
-class TorqueMark:
-    """This process's mark for one robot.
-
-    Args:
-        latch: file of the stop that it obeys.
-    """
-
-    def __init__(self, latch: Path) -> None:
-        self._latch = latch
-        self._is_made = False
-        self._path: Path | None = None
-        self._descriptor = -1
-
-    def make(self, what: str) -> None:
-        """The torque may go on from now on. Marks that dead processes left for the same robot go away."""
-        if self._is_made:
-            return
-        self._is_made = True
-        sweep(self._latch)
-        name = f"{_PREFIX}{os.urandom(8).hex()}"
-        told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self._latch.absolute())})
-        path, draft = FOLDER / f"{name}.json", FOLDER / f"{name}.draft"
-        with suppress(OSError):
-            self._descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-            os.fchmod(self._descriptor, 0o644)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.write(self._descriptor, told.encode())
-            os.rename(draft, path)
-            self._path = path
-
-    def remove(self) -> None:
-        """Every servo's torque is off."""
-        self._is_made = False
-        if self._path is not None:
-            with suppress(OSError):
-                self._path.unlink()
-            self._path = None
-        if self._descriptor >= 0:
-            with suppress(OSError):
-                os.close(self._descriptor)
-            self._descriptor = -1
-
-
-def seen_marks(latch: Path | None = None) -> list[SeenMark]:
+def seen_marks(latch: Path | None = None) -> list[TorqueMark]:
     """The marks of all robots, or of those that obey ``latch``."""
     counted: Counter[int] = Counter()
     chosen = []
@@ -100,13 +68,13 @@ def seen_marks(latch: Path | None = None) -> list[SeenMark]:
     return _marks_in(sorted(chosen), latch)
 
 
-def glance(latch: Path | None = None) -> list[SeenMark]:
+def glance(latch: Path | None = None) -> list[TorqueMark]:
     """A few marks of this user, in a few milliseconds, however many files there are."""
     ours = [path for path, uid in _files(_GLANCE) if uid == os.geteuid()]
     return _marks_in(ours[:_GLANCED], latch)
 
 
-def look_again(mark: SeenMark) -> SeenMark | None:
+def look_again(mark: TorqueMark) -> TorqueMark | None:
     """What has become of a mark; None: it has gone away."""
     if not os.path.lexists(mark.path):
         return None
@@ -159,7 +127,7 @@ def _files(most: int | None = None) -> list[tuple[Path, int]]:
     return found
 
 
-def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[SeenMark]:
+def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[TorqueMark]:
     """The marks in files, or those of them that obey ``latch``."""
     found = []
     for path in paths:
@@ -170,7 +138,7 @@ def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[SeenMark]:
     return found
 
 
-def _look_at(path: Path) -> SeenMark:
+def _look_at(path: Path) -> TorqueMark:
     """The mark in a file. Raises an exception of any kind: it is none that counts."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -178,7 +146,7 @@ def _look_at(path: Path) -> SeenMark:
         pid, what, latch = int(told["pid"]), str(told["what"]), str(told["latch"])
         if not 0 < pid <= _LARGEST_PID or not (what + latch).isprintable() or user_of(pid) not in (None, uid):
             raise ValueError(told)
-        return SeenMark(path, pid, what, Path(latch), _is_locked(descriptor), uid)
+        return TorqueMark(path, pid, what, Path(latch), _is_locked(descriptor), uid)
     finally:
         os.close(descriptor)
 
@@ -192,7 +160,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def default_latch() -> Path:
-    """Where the latch of this machine's robot is. It is the same for every user and every environment (sudo, cron, ssh,
+    """Latch of this machine's robot: the same for every user and every environment (sudo, cron, ssh,
     systemd): an emergency stop must not depend on who asks for it."""
     return Path("/tmp/snake_gym.estop")
 
@@ -208,7 +176,9 @@ class EmergencyStop:
         self.latch = default_latch() if latch is None else Path(latch)
         self._unwritten = ""
         """Why it was tripped, where the latch could not be written."""
-        self._mark = TorqueMark(self.latch)
+        self._holds = False
+        self._mark: Path | None = None
+        self._descriptor = -1
 
     @property
     def tripped(self) -> bool:
@@ -271,12 +241,35 @@ class EmergencyStop:
         return True
 
     def hold(self, what: str) -> None:
-        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run"."""
-        self._mark.make(what)
+        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run".
+
+        Marks that dead processes left for the same robot go away.
+        """
+        if self._holds:
+            return
+        self._holds = True
+        sweep(self.latch)
+        name = f"{_PREFIX}{os.urandom(8).hex()}"
+        told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self.latch.absolute())})
+        path, draft = FOLDER / f"{name}.json", FOLDER / f"{name}.draft"
+        with suppress(OSError):
+            self._descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            os.fchmod(self._descriptor, 0o644)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(self._descriptor, told.encode())
+            os.rename(draft, path)
+            self._mark = path
 
     def release(self) -> None:
         """Say that every servo's torque is known to be off."""
-        self._mark.remove()
+        self._holds = False
+        with suppress(OSError):
+            if self._mark is not None:
+                self._mark.unlink()
+        with suppress(OSError):
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+        self._mark, self._descriptor = None, -1
 
     def clear(self) -> bool:
         """Allow motion again, and forget what dead processes left behind; False: it was not tripped.

@@ -15,6 +15,25 @@ also after the policy has left.
 
 If the guard itself is killed or hangs, the policy's process ends it, takes the port and switches the torque off
 (``guarded_body``); if both are killed, or the cable is pulled, only a hardware stop is left.
+
+Messages between the two are datagrams on a Unix socket; nothing is pickled. The first byte says what one is:
+
+* ``U`` bring the robot up, if it is not: number (uint64);
+* ``C`` command: number (uint64), when it was given [s] float64, joint references (J,) float64 [rad];
+* ``S`` sample: number of the last message taken (uint64), stamp and begin of the cycle [s] float64, then joint angles,
+  rates, references, load, temperature, voltage, current (J,) float64 each, then flags (J,) uint8 (bit 0 clamped, 1
+  lost, 2 answered) and the servos' status bytes (J,);
+* ``X`` stop: number of the last message taken (uint64), why;
+* ``N`` news: text;
+* ``H`` still there, on the way up or waiting: empty;
+* ``F`` farewell: empty. Torque is off in all servos, and the guard ends.
+
+Messages to the guard are numbered together. Both ends use the machine's monotonic clock, which all processes share. The
+policy's process says goodbye by shutting down its direction of the socket, and hears the rest.
+
+The guard asks for a real-time priority. Under the ordinary scheduler a process that has slept waits its turn; on a
+machine with anything else to do a cycle comes now and then tens of milliseconds late. Linux's first-in-first-out class
+goes first. A process of that class must sleep most of the time, as the guard does, or nothing else runs.
 """
 
 from __future__ import annotations
@@ -31,14 +50,14 @@ import struct
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from snake_gym.config import build
-from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.servo_bus import FeetechBus
-from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+from snake_gym.config import build, to_dict
+from snake_gym.hardware.bus.family import pack_family, unpack_family
+from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits, ServoHealth
@@ -47,9 +66,8 @@ from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import FAREWELL_S, PORT_FAREWELL_S
 from snake_gym.robot.spec import FloatArray
 
-NONE = 0
-"""No real-time priority: the ordinary scheduler."""
-HIGHEST = 99
+NO_PRIORITY, HIGHEST_PRIORITY = 0, 99
+"""The ordinary scheduler, and the first of the real-time ones."""
 
 
 def spare_old_objects() -> None:
@@ -59,12 +77,12 @@ def spare_old_objects() -> None:
 
 
 def take_priority(priority: int) -> str:
-    """Give this thread, and those that it starts, a real-time priority (1 to 99); ``NONE`` changes nothing.
+    """Give this thread, and those that it starts, a real-time priority (1 to 99); 0 changes nothing.
 
     Returns:
         Why it was not given; empty where it was.
     """
-    if priority == NONE:
+    if priority == NO_PRIORITY:
         return ""
     if not hasattr(os, "sched_setscheduler"):
         return "this system has none"
@@ -309,31 +327,41 @@ class Guard:
             self._link.send(data, socket.MSG_DONTWAIT)
 
 
-def settings_of(told: dict[str, Any]) -> tuple[Calibration, SafetyLimits, dict[str, Any]]:
-    """The parts of the first message. Raises ConfigError."""
-    rest = {name: told[name] for name in ("port", "baud", "period_s", "speed_rad_s", "latch", "priority")}
-    return build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"]), rest
+def pack_settings(
+    port: BusPort,
+    calibration: Calibration,
+    limits: SafetyLimits,
+    period_s: float,
+    speed: FloatArray,
+    latch: Path,
+    priority: int,
+) -> bytes:
+    """The first message to a guard; ``speed`` (J,) [rad/s] as for ``ServoBody``."""
+    return json.dumps({
+        "device": port.device, "baud": port.baud, "family": pack_family(port.family),
+        "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
+        "speed_rad_s": [one if math.isfinite(one) else None for one in speed.tolist()],
+        "latch": str(latch), "priority": priority,
+    }).encode()  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
     """The process: everything else comes over the socket."""
     link = socket.socket(fileno=int(arguments[0]))
-    settings, asked = link.recv(LARGEST), unpack_numbered(link.recv(LARGEST))
+    told, asked = json.loads(link.recv(LARGEST)), unpack_numbered(link.recv(LARGEST))
     if asked is None:
         return 1
-    calibration, limits, rest = settings_of(json.loads(settings))
-    port, baud = rest["port"], int(rest["baud"])
+    port = BusPort(told["device"], told["baud"], unpack_family(told["family"]))
+    calibration, limits = build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"])
     try:
-        transport = SerialTransport(port, baud)
+        bus = port.open(reopens=True)
     except PortGone as error:
         for message in (pack_numbered(b"X", asked[0], str(error)), b"F"):
             link.send(message)
         return 1
-    clock = MonotonicClock()
-    bus = FeetechBus(transport, baud, clock, reopen=lambda: SerialTransport(port, baud))
-    speed = np.array([math.inf if one is None else one for one in rest["speed_rad_s"]])
-    body = ServoBody(bus, calibration, limits, clock, rest["period_s"], speed, EmergencyStop(Path(rest["latch"])))
-    refused = take_priority(int(rest["priority"]))
+    speed = np.array([math.inf if one is None else one for one in told["speed_rad_s"]])
+    body = ServoBody(bus, calibration, limits, told["period_s"], speed, EmergencyStop(Path(told["latch"])))
+    refused = take_priority(told["priority"])
     if refused:
         link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))
     spare_old_objects()

@@ -10,7 +10,6 @@ At the end the guard's last words are waited for. A guard that cannot reach all 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import select
 import socket
@@ -19,12 +18,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
@@ -32,10 +31,11 @@ from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import default_latch, sweep
 from snake_gym.hardware.safety.guard import (
     LARGEST,
-    NONE,
+    NO_PRIORITY,
     Command,
     pack_command,
     pack_numbered,
+    pack_settings,
     pair,
     unpack_numbered,
     unpack_sample,
@@ -44,20 +44,19 @@ from snake_gym.hardware.safety.torque_off import RETRY_S, switch_off_port
 from snake_gym.robot.spec import FloatArray
 
 _BEGIN_S = 15.0
-"""How long the guard may take to say its first word [s],"""
+"""Longest time until the guard's first word [s]."""
 _HUNG_S = 1.5
-"""and to say the next: longer than a port that blocks can hold it up."""
+"""Longest time between two of its words [s]: longer than a port that blocks can hold it up."""
 _LAST_LOOK_S = 0.1
-"""A guard counts as hung when nothing comes for so long on top: the whole machine may have paused [s]."""
+"""Time on top after which a guard counts as hung: the whole machine may have paused [s]."""
 _FAREWELL_S = 2.0
-"""How long an end is waited for [s]."""
+"""Longest time that an end is waited for [s]."""
 
 
 class GuardedBody:
     """A ``Body`` whose port belongs to a guard process.
 
     Args:
-        port, baud: of the bus.
         calibration, limits: as for ``ServoBody``.
         period_s: of a bus cycle [s].
         speed_rad_s: greatest speed of the servos, (J,) or one for all; inf: theirs.
@@ -67,30 +66,25 @@ class GuardedBody:
 
     def __init__(
         self,
-        port: str,
-        baud: int,
+        port: BusPort,
         calibration: Calibration,
         limits: SafetyLimits,
         period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf,
         latch: Path | None = None,
-        priority: int = NONE,
+        priority: int = NO_PRIORITY,
     ) -> None:
         self.clock: Clock = MonotonicClock()
         self.watch: Callable[[BodySample], None] | None = None
-        self._port, self._baud, self._calibration, self._period_s = port, baud, calibration, period_s
+        self._port, self._calibration, self._period_s = port, calibration, period_s
         speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (self.n_joints,))
         self._latch = latch or default_latch()
-        self._settings = json.dumps({
-            "port": port, "baud": baud, "calibration": asdict(calibration), "limits": asdict(limits),
-            "period_s": period_s, "speed_rad_s": [one if math.isfinite(one) else None for one in speed.tolist()],
-            "latch": str(self._latch), "priority": priority,
-        }).encode()  # fmt: skip
+        self._settings = pack_settings(port, calibration, limits, period_s, speed, self._latch, priority)
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
         self._sample: BodySample | None = None
         self._number = self._taken = self._asked = 0
-        """Of the last message sent, of the last one that the guard has taken, and of the last that asked to go up."""
+        """Numbers of the last message sent, the last that the guard has taken, and the last that asked to go up."""
         self._heard_s = -math.inf
         self._has_spoken = self._has_ended = False
         self._off_owed = False
@@ -107,7 +101,7 @@ class GuardedBody:
 
     @property
     def guard_pid(self) -> int | None:
-        """Of the guard process; None: there is none."""
+        """Process of the guard; None: there is none."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     def start(self) -> BodySample:
@@ -291,7 +285,7 @@ class GuardedBody:
     def _try_off(self) -> str:
         """Torque off in all servos; why that is not known, empty where it is."""
         try:
-            left = switch_off_port(self._port, self._baud, self._calibration.ids)
+            left = switch_off_port(self._port, self._calibration.ids)
         except PortGone as error:
             return str(error)
         silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if one in left)

@@ -5,7 +5,7 @@ Cycles follow each other at the bus's own rate, faster than the policy acts; bet
 the gated reference. Nothing that a servo or the wire does raises an exception once the robot is up: it becomes news,
 a lost joint or a stop.
 
-A goal switches a servo's torque on (see ``registers``), so none is sent after a stop, nor to a servo that has been
+A goal switches a servo's torque on (see ``feetech``), so none is sent after a stop, nor to a servo that has been
 silent: it may have started anew, without its torque limit. Such a servo is looked at as on the way up, and follows
 again from where its joint is.
 
@@ -17,23 +17,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.exchange import PORT_GONE
+from snake_gym.hardware.bus.family import READING
 from snake_gym.hardware.bus.protocol import ServoError
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration
-from snake_gym.hardware.safety.body import BLOCK, PORT_AWAY, BodySample, BringUpError, ServoReadings
+from snake_gym.hardware.safety.body import PORT_AWAY, BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import (
     Interrupted,
-    TorqueRamp,
     check_health,
     check_range,
     find_missing,
     let_follow,
+    raise_torque,
 )
 from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.safety.cycle_time import CycleTime
@@ -57,11 +56,10 @@ class ServoBody:
     Args:
         bus: the servos; closed with the body.
         calibration: which of them is which joint.
-        limits: of this run.
-        clock: what the cycles are timed with.
         period_s: of a bus cycle [s].
         speed_rad_s: greatest speed of the servos themselves, (J,) or one for all; inf: theirs.
-        stop: the emergency stop.
+        stop: the emergency stop; None: this machine's.
+        trouble: asked before every bus cycle and on the way up: why the robot has to stop, or None.
     """
 
     def __init__(
@@ -69,16 +67,17 @@ class ServoBody:
         bus: ServoBus,
         calibration: Calibration,
         limits: SafetyLimits,
-        clock: Clock,
         period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf,
         stop: EmergencyStop | None = None,
+        trouble: Interrupted = _never,
     ) -> None:
-        self.bus, self.calibration, self.clock = bus, calibration, clock
+        self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
         self.period_s, self.timing = period_s, CycleTime(bus, calibration.ids, period_s)
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
+        self._trouble = trouble
         n = len(calibration.joints)
         self._speed = calibration.goal_speeds(speed_rad_s)
         self._read = ServoReadings(calibration)
@@ -87,7 +86,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, clock, self.stop)
+        self._torque = TorqueOff(bus, self.stop)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -130,6 +129,8 @@ class ServoBody:
         Raises:
             BringUpError: a latched stop, what is wrong with which joint, or why it was interrupted. All torque is off.
         """
+        if self._gate is not None and (reason := self._trouble()) is not None:
+            raise BringUpError(reason)
         if self._gate is None or self._stop_reason is not None:
             try:
                 self._bring_up(interrupted)
@@ -158,6 +159,9 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read once and look after what was read; a goal is owed afterwards."""
+        reason = self._trouble()
+        if reason is not None:
+            self.halt(reason)
         now = self.clock.now()
         passed_s = now - self._cycle_s if math.isfinite(self._cycle_s) else self.period_s
         self._cycle_s = now
@@ -208,7 +212,7 @@ class ServoBody:
     # --- cycle -------------------------------------------------------------------------------------------------------
 
     def _ask(self, deadline_s: float) -> None:
-        read = self.bus.read_block(self.calibration.ids, *BLOCK, deadline_s)
+        read = self.bus.read_block(self.calibration.ids, *READING, deadline_s=deadline_s)
         gone = bool(read.failures) and set(read.failures.values()) == {PORT_GONE}
         if gone and len(read.failures) == self.n_joints:
             if self._gone_since_s is None:
@@ -295,7 +299,9 @@ class ServoBody:
 
     def _bring_up(self, interrupted: Interrupted) -> None:
         def asked() -> str | None:
-            return f"the emergency stop is tripped: {self.stop.reason}" if self.stop.tripped else interrupted()
+            if self.stop.tripped:
+                return f"the emergency stop is tripped: {self.stop.reason}"
+            return self._trouble() or interrupted()
 
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
@@ -306,15 +312,15 @@ class ServoBody:
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
         self.timing.check()
-        self._read.take(self.bus.read_block(ids, *BLOCK, None))
+        self._read.take(self.bus.read_block(ids, *READING))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
         check_range(self._range.outside(self._read.angle), self.calibration, present)
         self._torque.expect_on(ids[joint] for joint in present)
-        ramp = TorqueRamp(self.bus, self.clock, self.limits.torque_limit, self.limits.ramp_time_s, asked)
         steps = self._read.steps.astype(int)
-        ramp.run(*zip(*((ids[joint], int(steps[joint]), self._speed[joint]) for joint in present), strict=True))
+        goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]
+        raise_torque(self.bus, goals, self.limits.torque_limit, self.limits.ramp_time_s, asked)
         self._gate = self._new_gate()
         self._wanted = self._read.angle.copy()
         self._range.begin(self._read.angle)
@@ -325,30 +331,3 @@ class ServoBody:
 
     def _new_gate(self) -> CommandGate:
         return CommandGate(self.calibration.low_rad, self.calibration.high_rad, self.limits, self._read.angle)
-
-
-class WatchedBody(ServoBody):
-    """A ``ServoBody`` that stops when it is told that nobody watches this process.
-
-    Args:
-        trouble: asked before every bus cycle and on the way up: why to stop, or None.
-    """
-
-    def __init__(self, *settings: Any, trouble: Callable[[], str | None]) -> None:
-        super().__init__(*settings)
-        self._trouble = trouble
-
-    def start(self, interrupted: Interrupted | None = None) -> BodySample:
-        def asked() -> str | None:
-            return self._trouble() or (None if interrupted is None else interrupted())
-
-        reason = None if self._gate is None else self._trouble()  # on the way up it is asked
-        if reason is not None:
-            raise BringUpError(reason)
-        return super().start(asked)
-
-    def cycle(self) -> None:
-        reason = self._trouble()
-        if reason is not None:
-            self.halt(reason)
-        super().cycle()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import signal
@@ -14,28 +15,25 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from snake_gym.hardware.bus.clock import Clock, VirtualClock
-from snake_gym.hardware.bus.servo_bus import FeetechBus, ServoBus
-from snake_gym.hardware.bus.transport import PortGone, SerialTransport
+from snake_gym.hardware.bus.clock import VirtualClock
+from snake_gym.hardware.bus.family import pack_family, unpack_family
+from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
+from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 
 FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
-"""How long a process goes on, once nobody is there any more, until all servos have said that torque is off [s]: while
-the port is there, so that a dead servo does not keep it from the next run, and while it is gone."""
+"""Longest time for which a process that nobody needs any more tries to switch the torque off [s]: while the port is
+there, so that a dead servo does not keep it from the next run, and while it is gone."""
 RETRY_S = 0.02
-"""Between two attempts to open the port and switch off [s]."""
+"""Time between two attempts to open the port and switch off [s]."""
+_AGAIN_S = 0.1
+"""Time between two attempts on a bus that is open [s]."""
 
-_RETRY_S = 0.1
-"""Between two attempts [s]."""
 
-
-def switch_off_port(port: str, baud: int, ids: Sequence[int]) -> list[int]:
+def switch_off_port(port: BusPort, ids: Sequence[int]) -> list[int]:
     """Open the port and switch the torque off, once; the IDs of servos that have not said so. Raises PortGone."""
-    bus = FeetechBus(SerialTransport(port, baud), baud)
-    try:
+    with contextlib.closing(port.open()) as bus:
         off = bus.torque(ids, False)
-    finally:
-        bus.close()
     return [one for one in ids if not off[one]]
 
 
@@ -43,14 +41,12 @@ class TorqueOff:
     """The servos of one bus whose torque may be on.
 
     Args:
-        bus: theirs.
-        clock: for the time between attempts.
         stop: told whether there are any, for whoever trips it; not where the clock is virtual: nothing real moves then.
     """
 
-    def __init__(self, bus: ServoBus, clock: Clock, stop: EmergencyStop) -> None:
-        self._bus, self._clock = bus, clock
-        self._stop = None if isinstance(clock, VirtualClock) else stop
+    def __init__(self, bus: ServoBus, stop: EmergencyStop) -> None:
+        self._bus, self._clock = bus, bus.clock
+        self._stop = None if isinstance(bus.clock, VirtualClock) else stop
         self._asked_s = -math.inf
         self.owed: set[int] = set()
         """IDs of servos that may have their torque on."""
@@ -66,7 +62,7 @@ class TorqueOff:
         as well, and not waited for."""
         for servo_id in ids:
             self._bus.write_register(servo_id, "torque_enable", 0, acknowledged=False)
-        found = self._bus.read_block(ids, "torque_enable", "torque_enable").values
+        found = self._bus.read_block(ids, "torque_enable").values
         self.expect_on(servo_id for servo_id, told in found.items() if told is not None and told["torque_enable"])
         self.switch()
 
@@ -80,7 +76,7 @@ class TorqueOff:
 
     def retry(self) -> bool:
         """Switch off what is still owed, now and then; whether that was the last."""
-        if not self.owed or self._clock.now() - self._asked_s < _RETRY_S:
+        if not self.owed or self._clock.now() - self._asked_s < _AGAIN_S:
             return False
         self.switch()
         return not self.owed
@@ -89,23 +85,28 @@ class TorqueOff:
         """Try for ``for_s`` [s] at most."""
         give_up_s = self._clock.now() + for_s
         while self.owed and self._clock.now() < give_up_s:
-            self._clock.sleep(_RETRY_S)
+            self._clock.sleep(_AGAIN_S)
             self.switch()
 
 
 _READY, _GOODBYE = b"R", b"F"
 _ENDED = "the process that would switch the torque off if this one dies has ended"
 _BEGIN_S = 15.0
-"""How long it may take to begin [s],"""
+"""Longest time that the process may take to begin [s]."""
 _END_S = 2.0
-"""and to end."""
+"""Longest time that it may take to end [s]."""
 
 
 class TorqueWatch:
-    """Watches this process, from now until ``close``.
+    """A process that waits for this one to die, and switches the torque off then: for what moves servos unguarded.
+
+        python -m snake_gym.hardware.safety.torque_off FD SETTINGS      (started here, never by hand)
+
+    The socket between the two is closed by the kernel, whatever ends this process, SIGKILL included; the port is free
+    then. Where a servo or the port is away, the process goes on trying as the guard does. If both are killed only a
+    hardware stop is left.
 
     Args:
-        port, baud: of the bus.
         ids: servos whose torque goes off if this process dies.
         stop: told then that there is torque, and that it is off.
         what: this process does, in a word.
@@ -114,10 +115,12 @@ class TorqueWatch:
         OSError: it does not start.
     """
 
-    def __init__(self, port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
+    def __init__(self, port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
         self._link, theirs = socket.socketpair()
+        settings = {"device": port.device, "baud": port.baud, "family": pack_family(port.family), "ids": list(ids)}
+        settings |= {"latch": str(stop.latch.absolute()), "what": what}
         with theirs:
-            words = [str(theirs.fileno()), port, str(baud), ",".join(map(str, ids)), str(stop.latch.absolute()), what]
+            words = [str(theirs.fileno()), json.dumps(settings)]
             # A session of its own: Ctrl-C is for who is watched. Nobody who reads that one's output shall wait for it.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "snake_gym.hardware.safety.torque_off", *words], pass_fds=[theirs.fileno()],
@@ -146,14 +149,14 @@ class TorqueWatch:
             threading.Thread(target=self._process.wait, daemon=True).start()
 
 
-def switch_off_for(port: str, baud: int, ids: Sequence[int], stop: EmergencyStop, what: str) -> list[int]:
+def switch_off_for(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> list[int]:
     """Torque off on behalf of a process that has died, until every servo has said so or patience has run out; the IDs
     of those that have not."""
     stop.hold(what)
     begun_s, left, is_gone = time.monotonic(), list(ids), False
     while left and time.monotonic() - begun_s < (PORT_FAREWELL_S if is_gone else FAREWELL_S):
         try:
-            left, is_gone = switch_off_port(port, baud, left), False
+            left, is_gone = switch_off_port(port, left), False
         except PortGone:
             is_gone = True
         if left:
@@ -167,19 +170,19 @@ def main(arguments: Sequence[str]) -> int:
     """The process. It ends with the other one: signals that are meant for both do not end it before."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    descriptor, port, baud, ids, latch, what = arguments
-    link = socket.socket(fileno=int(descriptor))
+    link, told = socket.socket(fileno=int(arguments[0])), json.loads(arguments[1])
+    port = BusPort(told["device"], told["baud"], unpack_family(told["family"]))
     with contextlib.suppress(OSError):
         link.send(_READY)
         if link.recv(1) == _GOODBYE:
             return 0
-    left = switch_off_for(port, int(baud), [int(one) for one in ids.split(",")], EmergencyStop(Path(latch)), what)
+    left = switch_off_for(port, told["ids"], EmergencyStop(Path(told["latch"])), told["what"])
     if left:
         with contextlib.suppress(OSError):  # the terminal may be closed
-            servos = ", ".join(map(str, left))
             print(
-                f"{what} died; torque is not known to be off in servos {servos}: USE THE HARDWARE STOP", file=sys.stderr
-            )
+                f"{told['what']} died; torque is not known to be off in servos {', '.join(map(str, left))}: "
+                "USE THE HARDWARE STOP", file=sys.stderr,
+            )  # fmt: skip
     return int(bool(left))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, HostEnd, WireFaults
 
@@ -36,7 +36,7 @@ class Rig(NamedTuple):
     """An emulated bus and a driver for it."""
 
     bus: EmulatedBus
-    driver: FeetechBus
+    driver: ServoBus
     spy: Spy
 
     def now(self) -> float:
@@ -67,5 +67,5 @@ def make_rig(
         spy.end = bus.host_transport()
         return spy
 
-    driver = FeetechBus(spy, clock=bus.clock, timing=timing, reopen=reopen if reopens else None)
+    driver = ServoBus(spy, clock=bus.clock, timing=timing, reopen=reopen if reopens else None)
     return Rig(bus, driver, spy)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.protocol import (
-    HEADER,
     MAX_PARAMS,
     Instruction,
     Packet,
@@ -54,12 +53,6 @@ def test_errors_in_words() -> None:
     assert protocol.describe_error(0) == ""
     assert protocol.describe_error(ServoError.VOLTAGE | ServoError.OVERLOAD) == "voltage, overload"
     assert protocol.describe_error(0x90) == "bits 0x90"
-
-
-def test_wire_time() -> None:
-    """13 servos at 1 Mbaud: request 21 bytes, answers 13 x 21 bytes: 2.9 ms."""
-    request = len(protocol.sync_read(range(1, 14), 56, 15))
-    assert protocol.wire_time_s(request + 13 * len(status(1, 0, bytes(15))), 1_000_000) == pytest.approx(2.94e-3)
 
 
 packets = st.builds(
@@ -197,7 +190,3 @@ def test_all_single_byte_errors_are_noticed() -> None:
             parser = PacketParser()
             found = parser.feed(bytes(damaged)) + parser.flush()
             assert found == ([Packet(5, 0, bytes([1, 0xFF, 0xFF, 9]))] if value == sent[at] else [])
-
-
-def test_header_is_two_bytes() -> None:
-    assert HEADER == b"\xff\xff"

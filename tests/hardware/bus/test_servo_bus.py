@@ -8,8 +8,8 @@ import pytest
 
 from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE
+from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import Instruction, ServoError
-from snake_gym.hardware.bus.registers import nearest_turn
 from snake_gym.hardware.bus.servo_bus import SILENT
 from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
 from tests.hardware.bus.bus_rig import ALL, Rig, make_rig
@@ -156,7 +156,7 @@ def test_an_answer_that_looks_like_the_echo_of_its_request(echo: bool) -> None:
     servo = rig.bus.servo(1)
     servo.supply_v, servo.encoder_broken = 12.0, True
     servo.memory.set("goal_position", 42 + 2 * 256)  # reads as the request itself: 2 bytes from address 42
-    found = rig.driver.read_block([1], "goal_position", "goal_position")
+    found = rig.driver.read_block([1], "goal_position")
     assert found.values[1] == {"goal_position": 42 + 2 * 256}
     assert found.errors[1] == ServoError.ENCODER
 
@@ -250,7 +250,7 @@ def test_one_late_answer_in_detail() -> None:
         assert values is not None
         assert values["present_position"] > 2060
     assert rig.driver.counters.late == late_before + 1
-    # ... because the servo was asked for another number of bytes, until the ghost had come
+    # ... because the servo was asked for another number of bytes, until the late one had come
     assert rig.spy.written[0] == protocol.sync_read([1, 2], 56, 16)
     rig.driver.read_block([1, 2], *BLOCK)
     assert rig.spy.written[-1] == protocol.sync_read([1, 2], 56, 15)
@@ -569,7 +569,7 @@ def test_encoder_wrap_is_unwrapped_by_the_nearest_turn() -> None:
         rig.driver.torque([1], False)
         rig.wait(0.005)
         raw.append(position(rig, 1))
-        last = nearest_turn(raw[-1], last)
+        last = FEETECH.nearest_turn(raw[-1], last)
         seen.append(last)
     assert max(raw) > 4090 and min(raw) < 100
     assert seen == sorted(seen)

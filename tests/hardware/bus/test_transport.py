@@ -1,11 +1,10 @@
-"""Byte streams that end: in memory, and a serial port whose other side goes away."""
+"""A serial port whose other side goes away, and what is said of one that cannot be opened."""
 
 from __future__ import annotations
 
 import os
 import pty
 import stat
-import threading
 import time
 import tty
 from pathlib import Path
@@ -13,36 +12,7 @@ from pathlib import Path
 import pytest
 
 from snake_gym.hardware.bus import transport
-from snake_gym.hardware.bus.transport import PortGone, SerialTransport, memory_pair
-
-
-def test_memory_pair_carries_bytes_both_ways() -> None:
-    host, bus = memory_pair()
-    host.write(b"abc")
-    bus.write(b"xyz")
-    assert bus.read(2, 0.0) == b"ab"
-    assert bus.read(10, 0.0) == b"c"
-    assert host.read(10, 0.0) == b"xyz"
-
-
-def test_memory_pair_waits_for_the_first_byte_only() -> None:
-    host, bus = memory_pair()
-    start_s = time.monotonic()
-    assert host.read(10, 0.02) == b""
-    assert time.monotonic() - start_s >= 0.02
-    timer = threading.Timer(0.01, bus.write, (b"late",))
-    timer.start()
-    assert host.read(10, 5.0) == b"late"
-    timer.join()
-
-
-def test_a_closed_memory_pair_is_gone_for_both() -> None:
-    host, bus = memory_pair()
-    bus.close()
-    for use in (lambda: host.write(b"x"), lambda: host.read(1, 0.0), lambda: bus.write(b"x")):
-        with pytest.raises(PortGone):
-            use()
-    host.close()
+from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 
 
 def test_serial_port() -> None:

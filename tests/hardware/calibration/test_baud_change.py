@@ -9,7 +9,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.procedures import ProcedureError, change_baud
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
 from snake_gym.hardware.emulator.port import EmulatedPort
@@ -24,13 +24,13 @@ class Bench:
         self.clock = self.bus.clock
         self.clock.sleep(0.5)
 
-    def open(self, baud: int) -> FeetechBus:
+    def open(self, baud: int) -> ServoBus:
         self.bus.poll()  # what was sent before went at the rate before
         self.bus.baud = baud
-        return FeetechBus(self.bus.host_transport(), baud, self.clock)
+        return ServoBus(self.bus.host_transport(), baud, self.clock)
 
     def change(self, servo_id: int, old: int, new: int) -> None:
-        change_baud(self.open, servo_id, old, new, self.clock)
+        change_baud(self.open, servo_id, old, new)
 
 
 def test_a_new_baud_rate_outlasts_power_off() -> None:

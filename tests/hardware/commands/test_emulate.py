@@ -19,6 +19,7 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.calibration.procedures import Side
 from snake_gym.hardware.commands.calibrate import calibrate
@@ -107,14 +108,14 @@ class Neighbour:
         assert 4 <= int(line.split()[-2]) <= 8
         return "right" if " right," in line else "left"
 
-    def moved_to_stops(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+    def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
         if not self.told:
             self.told, self.give_up_s = True, time.monotonic() + 60.0
             for joint in (1, 2):
                 for angle in (90, -90, 0):
                     self.robot.tell(f"bend {joint} {angle}")
-        assert time.monotonic() < self.give_up_s, ranges
-        return all(high - low > 179 * 4096 / 360 for low, high in ranges.values())
+        assert time.monotonic() < self.give_up_s, widths_rad
+        return all(width > math.radians(179.0) for width in widths_rad.values())
 
 
 @pytest.mark.parametrize("attempt", range(3))  # it takes luck to meet the handler at work
@@ -132,7 +133,7 @@ def test_an_emulated_robot_is_calibrated_by_hand_with_what_it_says(tmp_path: Pat
     unmade = ["--set", f"connection.calibration={tmp_path / 'unmade.json'}"]
     with emulator(tmp_path / "bus", "--mounting", "3", "--pose-port", "0", *unmade) as robot:
         assert any("first time" in line for line in robot.said)
-        bus = open_bus(robot.port, 1_000_000)
+        bus = open_bus(BusPort(robot.port))
         try:
             found = calibrate(bus, [1, 2], Neighbour(robot), recentring="never")
             truth = mounted_at_random(straight_chain(range(1, 10), math.radians(90.0)), 3)
@@ -160,7 +161,7 @@ def test_the_file_of_an_emulator_that_was_started_anew_moves_nothing(
 ) -> None:
     file = tmp_path / "snake.json"
     with emulator(tmp_path / "bus", "--mounting", "5", "--pose-port", "0") as robot:
-        bus = open_bus(robot.port, 1_000_000)
+        bus = open_bus(BusPort(robot.port))
         try:
             found = calibrate(bus, range(1, 10), Neighbour(robot), limit_rad=math.radians(85.0))
         finally:

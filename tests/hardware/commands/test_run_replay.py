@@ -11,7 +11,7 @@ import pytest
 
 from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.commands.run import drive
-from snake_gym.hardware.run.record import RunRecord, read_record, to_even_run
+from snake_gym.hardware.run.record import RunRecord, read_record, resample
 from snake_gym.hardware.run.run_config import RunConfig, plan_run
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -28,7 +28,7 @@ REAL = replace(
 
 
 def to_run_log(record: RunRecord, **part: float) -> RunLog:
-    return RunLog(**to_even_run(record, **part)._asdict())
+    return RunLog(**resample(record, **part)._asdict())
 
 
 def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings: Any) -> Path:

@@ -20,6 +20,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal, supervised
@@ -247,7 +248,7 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
 
 
 def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
-    body = GuardedBody(port.port, 1_000_000, straight_chain(range(1, N + 1), 1.5), SafetyLimits(), latch=Path(latch))
+    body = GuardedBody(BusPort(port.port), straight_chain(range(1, N + 1), 1.5), SafetyLimits(), latch=Path(latch))
     try:
         body.start()
         (mark,) = emergency_stop.seen_marks(Path(latch))
@@ -320,7 +321,7 @@ def test_torque_that_stays_on_keeps_the_mark(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = EmergencyStop(Path(latch))
-    with supervised(port.port, 1_000_000, [1, 2], stop, "wiggle") as (bus, there, interrupted):
+    with supervised(BusPort(port.port), [1, 2], stop, "wiggle") as (bus, there, interrupted):
         assert there == [1, 2]
         assert interrupted() is None
         assert bus.torque([1, 2], True) == {1: True, 2: True}

@@ -8,8 +8,8 @@ import math
 import pytest
 
 from snake_gym.hardware.bus import protocol
-from snake_gym.hardware.bus.protocol import Instruction, Packet, PacketParser, status
-from snake_gym.hardware.bus.registers import BY_NAME, MODELS, REGISTERS
+from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.protocol import Instruction, PacketParser, status
 from snake_gym.hardware.emulator.bus import EmulatedBus, FirstOrderPlant
 from snake_gym.hardware.emulator.servo import EmulatedServo, ServoMemory
 
@@ -28,7 +28,7 @@ def ask(bus: EmulatedBus, request: bytes, wait_s: float = 0.02) -> bytes:
 
 
 def write(bus: EmulatedBus, servo_id: int, name: str, value: int) -> bytes:
-    register = BY_NAME[name]
+    register = FEETECH.by_name[name]
     return ask(bus, protocol.write(servo_id, register.address, register.encoding.encode(value)))
 
 
@@ -108,7 +108,7 @@ def test_response_level_0_answers_ping_and_read_only() -> None:
 
 def test_registered_writes_wait_for_the_action() -> None:
     bus = make_bus(1, 2)
-    goal = BY_NAME["goal_position"].encoding.encode(3000)
+    goal = FEETECH.by_name["goal_position"].encoding.encode(3000)
     for servo_id in (1, 2):
         assert ask(bus, reg_write(servo_id, 42, goal)) == status(servo_id)
     assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x01")
@@ -200,12 +200,12 @@ def test_talking_into_an_answer_spoils_both() -> None:
 
 
 def test_every_readable_register_reads_its_default() -> None:
-    for name, model in MODELS.items():
-        memory = ServoMemory(model, 5)
-        for register in REGISTERS:
+    for model in FEETECH.models:
+        memory = ServoMemory(FEETECH, model, 5)
+        for register in FEETECH.registers:
             expected = {"id": 5, "torque_limit": memory.get("max_torque")}.get(register.name, model.default(register))
             data = memory.read(register.address, register.size)
-            assert register.encoding.decode(data) == expected, (name, register.name)
+            assert register.encoding.decode(data) == expected, (model.name, register.name)
 
 
 def test_eeprom_lock_decides_what_outlasts_power_off() -> None:
@@ -278,12 +278,6 @@ def test_present_is_actual_minus_offset(zero_steps: int, offset: int, direction:
     bus = EmulatedBus([servo], plant=FirstOrderPlant(1, joint_angle=[angle]))
     actual = zero_steps + direction * round(angle / (2 * math.pi) * 4096)
     assert ask(bus, protocol.read(1, 56, 2)) == status(1, 0, ((actual - offset) % 4096).to_bytes(2, "little"))
-
-
-def test_raw_628_with_offset_904_reads_3820() -> None:
-    """A reading published for an STS3215."""
-    bus = EmulatedBus([EmulatedServo(1, zero_steps=628, settings={"homing_offset": 904})])
-    assert bus.servo(1).present() == 3820
 
 
 def test_calibrating_the_middle() -> None:
@@ -385,7 +379,3 @@ def test_speed_and_load_registers_have_their_signs() -> None:
     assert servo.memory.get("present_speed") == pytest.approx(-800, abs=20)
     assert servo.memory.get("present_load") < 0
     assert servo.memory.get("moving") == 1
-
-
-def test_packets_of_the_parser_are_what_was_sent() -> None:
-    assert PacketParser().feed(status(1, 0x21, b"\x05")) == [Packet(1, 0x21, b"\x05")]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import pty
 import socket
 import time
+import tty
 
 import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.bus.transport import memory_pair
+from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu, pack_rvc
-from snake_gym.hardware.pose.source import PoseSource, ReplayPose
+from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -174,31 +177,22 @@ def test_imu_packets_are_found_in_noise_and_bad_ones_refused() -> None:
 
 
 def test_the_imu_s_heading_replaces_that_of_dead_reckoning_and_its_loss_is_told() -> None:
-    ours, theirs = memory_pair()
-    source = SerialImu(ours, DeadReckoning(RESILIENT_SERVO, (1.0, 0.0), 0.3), stale_s=0.2)
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    source = SerialImu(
+        SerialTransport(os.ttyname(theirs), 115_200), DeadReckoning(RESILIENT_SERVO, (1.0, 0.0), 0.3), stale_s=0.2
+    )
     assert not source.read(0.0).valid
     assert source.trouble.startswith("no packet from the sensor")
     for k in range(200):  # three turns to the left: the sensor's yaw goes down, and wraps
-        theirs.write(pack_rvc(k, 2.0 - 0.1 * k))
+        os.write(ours, pack_rvc(k, 2.0 - 0.1 * k))
         source.follow(NO_JOINTS, NO_JOINTS, 0.01 * k)
     pose = source.read(2.0)
     assert pose.valid
     assert pose.angle == pytest.approx(0.3 + 0.1 * 199, abs=1e-3)
     assert not source.read(2.5).valid
-    theirs.close()
+    for end in (theirs, ours):
+        os.close(end)
     assert not source.read(2.6).valid
     assert source.trouble == "the sensor's port has vanished"
     source.close()
-
-
-def test_a_log_is_replayed_at_its_own_pace_and_ends() -> None:
-    source = ReplayPose(
-        [5.0, 5.1, 5.2], np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), np.zeros(3), [True, True, False]
-    )
-    assert source.read(100.0).xy_w[0] == 0.0
-    assert source.read(100.15).xy_w[0] == 1.0
-    late = source.read(100.25)
-    assert (late.valid, late.xy_w[0]) == (False, 1.0)
-    assert not source.read(110.0).valid
-    with pytest.raises(ConfigError, match="increasing times"):
-        ReplayPose([1.0, 1.0], np.zeros((2, 2)), np.zeros(2))

@@ -20,8 +20,9 @@ from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.bus import servo_bus
 from snake_gym.hardware.bus.exchange import LineTiming
-from snake_gym.hardware.bus.registers import BAUD_RATES
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.servo_bus import ServoBus
+from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, connect
@@ -250,15 +251,16 @@ def test_a_period_that_is_too_short_for_the_wire_is_refused_and_the_one_proposed
 @pytest.mark.parametrize("n_servos", [3, 9, 20])
 def test_the_shortest_period_holds_a_reading_and_the_goals(baud: int, n_servos: int) -> None:
     period = shortest_period_s(n_servos, baud)
-    bus = EmulatedBus([EmulatedServo(k + 1, settings={"baud_rate": BAUD_RATES.index(baud)}) for k in range(n_servos)])
+    settings = {"baud_rate": FEETECH.baud_rates.index(baud)}
+    bus = EmulatedBus([EmulatedServo(k + 1, settings=settings) for k in range(n_servos)])
     bus.baud = baud
-    driver = FeetechBus(bus.host_transport(), baud, bus.clock)
+    driver = ServoBus(bus.host_transport(), baud, bus.clock)
     ids = range(1, n_servos + 1)
     bus.clock.sleep(0.5)
     assert all(driver.ping(one) is not None for one in ids)
     for _ in range(20):
         begun = bus.clock.now()
-        read = driver.read_block(ids, "present_position", "present_current", begun + READING_SHARE * period)
+        read = driver.read_block(ids, "present_position", "present_current", deadline_s=begun + READING_SHARE * period)
         assert not read.failures
         assert driver.write_targets(ids, [2048] * n_servos)
         bus.clock.sleep(begun + period - bus.clock.now())
@@ -276,7 +278,7 @@ def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
     env.reset()
     env.step(np.zeros(env.action_space.shape, np.float32))
     emulated = env.loop.body.bus  # type: ignore[attr-defined]
-    told = emulated.read_block(range(1, 10), "goal_speed", "goal_speed").values
+    told = emulated.read_block(range(1, 10), "goal_speed").values
     assert {values["goal_speed"] for values in told.values()} == {round(4.7 * 4096 / (2.0 * np.pi))}
     env.close()
 
@@ -294,7 +296,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.M
     monkeypatch.setattr(servo_bus, "LineTiming", partial(LineTiming, latency_s=0.1))
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), priority=0)
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, max_lost_joints=9, command_timeout_s=5.0)
-    connected = connect(connection, limits, per_joint())
+    connected = connect(connection, limits, per_joint(), emulate)
     give_up_s, speeds = time.monotonic() + 60.0, [0] * 9
     try:
         while 0 in speeds and time.monotonic() < give_up_s:
@@ -315,7 +317,7 @@ def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Pat
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
     contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
-    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits))
+    loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)
     assert connected.emulated is not None
     try:
         loop.reset()
@@ -349,10 +351,10 @@ def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
     connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ConfigError, match="which joints are failed"):
-        open_loop(Contract(decoder, layout, spec), LoopSettings(connection=connection))
+        open_loop(Contract(decoder, layout, spec), LoopSettings(connection=connection), emulate)
     assert len(os.listdir("/proc/self/fd")) == before
     taken = UdpJson(port=free.port)
     with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
-        connect(connection, SafetyLimits(), spec)
+        connect(connection, SafetyLimits(), spec, emulate)
     assert len(os.listdir("/proc/self/fd")) == before + 1
     taken.close()

@@ -10,6 +10,7 @@ import pytest
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
 from snake_gym.controllers import resolve_controller
 from snake_gym.controllers.tuned import tuned_file
+from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, make_pose
 from snake_gym.hardware.run.robot_loop import LoopConfig
@@ -49,7 +50,7 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
         loop=LoopConfig(first_pose_timeout_s=0.5),
     )  # fmt: skip
-    opened = open_run(config, plan_run(config))
+    opened = open_run(config, plan_run(config), emulate)
     try:
         with pytest.raises(
             BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
@@ -80,7 +81,7 @@ def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_no
     (note,) = plan_run(RunConfig(controller={"kind": "cc"})).notes
     assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
     (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/sts3215_chain.yaml")).notes
-    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `python -m " in note
+    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `snake-gym tune" in note
     assert "--robot configs/robot/sts3215_chain.yaml --env ENV.yaml" in note
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from snake_gym.config import build, load_yaml
-from snake_gym.hardware.bus.registers import BAUD_RATES
-from snake_gym.hardware.bus.servo_bus import FeetechBus
+from snake_gym.hardware.bus.feetech import FEETECH
+from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.run.connection import ConnectionConfig
@@ -32,11 +32,11 @@ FACTORY_RETURN_DELAY = 250
 
 
 def make_body(folder: Path, baud: int, period_s: float, n: int = 9, return_delay: int = 0) -> ServoBody:
-    settings = {"baud_rate": BAUD_RATES.index(baud), "return_delay": return_delay}
+    settings = {"baud_rate": FEETECH.baud_rates.index(baud), "return_delay": return_delay}
     bus = EmulatedBus([EmulatedServo(k + 1, "SM8524BL", settings=settings) for k in range(n)], baud=baud)
-    driver = FeetechBus(bus.host_transport(), baud, bus.clock)
+    driver = ServoBus(bus.host_transport(), baud, bus.clock)
     chain = straight_chain(range(1, n + 1), 1.2, "SM8524BL")
-    return ServoBody(driver, chain, QUICK, bus.clock, period_s, stop=EmergencyStop(folder / "estop"))
+    return ServoBody(driver, chain, QUICK, period_s, stop=EmergencyStop(folder / "estop"))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_goals_that_go_out_just_before_a_reading_cost_no_answer(tmp_path: Path, 
         assert body.sample().health.answered.all()
         body.clock.sleep(body.next_cycle_s - spare_s - body.clock.now())  # a slow policy
         body.command(np.full(9, 0.1))
-    assert body.bus.counters.missing == 0  # type: ignore[attr-defined]
+    assert body.bus.counters.missing == 0
 
 
 @pytest.mark.parametrize(

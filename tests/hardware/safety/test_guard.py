@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import Calibration, straight_chain
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
@@ -44,7 +45,7 @@ def calibration() -> Calibration:
 
 
 def body_on(terminal: EmulatedPort, folder: Path, limits: SafetyLimits = LIMITS) -> GuardedBody:
-    return GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=folder / "estop")
+    return GuardedBody(BusPort(terminal.port), calibration(), limits, latch=folder / "estop")
 
 
 def may_take_priority() -> bool:
@@ -167,7 +168,7 @@ def test_a_guard_that_hangs_at_the_end_is_killed_too(terminal: EmulatedPort, tmp
 
 def test_a_command_that_has_become_old_is_not_followed(terminal: EmulatedPort, tmp_path: Path) -> None:
     limits = SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.4, lost_after_s=5.0)
-    body = GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=tmp_path / "estop")
+    body = GuardedBody(BusPort(terminal.port), calibration(), limits, latch=tmp_path / "estop")
     try:
         body.start()
         assert body.guard_pid is not None
@@ -207,7 +208,7 @@ def test_a_flood_of_commands_neither_blinds_the_guard_nor_counts_as_its_death(
 @pytest.mark.parametrize("who", ["guard", "latch"])
 def test_the_way_up_can_be_interrupted(terminal: EmulatedPort, tmp_path: Path, who: str) -> None:
     limits = SafetyLimits(ramp_time_s=3.0)
-    body = GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=tmp_path / "estop")
+    body = GuardedBody(BusPort(terminal.port), calibration(), limits, latch=tmp_path / "estop")
 
     def interrupt() -> None:
         while not any(torque_on(terminal)):
@@ -285,7 +286,7 @@ def test_without_guard_and_port_the_policy_s_side_goes_on_trying(terminal: Emula
 
 def test_a_second_start_gives_a_fresh_sample_of_a_robot_that_is_up(terminal: EmulatedPort, tmp_path: Path) -> None:
     limits = SafetyLimits(ramp_time_s=0.05, command_timeout_s=0.4, lost_after_s=5.0)
-    body = GuardedBody(terminal.port, 1_000_000, calibration(), limits, latch=tmp_path / "estop")
+    body = GuardedBody(BusPort(terminal.port), calibration(), limits, latch=tmp_path / "estop")
     try:
         body.start()
         pid = body.guard_pid
@@ -306,7 +307,7 @@ def test_a_second_start_gives_a_fresh_sample_of_a_robot_that_is_up(terminal: Emu
 
 def test_every_servo_gets_its_own_speed(terminal: EmulatedPort, tmp_path: Path) -> None:
     speed = np.array([0.5, 1.0, 2.0, np.inf])
-    body = GuardedBody(terminal.port, 1_000_000, calibration(), LIMITS, 0.02, speed, tmp_path / "estop")
+    body = GuardedBody(BusPort(terminal.port), calibration(), LIMITS, 0.02, speed, tmp_path / "estop")
     try:
         body.start()
         with terminal.bus.lock:
@@ -332,10 +333,11 @@ POLICY = """
 import sys, time
 import numpy as np
 from pathlib import Path
+from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.safety.checks import SafetyLimits
-body = GuardedBody(sys.argv[1], 1_000_000, straight_chain(range(1, 5), 1.2),
+body = GuardedBody(BusPort(sys.argv[1]), straight_chain(range(1, 5), 1.2),
                    SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0), latch=Path(sys.argv[2]))
 body.start()
 body.command(np.full(4, 0.2))
@@ -394,7 +396,7 @@ def test_torque_goes_off_when_the_port_is_back_also_after_the_policy_was_killed(
 
 
 def test_a_port_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    body = GuardedBody(str(tmp_path / "none"), 1_000_000, calibration(), LIMITS, latch=tmp_path / "estop")
+    body = GuardedBody(BusPort(str(tmp_path / "none")), calibration(), LIMITS, latch=tmp_path / "estop")
     with pytest.raises(BringUpError, match="cannot open"):
         body.start()
     body.close()
@@ -404,9 +406,7 @@ def test_a_port_that_does_not_exist_is_named(tmp_path: Path) -> None:
 def test_the_guard_has_the_priority_that_was_asked_for_or_says_so(
     terminal: EmulatedPort, tmp_path: Path, priority: int
 ) -> None:
-    body = GuardedBody(
-        terminal.port, 1_000_000, calibration(), LIMITS, latch=tmp_path / "estop", priority=priority
-    )  # fmt: skip
+    body = GuardedBody(BusPort(terminal.port), calibration(), LIMITS, latch=tmp_path / "estop", priority=priority)
     try:
         body.start()
         assert body.guard_pid is not None

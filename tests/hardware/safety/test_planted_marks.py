@@ -237,7 +237,7 @@ def test_the_latch_is_tripped_whatever_becomes_of_the_marks(shared: Path, monkey
     class TooLate(Exception):
         pass
 
-    def look(*_: object) -> list[emergency_stop.SeenMark]:
+    def look(*_: object) -> list[emergency_stop.TorqueMark]:
         raise TooLate
 
     monkeypatch.setattr(emergency_stop, "_look_at", look)
@@ -256,7 +256,7 @@ def test_of_a_user_s_many_marks_some_are_looked_at_and_estop_says_so(
     opened = []
     look_at = emergency_stop._look_at
 
-    def counted(path: Path) -> emergency_stop.SeenMark:
+    def counted(path: Path) -> emergency_stop.TorqueMark:
         opened.append((path, (shared / "usual").exists()))
         return look_at(path)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snake_gym.hardware.bus.protocol import ServoError
-from snake_gym.hardware.safety.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth
+from snake_gym.hardware.safety.checks import CommandGate, HealthMonitor, SafetyLimits, ServoHealth, StallLimits
 
 LIMITS = SafetyLimits(max_speed_rad_s=2.0, max_acceleration_rad_s2=20.0)
 DT = 0.02
@@ -137,14 +137,14 @@ def test_a_joint_that_was_missing_from_the_start_is_lost_at_once() -> None:
 
 
 def test_a_stall_is_one_of_the_torque_in_use() -> None:
-    limits = SafetyLimits(stall_time_s=0.1, torque_limit=0.5)
+    limits = SafetyLimits(stall=StallLimits(time_s=0.1), torque_limit=0.5)
     stuck = HealthMonitor(limits, 3)
     reasons = [stuck.check(health(load=np.array([0.0, 0.5, 0.0])), DT)[1] for _ in range(10)]
     assert reasons[-1] == "joint 2 is stalled (0.5)"
 
 
 def test_a_stall_has_to_last_and_a_moving_joint_may_pull_with_all_it_has() -> None:
-    limits = SafetyLimits(stall_time_s=0.1)
+    limits = SafetyLimits(stall=StallLimits(time_s=0.1))
     load = np.array([0.0, 0.0, 0.95])
     pulling = HealthMonitor(limits, 3)
     assert all(pulling.check(health(load=load, rate=np.full(3, 1.0)), DT)[1] is None for _ in range(20))

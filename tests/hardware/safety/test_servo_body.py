@@ -13,7 +13,7 @@ from snake_gym.config import build, load_yaml
 from snake_gym.hardware.emulator.bus import WireFaults
 from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.body import BringUpError
-from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.checks import SafetyLimits, StallLimits
 from tests.hardware.rig import QUICK, Rig
 
 
@@ -147,7 +147,7 @@ def test_a_hot_servo_trips_the_latch(tmp_path: Path) -> None:
 
 
 def test_a_blocked_joint_is_a_stall(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall_time_s=0.4, stall_load=0.7))
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall=StallLimits(load=0.7, time_s=0.4)))
     rig.body.start()
     rig.plant.blocked[1] = True
     rig.run(1.0, np.full(4, 0.9))
@@ -378,7 +378,7 @@ def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_
 
 
 def test_an_overloaded_servo_counts_as_lost_until_it_can_move_again(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall_time_s=60.0))
+    rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall=StallLimits(time_s=60.0)))
     rig.body.start()
     rig.plant.blocked[1] = True
     rig.run(4.0, np.full(4, 0.9))

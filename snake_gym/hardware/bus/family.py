@@ -1,0 +1,349 @@
+"""What a family of servos has in common: where its registers are, what the counts in them mean, and its models.
+
+Everything above the wire asks a ``ServoFamily`` for registers by name. A family with Feetech's packets (``protocol``)
+is a table of this kind: shipped ones are in ``SHIPPED``, another one comes from a user's own module, by
+``register_servo_family`` or by naming it as ``module:NAME``. docs/extending.md shows how.
+
+What every family is expected to do:
+
+- Writing ``goal_position`` may switch the torque on by itself, so a goal sent late undoes a torque-off.
+- Positions count from 0 to ``steps_per_turn`` - 1 and wrap; signed numbers are a magnitude and a sign bit.
+- Registers below ``eeprom_end`` last: while ``lock`` is 1 a write there acts at once but is gone after power-off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from snake_gym.config import ConfigError, Range, Settings, build, nearest, to_dict
+from snake_gym.config.settings import Count, Positive, PositiveCount
+
+Byte = Annotated[int, Range(0, 255)]
+
+NEEDED = frozenset({
+    "id", "baud_rate", "model", "torque_enable", "goal_position", "goal_speed", "torque_limit", "lock",
+    "present_position", "present_speed", "present_load", "present_voltage", "present_temperature", "max_voltage",
+})  # fmt: skip
+"""Registers without which no robot is driven."""
+READING = (
+    "present_position", "present_speed", "present_load", "present_voltage", "present_temperature", "present_current",
+)  # fmt: skip
+"""Registers that are read in every bus cycle, as far as the family has them."""
+GOAL = ("acceleration", "goal_position", "goal_time", "goal_speed")
+"""Registers that a goal writes in one block, as far as the family has them."""
+
+
+@dataclass(frozen=True)
+class Encoding(Settings):
+    """How a register's bytes make a number: a count, or sign and magnitude, times ``scale`` in the register's unit."""
+
+    size: Literal[1, 2] = 1
+    """Bytes."""
+    sign_bit: Annotated[int, Range(1, 15)] | None = None
+    """Place of the sign; None: unsigned."""
+    scale: Positive = 1.0
+    """Unit per count."""
+    byte_order: Literal["little", "big"] = "little"
+
+    @property
+    def max_value(self) -> int:
+        """The largest count that can be written."""
+        return (1 << (8 * self.size if self.sign_bit is None else self.sign_bit)) - 1
+
+    @property
+    def min_value(self) -> int:
+        return 0 if self.sign_bit is None else -self.max_value
+
+    def encode(self, value: int) -> bytes:
+        """The bytes of a count. Raises ValueError: it does not fit; overflow would turn the joint the other way."""
+        if not self.min_value <= value <= self.max_value:
+            raise ValueError(f"value is {value}; expected {self.min_value} to {self.max_value}")
+        code = value if value >= 0 or self.sign_bit is None else -value | (1 << self.sign_bit)
+        return code.to_bytes(self.size, self.byte_order)
+
+    def decode(self, data: bytes) -> int:
+        """The count in ``data``, exactly ``size`` bytes. Minus zero is zero; bits above the sign are ignored."""
+        if len(data) != self.size:
+            raise ValueError(f"{len(data)} bytes; expected {self.size}")
+        code = int.from_bytes(data, self.byte_order)
+        if self.sign_bit is None:
+            return code
+        magnitude = code & ((1 << self.sign_bit) - 1)
+        return -magnitude if code >> self.sign_bit & 1 else magnitude
+
+    def saturate(self, value: float) -> int:
+        """``value`` as a count, cut to what the register can show."""
+        return min(max(round(value), self.min_value), self.max_value)
+
+
+@dataclass(frozen=True)
+class Register(Settings):
+    """One register."""
+
+    name: str
+    address: Byte
+    encoding: Encoding = field(default_factory=Encoding)
+    access: Literal["r", "rw"] = "rw"
+    unit: str = ""
+    """Unit of ``encoding.scale``: value in this unit = count * scale."""
+    default: int = 0
+    low: int | None = None
+    """Smallest count with a meaning; None: what the encoding holds."""
+    high: int | None = None
+    """Largest one."""
+
+    @property
+    def size(self) -> int:
+        return self.encoding.size
+
+    @property
+    def end(self) -> int:
+        """First address behind it."""
+        return self.address + self.encoding.size
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Counts that may be written."""
+        low = self.encoding.min_value if self.low is None else self.low
+        return low, self.encoding.max_value if self.high is None else self.high
+
+
+@dataclass(frozen=True)
+class ServoModel(Settings):
+    """One type of servo, and how it differs from its family's defaults."""
+
+    name: str
+    number: Count | None
+    """What its ``model`` register says; None: not published."""
+    stall_torque_nm: Positive
+    """Torque at the nominal voltage."""
+    nominal_voltage_v: Positive
+    no_load_speed_rad_s: Positive
+    stall_current_a: Positive
+    defaults: dict[str, int] = field(default_factory=dict)
+    """Register defaults that differ from the family's."""
+
+    def default(self, register: Register) -> int:
+        return self.defaults.get(register.name, register.default)
+
+
+@dataclass(frozen=True)
+class ServoFamily(Settings):
+    """Tables of one family."""
+
+    name: str
+    registers: tuple[Register, ...]
+    """Registers in the order of their addresses."""
+    models: tuple[ServoModel, ...]
+    baud_rates: tuple[PositiveCount, ...]
+    """Baud rates by the code in ``baud_rate``."""
+    writable_bauds: PositiveCount | None = None
+    """Number of the first baud codes that servos are set to; None: all."""
+    steps_per_turn: PositiveCount = 4096
+    eeprom_end: Byte = 40
+    """First address that does not outlast power-off."""
+    recentre_code: Byte | None = 128
+    """``torque_enable`` code that makes the present position half a turn; None: the servos cannot do that."""
+
+    def check(self) -> None:
+        names = [one.name for one in self.registers]
+        missing = sorted(NEEDED - set(names))
+        if missing:
+            raise ValueError(f"registers lack {', '.join(missing)}")
+        for before, after in zip(self.registers, self.registers[1:], strict=False):
+            if after.address < before.end:
+                raise ValueError(
+                    f"registers: {after.name!r} begins at {after.address}, within or before {before.name!r}; "
+                    "expected them in the order of their addresses"
+                )
+        if len(set(names)) != len(names):
+            raise ValueError("registers have a name twice")
+        if not self.models or not self.baud_rates:
+            raise ValueError("models or baud_rates are empty; expected at least one of each")
+        goal = [one.name for one in self.cover(GOAL)]
+        if not set(goal) <= set(GOAL):
+            raise ValueError(f"registers {', '.join(goal)} would be written with a goal; expected none but {GOAL}")
+
+    # --- registers -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_name(self) -> dict[str, Register]:
+        return {one.name: one for one in self.registers}
+
+    @cached_property
+    def table_end(self) -> int:
+        """First address behind the table."""
+        return self.registers[-1].end
+
+    def register(self, name: str) -> Register:
+        """The register of that name; ConfigError if there is none."""
+        if name not in self.by_name:
+            raise ConfigError(
+                f"register is {name!r}; expected one of {', '.join(self.by_name)}{_hint(name, self.by_name)}"
+            )
+        return self.by_name[name]
+
+    def scale(self, name: str) -> float:
+        """Unit per count of a register."""
+        return self.register(name).encoding.scale
+
+    def full_count(self, name: str) -> int:
+        """Count of 1 in the register's unit, as of the whole stall torque."""
+        return round(1.0 / self.scale(name))
+
+    def steps_per_count(self, name: str) -> float:
+        """Encoder steps (per second, per second squared) of one count of a register in rad (rad/s, rad/s^2)."""
+        return round(self.scale(name) / self.step_rad, 9)
+
+    def cover(self, names: Iterable[str]) -> tuple[Register, ...]:
+        """The smallest block of registers that holds those of ``names`` which the family has."""
+        wanted = [self.by_name[name] for name in names if name in self.by_name]
+        begin, end = min(one.address for one in wanted), max(one.address for one in wanted)
+        return tuple(one for one in self.registers if begin <= one.address <= end)
+
+    def encode(self, name: str, value: int) -> bytes:
+        """The bytes that write ``value`` into a register.
+
+        Raises ValueError: the register is read-only, the value lies outside its limits, or it is a baud code that
+        servos are not set to.
+        """
+        target = self.register(name)
+        low, high = target.limits
+        if target.access == "r":
+            raise ValueError(f"register {name!r} is read-only")
+        if not low <= value <= high:
+            raise ValueError(f"{name} is {value}; expected {low} to {high}")
+        if name == "baud_rate" and value >= len(self.safe_bauds):
+            raise ValueError(
+                f"baud_rate is {value} ({self.baud_rates[value]} baud); expected 0 to {len(self.safe_bauds) - 1}: "
+                "drivers disagree about the higher codes, and a servo set to one may not be found again"
+            )
+        return target.encoding.encode(value)
+
+    def encode_goals(self, **counts: Sequence[int]) -> tuple[int, list[bytes]]:
+        """Address and bytes of the goal block of each servo, from counts by register name; others are 0."""
+        block = self.cover(GOAL)
+        n_servos = len(next(iter(counts.values())))
+        columns = [
+            [self.encode(one.name, value) for value in counts[one.name]]
+            if one.name in counts else [bytes(one.size)] * n_servos
+            for one in block
+        ]  # fmt: skip
+        return block[0].address, [b"".join(parts) for parts in zip(*columns, strict=True)]
+
+    # --- angles, rates and models --------------------------------------------------------------------------------
+
+    @cached_property
+    def safe_bauds(self) -> tuple[int, ...]:
+        """Baud rates that servos may be set to."""
+        return self.baud_rates[: self.writable_bauds]
+
+    @cached_property
+    def step_rad(self) -> float:
+        """Angle of one step [rad]."""
+        return 2.0 * math.pi / self.steps_per_turn
+
+    @property
+    def middle(self) -> int:
+        """Position in the middle of the range."""
+        return self.steps_per_turn // 2
+
+    def steps(self, angle_rad: float) -> int:
+        """The nearest whole step."""
+        return round(angle_rad * (self.steps_per_turn / (2.0 * math.pi)))
+
+    def angle(self, steps: float) -> float:
+        """Angle of ``steps`` [rad]."""
+        return steps * self.step_rad
+
+    def wrap(self, steps: int) -> int:
+        """The same place on the circle, within half a turn of 0."""
+        return (steps + self.steps_per_turn // 2) % self.steps_per_turn - self.steps_per_turn // 2
+
+    def nearest_turn(self, steps: int, reference: int) -> int:
+        """``steps`` plus whole turns, as near to ``reference`` as it gets: unwraps an encoder that passed its zero."""
+        return reference + self.wrap(steps - reference)
+
+    def model_of(self, number: int) -> str:
+        """Name of the model whose ``model`` register says ``number``; ``type NUMBER`` where it is not known."""
+        return next((one.name for one in self.models if one.number == number), f"type {number}")
+
+    def check_baud(self, baud: int) -> int:
+        """``baud``, one of the family's; ValueError where it is none."""
+        if baud not in self.baud_rates:
+            near = min(self.baud_rates, key=lambda rate: abs(rate - baud))
+            raise ValueError(f"baud is {baud}; expected one of {self.baud_rates} (nearest: {near})")
+        return baud
+
+
+def unpack(registers: Sequence[Register], data: bytes) -> dict[str, int]:
+    """The counts of a block that was read in one piece, by register name."""
+    begin = registers[0].address
+    return {one.name: one.encoding.decode(data[one.address - begin : one.end - begin]) for one in registers}
+
+
+# --- families by name ------------------------------------------------------------------------------------------------
+
+SHIPPED = {"feetech": "snake_gym.hardware.bus.feetech:FEETECH"}
+"""Name of each shipped family -> where it is."""
+_FAMILIES: dict[str, ServoFamily] = {}
+
+
+def register_servo_family(family: ServoFamily) -> ServoFamily:
+    """Make a family known by its name, and its models by theirs. Raises ConfigError: a model of another family has a
+    name of this one's."""
+    for other in _FAMILIES.values():
+        shared = {one.name for one in other.models} & {one.name for one in family.models}
+        if shared and other.name != family.name:
+            raise ConfigError(f"servo models {', '.join(sorted(shared))} are of family {other.name!r} already")
+    _FAMILIES[family.name] = family
+    return family
+
+
+def find_family(name: str) -> ServoFamily:
+    """The family of that name, or the one that ``module:NAME`` names. Raises ConfigError."""
+    if name in _FAMILIES:
+        return _FAMILIES[name]
+    place = SHIPPED.get(name, name)
+    module, colon, attribute = place.partition(":")
+    if not colon:
+        known = sorted({*SHIPPED, *_FAMILIES})
+        raise ConfigError(f"servo family is {name!r}; expected module:NAME or one of {', '.join(known)}")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"servo family {name!r}: {error}") from None
+    if not isinstance(found, ServoFamily):
+        raise ConfigError(f"servo family {name!r} is a {type(found).__name__}; expected a ServoFamily")
+    return register_servo_family(found)
+
+
+def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
+    """The servo model of that name, any case, and its family; ConfigError if none that is known has it."""
+    for shipped in SHIPPED:
+        find_family(shipped)
+    models = {one.name: (family, one) for family in _FAMILIES.values() for one in family.models}
+    for key, found in models.items():
+        if key.lower() == name.lower():
+            return found
+    raise ConfigError(f"servo model is {name!r}; expected one of {', '.join(models)}{_hint(name, models)}")
+
+
+def pack_family(family: ServoFamily) -> Any:
+    """The family as plain data, for another process."""
+    return to_dict(family)
+
+
+def unpack_family(told: Any) -> ServoFamily:
+    """The family that ``pack_family`` packed, known in this process from now on."""
+    return register_servo_family(build(ServoFamily, told, "servo family"))
+
+
+def _hint(name: str, choices: Iterable[str]) -> str:
+    guess = nearest(name, choices)
+    return f"; did you mean {guess!r}?" if guess else ""

@@ -1,0 +1,41 @@
+"""Emulated servos with the robot behind them, moved by the project's physics, which are loaded when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.calibration.calibration import Calibration
+from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
+from snake_gym.hardware.emulator.servo import EmulatedServo
+from snake_gym.hardware.run.connection import ConnectionConfig
+from snake_gym.robot.spec import RobotSpec
+
+
+def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
+    """Emulated servos as calibrated, and the robot they move; ``clock`` None: a virtual one. Raises ConfigError."""
+    from snake_gym.simulation.servo_plant import PhysicsPlant
+
+    told = config.emulated
+    shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
+    if shape is not None and shape.shape != (spec.n_joints,):
+        raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
+    try:
+        plant = PhysicsPlant(spec, shape, told.head_angle_rad, told.point_xy_m)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if clock is not None:
+        # The first step compiles the physics, which takes seconds: not once the servos' time runs.
+        one = np.ones(spec.n_joints)
+        plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
+    servos = []
+    for joint in calibration.joints:
+        held = {} if joint.held is None else asdict(joint.held)
+        zero = joint.zero_steps + held.get("homing_offset", 0)
+        stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
+        servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
+    faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
+    return EmulatedBus(servos, plant, clock, faults, config.baud)

@@ -1,0 +1,107 @@
+"""The servo family of docs/extending.md, from a folder outside the package, on a real serial device."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.bus.family import ServoFamily, find_family
+from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.calibration.calibration import load_calibration, straight_chain
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.safety.checks import SafetyLimits
+from snake_gym.hardware.safety.guarded_body import GuardedBody
+
+ROOT = Path(__file__).parents[2]
+N = 3
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the page's module, where Python finds it."""
+    text = (ROOT / "docs" / "extending.md").read_text()
+    section = text[text.index("## A servo family of your own") :]
+    (block,) = re.findall(r"^```python\n(.*?)^```", section.split("\n## ")[0], re.MULTILINE | re.DOTALL)
+    (tmp_path / "acme_servos.py").write_text(block)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    return tmp_path
+
+
+@pytest.fixture
+def acme(folder: Path) -> ServoFamily:
+    return find_family("acme_servos:ACME")
+
+
+@pytest.fixture
+def port(acme: ServoFamily) -> Iterator[EmulatedPort]:
+    servos = [EmulatedServo(k + 1, "A9", settings={"baud_rate": 1}) for k in range(N)]
+    with EmulatedPort(EmulatedBus(servos, FirstOrderPlant(N), MonotonicClock(), baud=500_000, step_s=0.01)) as port:
+        yield port
+
+
+def command(folder: Path, *words: str, typed: str = "") -> str:
+    """Output of a command that is run in the folder."""
+    whole = [sys.executable, "-m", "snake_gym.hardware", *words]
+    done = subprocess.run(whole, cwd=folder, input=typed, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_its_bytes_are_where_and_how_the_table_says(acme: ServoFamily, port: EmulatedPort) -> None:
+    assert acme.encode("goal_position", -300) == b"\x81\x2c"
+    assert acme.encode_goals(goal_position=[515], goal_speed=[2]) == (34, [b"\x00\x02\x02\x03"])
+    assert EmulatedServo(1, "A9").memory.read(10, 2) == b"\x03\xff"
+    assert (acme.middle, acme.full_count("torque_limit"), acme.steps(math.pi)) == (512, 1000, 512)
+
+
+def test_its_servos_are_found_calibrated_and_driven(acme: ServoFamily, folder: Path, port: EmulatedPort) -> None:
+    where = ["--port", port.port, "--baud", "500000", "--family", "acme_servos:ACME", "--ids", "1-3"]
+    for _ in range(10):  # a busy machine answers too late now and then
+        lines = command(folder, "scan", *where).splitlines()
+        if len(lines) == 1 + N:
+            break
+    assert all("500000  A9" in line and "512" in line and "7.4 V" in line for line in lines[1:]), lines
+    stop = ["--latch", str(folder / "estop")]
+    command(folder, "calibrate", *where, *stop, "--limit", "60", "--out", "snake.json", typed="\n" + "r\n" * N)
+    calibration = load_calibration(folder / "snake.json")
+    assert (calibration.model, calibration.steps_per_turn) == ("A9", 1024)
+    assert calibration.zero_steps.tolist() == [512] * N
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, command_timeout_s=30.0)
+    body = GuardedBody(BusPort(port.port, 500_000, acme), calibration, limits, 0.04, 4.0, folder / "estop")
+    wanted = np.array([0.4, -0.3, 0.2])  # the guard's process knows the family by its table alone
+    try:
+        body.start()
+        when = body.clock.now()
+        for _ in range(100):
+            body.command(wanted)
+            when += 0.1
+            sample = body.run_until(when)
+            if np.abs(sample.joint_angle - wanted).max() < 0.005:
+                break
+        np.testing.assert_allclose(sample.joint_angle, wanted, atol=0.5 * acme.step_rad + 1e-3)
+        assert body.stop_reason is None
+        assert np.isnan(sample.health.current_a).all() and np.isfinite(sample.health.load).all()
+        with port.bus.lock:
+            assert {servo.memory.get("goal_speed") for servo in port.bus.servos} == {round(4.0 / acme.step_rad)}
+            np.testing.assert_allclose(port.bus.plant.joint_angle(), wanted, atol=acme.step_rad)
+    finally:
+        body.close()
+    with port.bus.lock:
+        assert not any(servo.torque_on for servo in port.bus.servos)
+
+
+def test_an_emulated_robot_is_made_of_them(acme: ServoFamily) -> None:
+    chain = straight_chain(range(1, 4), 1.0, "A9")
+    assert (chain.steps_per_turn, chain.joints[0].zero_steps) == (1024, 512)
+    assert SafetyLimits().of_model("A9").max_voltage_v == pytest.approx(9.0)

@@ -1,0 +1,141 @@
+"""Register tables are data: every code there and back, addresses and signs as published, positions across the wrap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snake_gym.config import ConfigError
+from snake_gym.hardware.bus.family import (
+    GOAL,
+    READING,
+    Encoding,
+    Register,
+    family_of_model,
+    find_family,
+    pack_family,
+    register_servo_family,
+    unpack,
+    unpack_family,
+)
+from snake_gym.hardware.bus.feetech import FEETECH
+
+ENCODINGS = [Encoding(1), Encoding(2), Encoding(2, 10), Encoding(2, 11), Encoding(2, 15), Encoding(2, 15, 1.0, "big")]
+
+PUBLISHED = {
+    "model": 3, "id": 5, "baud_rate": 6, "return_delay": 7, "min_angle_limit": 9, "max_angle_limit": 11,
+    "max_temperature": 13, "max_torque": 16, "homing_offset": 31, "mode": 33, "protective_torque": 34,
+    "protection_time": 35, "overload_torque": 36, "torque_enable": 40, "acceleration": 41, "goal_position": 42,
+    "goal_time": 44, "goal_speed": 46, "torque_limit": 48, "lock": 55, "present_position": 56, "present_speed": 58,
+    "present_load": 60, "present_voltage": 62, "present_temperature": 63, "status": 65, "moving": 66,
+    "present_current": 69,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=str)
+def test_every_code_round_trips(encoding: Encoding) -> None:
+    top = (1 << 8 * encoding.size) if encoding.sign_bit is None else 2 << encoding.sign_bit
+    for code in range(top):
+        data = code.to_bytes(encoding.size, encoding.byte_order)
+        value = encoding.decode(data)
+        assert encoding.min_value <= value <= encoding.max_value
+        is_minus_zero = encoding.sign_bit is not None and code == 1 << encoding.sign_bit
+        assert encoding.encode(value) == (bytes(encoding.size) if is_minus_zero else data)
+    for value in (encoding.min_value - 1, encoding.max_value + 1):
+        with pytest.raises(ValueError, match=str(value)):  # would set the sign bit, and turn the joint the other way
+            encoding.encode(value)
+    with pytest.raises(ValueError, match="bytes"):
+        encoding.decode(bytes(3))
+
+
+def test_known_codes() -> None:
+    assert Encoding(2, 15).encode(-1) == b"\x01\x80"
+    assert Encoding(2, 10).encode(-1000) == b"\xe8\x07"
+    assert Encoding(2, 11).encode(-904) == b"\x88\x0b"
+    assert Encoding(2, 15).decode(b"\x00\x80") == 0
+    assert Encoding(2, None, 1.0, "big").encode(1000) == b"\x03\xe8"
+
+
+@given(st.integers(-100_000, 100_000), st.integers(-100_000, 100_000))
+def test_the_nearest_turn_is_the_nearest(steps: int, reference: int) -> None:
+    unwrapped = FEETECH.nearest_turn(steps, reference)
+    assert (unwrapped - steps) % 4096 == 0
+    assert abs(unwrapped - reference) <= 2048
+    assert FEETECH.steps(FEETECH.angle(steps)) == steps
+
+
+def test_wrap() -> None:
+    assert [FEETECH.wrap(steps) for steps in (0, 2047, 2048, 4095, 4096, -1, -2048, -2049)] == [
+        0, 2047, -2048, -1, 0, -1, -2048, 2047,
+    ]  # fmt: skip
+    assert FEETECH.nearest_turn(3, 4090) == 4099
+
+
+def test_addresses_signs_and_units_as_published() -> None:
+    assert {name: FEETECH.register(name).address for name in PUBLISHED} == PUBLISHED
+    assert FEETECH.table_end == 87
+    signs = {one.name: one.encoding.sign_bit for one in FEETECH.registers if one.encoding.sign_bit is not None}
+    assert signs["present_position"] == signs["goal_position"] == signs["present_speed"] == signs["goal_speed"] == 15
+    assert (signs["present_load"], signs["homing_offset"]) == (10, 11)
+    assert FEETECH.scale("present_voltage") == 0.1
+    assert FEETECH.scale("present_current") == pytest.approx(6.5e-3)
+    assert FEETECH.scale("return_delay") == 2e-6
+    assert FEETECH.scale("acceleration") == pytest.approx(100 * 0.00153398, rel=1e-4)
+
+
+def test_defaults_fit_every_model() -> None:
+    for servo in FEETECH.models:
+        assert set(servo.defaults) <= set(FEETECH.by_name)
+        for one in FEETECH.registers:
+            assert one.limits[0] <= servo.default(one) <= one.limits[1]
+            assert one.encoding.decode(one.encoding.encode(servo.default(one))) == servo.default(one)
+
+
+def test_the_blocks_of_a_control_loop() -> None:
+    present = FEETECH.cover(READING)
+    assert (present[0].address, present[-1].end) == (56, 71)
+    values = unpack(present, bytes(range(1, 16)))
+    assert (values["present_position"], values["present_temperature"], values["present_current"]) == (0x0201, 8, 0x0F0E)
+    assert tuple(one.name for one in FEETECH.cover(GOAL)) == GOAL
+
+
+def test_wrong_writes_are_refused() -> None:
+    assert FEETECH.baud_rates == (1_000_000, 500_000, 250_000, 128_000, 115_200, 76_800, 57_600, 38_400)
+    assert [FEETECH.encode("baud_rate", code) for code in range(5)] == [bytes([code]) for code in range(5)]
+    for code in (5, 6, 7):
+        with pytest.raises(ValueError, match="disagree"):
+            FEETECH.encode("baud_rate", code)
+    with pytest.raises(ValueError, match="read-only"):
+        FEETECH.encode("present_position", 1)
+    with pytest.raises(ValueError, match="expected 0 to 253"):
+        FEETECH.encode("id", 254)
+
+
+def test_wrong_names_are_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'present_position'"):
+        FEETECH.register("presnt_position")
+    with pytest.raises(ConfigError, match="did you mean 'STS3215'"):
+        family_of_model("STS3125")
+    assert family_of_model("sts3215")[1].number == 777
+    for name, message in (
+        ("fetech", "expected module:NAME or one of feetech"),
+        ("no_such_module:FAMILY", "No module named 'no_such_module'"),
+        ("snake_gym.hardware.bus.feetech:NONE", "no attribute 'NONE'"),
+        ("snake_gym.hardware.bus.feetech:math", "is a module; expected a ServoFamily"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            find_family(name)
+
+
+def test_a_family_goes_to_another_process_as_plain_data_and_wrong_tables_are_refused() -> None:
+    assert unpack_family(pack_family(FEETECH)) == FEETECH
+    few = tuple(one for one in FEETECH.registers if one.name != "goal_position")
+    with pytest.raises(ConfigError, match="registers lack goal_position"):
+        replace(FEETECH, registers=few)
+    with pytest.raises(ConfigError, match="'twice' begins at 86, within or before 'acceleration_factor'"):
+        replace(FEETECH, registers=(*FEETECH.registers, Register("twice", 86)))
+    with pytest.raises(ConfigError, match="STS3215 are of family 'feetech' already"):
+        register_servo_family(replace(FEETECH, name="copy"))
