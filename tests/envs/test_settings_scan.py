@@ -169,7 +169,8 @@ def test_a_number_without_sense_is_refused_by_name_or_harmless(name: str) -> Non
 def test_the_scan_notices_a_number_that_is_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """It must be able to fail."""
     monkeypatch.setattr(f"{__name__}.play", lambda config: "is accepted, and something is not finite")
-    trials = [Trial(WaypointsConfig, {"time_limit_s": t}, "time_limit_s", name, t) for t, name in ((3, "t"), (-1, "robot"))]
+    named = ((3, "time_limit_s"), (-1, "robot"))
+    trials = [Trial(WaypointsConfig, {"time_limit_s": t}, "time_limit_s", name, t) for t, name in named]
     assert attempt_all(trials) == [
         "time_limit_s: 3 is accepted, and something is not finite",
         "time_limit_s: -1 is refused without naming it: env.time_limit_s is -1; expected finite and > 0, at most 1e+09",
