@@ -68,12 +68,14 @@ class NormaliseConfig(Settings):
 class TrainConfig(Settings):
     """Everything that can be set for a run."""
 
+    plugins: tuple[str, ...] = ()
+    """Modules of the user, which register the task, columns, fault kinds ... of the run."""
     env_id: str = DEFAULT_ENV
     """The environment."""
     env_file: str | None = None
     """YAML file with settings of the env; those of ``env`` are laid over it."""
     env: dict[str, Any] = field(default_factory=dict)
-    """Settings of the env, see ``snake_gym.envs.config``."""
+    """Settings of the env, see ``snake_gym.tasks.task``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
@@ -119,7 +121,7 @@ _BASE = "env.action.controller"
 
 MAY_CHANGE = (
     "total_steps", "eval", "checkpoint", "log_every_steps", "torch_threads", "device", "env.n_threads", "run_dir",
-    "if_exists",
+    "if_exists", "plugins",
 )  # fmt: skip
 """Settings that a resumed run may change; any other would make it another run."""
 
@@ -167,7 +169,7 @@ def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:
     if changed:
         raise ConfigError(
             f"{run} was trained with another {', '.join(changed[:4])}; a resumed run may change only "
-            f"{', '.join(MAY_CHANGE[:-2])}: choose another --run-dir for a new run"
+            f"{', '.join(MAY_CHANGE[:-3])}: choose another --run-dir for a new run"
         )
 
 

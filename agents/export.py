@@ -22,6 +22,7 @@ from snake_gym.interface.policy_file import (
     read_policy_file,
     read_tensors,
 )
+from snake_gym.plugins import add_plugin_option, load_plugins
 
 from .run_folder import CONFIG
 
@@ -54,7 +55,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the policy file (default: RUN/export)")
     parser.add_argument("--name", help="the policy's name (default: the run's)")
     parser.add_argument("--onnx", action="store_true", help="write an ONNX model too")
+    add_plugin_option(parser)
     arguments = parser.parse_args(argv)
+    load_plugins(arguments.plugin)
     print(export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name).describe())
     return 0
 

@@ -17,6 +17,7 @@ from types import FrameType
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, to_dict
 from snake_gym.envs.task_settings import check_task
+from snake_gym.plugins import take_plugins
 
 from .algorithms import check_batch, check_device, find_algorithm
 from .checkpoint import checkpoint_step, list_checkpoints
@@ -42,15 +43,18 @@ class Launch:
     """What to know of the settings."""
 
 
-def plan_new(config_file: Path, assignments: Sequence[str] = (), run_dir: Path | None = None) -> Launch:
+def plan_new(
+    config_file: Path, assignments: Sequence[str] = (), run_dir: Path | None = None, plugins: Sequence[str] = ()
+) -> Launch:
     """The run of a config file; one that its folder holds already is continued where ``if_exists`` says so.
 
     Raises:
         ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
     """
     in_file = load_yaml(config_file)
+    settings = take_plugins(apply_overrides(in_file, assignments), plugins)
     check_task(in_file, assignments, str(config_file))
-    config = build(TrainConfig, apply_overrides(in_file, assignments), str(config_file))
+    config = build(TrainConfig, settings, str(config_file))
     config, notes = resolve_env(config), base_gait_notes(config)
     check_batch(find_algorithm(config.algorithm), config.n_envs)  # says what is wrong before there is a folder
     check_device(config.device)

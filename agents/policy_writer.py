@@ -209,6 +209,7 @@ def _observation_contract(core: SnakeCore) -> ObservationContract:
         size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
         reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
         n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m, fields=field_rows(layout),
+        columns=layout.columns,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
 from snake_gym.config.records import versions
+from snake_gym.plugins import check_plugins
 
 from .config import TrainConfig
 
@@ -51,7 +52,9 @@ class RunFolder:
             raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
         if not self.holds_run():
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
-        return build(TrainConfig, load_yaml(self.path / CONFIG), str(self.path / CONFIG))
+        settings = load_yaml(self.path / CONFIG)
+        check_plugins(settings.get("plugins") or (), str(self.path / CONFIG))
+        return build(TrainConfig, settings, str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:
         """Store the settings, complete."""

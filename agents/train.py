@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from snake_gym.config import OptionParser, require
+from snake_gym.plugins import add_plugin_option, load_plugins
 
 INTERRUPTED = 130
 """Exit code of a run that was stopped with its state saved."""
@@ -22,6 +23,7 @@ INTERRUPTED = 130
 def main(argv: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
     arguments = parse(argv)
+    load_plugins(arguments.plugin)
     require("training", "stable_baselines3", "tensorboard", "torch")
     from . import export, launch  # loads torch, which --help and a mistyped option need not wait for
 
@@ -29,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.resume is not None:
         plan = launch.plan_resume(arguments.resume, [*arguments.set, *seed])
     else:
-        plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir)
+        plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir, arguments.plugin)
     command = [*launch.PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)]
     if not launch.run(plan, command, arguments.quiet):
         return INTERRUPTED
@@ -47,6 +49,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
     parser.add_argument("--seed", help="the run's seed")
+    add_plugin_option(parser)
     parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")
     parser.add_argument("--quiet", action="store_true", help="say only how it ended")
     arguments = parser.parse_args(argv)

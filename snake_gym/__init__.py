@@ -20,6 +20,10 @@ _LAZY = {
     "make_controller": "snake_gym.controllers",
     "make_obstacle_field": "snake_gym.envs",
     "make_waypoints": "snake_gym.envs",
+    "load_plugins": "snake_gym.plugins",
+    "register_column": "snake_gym.interface.observations",
+    "register_fault_kind": "snake_gym.simulation.fault_kinds",
+    "register_task": "snake_gym.registry",
 }
 
 __all__ = ["__version__", *_LAZY]

@@ -1,34 +1,49 @@
-"""Names under which Gymnasium finds the environments.
+"""Names under which Gymnasium and the settings files find the environments.
 
-A small board that only plays a policy on a robot has no Gymnasium: there, nothing is registered.
+A task is the class of its settings (``tasks.task.EnvConfig``), which makes it: one line here, or ``register_task`` in a
+user's own module. A small board that only plays a policy on a robot has no Gymnasium: there, nothing is registered.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
 
+from snake_gym.config import ConfigError, choose
+from snake_gym.plugins import plugin_of
 
-class EnvEntry(NamedTuple):
-    """Where an environment lives; the modules are imported when it is made."""
-
-    single: str
-    vector: str | None = None
-    """None: there is one robot."""
-    nondeterministic: bool = False
-    """The world does not begin anew at a reset."""
-
-
-ENVS = {
-    "SnakeGym/Waypoints-v0": EnvEntry(
-        single="snake_gym.envs.snake_env:WaypointsEnv",
-        vector="snake_gym.envs.vector_env:WaypointsVectorEnv",
-    ),
-    "SnakeGym/ObstacleField-v0": EnvEntry(
-        single="snake_gym.envs.snake_env:ObstacleFieldEnv",
-        vector="snake_gym.envs.vector_env:ObstacleFieldVectorEnv",
-    ),
-    "SnakeGym/Real-v0": EnvEntry(single="snake_gym.hardware.run.real_env:RealSnakeEnv", nondeterministic=True),
+TASKS: dict[str, str | type[Any]] = {
+    "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
+    "SnakeGym/ObstacleField-v0": "snake_gym.tasks.obstacle_field:ObstacleFieldConfig",
 }
+"""Settings of each simulated task; those named in text are imported when the env is made."""
+REAL = "SnakeGym/Real-v0"
+"""The robot on the desk, which no reset puts back."""
+DEFAULT_TASK = next(iter(TASKS))
+Config = TypeVar("Config", bound=type[Any])
+
+
+def find_task(env_id: str, where: str = "env_id") -> type[Any]:
+    """The class of a task's settings. Raises ConfigError for a name that is not registered."""
+    if isinstance(env_id, str) and env_id not in TASKS and not env_id.startswith("SnakeGym/"):
+        raise ConfigError(f"{where} is {env_id!r}, which no imported module registers; give it with --plugin FILE.py")
+    known = TASKS[choose(env_id, TASKS, where)]
+    if isinstance(known, str):
+        module, _, name = known.partition(":")
+        return getattr(import_module(module), name)
+    return known
+
+
+def register_task(env_id: str) -> Callable[[Config], Config]:
+    """Decorator of a class of settings: its task is an env of that name, as ``Mine/Reach-v0``, from then on."""
+
+    def add(config_type: Config) -> Config:
+        TASKS[env_id] = config_type
+        register_envs()
+        return config_type
+
+    return add
 
 
 def register_envs() -> None:
@@ -42,11 +57,14 @@ def register_envs() -> None:
         if error.name != "gymnasium":
             raise
         return
-    for env_id, entry in ENVS.items():
+    if REAL not in registry:
+        register(REAL, entry_point="snake_gym.hardware.run.real_env:RealSnakeEnv", nondeterministic=True)
+    for env_id, task in TASKS.items():
         if env_id not in registry:
+            plugin = None if isinstance(task, str) else plugin_of(task)  # for processes that have not imported it
             register(
                 env_id,
-                entry_point=entry.single,
-                vector_entry_point=entry.vector,
-                nondeterministic=entry.nondeterministic,
+                entry_point="snake_gym.envs.snake_env:SnakeEnv",
+                vector_entry_point="snake_gym.envs.vector_env:SnakeVectorEnv",
+                kwargs={"env_id": env_id} | ({} if plugin is None else {"plugin": plugin}),
             )

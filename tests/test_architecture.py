@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "robot"},
     "interface": {"robot", "controllers"},
-    "tasks": {"physics.state", "robot", "obstacles"},
+    "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
     "benchmark": {*BELOW_ENVS, "envs", "render"},
@@ -44,8 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 ABOVE = ["agents", "train", "evaluate", "tests", "benchmarks"]
 """What stands above the library, ``papers`` apart, which stands beside them."""
 
-FOR_EVERYONE = {"config", "__version__"}
-TOP_LEVEL = {"", "registry", "config"}
+FOR_EVERYONE = {"config", "registry", "plugins", "__version__"}
+TOP_LEVEL = {"", "registry", "plugins", "config"}
 """Modules directly in snake_gym: they import nothing of ours but each other (the lazy names are text, not imports)."""
 
 PROGRAMS = {

@@ -10,33 +10,29 @@ import pytest
 
 import snake_gym
 from snake_gym.config import ConfigError
-from snake_gym.envs import VECTOR_ENVS, choose_env
-from snake_gym.registry import ENVS, register_envs
+from snake_gym.envs import choose_env
+from snake_gym.registry import REAL, TASKS, register_envs
 
 
-@pytest.mark.parametrize("env_id", ENVS)
+@pytest.mark.parametrize("env_id", [*TASKS, REAL])
 def test_every_env_is_made_by_name(env_id: str) -> None:
     env = gym.make(f"snake_gym:{env_id}")
     assert env.spec is not None
     assert env.spec.id == env_id
     # Registered without a limit: a simulated env says its own.
-    assert env.spec.max_episode_steps == (300 if ENVS[env_id].vector else None)
+    assert env.spec.max_episode_steps == (300 if env_id in TASKS else None)
     env.close()
-    if ENVS[env_id].vector is None:
-        return
-    envs = gym.make_vec(env_id, num_envs=2, vectorization_mode="vector_entry_point")
-    assert envs.num_envs == 2
-    envs.close()
+    if env_id in TASKS:
+        envs = gym.make_vec(env_id, num_envs=2, vectorization_mode="vector_entry_point")
+        assert (envs.num_envs, type(envs.unwrapped.core.config)) == (2, choose_env(env_id).config_type)  # type: ignore[attr-defined]
+        envs.close()
 
 
-def test_the_names_that_a_config_may_give_are_the_registered_ones() -> None:
-    simulated = {env_id: entry.vector for env_id, entry in ENVS.items() if entry.vector is not None}
-    assert set(VECTOR_ENVS) == set(simulated)
-    for env_id, entry_point in simulated.items():
-        module, name = entry_point.split(":")
-        assert choose_env(env_id) is getattr(importlib.import_module(module), name)
+def test_a_name_that_nobody_registered_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'SnakeGym/ObstacleField-v0'"):
         choose_env("SnakeGym/ObstaclesField-v0")
+    with pytest.raises(ConfigError, match=r"env_id is 'Mine/X-v0', which no imported module registers; .* --plugin"):
+        choose_env("Mine/X-v0")
 
 
 def test_registering_twice_is_harmless() -> None:

@@ -20,7 +20,7 @@ from snake_gym.config import build
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
-from snake_gym.envs.config import ObstacleFieldConfig
+from snake_gym.envs import ObstacleFieldConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world

@@ -54,7 +54,8 @@ from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, read_env_file, scenario_settings
-from snake_gym.interface.policy_file import load_policy
+from snake_gym.interface import policy_file
+from snake_gym.plugins import add_plugin_option, load_object, load_plugins, take_plugins
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
@@ -66,13 +67,14 @@ _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/l
 def main(argv: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
     args = parse(argv)
+    load_plugins(args.plugin)
     config = read_config(args)
     terminal = Console(stderr=args.json == "-", highlight=False)
     if not terminal.is_terminal:
         terminal.width = 160
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
-        entrants = [learned_entrant(name, load_policy(path), scenarios) for name, path in config.policies.items()]
+        entrants = [learned_entrant(name, load_policy(name, path), scenarios) for name, path in config.policies.items()]
         entrants += [classical_entrant(entry, config) for entry in config.controllers]
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
@@ -95,7 +97,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint or policy file")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, or FILE.py:CLASS")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--robot", help="preset or YAML file")
@@ -107,7 +109,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--no-pictures", action="store_true", help="no plots and replays")
+    add_plugin_option(parser)
     return parser.parse_args(argv)
+
+
+def load_policy(name: str, path: str) -> TrainedPolicy:
+    """The policy of a file, or one of the user's own class."""
+    if ":" in path and not Path(path).exists():
+        own: TrainedPolicy = load_object(path, f"policy {name}")()
+        return own
+    return policy_file.load_policy(path)
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
@@ -115,11 +126,12 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     policies = named_policies(args.policy or [])
     own = args.config is None and bool(policies)
     if own:
-        trained = {name: load_policy(path) for name, path in policies.items()}
+        trained = {name: load_policy(name, path) for name, path in policies.items()}
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or DEMO)
-        mapping = load_yaml(where)
+        mapping = take_plugins(load_yaml(where))
+        mapping.pop("plugins", None)
     check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
     if args.env is not None:
         mapping |= {"env_file": args.env, "env": {}}

@@ -34,7 +34,6 @@ INFO_COLUMNS = (
 """What is kept of the infos at an episode's end, where the env reports it."""
 MAX_SAMPLES = 240
 """Samples of the progress over time that are kept of each episode."""
-_FAULT_NAMES = {code: name for name, code in FAULT_CODES.items()}
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,9 @@ def _digest(env: SnakeVectorEnv) -> str:
 
 def _fault_texts(env: SnakeVectorEnv) -> list[str]:
     """The joints (from 1) that fail in each world, and how: "3:locked 5:free"."""
+    names = {code: name for name, code in FAULT_CODES.items()}
     return [
-        " ".join(f"{joint + 1}:{_FAULT_NAMES[int(kinds[joint])]}" for joint in np.flatnonzero(kinds))
+        " ".join(f"{joint + 1}:{names[int(kinds[joint])]}" for joint in np.flatnonzero(kinds))
         for kinds in env.core.robot.faults.kind
     ]
 

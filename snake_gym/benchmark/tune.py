@@ -33,12 +33,14 @@ from snake_gym.config import (
 )
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import PROGRAM, TUNED
+from snake_gym.plugins import add_plugin_option, load_plugins
 from snake_gym.robot.catalogue import load_robot
 
 
 def main(argv: list[str] | None = None) -> int:
     """Tune one controller. Raises ConfigError for what the user has to correct."""
     arguments = _parse(argv)
+    load_plugins(arguments.plugin)
     kind = choose(arguments.controller, CONTROLLERS, "--controller")
     spec = load_robot(arguments.robot, "--robot")
     out = Path(arguments.out or TUNED / spec.name / f"{kind}.yaml")
@@ -99,6 +101,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--worlds", help="episodes in each generation, shared by its candidates (256)")
     parser.add_argument("--seed", help="seed of the search (0)")
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
+    add_plugin_option(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")
     parser.add_argument(
         "--resume",

@@ -1,21 +1,45 @@
-"""What users hand to an env, checked before anything is done with it: actions and seeds."""
+"""What users hand to an env, checked before anything is done with it: settings, actions and seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import ConfigError, apply_keywords
 from snake_gym.config.errors import show
+from snake_gym.plugins import load_plugins
+from snake_gym.registry import find_task
 from snake_gym.robot.spec import FloatArray
+from snake_gym.tasks.task import EnvConfig
 
 LARGEST_SEED = 2**63 - 1
 SEED_END = 2**31
 """Seeds that are drawn, where none is given, lie below."""
 NO_SEED = -1
 """In an array of seeds: a world that gets none."""
+
+_ARGUMENTS = (
+    "env_id", "plugin", "config", "render_mode", "max_episode_steps", "disable_env_checker", "num_envs",
+    "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers",
+)  # fmt: skip
+"""What ``make`` and ``make_vec`` take beside the settings."""
+
+
+def read_settings(
+    env_id: str,
+    plugin: str | Sequence[str] | None,
+    config: EnvConfig | Mapping[str, Any] | None,
+    keywords: Mapping[str, Any],
+) -> EnvConfig:
+    """The checked settings of a task: ``config`` with ``keywords`` laid over it, once ``plugin`` is imported."""
+    load_plugins(plugin or ())
+    kind: type[EnvConfig] = find_task(env_id)
+    if isinstance(config, EnvConfig) and not isinstance(config, kind):
+        raise ConfigError(f"the settings are a {type(config).__name__}; this env expects a {kind.__name__}")
+    return apply_keywords(kind, config, keywords, "env", _ARGUMENTS)
 
 
 def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:

@@ -84,18 +84,13 @@ def _roll(env: Any, actions: NDArray[np.float32]) -> list[StepResult]:
     return [env.step(action) for action in actions]
 
 
-def _end_safe(env: Any, mode: AutoresetMode, action: NDArray[np.float32], n_ended: NDArray[np.bool_]) -> StepResult:
-    if mode is AutoresetMode.DISABLED and n_ended.any():
-        env.reset(options={"reset_mask": n_ended})
-    result: StepResult = env.step(action)
-    return result
-
-
 def _roll_with_resets(env: Any, mode: AutoresetMode, actions: NDArray[np.float32]) -> list[StepResult]:
     results: list[StepResult] = []
     ended = np.zeros(env.num_envs, bool)
     for action in actions:
-        results.append(_end_safe(env, mode, action, ended))
+        if mode is AutoresetMode.DISABLED and ended.any():
+            env.reset(options={"reset_mask": ended})
+        results.append(env.step(action))
         ended = results[-1][2] | results[-1][3]
     return results
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.arguments import NO_SEED, check_action
-from snake_gym.envs.config import EnvConfig
 from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
@@ -25,7 +24,7 @@ from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
-from snake_gym.tasks.task import Task
+from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
 _END_GROUPS = 32
@@ -58,9 +57,9 @@ class SnakeCore:
         self.layout = ObservationLayout(
             self.spec, self.decoder.size, self.decoder.has_phase, self.task.tracked_point, config.faults.reveal,
             None if contact is None else contact.limit_n, 0 if scan is None else scan.n_beams,
-            1.0 if scan is None else scan.max_range_m,
+            1.0 if scan is None else scan.max_range_m, (*self.task.columns, *config.columns),
         )  # fmt: skip
-        self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.purpose, "faults")}
+        self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)
         self.seeds = np.zeros(n_worlds, np.int64)
         self.episode = np.full(n_worlds, -1, np.int64)
@@ -75,7 +74,7 @@ class SnakeCore:
         self._initial_decoder_state = self.decoder.initial_state(n_worlds)
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
         self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
-        self.measurement: Measurement = self._sense(slice(None))
+        self.measurement: Measurement = self.sensors.measure(self.robot)
         self._at_first = self.get_state()
 
     def use_controller(self, controller: Controller) -> None:
@@ -118,12 +117,12 @@ class SnakeCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
-        sample = self._sense(rows)
+        sample = self.sensors.measure(self.robot, rows)
         for own, new in zip(self.measurement, sample, strict=True):
             if own is not None and new is not None:
                 own[rows] = new
         self.reference[rows] = sample.joint_angle
-        self.task.aim(tracked_point(self.spec, sample, self.task.tracked_point), rows)
+        self.task.update_goal(tracked_point(self.spec, sample, self.task.tracked_point), rows)
         return self.observe()
 
     def spread_ends(self) -> None:
@@ -159,10 +158,10 @@ class SnakeCore:
         self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
         self.robot.step(self.reference, mask=None if all_live else live)
         self._check_finite()
-        self.measurement = self._sense(slice(None))
+        self.measurement = self.sensors.measure(self.robot)
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
-        self.task.aim(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
+        self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
             reward += weight * self.terms[name]
@@ -186,8 +185,8 @@ class SnakeCore:
     def observe(self) -> NDArray[np.float32]:
         """Observations (W, D) of the present measurement, a fresh array."""
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
-        failed = self.robot.failed_now() if self.config.faults.reveal else None
-        return self.layout.build(self.measurement, self.task.goal(), self.reference, self.action, phase, failed)
+        goal, signals = self.task.goal(), self.task.signals()
+        return self.layout.build(self.measurement, goal, self.reference, self.action, phase, signals)
 
     def infos(self) -> dict[str, Any]:
         """What happened so far in each world's episode; fresh arrays (W,)."""
@@ -255,21 +254,14 @@ class SnakeCore:
         if self.robot.delay is not None:
             arrays["robot/waiting"] = self.robot.delay.waiting
         for name, streams in self.streams.items():
-            arrays |= {f"stream/{name}/key": streams.key, f"stream/{name}/counter": streams.counter}
+            arrays |= streams.state_arrays(f"stream/{name}")
         return arrays
-
-    def _sense(self, rows: Any) -> Measurement:
-        """One sample of the worlds of ``rows``, with the failed joints where they are revealed."""
-        sample = self.sensors.measure(self.robot, rows)
-        if not self.config.faults.reveal:
-            return sample
-        return sample._replace(joint_failed=self.robot.failed_now()[rows])
 
     def _place_robots(self, rows: NDArray[np.int64]) -> None:
         start = self.config.start
         u = 2.0 * np.pi * self.streams["start"].uniform(2, rows) if start.random else np.zeros((rows.size, 2))
         joint_angle = start.amplitude_rad * np.sin(u[:, :1] + self._wave)
-        numbers = self.streams[self.task.purpose].uniform(self.task.n_random, rows)
+        numbers = self.streams[self.task.stream].uniform(self.task.n_random, rows)
         place = self.task.begin(joint_angle, u[:, 1], numbers, rows)
         mask = np.zeros(self.n_worlds, bool)
         mask[rows] = True

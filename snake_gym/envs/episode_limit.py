@@ -23,8 +23,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
-from snake_gym.envs.config import MAX_STEPS
 from snake_gym.envs.core import SnakeCore
+from snake_gym.tasks.task import MAX_STEPS
 
 OWN_CLOCK = -1
 """Gymnasium's ``max_episode_steps`` for: no limit but the env's own."""

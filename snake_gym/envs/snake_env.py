@@ -2,44 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import SEED_END, check_action, check_seed
-from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
+from snake_gym.envs.arguments import SEED_END, check_action, check_seed, read_settings
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.envs.vector_env import single_spaces
+from snake_gym.registry import DEFAULT_TASK
+from snake_gym.tasks.task import EnvConfig
 
 RenderMode = Literal["rgb_array", "human"]
 
 
 class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
-    """One snake robot. The classes below say what it has to do; ``config_type`` are their settings.
+    """A planar snake robot with a task.
 
-    Args:
+    Actions:
+        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind``: joint references (A = J), a residual on a
+        classical controller (A = J), or the parameters of a gait (A = 4).
+
+    Observations:
+        ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase
+        (where a gait runs below the policy), direction and distance of the target, and what task and settings add.
+
+    Rewards:
+        Weighted sum of the task's terms (``reward.*``); each is in the info, raw (``reward_raw/<term>``) and weighted
+        (``reward/<term>``).
+
+    Start:
+        At rest, bent as one moment of a serpenoid wave, tracked point at the origin; by default with random phase and
+        heading. Targets or obstacles, faults and start depend on the seed and the episode's number alone.
+
+    End:
+        Terminated when the task is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
+        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
+
+    Arguments:
+        env_id: registered name of the task.
         render_mode: None, "rgb_array" or "human".
         config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
+        plugin: a module of the user, or several, to be imported first: for processes that have not done so.
     """
-
-    config_type: ClassVar[type[EnvConfig]]
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 5}  # noqa: RUF012
 
     def __init__(
         self,
+        env_id: str = DEFAULT_TASK,
         render_mode: RenderMode | None = None,
         config: EnvConfig | Mapping[str, Any] | None = None,
+        plugin: str | Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is {render_mode!r}; expected None, 'rgb_array' or 'human'")
-        self.core = SnakeCore(as_config(self.config_type, config, settings), 1)
+        self.core = SnakeCore(read_settings(env_id, plugin, config, settings), 1)
         self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.core.spec.control_dt_s)}
         self.render_mode: RenderMode | None = render_mode
         self.observation_space, self.action_space = single_spaces(self.core)
@@ -106,85 +129,3 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
 
     def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:
         return {name: values[0] for name, values in infos.items()}
-
-
-class WaypointsEnv(SnakeEnv):
-    """A planar snake robot with failing joints visits targets.
-
-    Description:
-        A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
-        unknown to the policy. It shall bring its tracked point (centre of mass or head) to one target after another.
-
-    Actions:
-        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind``: joint references (A = J), a residual on a
-        classical controller (A = J), or the parameters of a gait (A = 4). See ``docs/env.md``.
-
-    Observations:
-        ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase
-        (where a gait runs below the policy), direction and distance of the target; see ``docs/env.md``.
-
-    Rewards:
-        Weighted sum of the terms progress, target, effort and energy (``reward.*``); each is in the info, raw
-        (``reward_raw/<term>``) and weighted (``reward/<term>``).
-
-    Start:
-        At rest, bent as one moment of a serpenoid wave, tracked point at the origin; by default with random phase and
-        heading. Targets, faults and start depend on the seed and the episode's number alone.
-
-    End:
-        Terminated when the course is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
-        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
-
-    Arguments:
-        render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
-            (``WaypointsConfig``).
-
-    Versions:
-        v0: first version.
-    """
-
-    config_type = WaypointsConfig
-
-
-class ObstacleFieldEnv(SnakeEnv):
-    """A planar snake robot with failing joints finds its way through a field of obstacles.
-
-    Description:
-        A chain of links crawls on flat ground with anisotropic friction among pegs, trees or walls, which it may touch
-        and push off from; some joints may fail, unknown to the policy. Every field is random and has a way through. It
-        shall bring its tracked point (centre of mass or head) to the goal behind it.
-
-    Actions:
-        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind``: joint references (A = J), a residual on a
-        classical controller (A = J), or the parameters of a gait (A = 4).
-
-    Observations:
-        ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase
-        (where a gait runs below the policy), direction and distance of the place to go to, contact force on each link
-        (``contact_sensor.*``), distances to the obstacles around the head (``range_scan.*``). The place to go to is a
-        carrot ahead of the robot on the route through the field, or the goal itself (``goal.guidance``).
-
-    Rewards:
-        Weighted sum of the terms progress (along the route), goal, effort, energy and contact (``reward.*``); each is
-        in the info, raw (``reward_raw/<term>``) and weighted (``reward/<term>``).
-
-    Start:
-        At rest, bent as one moment of a serpenoid wave, tracked point at the origin, in front of the field; by default
-        with random phase and a field in a random direction. Field, faults and start depend on the seed and the
-        episode's number alone.
-
-    End:
-        Terminated when the goal is reached; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
-        ``gymnasium.make``, longer or shorter. ``spec.max_episode_steps`` says the number of steps.
-
-    Arguments:
-        render_mode: None, "rgb_array" or "human".
-        config: settings as an object or mapping; further keyword arguments are settings too, laid over it
-            (``ObstacleFieldConfig``).
-
-    Versions:
-        v0: first version.
-    """
-
-    config_type = ObstacleFieldConfig

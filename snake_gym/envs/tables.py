@@ -8,65 +8,27 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, StartConfig, WaypointsConfig
 from snake_gym.envs.core import SnakeCore
-from snake_gym.envs.snake_env import ObstacleFieldEnv, SnakeEnv, WaypointsEnv
+from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import ActionConfig, describe_action
-from snake_gym.obstacles.plans import FieldConfig
-from snake_gym.simulation.encoders import EncoderFaultConfig
-from snake_gym.simulation.exteroception import ContactSensorConfig, RangeScanConfig
-from snake_gym.simulation.faults import FaultConfig
-from snake_gym.simulation.sensors import SensorConfig
-from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig
-from snake_gym.tasks.waypoints import CourseConfig, RewardConfig
+from snake_gym.registry import TASKS, find_task
+from snake_gym.tasks.task import EnvConfig
 
-SHARED_PARTS = {
-    "action": ActionConfig, "start": StartConfig, "faults": FaultConfig, "sensors": SensorConfig,
-    "sensors.encoder_faults": EncoderFaultConfig,
-}  # fmt: skip
-WAYPOINTS_PARTS = {"course": CourseConfig, "reward": RewardConfig}
-FIELD_PARTS = {
-    "field": FieldConfig, "goal": GoalConfig, "reward": FieldRewardConfig, "contact_sensor": ContactSensorConfig,
-    "range_scan": RangeScanConfig,
-}  # fmt: skip
-
-SHARED_INFOS = (
-    ("energy_j", "J", "positive work of the actuators so far"),
-    ("speed_m_s", "m/s", "speed of the centre of mass now"),
-    ("n_failed_joints", "1", "joints that are failed now"),
-    ("n_faults", "1", "joints that fail in this episode"),
-    ("episode_time_s", "s", "time since the reset"),
-)
-WAYPOINTS_INFOS = (
-    ("progress_m", "m", "way made towards the targets so far, all targets together"),
-    ("targets_reached", "1", "targets reached so far"),
-    ("time_to_first_target_s", "s", "when the first target was reached; inf until then"),
-    ("last_target_time_s", "s", "when the last target so far was reached; inf until then"),
-    ("is_success", "bool", "enough targets reached (`course.success_targets`, or the whole course)"),
-    *SHARED_INFOS,
-    ("reward/<term>", "1", "weighted reward term of this step: progress, target, effort, energy"),
-    ("reward_raw/<term>", "m, 1, 1, J", "the same before weighting"),
-)
-FIELD_INFOS = (
-    ("progress_m", "m", "way made along the route so far"),
-    ("route_m", "m", "length of the route"),
-    ("time_to_goal_s", "s", "when the goal was reached; inf until then"),
-    ("is_success", "bool", "the goal has been reached"),
-    ("n_contacts", "1", "places of contact now, mean over the step"),
-    ("contact_force_n", "N", "contact forces now, mean over the step, summed over the links"),
-    ("contact_time_s", "s", "time with at least one contact so far, in whole steps"),
-    ("contact_impulse_ns", "N s", "contact forces of all links over time so far"),
-    ("penetration_m", "m", "deepest penetration into an obstacle so far"),
-    *SHARED_INFOS,
-    ("reward/<term>", "1", "weighted reward term of this step: progress, goal, effort, energy, contact"),
-    ("reward_raw/<term>", "m, 1, 1, J, N", "the same before weighting"),
-)
+INFO_NOTES = {
+    "energy_j": ("J", "positive work of the actuators so far"),
+    "speed_m_s": ("m/s", "speed of the centre of mass now"),
+    "n_failed_joints": ("1", "joints that are failed now"),
+    "n_faults": ("1", "joints that fail in this episode"),
+    "episode_time_s": ("s", "time since the reset"),
+}
+"""Unit and meaning of the infos of every task."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -76,11 +38,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def setting_notes(cls: type[Any]) -> dict[str, str]:
-    """The string under each field of a dataclass, by the field's name."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(body, ast.ClassDef)
+    """The string under each field of a dataclass and of those that it inherits from, by the field's name."""
     notes: dict[str, str] = {}
-    for line, after in zip(body.body, body.body[1:], strict=False):
+    owners = [owner for owner in reversed(cls.__mro__) if dataclasses.is_dataclass(owner)]
+    bodies = [ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0] for owner in owners]
+    lines = [line for body in bodies if isinstance(body, ast.ClassDef) for line in body.body]
+    for line, after in itertools.pairwise(lines):
         is_note = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and is_note:
             notes[line.target.id] = " ".join(str(after.value.value).split())  # type: ignore[attr-defined]
@@ -112,9 +75,9 @@ def settings_table(cls: type[Any], prefix: str) -> str:
     return table(("setting", "default", "meaning"), rows)
 
 
-def describe_env(env: type[SnakeEnv]) -> str:
-    """An env's docstring with its headings as Markdown headings."""
-    text = re.sub(r"^(\w+):\n", r"## \1\n\n", inspect.cleandoc(env.__doc__ or ""), flags=re.MULTILINE)
+def describe(owner: type[Any]) -> str:
+    """A class's docstring with its headings as Markdown headings."""
+    text = re.sub(r"^(\w+):\n", r"## \1\n\n", inspect.cleandoc(owner.__doc__ or ""), flags=re.MULTILINE)
     return re.sub(r"^    ", "", text, flags=re.MULTILINE).replace("``", "`")
 
 
@@ -123,63 +86,74 @@ def default_core(config_type: type[EnvConfig], kind: str) -> SnakeCore:
     return SnakeCore(config_type(action=ActionConfig(kind=kind)), 1)  # type: ignore[arg-type]
 
 
-def observation_table(config_type: type[EnvConfig], kind: str) -> str:
-    """The observation's parts for one kind of action on the default robot."""
+def observation_table(core: SnakeCore) -> str:
+    """The parts of the observation."""
     rows = [
         (f"{part.columns.start}-{part.columns.stop - 1}", part.name, part.unit, f"{part.scale:g}", part.meaning)
-        for part in default_core(config_type, kind).layout.fields.values()
+        for part in core.layout.fields.values()
     ]
     return table(("columns", "name", "unit", "scale", "meaning"), rows)
 
 
-def action_table(kind: str) -> str:
-    """The action's entries for one kind on the default robot, the same in every env."""
-    rows = describe_action(default_core(WaypointsConfig, kind).decoder)
+def action_table(core: SnakeCore) -> str:
+    """The entries of the action."""
+    rows = describe_action(core.decoder)
     return table(("entry", "at -1", "at 1", "unit"), ((r["name"], r["low"], r["high"], r["unit"]) for r in rows))
 
 
-def info_table(infos: Iterable[tuple[str, str, str]]) -> str:
-    """Keys of the info."""
-    return table(("key", "unit", "meaning"), ((f"`{key}`", unit, text) for key, unit, text in infos))
-
-
-def group_tables(groups: Mapping[str, type[Any]]) -> list[str]:
-    """One table of settings for each group."""
+def group_tables(config: Any, without: Sequence[str] = (), prefix: str = "") -> list[str]:
+    """One table of settings for each group of a dataclass, and for each group of theirs."""
     parts: list[str] = []
-    for name, cls in groups.items():
-        parts += [f"### `{name}`", (cls.__doc__ or "").strip(), settings_table(cls, f"{name}.")]
+    for f in dataclasses.fields(config):
+        group = getattr(config, f.name)
+        if dataclasses.is_dataclass(group) and f.name not in without:
+            kind, name = type(group), prefix + f.name
+            parts += [f"### `{name}`", (kind.__doc__ or "").strip(), settings_table(kind, f"{name}.")]
+            parts += group_tables(group, prefix=f"{name}.")
     return parts
+
+
+def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
+    """What a task adds to what every env has: its text, observations, infos and settings, but for those ``shared``."""
+    config_type: type[EnvConfig] = find_task(env_id)
+    core = default_core(config_type, "residual")
+    records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
+    infos = {**records, **core.task.further_infos, **INFO_NOTES}
+    terms = f"reward term of this step: {', '.join(core.task.weights)}"
+    infos |= {"reward/<term>": ("1", f"weighted {terms}"), "reward_raw/<term>": ("", "the same before weighting")}
+    return [
+        f"# {env_id}", describe(config_type),
+        "## Observation table (robot `resilient_servo`, `action.kind: residual`)", observation_table(core),
+        "## Info", table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items())),
+        "## Settings", *group_tables(config_type(), shared),
+    ]  # fmt: skip
 
 
 def write_page() -> str:
     """The whole page as Markdown."""
-    scales = "## Observation table (robot `resilient_servo`)\n\nEach entry is `clip(value * scale, -10, 10)`."
-    info = (
-        "Single env: numbers. Vector env: arrays (W,), present at every step, all of one episode in each world. With\n"
-        "autoreset mode SAME_STEP, the step that ends an episode returns the infos of the new episode's begin, reward\n"
-        "terms 0; those of the end, whose reward the step returns, stand in `final_info`."
-    )
-    kinds = ("residual", "joint_reference", "gait")
+    shared = [f.name for f in dataclasses.fields(EnvConfig)]
+    first: type[EnvConfig] = find_task(next(iter(TASKS)))
+    own = [f.name for f in dataclasses.fields(first) if f.name not in shared]
+    ours = [env_id for env_id, task in TASKS.items() if isinstance(task, str)]
     parts = [
-        "# SnakeGym/Waypoints-v0", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",
-        describe_env(WaypointsEnv), scales,
+        "# Environments", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",
+        f"What every task has comes first, then each task: {', '.join(ours)}.", describe(SnakeEnv),
+        "## Observation table (robot `resilient_servo`)", "Each entry is `clip(value * scale, -10, 10)`.",
     ]  # fmt: skip
-    for kind in kinds:
-        parts += [f"### `action.kind: {kind}`", observation_table(WaypointsConfig, kind)]
+    cores = {kind: default_core(first, kind) for kind in ("residual", "joint_reference", "gait")}
+    for kind, core in cores.items():
+        parts += [f"### `action.kind: {kind}`", observation_table(core)]
     parts.append("## Action table (robot `resilient_servo`)")
-    for kind in kinds:
-        parts += [f"### `action.kind: {kind}`", action_table(kind)]
-    parts += ["## Info", info, info_table(WAYPOINTS_INFOS), "## Settings", settings_table(WaypointsConfig, "")]
-    parts += group_tables({**SHARED_PARTS, **WAYPOINTS_PARTS})
+    for kind, core in cores.items():
+        parts += [f"### `action.kind: {kind}`", action_table(core)]
     parts += [
-        "# SnakeGym/ObstacleField-v0", describe_env(ObstacleFieldEnv), scales,
-        "### `action.kind: residual`", observation_table(ObstacleFieldConfig, "residual"),
-        "The other kinds of action change columns as in Waypoints. The action tables are the same.",
-        "## Info", info, info_table(FIELD_INFOS),
-        "## Settings", "`robot`, `time_limit_s`, `n_threads`, `action`, `start`, `faults` and `sensors` are those of "
-        "Waypoints.",
-        *group_tables(FIELD_PARTS),
+        "## Info", "Single env: numbers. Vector env: arrays (W,), present at every step, all of one episode in each "
+        "world. With\nautoreset mode SAME_STEP, the step that ends an episode returns the infos of the new episode's "
+        "begin, reward\nterms 0; those of the end, whose reward the step returns, stand in `final_info`.",
+        "## Settings", settings_table(first, ""), *group_tables(first(), own),
     ]  # fmt: skip
+    for env_id in ours:
+        parts += describe_task(env_id, shared)
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 

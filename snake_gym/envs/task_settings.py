@@ -12,30 +12,30 @@ from dataclasses import fields
 from typing import Any
 
 from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge, to_dict
-from snake_gym.envs import DEFAULT_ENV, VECTOR_ENVS, choose_env
-from snake_gym.envs.config import EnvConfig
+from snake_gym.registry import DEFAULT_TASK, TASKS, find_task
+from snake_gym.tasks.task import EnvConfig
 
-_NOT_SCENARIO = ("robot", "action", "reward", "n_threads")
+_NOT_SCENARIO = ("robot", "action", "reward", "n_threads", "columns")
 """Settings that make no scenario another one."""
 
 
 def task_groups(env_id: str) -> tuple[str, ...]:
     """Groups of settings that belong to the task of an environment."""
     shared = {setting.name for setting in fields(EnvConfig)}
-    return tuple(setting.name for setting in fields(choose_env(env_id).config_type) if setting.name not in shared)
+    return tuple(setting.name for setting in fields(find_task(env_id)) if setting.name not in shared)
 
 
 def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> EnvConfig:
     """The checked settings of an environment. Raises ConfigError, whose message starts from ``where``."""
     own = task_groups(env_id)
-    for other in VECTOR_ENVS:
+    for other in TASKS:
         foreign = [group for group in task_groups(other) if group in settings and group not in own]
         if foreign:
             raise ConfigError(
                 f"{where} has the group {foreign[0]!r} of {other}, and env_id is {env_id} (its groups: "
                 f"{', '.join(own)}); take the settings of that task, or set env_id to {other}"
             )
-    return build(choose_env(env_id).config_type, settings, where)
+    return build(find_task(env_id), settings, where)
 
 
 def read_env_file(path: str) -> dict[str, Any]:
@@ -61,9 +61,9 @@ def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str
         where: names the config.
     """
     replaced = {text.partition("=")[0].strip() for text in assignments}
-    before = config.get("env_id", DEFAULT_ENV)
+    before = config.get("env_id", DEFAULT_TASK)
     after = apply_overrides({"env_id": before}, [text for text in assignments if text.startswith("env_id")])["env_id"]
-    if after == before or before not in VECTOR_ENVS or after not in VECTOR_ENVS:
+    if after == before or before not in TASKS or after not in TASKS:
         return
     groups = task_groups(before)
     env = (config.get("env") or {}) if "env" not in replaced else {}

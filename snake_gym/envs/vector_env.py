@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,12 +11,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds
-from snake_gym.envs.config import EnvConfig, ObstacleFieldConfig, WaypointsConfig, as_config
+from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
+from snake_gym.registry import DEFAULT_TASK
+from snake_gym.tasks.task import EnvConfig
 
 
 def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
@@ -26,7 +27,7 @@ def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
 
 
 class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
-    """W worlds; see the single envs of the same name (``snake_env``) for what happens in each.
+    """W worlds; see ``SnakeEnv`` for what happens in each.
 
     World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
     at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
@@ -35,17 +36,14 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     (ended worlds stand still until ``reset(options={"reset_mask": ...})``).
 
     Args:
+        env_id: registered name of the task.
         num_envs: W.
         autoreset_mode: an ``AutoresetMode`` or its name or value.
         render_mode: None or "rgb_array".
         config: settings as an object or mapping; further keyword arguments are settings too, laid over it.
         max_episode_steps: control steps until truncation, as ``gymnasium.make_vec`` gives it; None: ``time_limit_s``.
+        plugin: see ``SnakeEnv``.
     """
-
-    env_id: ClassVar[str]
-    """Its registered name."""
-    config_type: ClassVar[type[EnvConfig]]
-    """Its settings."""
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["rgb_array"],
@@ -55,18 +53,20 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
 
     def __init__(
         self,
+        env_id: str = DEFAULT_TASK,
         num_envs: int = 1,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         config: EnvConfig | Mapping[str, Any] | None = None,
         max_episode_steps: int | None = None,
+        plugin: str | Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs is {num_envs}; expected >= 1")
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
-        self.core = SnakeCore(as_config(self.config_type, config, settings), num_envs)
+        self.core = SnakeCore(read_settings(env_id, plugin, config, settings), num_envs)
         self.limit_steps(max_episode_steps)
         self.num_envs = num_envs
         self.render_mode = render_mode
@@ -184,20 +184,6 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
                 "at least one True"
             )
         return mask
-
-
-class WaypointsVectorEnv(SnakeVectorEnv):
-    """``SnakeGym/Waypoints-v0``."""
-
-    env_id = "SnakeGym/Waypoints-v0"
-    config_type = WaypointsConfig
-
-
-class ObstacleFieldVectorEnv(SnakeVectorEnv):
-    """``SnakeGym/ObstacleField-v0``."""
-
-    env_id = "SnakeGym/ObstacleField-v0"
-    config_type = ObstacleFieldConfig
 
 
 def _as_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -1,18 +1,21 @@
 """What a policy sees, built from measurements alone: the same code for the simulated and the real robot.
 
-Every entry is ``clip(value * scale, -bound, bound)`` as float32; the bound is its field's, ``BOUND`` for most.
-Directions are relative to the robot, so what it sees does not depend on where in the world it is: ``heading_error`` is
-the robot's mean link angle minus the bearing of the target as seen from the tracked point (sibilska2022, eq. 34-36),
-``distance`` the distance to it.
+An observation consists of named columns, each a function of what is ``Seen``. Every robot's are those of ``STANDARD``
+for which it has a use; a user's own are registered by ``register_column`` and named in ``columns`` of the env.
+
+Every entry is ``clip(value * scale, -bound, bound)`` as float32; the bound is its column's, ``BOUND`` for most.
+Directions are relative to the robot, so what it sees does not depend on where in the world it is.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import ConfigError, choose
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -23,8 +26,87 @@ FULL_SCALE = 5.0
 """What the largest force that a sensor can tell becomes: forces in use are small beside it."""
 
 
+class Seen(NamedTuple):
+    """What columns are made from, in W worlds."""
+
+    layout: ObservationLayout
+    measurement: Measurement
+    goal: Goal
+    to_target: FloatArray
+    """(W, 2) [m] from the measured tracked point to the target, world frame."""
+    reference: FloatArray
+    """(W, J) [rad] the joint references commanded last."""
+    last_action: FloatArray
+    """(W, A)."""
+    phase: FloatArray | None
+    """(W,) [rad] of the gait below the policy; None: there is none."""
+    signals: Mapping[str, FloatArray]
+    """What the task tells besides, by name; nothing on a real robot."""
+
+
+class Column(NamedTuple):
+    """A named part of an observation."""
+
+    values: Callable[[Seen], FloatArray]
+    """(W, width), or what can be broadcast to it."""
+    unit: str
+    meaning: str
+    width: Callable[[ObservationLayout], int]
+    """Entries that it has for a robot; 0: the robot has no use for it."""
+    scale: Callable[[ObservationLayout], float]
+    bound: float
+
+
+Values = TypeVar("Values", bound=Callable[[Seen], FloatArray])
+COLUMNS: dict[str, Column] = {}
+"""All columns by name."""
+STANDARD = (
+    "joint_angle", "joint_rate", "reference_error", "last_action", "phase", "heading_error", "distance", "failed",
+    "contact_force", "range",
+)  # fmt: skip
+"""Columns that an observation has wherever there is a use for them, in this order."""
+
+
+def register_column(
+    name: str,
+    unit: str,
+    meaning: str,
+    width: int | Callable[[ObservationLayout], int] = 1,
+    scale: float | Callable[[ObservationLayout], float] = 1.0,
+    bound: float = BOUND,
+) -> Callable[[Values], Values]:
+    """Decorator: make a function from ``Seen`` to values (W, width) an observation column.
+
+    Args:
+        name: as ``columns`` of an env or a task names it.
+        unit, meaning: of the values, for the table of observations.
+        width: entries, or a function of the layout that says how many.
+        scale: what values are multiplied by, likewise.
+        bound: largest size of a scaled value, at most ``BOUND``.
+    """
+    if name in STANDARD and name in COLUMNS:
+        raise ConfigError(f"the column {name!r} is taken; expected another name than {', '.join(STANDARD)}")
+    if not 0.0 < bound <= BOUND:
+        raise ConfigError(f"the bound of column {name} is {bound:g}; expected in (0, {BOUND:g}]")
+
+    def add(values: Values) -> Values:
+        widths = width if callable(width) else lambda layout: width
+        scales = scale if callable(scale) else lambda layout: scale
+        COLUMNS[name] = Column(values, unit, meaning, widths, scales, bound)
+        return values
+
+    return add
+
+
+def find_column(name: str, where: str) -> Column:
+    """A registered column. Raises ConfigError for a name that is not."""
+    if name not in COLUMNS and COLUMNS.keys() == set(STANDARD):
+        raise ConfigError(f"{where} is {name!r}, which no imported module registers; give it with --plugin FILE.py")
+    return COLUMNS[choose(name, COLUMNS, where)]
+
+
 class Field(NamedTuple):
-    """A named part of the observation."""
+    """A column's place in the observations of one robot."""
 
     name: str
     columns: slice
@@ -47,6 +129,10 @@ class ObservationLayout:
         contact_limit_n: largest force that the links' sensors tell; None: no such sensors.
         n_beams: B of the head's scanner; 0: no scanner.
         max_range_m: its reach.
+        columns: names of registered columns after the standard ones.
+
+    Raises:
+        ConfigError: nobody has registered such a column, or it is there already.
     """
 
     def __init__(
@@ -59,32 +145,24 @@ class ObservationLayout:
         contact_limit_n: float | None = None,
         n_beams: int = 0,
         max_range_m: float = 1.0,
+        columns: Sequence[str] = (),
     ) -> None:
-        self.spec = spec
-        self.point = point
-        self.max_range_m = max_range_m
-        fastest = spec.joints("actuator.speed_limit_rad_s")
-        rate_scale = 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
-        rows = [
-            ("joint_angle", spec.n_joints, 1.0, "rad", "measured joint angle"),
-            ("joint_rate", spec.n_joints, rate_scale, "rad/s", "measured joint rate"),
-            ("reference_error", spec.n_joints, 1.0, "rad", "last joint reference minus measured angle"),
-            ("last_action", n_actions, 1.0, "1", "action of the previous step"),
-            ("phase", 2 if has_phase else 0, 1.0, "1", "sine and cosine of the gait's phase"),
-            ("heading_error", 2, 1.0, "1", "sine and cosine of mean link angle minus bearing of the target"),
-            ("distance", 1, 1.0 / NEAR_M, "m", f"distance from the tracked point to the target, at most {NEAR_M:g} m"),
-            ("failed", spec.n_joints if reveal_faults else 0, 1.0, "1", "1 where the joint is failed now"),
-        ]
-        if contact_limit_n is not None:
-            meaning = "contact force on each link from the tail, along the link and to its left"
-            rows.append(("contact_force", 2 * spec.n_links, FULL_SCALE / contact_limit_n, "N", meaning))
-        rows.append(("range", n_beams, 1.0 / max_range_m, "m", "free way along each beam of the head's scanner"))
+        self.spec, self.n_actions, self.has_phase, self.point = spec, n_actions, has_phase, point
+        self.reveal_faults, self.contact_limit_n = reveal_faults, contact_limit_n
+        self.n_beams, self.max_range_m = n_beams, max_range_m
+        self.columns = tuple(columns)
         self.fields: dict[str, Field] = {}
         start = 0
-        for name, width, scale, unit, meaning in rows:
+        for name in (*STANDARD, *columns):
+            column = find_column(name, "a column of the observations")
+            if name in self.fields:
+                raise ConfigError(f"the column {name} of the observations is named twice; expected each once")
+            width = column.width(self)
             if width:
-                bound = 1.0 if name == "distance" else BOUND
-                self.fields[name] = Field(name, slice(start, start + width), scale, unit, meaning, bound)
+                place = slice(start, start + width)
+                self.fields[name] = Field(
+                    name, place, column.scale(self), column.unit, column.meaning, column.bound
+                )
                 start += width
         self.size = start
         self._bound = np.concatenate(
@@ -98,37 +176,21 @@ class ObservationLayout:
         reference: FloatArray,
         last_action: FloatArray,
         phase: FloatArray | None,
-        failed: NDArray[np.bool_] | None = None,
+        signals: Mapping[str, FloatArray] | None = None,
     ) -> NDArray[np.float32]:
-        """The observation (W, D) float32, a fresh array.
+        """The observation (W, D) float32, a fresh array; arguments as in ``Seen``.
 
-        Args:
-            reference: (W, J) [rad] the joint references commanded last.
-            last_action: (W, A).
-            phase: (W,) [rad], where the layout has it.
-            failed: (W, J), where the layout has it.
-
-        Where the robot lacks a sensor that the layout has, no force is felt and every beam is free.
+        Where the robot lacks a sensor that the layout has, no force is felt, every beam is free, and no joint failed.
         """
-        obs = np.empty((last_action.shape[0], self.size), np.float32)
         to_target = goal.target_xy_w - tracked_point(self.spec, measurement, self.point)
-        error = mean_angle(measurement) - np.arctan2(to_target[:, 1], to_target[:, 0])
-        self._put(obs, "joint_angle", measurement.joint_angle)
-        self._put(obs, "joint_rate", measurement.joint_rate)
-        self._put(obs, "reference_error", reference - measurement.joint_angle)
-        self._put(obs, "last_action", last_action)
-        if phase is not None and "phase" in self.fields:
-            self._put_angle(obs, "phase", phase)
-        self._put_angle(obs, "heading_error", error)
-        self._put(obs, "distance", np.hypot(to_target[:, :1], to_target[:, 1:]))
-        if failed is not None and "failed" in self.fields:
-            self._put(obs, "failed", failed)
-        if "contact_force" in self.fields:
-            force = measurement.contact_force_l
-            self._put(obs, "contact_force", np.zeros(1) if force is None else force.reshape(obs.shape[0], -1))
-        if "range" in self.fields:
-            reach = measurement.range_m
-            self._put(obs, "range", np.array([self.max_range_m]) if reach is None else reach)
+        seen = Seen(self, measurement, goal, to_target, reference, last_action, phase, signals or {})
+        obs = np.empty((last_action.shape[0], self.size), np.float32)
+        for name, place in self.fields.items():
+            values = COLUMNS[name].values(seen)
+            if place.scale == 1.0:
+                obs[:, place.columns] = values
+            else:
+                np.multiply(values, place.scale, out=obs[:, place.columns], casting="same_kind")
         return np.clip(obs, -self._bound, self._bound, out=obs)
 
     def read(self, obs: NDArray[np.float32], name: str) -> FloatArray:
@@ -166,14 +228,83 @@ class ObservationLayout:
             sample = sample._replace(joint_failed=self.read(obs, "failed") > 0.5)
         return sample, Goal(target, np.ones(n_worlds, bool))
 
-    def _put(self, obs: NDArray[np.float32], name: str, values: FloatArray | NDArray[np.bool_]) -> None:
-        part = self.fields[name]
-        if part.scale == 1.0:
-            obs[:, part.columns] = values
-        else:
-            np.multiply(values, part.scale, out=obs[:, part.columns], casting="same_kind")
 
-    def _put_angle(self, obs: NDArray[np.float32], name: str, angle: FloatArray) -> None:
-        first = self.fields[name].columns.start
-        obs[:, first] = np.sin(angle)
-        obs[:, first + 1] = np.cos(angle)
+# --- the standard columns --------------------------------------------------------------------------------------------
+
+
+def _n_joints(layout: ObservationLayout) -> int:
+    return layout.spec.n_joints
+
+
+def _rate_scale(layout: ObservationLayout) -> float:
+    fastest = layout.spec.joints("actuator.speed_limit_rad_s")
+    return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
+
+
+def _sin_cos(angle: FloatArray) -> FloatArray:
+    return np.stack([np.sin(angle), np.cos(angle)], axis=1)
+
+
+@register_column("joint_angle", "rad", "measured joint angle", _n_joints)
+def joint_angle(seen: Seen) -> FloatArray:
+    return seen.measurement.joint_angle
+
+
+@register_column("joint_rate", "rad/s", "measured joint rate", _n_joints, _rate_scale)
+def joint_rate(seen: Seen) -> FloatArray:
+    return seen.measurement.joint_rate
+
+
+@register_column("reference_error", "rad", "last joint reference minus measured angle", _n_joints)
+def reference_error(seen: Seen) -> FloatArray:
+    return seen.reference - seen.measurement.joint_angle
+
+
+@register_column("last_action", "1", "action of the previous step", lambda layout: layout.n_actions)
+def last_action(seen: Seen) -> FloatArray:
+    return seen.last_action
+
+
+@register_column("phase", "1", "sine and cosine of the gait's phase", lambda layout: 2 * layout.has_phase)
+def phase(seen: Seen) -> FloatArray:
+    return np.zeros(1) if seen.phase is None else _sin_cos(seen.phase)
+
+
+@register_column("heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2)
+def heading_error(seen: Seen) -> FloatArray:
+    """The bearing is that from the tracked point (sibilska2022, eq. 34-36)."""
+    return _sin_cos(mean_angle(seen.measurement) - np.arctan2(seen.to_target[:, 1], seen.to_target[:, 0]))
+
+
+@register_column(
+    "distance", "m", f"distance from the tracked point to the target, at most {NEAR_M:g} m", 1, 1.0 / NEAR_M, 1.0
+)
+def distance(seen: Seen) -> FloatArray:
+    return np.hypot(seen.to_target[:, :1], seen.to_target[:, 1:])
+
+
+@register_column(
+    "failed", "1", "1 where the joint is failed now", lambda layout: layout.reveal_faults * layout.spec.n_joints
+)
+def failed(seen: Seen) -> FloatArray:
+    known = seen.measurement.joint_failed
+    return np.zeros(1) if known is None else known.astype(np.float64)
+
+
+@register_column(
+    "contact_force", "N", "contact force on each link from the tail, along the link and to its left",
+    lambda layout: 0 if layout.contact_limit_n is None else 2 * layout.spec.n_links,
+    lambda layout: FULL_SCALE / (layout.contact_limit_n or FULL_SCALE),
+)  # fmt: skip
+def contact_force(seen: Seen) -> FloatArray:
+    force = seen.measurement.contact_force_l
+    return np.zeros(1) if force is None else force.reshape(force.shape[0], -1)
+
+
+@register_column(
+    "range", "m", "free way along each beam of the head's scanner", lambda layout: layout.n_beams,
+    lambda layout: 1.0 / layout.max_range_m,
+)  # fmt: skip
+def free_range(seen: Seen) -> FloatArray:
+    measured = seen.measurement.range_m
+    return np.array([seen.layout.max_range_m]) if measured is None else measured

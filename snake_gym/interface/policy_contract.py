@@ -76,12 +76,14 @@ class ObservationContract(Settings):
     n_beams: Annotated[int, Range(0, 10_000)]
     max_range_m: float
     fields: tuple[FieldRow, ...]
+    columns: tuple[str, ...] = ()
+    """Registered columns after the standard ones."""
 
     def make_layout(self, spec: RobotSpec, decoder: ActionDecoder) -> ObservationLayout:
         """The layout of this contract. Raises ValueError unless it is the one that the table describes."""
         layout = ObservationLayout(
             spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
-            self.n_beams, self.max_range_m,
+            self.n_beams, self.max_range_m, self.columns,
         )  # fmt: skip
         here = field_rows(layout)
         for own, other in zip(self.fields, here, strict=False):

@@ -1,4 +1,4 @@
-"""Codes of the joint faults that the physics knows, and when a fault acts; what it does then is in ``actuators``.
+"""Codes of all kinds of faults, and when a joint's fault acts; what the kernels' own do then is in ``actuators``.
 
 A fault acts from ``onset_s`` to ``end_s``; an intermittent one in bursts, for the first ``duty`` of every ``period_s``
 counted from its onset.
@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from snake_gym.physics.state import FaultState, FloatArray
 
-HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET = 0, 1, 2, 3, 4, 5
-FAULT_CODES = {"healthy": HEALTHY, "locked": LOCKED, "free": FREE, "weak": WEAK, "slow": SLOW, "offset": OFFSET}
+HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, DEAD, BIASED, NOISY = range(9)
+FAULT_CODES = {
+    "healthy": HEALTHY,
+    "locked": LOCKED, "free": FREE, "weak": WEAK, "slow": SLOW, "offset": OFFSET,  # of joints, in the kernels
+    "dead": DEAD, "biased": BIASED, "noisy": NOISY,  # of encoders
+}  # fmt: skip
+"""Codes by name; kinds that are registered (``simulation.fault_kinds``) follow."""
 _SLACK_S = 1e-9
 """A time that sums of steps have reached but for their rounding counts as reached."""
 

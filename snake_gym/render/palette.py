@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from snake_gym.physics.faults import FAULT_CODES, FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, FREE, HEALTHY, LOCKED, NOISY, OFFSET, SLOW, WEAK
 
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
@@ -34,8 +34,8 @@ _TAKEN = (PAPER, INK, BODY, JOINT, ORANGE, GREEN, FORCE, *LEARNED, *CLASSICAL, *
 
 
 def fault_colours() -> dict[int, str]:
-    """A colour of its own for every kind of fault, by its code."""
-    others = [code for code in FAULT_CODES.values() if code != HEALTHY and code not in _FAULTS]
+    """A colour of its own for every kind of joint fault, by its code."""
+    others = [code for code in FAULT_CODES.values() if code not in (HEALTHY, DEAD, BIASED, NOISY, *_FAULTS)]
     return {**_FAULTS, **dict(zip(others, _further(len(others), _TAKEN), strict=True))}
 
 

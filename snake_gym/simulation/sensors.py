@@ -1,45 +1,192 @@
-"""From the true state to what the robot's sensors say: joint encoders and a pose source on the head link.
+"""From the true state to what the robot's sensors say; only here do noise, resolution and loss enter.
 
-Only here do noise and resolution enter. The centre of mass is not sensed: it is worked out from the measured head pose
-and joint angles with the nominal geometry, as on the real robot.
+Encoders tell joint angles and rates, a pose source the head link's. The centre of mass is not sensed: it is worked out
+from the measured head pose and joint angles with the nominal geometry, as on the real robot.
+
+Encoders that fail are dead (the reading stays what it was), biased or noisy. Only the reading fails, as on a bus whose
+servo regulates by a sensor of its own: the joint moves as commanded, what the policy or controller is told is wrong.
+
+Contact: each link feels the force of the obstacles on it, in its own frame (x along the link, y to its left), averaged
+over the control step, as strain gauges below a link's shell do; then noise, dead band and saturation, per component.
+
+Range scan: B beams spread evenly over the field of view, from the centre of the head link, as of a small laser scanner;
+one scan per control step. A beam gives the distance to the first obstacle; without an echo within ``max_range_m``, or
+when the echo is lost (drop-out), it gives ``max_range_m``. The robot's own body is not seen.
+
+Each sensor has random streams of its own: switching the noise of one on does not move another's.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from snake_gym.config import Range, Settings
+from snake_gym.config.settings import NonNegative, Positive, Share
+from snake_gym.obstacles.ray_casting import cast_rays
+from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
 from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
-from snake_gym.simulation.encoders import EncoderFaultConfig, Encoders, check_size
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.faults import EncoderFaultKind, FaultDistribution, FaultEvent, SensorError
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
 
 @dataclass(frozen=True)
-class SensorConfig:
+class EncoderFault(FaultEvent):
+    """One encoder fault of a list. ``bias_rad`` is for biased, ``noise_rad`` and ``noise_rad_s`` for noisy."""
+
+    kind: EncoderFaultKind = "dead"
+    bias_rad: Annotated[float, Range(-1e6, 1e6)] = 0.2
+    noise_rad: SensorError = 0.1
+    noise_rad_s: SensorError = 0.5
+
+
+@dataclass(frozen=True)
+class EncoderFaultConfig(FaultDistribution):
+    """Encoder faults of an episode. The number of failed encoders is uniform in [n_min, n_max]."""
+
+    group = "encoder_faults"
+    known_kinds = ("dead", "biased", "noisy")
+
+    kinds: tuple[EncoderFaultKind, ...] = ("dead",)
+    """Each failed encoder draws one of these: dead (reading frozen, rate 0), biased, noisy."""
+    events: tuple[EncoderFault, ...] = ()
+    """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, bias_rad, noise_rad,
+    noise_rad_s}; all but joint may be left out."""
+    bias_rad: SensorError = 0.2
+    """Error of a biased encoder, to either side at random."""
+    noise_rad: SensorError = 0.1
+    """Standard deviation that a noisy encoder's angle has more."""
+    noise_rad_s: SensorError = 0.5
+    """The same of its rate."""
+
+
+@dataclass(frozen=True)
+class SensorConfig(Settings):
     """Standard deviations of white noise, and the encoders' resolution; all zero: perfect sensors."""
 
-    angle_noise_rad: float = 0.0
-    rate_noise_rad_s: float = 0.0
-    position_noise_m: float = 0.0
-    heading_noise_rad: float = 0.0
-    encoder_step_rad: float = 0.0
+    angle_noise_rad: SensorError = 0.0
+    rate_noise_rad_s: SensorError = 0.0
+    position_noise_m: SensorError = 0.0
+    heading_noise_rad: SensorError = 0.0
+    encoder_step_rad: SensorError = 0.0
     """Joint angles are rounded to multiples of this (2 pi / 4096 for a 12 bit encoder)."""
     encoder_faults: EncoderFaultConfig = field(default_factory=EncoderFaultConfig)
-
-    def __post_init__(self) -> None:
-        for name, value in self._sizes().items():
-            check_size(f"sensors.{name}", value)
-
-    def _sizes(self) -> dict[str, float]:
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults"}
 
     @property
     def is_perfect(self) -> bool:
         """Whether sensors that have not failed tell the truth."""
-        return not any(self._sizes().values())
+        return not any(getattr(self, f.name) for f in fields(self) if f.name != "encoder_faults")
+
+
+@dataclass(frozen=True)
+class ContactSensorConfig(Settings):
+    """Force sensors of the links."""
+
+    noise_n: NonNegative = 0.0
+    """Standard deviation of white noise [N]."""
+    threshold_n: NonNegative = 0.0
+    """Smaller forces read as 0."""
+    limit_n: Positive = 100.0
+    """Larger forces read as this."""
+
+    def check(self) -> None:
+        """Raise ValueError where no force would be told."""
+        if self.limit_n <= self.threshold_n:
+            raise ValueError(f"limit_n is {self.limit_n:g}; expected > threshold_n {self.threshold_n:g}")
+
+
+@dataclass(frozen=True)
+class RangeScanConfig(Settings):
+    """The scanner on the head."""
+
+    n_beams: Annotated[int, Range(1, 1024)] = 16
+    field_of_view_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = math.radians(240.0)
+    """From the first beam on the right to the last one on the left, symmetric about the head's direction."""
+    max_range_m: Annotated[float, Range(0.0, 1000.0, without_low=True)] = 2.0
+    noise_m: NonNegative = 0.0
+    """Standard deviation of white noise [m]."""
+    dropout: Share = 0.0
+    """Share of the echoes that are lost."""
+
+    def beam_angles(self) -> FloatArray:
+        """Directions of the beams (B,) [rad] relative to the head, from the right to the left.
+
+        A full circle has its beams at equal angles, none twice.
+        """
+        n, view = self.n_beams, self.field_of_view_rad
+        if n == 1:
+            return np.zeros(1)
+        if view >= 2.0 * math.pi:
+            return np.asarray((np.arange(n) - (n - 1) / 2.0) * (2.0 * math.pi / n), dtype=np.float64)
+        return np.asarray(np.linspace(-view / 2.0, view / 2.0, n), dtype=np.float64)
+
+
+class EncoderFaultState(NamedTuple):
+    """Encoder faults of the present episodes, (W, J) each; see ``EncoderFault``."""
+
+    kind: NDArray[np.int64]
+    onset_s: FloatArray
+    end_s: FloatArray
+    bias_rad: FloatArray
+    noise_rad: FloatArray
+    noise_rad_s: FloatArray
+    last_rad: FloatArray
+    """What each encoder last said before it died; nan: nothing yet."""
+
+
+class Encoders:
+    """The joint encoders of W worlds with J joints each, and their faults."""
+
+    def __init__(self, config: EncoderFaultConfig, n_worlds: int, n_joints: int) -> None:
+        config.check_joints(n_joints)
+        self.config = config
+        onset, end, bias, noise, rate_noise, last = (
+            np.full((n_worlds, n_joints), value) for value in (0.0, np.inf, 0.0, 0.0, 0.0, np.nan)
+        )
+        kind = np.full((n_worlds, n_joints), HEALTHY, np.int64)
+        self.faults = EncoderFaultState(kind, onset, end, bias, noise, rate_noise, last)
+        self.streams = RandomStreams("encoders", n_worlds)
+
+    def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Draw the faults of new episodes of the worlds ``rows``; arguments as of RandomStreams."""
+        config, faults = self.config, self.faults
+        if not config.any:
+            return
+        self.streams.begin(seeds, episodes, rows)
+        faults.last_rad[rows] = np.nan
+        if config.events:
+            config.list_events(faults, rows)
+            return
+        n_joints = faults.kind.shape[1]
+        faults.kind[rows], _, onset = config.draw(self.streams.uniform(1 + 3 * n_joints, rows))
+        faults.onset_s[rows], faults.end_s[rows] = onset, onset + config.duration_s
+        side = self.streams.uniform(n_joints, rows)
+        faults.bias_rad[rows] = np.where(side < 0.5, -config.bias_rad, config.bias_rad)
+        faults.noise_rad[rows], faults.noise_rad_s[rows] = config.noise_rad, config.noise_rad_s
+
+    def read(
+        self, angle: FloatArray, rate: FloatArray, time_s: FloatArray, rows: Any = slice(None)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Readings (M, J) of joints at ``angle`` [rad] and ``rate`` [rad/s] in worlds ``rows`` at ``time_s`` [s]."""
+        if not self.config.any:
+            return angle, rate
+        faults = EncoderFaultState(*(values[rows] for values in self.faults))
+        time = time_s[:, None]
+        kind = np.where((time >= faults.onset_s) & (time < faults.end_s), faults.kind, HEALTHY)
+        angle = angle + np.where(kind == BIASED, faults.bias_rad, 0.0)
+        of_angle, of_rate = np.split(self.streams.normal(2 * angle.shape[1], rows), 2, axis=1)
+        angle = angle + np.where(kind == NOISY, faults.noise_rad * of_angle, 0.0)
+        rate = rate + np.where(kind == NOISY, faults.noise_rad_s * of_rate, 0.0)
+        dead = kind == DEAD
+        angle = np.where(dead & ~np.isnan(faults.last_rad), faults.last_rad, angle)
+        self.faults.last_rad[rows] = angle
+        return angle, np.where(dead, 0.0, rate)
 
 
 def measure(
@@ -49,7 +196,7 @@ def measure(
     rows: Any = slice(None),
     encoders: Encoders | None = None,
 ) -> Measurement:
-    """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...).
+    """One sample of encoders and pose source of the worlds of ``rows`` (M of them); fresh arrays (M, ...).
 
     ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good.
     """
@@ -73,3 +220,82 @@ def measure(
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
     return sample._replace(centre_xy_w=head_xy + centre_offset(robot.spec, link_angles(sample)))
+
+
+class SensorSuite:
+    """All sensors of W simulated robots.
+
+    Args:
+        sensors: encoders and pose source.
+        n_worlds: W.
+        n_joints: J.
+        contact: force sensors; None: the robot has none.
+        range_scan: scanner; None: the robot has none.
+        reveal_faults: somebody tells which joints are failed.
+    """
+
+    def __init__(
+        self,
+        sensors: SensorConfig,
+        n_worlds: int,
+        n_joints: int,
+        contact: ContactSensorConfig | None = None,
+        range_scan: RangeScanConfig | None = None,
+        reveal_faults: bool = False,
+    ) -> None:
+        self.sensors, self.contact, self.range_scan = sensors, contact, range_scan
+        self.reveal_faults = reveal_faults
+        self.encoders = Encoders(sensors.encoder_faults, n_worlds, n_joints)
+        has = {"sensors": sensors, "contact_sensor": contact, "range_scan": range_scan}
+        self.streams = {name: RandomStreams(name, n_worlds) for name, config in has.items() if config is not None}
+        self._beam_angle = range_scan.beam_angles() if range_scan is not None else np.zeros(0)
+
+    def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """New episodes in the worlds of ``rows``; arguments as of ``RandomStreams``."""
+        for streams in self.streams.values():
+            streams.begin(seeds, episodes, rows)
+        self.encoders.begin(seeds, episodes, rows)
+
+    def measure(self, robot: SimulatedRobot, rows: Any = slice(None)) -> Measurement:
+        """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
+        sample = measure(robot, self.sensors, self.streams["sensors"], rows, self.encoders)
+        if self.contact is not None:
+            sample = sample._replace(contact_force_l=self._feel(self.contact, robot, rows))
+        if self.range_scan is not None:
+            sample = sample._replace(range_m=self._scan(self.range_scan, robot, rows))
+        return sample._replace(joint_failed=robot.failed_now()[rows]) if self.reveal_faults else sample
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that later samples depend on, by name: the arrays themselves."""
+        arrays = {f"encoder/{name}": values for name, values in self.encoders.faults._asdict().items()}
+        arrays |= self.encoders.streams.state_arrays("encoder")
+        for name, streams in self.streams.items():
+            arrays |= streams.state_arrays(f"stream/{name}")
+        return arrays
+
+    def _feel(self, config: ContactSensorConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
+        """Sensed contact force (M, N, 2) [N], link frame."""
+        force, angle = robot.state.contact_force[rows], robot.state.link_angle[rows]
+        sensed = np.zeros_like(force)
+        touched = force[..., 0] != 0.0
+        touched |= force[..., 1] != 0.0
+        cos, sin, force_xy = np.cos(angle[touched]), np.sin(angle[touched]), force[touched]
+        along = cos * force_xy[:, 0] + sin * force_xy[:, 1]
+        sensed[touched] = np.stack([along, cos * force_xy[:, 1] - sin * force_xy[:, 0]], axis=1)
+        if config.noise_n > 0.0:
+            sensed += config.noise_n * self.streams["contact_sensor"].normal(force[0].size, rows).reshape(force.shape)
+        if config.threshold_n > 0.0:
+            sensed[np.abs(sensed) < config.threshold_n] = 0.0
+        return np.clip(sensed, -config.limit_n, config.limit_n, out=sensed)
+
+    def _scan(self, config: RangeScanConfig, robot: SimulatedRobot, rows: Any) -> FloatArray:
+        """Measured distances (M, B) [m]."""
+        state, beams = robot.state, self._beam_angle
+        feature = robot.obstacles.feature[rows]
+        distance = cast_rays(feature, state.head_xy[rows], state.link_angle[rows, -1], beams, config.max_range_m)
+        echo = distance < config.max_range_m
+        if config.noise_m > 0.0:
+            distance += config.noise_m * self.streams["range_scan"].normal(beams.size, rows) * echo
+        if config.dropout > 0.0:
+            distance[self.streams["range_scan"].uniform(beams.size, rows) < config.dropout] = config.max_range_m
+        return np.clip(distance, 0.0, config.max_range_m, out=distance)

@@ -35,6 +35,7 @@ from snake_gym.physics.state import (
 from snake_gym.robot.measurement import POINTS, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.command_delay import CommandDelay
+from snake_gym.simulation.fault_kinds import apply_registered
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -224,8 +225,9 @@ class SimulatedRobot:
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
+        reference, faults = apply_registered(self.spec, self.faults, self.state, reference)
         if self.delay is None:
-            self._advance(ids, reference, feedforward, n_substeps)
+            self._advance(ids, n_substeps, faults, reference, feedforward)
             return
         if n_substeps != self.delay.n_substeps:
             raise ValueError(
@@ -233,13 +235,13 @@ class SimulatedRobot:
                 "robot act late (actuator.delay_s)"
             )
         for aim, n_steps in self.delay.pass_on(reference, ids):
-            self._advance(ids, aim, feedforward, n_steps)
+            self._advance(ids, n_steps, faults, aim, feedforward)
 
-    def _advance(self, ids: NDArray[np.int64], reference: FloatArray, feedforward: FloatArray, n_substeps: int) -> None:
+    def _advance(self, ids: NDArray[np.int64], n_substeps: int, faults: FaultState, *commands: FloatArray) -> None:
         """``n_substeps`` physics steps of the worlds ``ids``, under commands that act at once."""
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.sim_dt_s, self._laws
-        world_data = (self.state, self.params, self.same_params, self.faults, self.obstacles, reference, feedforward)
+        world_data = (self.state, self.params, self.same_params, faults, self.obstacles, *commands)
 
         def advance() -> None:
             step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)

@@ -35,6 +35,10 @@ class RandomStreams:
             self.key[rows] = mix(key + episodes.astype(np.uint64) * GOLDEN)
         self.counter[rows] = 0
 
+    def state_arrays(self, name: str) -> dict[str, UIntArray]:
+        """What later numbers depend on: the arrays themselves, by names that begin with ``name``."""
+        return {f"{name}/key": self.key, f"{name}/counter": self.counter}
+
     def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """The next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
         with np.errstate(over="ignore"):

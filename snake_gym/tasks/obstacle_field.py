@@ -4,29 +4,32 @@ A field comes with a route that a disc of the robot's width gets along. Progress
 length [m] of the place nearest to the tracked point, at the step's end minus at its begin. A detour that the route
 makes is progress, not loss, and the way around an obstacle pays as much as the straight one.
 
-What the robot is shown as its target is a carrot: the place on the route ``lookahead_m`` ahead of the one nearest to
-the *measured* tracked point; or, with ``guidance: goal``, the goal itself. Learned and classical policies are shown
+The target that the robot is shown is the place on the route ``lookahead_m`` ahead of the one nearest to the *measured*
+tracked point; or, with ``guidance: goal``, the goal itself. Learned and classical policies are shown
 the same. Scores and ends use the truth.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import choose
+from snake_gym.config import Settings
+from snake_gym.config.settings import Positive
 from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.polyline import Routes
 from snake_gym.physics.state import ChainState, Obstacles
-from snake_gym.robot.measurement import POINTS, Goal, centre_offset, chain_angles
+from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.task import BoolArray, Scenery, Start
+from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
 
 _REACH_M = 0.5
 """How far along the route the nearest place is looked for, from the last one on."""
@@ -37,28 +40,21 @@ _PHASES = 64
 
 
 @dataclass(frozen=True)
-class GoalConfig:
+class GoalConfig(Settings):
     """Where to go, and what is shown of it."""
 
     guidance: Literal["route", "goal"] = "route"
     """The target shown: a place on the route ahead of the robot, or the goal itself."""
-    lookahead_m: float | None = None
+    lookahead_m: Positive | None = None
     """How far ahead on the route; None: a third of the robot's length."""
-    radius_m: float = 0.15
+    radius_m: Positive = 0.15
     """The goal is reached when the tracked point is this near."""
-    tracked_point: Literal["centre", "head"] = "head"
+    tracked_point: Point = "head"
     """What goes along the route and to the goal. At the end of a corridor the goal is within the head's reach only."""
-
-    def __post_init__(self) -> None:
-        if self.lookahead_m is not None and not (math.isfinite(self.lookahead_m) and self.lookahead_m > 0.0):
-            raise ValueError(f"goal.lookahead_m is {self.lookahead_m:g}; expected finite and > 0, or null")
-        if not (math.isfinite(self.radius_m) and self.radius_m > 0.0):
-            raise ValueError(f"goal.radius_m is {self.radius_m:g}; expected finite and > 0")
-        choose(self.tracked_point, POINTS, "goal.tracked_point")
 
 
 @dataclass(frozen=True)
-class FieldRewardConfig:
+class FieldRewardConfig(Settings):
     """Weights of the reward terms; the reward is the sum of weight times term."""
 
     progress: float = 10.0
@@ -72,10 +68,38 @@ class FieldRewardConfig:
     contact: float = 0.0
     """per newton of contact force, summed over the links (mean over the step)."""
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            if not math.isfinite(getattr(self, f.name)):
-                raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
+
+@dataclass(frozen=True)
+class ObstacleFieldConfig(EnvConfig):
+    """A planar snake robot with failing joints finds its way through a field of obstacles.
+
+    A chain of links crawls on flat ground with anisotropic friction among pegs, trees or walls, which it may touch
+    and push off from; some joints may fail, unknown to the policy. Every field is random and has a way through. The
+    robot starts in front of it and is to bring its tracked point (centre of mass or head) to the goal behind it.
+    Terminated when the goal is reached.
+
+    It feels the contact force on each link (``contact_sensor.*``) and sees the distances to the obstacles around its
+    head (``range_scan.*``). The target that it is shown is a place ahead of it on the route through the field, or the
+    goal itself (``goal.guidance``).
+    """
+
+    field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
+    goal: GoalConfig = dataclasses.field(default_factory=GoalConfig)
+    reward: FieldRewardConfig = dataclasses.field(default_factory=FieldRewardConfig)
+    contact_sensor: ContactSensorConfig = dataclasses.field(default_factory=ContactSensorConfig)
+    range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        """Random fields with a goal behind them."""
+        start = self.start
+        extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
+        return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds)
+
+    def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
+        """Encoders, pose, contact forces and the scanner on the head."""
+        return SensorSuite(
+            self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan, self.faults.reveal
+        )
 
 
 def robot_extent(spec: RobotSpec, amplitude_rad: float, phase_shift_rad: float, tracked_point: str) -> RobotExtent:
@@ -107,8 +131,8 @@ def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
     return heading - (joint_angle * share).sum(axis=1)
 
 
-class ObstacleField:
-    """Fields, routes and progress of W worlds: a ``Task``.
+class ObstacleField(Task):
+    """Fields, routes and progress of W worlds.
 
     Args:
         field: the obstacles.
@@ -119,9 +143,21 @@ class ObstacleField:
         n_worlds: W.
     """
 
-    purpose = "obstacles"
+    stream = "obstacles"
     score = "is_success"
-    n_random = 1
+    records = {  # noqa: RUF012
+        "progress_m": Record("m", "way made along the route so far"),
+        "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf),
+        "n_contacts": Record("1", "places of contact now, mean over the step"),
+        "contact_force_n": Record("N", "contact forces now, mean over the step, summed over the links"),
+        "contact_time_s": Record("s", "time with at least one contact so far, in whole steps"),
+        "contact_impulse_ns": Record("N s", "contact forces of all links over time so far"),
+        "penetration_m": Record("m", "deepest penetration into an obstacle so far"),
+    }
+    further_infos = {  # noqa: RUF012
+        "route_m": ("m", "length of the route"),
+        "is_success": ("bool", "the goal has been reached"),
+    }
 
     def __init__(
         self,
@@ -132,35 +168,26 @@ class ObstacleField:
         extent: RobotExtent,
         n_worlds: int,
     ) -> None:
+        super().__init__(reward, n_worlds, 1, goal.radius_m, goal.tracked_point)
         self.config = goal
-        self.tracked_point: str = goal.tracked_point
-        self.radius_m = goal.radius_m
-        self.weights: Mapping[str, float] = {f.name: getattr(reward, f.name) for f in fields(reward)}
         self.maker = FieldMaker(field, extent)
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
         skin = float(half_length)
         self._grid_reach_m = float(half_length + radius) + skin
         self._arrays = empty_arrays(n_worlds, self.maker.bounds.with_ends(), self._grid_reach_m, skin)
-        self.obstacles = Obstacles(*self._arrays)
+        self.obstacles: Obstacles = Obstacles(*self._arrays)
         self.n_features = np.zeros(n_worlds, np.int64)
         self.routes = Routes(n_worlds, self.maker.route_points)
-        self.targets_xy: FloatArray = np.zeros((n_worlds, 1, 2))
-        self.index = np.zeros(n_worlds, np.int64)
-        """(W,) 1 where the goal has been reached."""
-        self.progress_m: FloatArray = np.zeros(n_worlds)
         self.shown_m: FloatArray = np.zeros(n_worlds)
         """(W,) [m] arc length nearest to the measured point; ``progress_m`` is that of the true one."""
-        self.goal_s: FloatArray = np.full(n_worlds, np.inf)
-        """(W,) [s] when the goal was reached, inf until then."""
-        self.n_contacts: FloatArray = np.zeros(n_worlds)
-        self.force_n: FloatArray = np.zeros(n_worlds)
-        """(W,) [N] contact forces in the last step, summed over the links."""
-        self.contact_s: FloatArray = np.zeros(n_worlds)
-        self.impulse_ns: FloatArray = np.zeros(n_worlds)
-        self.deepest_m: FloatArray = np.zeros(n_worlds)
         self._dt_s = spec.control_dt_s
         self._lookahead_m = spec.length_m / 3.0 if goal.lookahead_m is None else goal.lookahead_m
         self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool))
+
+    @property
+    def n_random(self) -> int:
+        """One number, from which a world's field follows."""
+        return 1
 
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
         """New fields in the worlds of ``rows``, from the origin in the direction ``heading``; see ``Task``."""
@@ -172,28 +199,15 @@ class ObstacleField:
             self.routes.xy[world] = field.route
             self.targets_xy[world, 0] = field.goal_xy
         self.routes.restored(rows)
-        self.index[rows] = 0
-        self.goal_s[rows] = np.inf
-        for total in (
-            self.progress_m, self.shown_m, self.n_contacts, self.force_n, self.contact_s, self.impulse_ns,
-            self.deepest_m,
-        ):  # fmt: skip
-            total[rows] = 0.0
+        self.restart(rows)
+        self.shown_m[rows] = 0.0
         return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
 
-    def point(self, state: ChainState) -> FloatArray:
-        """True position (W, 2) [m] of the tracked point."""
-        return state.head_xy if self.tracked_point == "head" else state.centre_xy
-
-    def aim(self, measured_xy: FloatArray, rows: Any) -> None:
-        """Move the carrot; see ``Task``."""
+    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Move the target that is shown along the route; see ``Task``."""
         if self.config.guidance == "route":
             self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
         self._show(rows)
-
-    def goal(self) -> Goal:
-        """The carrot or the goal; inactive where the goal has been reached. Not to be written to."""
-        return self._goal
 
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
@@ -204,14 +218,15 @@ class ObstacleField:
         made = np.where(going, self.routes.nearest(point, self.progress_m, _REACH_M) - self.progress_m, 0.0)
         gap = self.targets_xy[:, 0] - point
         reached = going & (np.hypot(gap[:, 0], gap[:, 1]) <= self.radius_m)
-        self.progress_m += made
         self.index[reached] = 1
-        self.goal_s[reached] = state.time_s[reached]
         force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1]).sum(axis=1) * live
-        self.force_n, self.n_contacts = force, state.n_contacts * live
-        self.contact_s += self._dt_s * (self.n_contacts > 0.0)
-        self.impulse_ns += self._dt_s * force
-        np.maximum(self.deepest_m, state.penetration_m, out=self.deepest_m, where=live)
+        record = self.record
+        record["progress_m"] += made
+        record["time_to_goal_s"][reached] = state.time_s[reached]
+        record["contact_force_n"][:], record["n_contacts"][:] = force, state.n_contacts * live
+        record["contact_time_s"] += self._dt_s * (record["n_contacts"] > 0.0)
+        record["contact_impulse_ns"] += self._dt_s * force
+        np.maximum(record["penetration_m"], state.penetration_m, out=record["penetration_m"], where=live)
         terms = {
             "progress": made,
             "goal": reached.astype(np.float64),
@@ -223,17 +238,7 @@ class ObstacleField:
 
     def infos(self) -> dict[str, NDArray[Any]]:
         """See ``Task``."""
-        return {
-            "progress_m": self.progress_m.copy(),
-            "route_m": self.routes.length_m.copy(),
-            "time_to_goal_s": self.goal_s.copy(),
-            "is_success": self.index > 0,
-            "n_contacts": self.n_contacts.copy(),
-            "contact_force_n": self.force_n.copy(),
-            "contact_time_s": self.contact_s.copy(),
-            "contact_impulse_ns": self.impulse_ns.copy(),
-            "penetration_m": self.deepest_m.copy(),
-        }
+        return {**super().infos(), "route_m": self.routes.length_m.copy()}
 
     def scenario(self) -> dict[str, NDArray[Any]]:
         """Fields and routes."""
@@ -247,10 +252,8 @@ class ObstacleField:
         """See ``Task``."""
         obstacles = {_OBSTACLE + name: v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
         return {
-            "n_features": self.n_features, "route_xy": self.routes.xy, "targets_xy": self.targets_xy,
-            "target_index": self.index, "progress_m": self.progress_m, "shown_m": self.shown_m, "goal_s": self.goal_s,
-            "n_contacts": self.n_contacts, "force_n": self.force_n, "contact_s": self.contact_s,
-            "impulse_ns": self.impulse_ns, "deepest_m": self.deepest_m, **obstacles,
+            **super().state_arrays(), "n_features": self.n_features, "route_xy": self.routes.xy,
+            "shown_m": self.shown_m, **obstacles,
         }  # fmt: skip
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -1,22 +1,106 @@
-"""What a task is to the env: where the robot starts, where it shall go, how a step is scored, when the episode ends.
+"""What a task is: its settings, where the robot starts, where it shall go, how a step is scored, when an episode ends.
 
-A task holds the truth of W worlds and may use it, for scores and ends. What a policy is shown of it is the ``Goal``
-alone. Everything that changes lies in arrays whose first axis counts worlds.
+A task holds the truth of W worlds and may use it, for scores and ends. What a policy is shown of it is the ``Goal``,
+and the signals for which it has observation columns. Everything that changes lies in arrays whose first axis counts
+worlds. The settings (``EnvConfig``) make the task; ``registry`` gives them the name under which Gymnasium finds both.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config.settings import Positive, PositiveCount
+from snake_gym.interface.actions import ActionConfig
+from snake_gym.interface.observations import find_column
 from snake_gym.physics.state import ChainState, Obstacles
+from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
-from snake_gym.robot.spec import FloatArray
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.faults import FaultConfig
+from snake_gym.simulation.sensors import SensorConfig, SensorSuite
 
 BoolArray = NDArray[np.bool_]
+Point = Literal["centre", "head"]
+MAX_STEPS = 10_000_000
+"""Longest episode, in control steps: weeks."""
+
+
+@dataclass(frozen=True)
+class StartConfig(Settings):
+    """How an episode begins: at rest, bent as one moment of a serpenoid wave, the tracked point at the origin."""
+
+    amplitude_rad: Annotated[float, Range(0.0, math.pi)] = math.radians(20.0)
+    phase_shift_rad: float = math.radians(30.0)
+    random: bool = True
+    """Random phase of the wave and random heading; else phase 0 and head along x (sibilska2022)."""
+
+
+@dataclass(frozen=True)
+class EnvConfig(Settings, ABC):
+    """Settings of every environment; those of a task are a subclass, which makes the task.
+
+    Its docstring is the env's page: what the task is, and what it adds to observations and rewards.
+    """
+
+    robot: str | dict[str, Any] = "resilient_servo"
+    """A preset's name, the path of a robot's YAML file, or its settings."""
+    action: ActionConfig = dataclasses.field(default_factory=ActionConfig)
+    start: StartConfig = dataclasses.field(default_factory=StartConfig)
+    faults: FaultConfig = dataclasses.field(default_factory=FaultConfig)
+    sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
+    time_limit_s: Positive = 60.0
+    n_threads: PositiveCount | None = None
+    """Threads for the physics; None: as many as the process may use."""
+    columns: tuple[str, ...] = ()
+    """Observation columns beside those that every env has, by the names that they are registered by."""
+
+    def check(self) -> None:
+        """Raise ConfigError for a column that nobody has registered."""
+        for i, column in enumerate(self.columns):
+            find_column(column, f"columns[{i}]")
+
+    def load_robot(self) -> RobotSpec:
+        """The robot's specification, checked against the other settings."""
+        spec = load_robot(self.robot)
+        try:
+            self.faults.check_robot(spec)
+            self.sensors.encoder_faults.check_joints(spec.n_joints)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        return spec
+
+    def n_steps(self, spec: RobotSpec) -> int:
+        """Control steps until truncation; raises unless the time limit is a whole number of them."""
+        steps = self.time_limit_s / spec.control_dt_s
+        if steps > MAX_STEPS * (1.0 + 1e-9):
+            raise ConfigError(
+                f"time_limit_s is {self.time_limit_s:g}; expected at most {MAX_STEPS * spec.control_dt_s:g} "
+                f"({MAX_STEPS} control steps of this robot)"
+            )
+        if round(steps) < 1 or abs(steps - round(steps)) > 1e-9 * steps:
+            near = max(round(steps), 1) * spec.control_dt_s
+            raise ConfigError(
+                f"time_limit_s is {self.time_limit_s:g}; expected a multiple of the robot's control_dt_s "
+                f"{spec.control_dt_s:g} (nearest: {near:g})"
+            )
+        return round(steps)
+
+    @abstractmethod
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        """The task of W worlds."""
+
+    def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
+        """The sensors of W robots."""
+        return SensorSuite(self.sensors, n_worlds, spec.n_joints, reveal_faults=self.faults.reveal)
 
 
 class Start(NamedTuple):
@@ -37,36 +121,62 @@ class Scenery(NamedTuple):
     """(r, 2) [m] the way to the goal."""
 
 
-class Task(Protocol):
-    """One task in W worlds."""
+class Record(NamedTuple):
+    """A number that a task keeps for each episode: an info, and part of the state."""
 
-    tracked_point: str
-    """"centre" or "head": the point of the robot that counts."""
-    radius_m: float
-    """A target is reached when the tracked point is this near [m]."""
-    purpose: str
+    unit: str
+    meaning: str
+    start: float = 0.0
+    """Its value when an episode begins."""
+
+
+class Task(ABC):
+    """One task in W worlds. The goal is the current target, unless a subclass shows something else.
+
+    Args:
+        reward: dataclass of weights, one for each reward term; the reward is the sum of weight times term.
+        n_worlds: W.
+        n_targets: K, places to reach in each world.
+        radius_m: a target is reached when the tracked point is this near.
+        tracked_point: the point of the robot that counts.
+    """
+
+    stream: ClassVar[str] = "task"
     """Name of the random streams that ``begin`` gets its numbers from."""
-    score: str
+    score: ClassVar[str] = "progress_m"
     """Name of the info by which policies are compared: "progress_m" or "is_success"."""
-    weights: Mapping[str, float]
-    """Of the reward terms; the reward is the sum of weight times term."""
-    targets_xy: FloatArray
-    """(W, K, 2) [m] the places to reach, in order."""
-    index: NDArray[np.int64]
-    """(W,) current target; equal to the number of targets reached."""
-    progress_m: FloatArray
-    """(W,) [m] way made so far."""
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Registered observation columns of this task, beside those that every env has."""
+    records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
+    """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
+    further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "is_success": ("bool", "all targets have been reached")
+    }
+    """Unit and meaning of those ``infos`` that are no records, ``is_success`` among them."""
+    obstacles: Obstacles | None = None
+    """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
+
+    def __init__(
+        self, reward: Any, n_worlds: int, n_targets: int = 1, radius_m: float = 0.1, tracked_point: Point = "centre"
+    ) -> None:
+        self.weights: Mapping[str, float] = dataclasses.asdict(reward)
+        self.radius_m = radius_m
+        self.tracked_point: Point = tracked_point
+        self.n_targets = n_targets
+        self.targets_xy: FloatArray = np.zeros((n_worlds, n_targets, 2))
+        """(W, K, 2) [m] the places to reach, in order."""
+        self.index = np.zeros(n_worlds, np.int64)
+        """(W,) current target; equal to the number of targets reached."""
+        self.record: dict[str, FloatArray] = {name: np.full(n_worlds, r.start) for name, r in self.records.items()}
+        self._rows = np.arange(n_worlds)
+        self._goal = Goal(np.zeros((n_worlds, 2)), np.zeros(n_worlds, bool))
 
     @property
     def n_random(self) -> int:
         """Random numbers that ``begin`` needs per world."""
-        ...
+        return 0
 
-    @property
-    def obstacles(self) -> Obstacles | None:
-        """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
-        ...
-
+    @abstractmethod
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
         """New episodes in the worlds of ``rows`` (M indices); returns where their robots are to start.
 
@@ -75,20 +185,8 @@ class Task(Protocol):
             heading: (M,) [rad] a direction that the task may use or not.
             u: (M, n_random) numbers in [0, 1).
         """
-        ...
 
-    def point(self, state: ChainState) -> FloatArray:
-        """True position (W, 2) [m] of the tracked point."""
-        ...
-
-    def aim(self, measured_xy: FloatArray, rows: Any) -> None:
-        """Choose what ``goal`` shows the worlds of ``rows`` (M), whose tracked point was measured at (M, 2) [m]."""
-        ...
-
-    def goal(self) -> Goal:
-        """Where to go now. Not to be written to."""
-        ...
-
+    @abstractmethod
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
     ) -> tuple[dict[str, FloatArray], BoolArray]:
@@ -100,31 +198,57 @@ class Task(Protocol):
             work_j: (W,) [J] positive actuator work of the step.
             live: (W,) worlds that took the step.
         """
-        ...
+
+    @property
+    def progress_m(self) -> FloatArray:
+        """(W,) [m] way made so far."""
+        return self.record["progress_m"]
+
+    def restart(self, rows: NDArray[np.int64]) -> None:
+        """Targets reached and records of new episodes in the worlds of ``rows``; for ``begin``."""
+        self.index[rows] = 0
+        for name, values in self.record.items():
+            values[rows] = self.records[name].start
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """What is told of each world's episode so far; fresh arrays (W,). ``progress_m`` and ``is_success`` are."""
-        ...
+        """What is told of each world's episode so far: fresh arrays (W,)."""
+        records = {name: values.copy() for name, values in self.record.items()}
+        return {**records, "is_success": self.index >= self.n_targets}
+
+    def point(self, state: ChainState) -> FloatArray:
+        """True position (W, 2) [m] of the tracked point."""
+        return state.head_xy if self.tracked_point == "head" else state.centre_xy
+
+    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:  # noqa: B027
+        """Make ``goal`` follow from where the tracked point was measured (M, 2) [m] in the worlds of ``rows``."""
+
+    def goal(self) -> Goal:
+        """Where to go now; inactive where all targets are reached. Not to be written to."""
+        return self._goal
+
+    def signals(self) -> Mapping[str, FloatArray]:
+        """What ``columns`` are made from beside measurement and goal: arrays (W, ...) by name."""
+        return {}
 
     def scenario(self) -> dict[str, NDArray[Any]]:
         """What the present episodes were given; copies (W, ...)."""
-        ...
+        return {"targets_xy": self.targets_xy.copy()}
 
     def scenery(self, world: int) -> Scenery | None:
         """What lies in one world; None: nothing but targets."""
-        ...
+        return None
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that changes, by name: the arrays themselves."""
-        ...
+        return {"targets_xy": self.targets_xy, "target_index": self.index, **self.record}
 
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
         """Raise ValueError unless ``arrays``, to be written into those of ``state_arrays``, go together.
 
         Their shapes and kinds are right, and they are finite. What follows from others of them is not to be trusted.
         """
-        ...
 
     def restored(self) -> None:
-        """Make the rest follow after the arrays of ``state_arrays`` were written to."""
-        ...
+        """Make the rest follow after the arrays of ``state_arrays`` were written to; here, the goal."""
+        current = np.minimum(self.index, self.n_targets - 1)
+        self._goal = Goal(self.targets_xy[self._rows, current], self.index < self.n_targets)

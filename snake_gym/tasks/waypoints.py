@@ -8,74 +8,55 @@ measurements.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import choose
-from snake_gym.config.errors import show
-from snake_gym.physics.state import ChainState, Obstacles
-from snake_gym.robot.measurement import POINTS, Goal
-from snake_gym.robot.spec import FloatArray
-from snake_gym.tasks.task import BoolArray, Scenery, Start
+from snake_gym.config import Range, Settings, check_order
+from snake_gym.config.settings import PositiveCount
+from snake_gym.physics.state import ChainState
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Start, Task
 
 PAPER_TARGETS = ((1.0, 1.0), (3.0, 1.0), (4.0, 0.0), (6.0, -1.0), (8.0, -1.0))
 """[m] sibilska2022, Table 2 (recomputed)."""
 
-FARTHEST_M = 1e6
-"""Largest coordinate or distance: from there on a position is no finer than 1e-10 m."""
-MAX_TARGETS = 10_000
-"""Longest random course: every world holds all its targets."""
-
-Point = Literal["centre", "head"]
+Coordinate = Annotated[float, Range(-1e6, 1e6)]
+"""[m] from the largest on, a position is no finer than 1e-10 m."""
+Distance = Annotated[float, Range(0.0, 1e6, without_low=True)]
 
 
 @dataclass(frozen=True)
-class CourseConfig:
+class CourseConfig(Settings):
     """Where the targets are."""
 
     kind: Literal["random", "paper", "list"] = "random"
     """random: each target at a random direction and distance from the last; paper: sibilska2022; list: targets."""
-    targets: tuple[tuple[float, float], ...] = ()
+    targets: tuple[tuple[Coordinate, Coordinate], ...] = ()
     """[m] for kind list."""
-    n_targets: int = 64
-    """Length of a random course."""
-    min_distance_m: float = 1.0
-    max_distance_m: float = 2.0
-    max_turn_rad: float = math.pi
+    n_targets: Annotated[int, Range(1, 10_000)] = 64
+    """Length of a random course; every world holds all its targets."""
+    min_distance_m: Distance = 1.0
+    max_distance_m: Distance = 2.0
+    max_turn_rad: Annotated[float, Range(0.0, math.pi)] = math.pi
     """Random course: largest change of direction from one target to the next."""
-    radius_m: float = 0.1
+    radius_m: Distance = 0.1
     """A target is reached when the tracked point is this near."""
-    success_targets: int = 3
+    success_targets: PositiveCount = 3
     """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
     tracked_point: Point = "centre"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError unless there are targets, and distances in order."""
         if self.kind == "list" and not self.targets:
             raise ValueError("course.targets is empty; expected at least one [x, y] for course.kind list")
-        if not (np.abs(np.array(self.targets, dtype=float)) <= FARTHEST_M).all():
-            raise ValueError(f"course.targets is {list(self.targets)}; expected finite numbers within {FARTHEST_M:g} m")
-        if not 0.0 < self.min_distance_m <= self.max_distance_m <= FARTHEST_M:
-            raise ValueError(
-                f"course.min_distance_m is {self.min_distance_m:g}, max_distance_m {self.max_distance_m:g}; "
-                f"expected 0 < min <= max <= {FARTHEST_M:g}"
-            )
-        if not 0.0 < self.radius_m <= FARTHEST_M:
-            raise ValueError(f"course.radius_m is {self.radius_m:g}; expected > 0 and <= {FARTHEST_M:g}")
-        if not 1 <= self.n_targets <= MAX_TARGETS:
-            raise ValueError(f"course.n_targets is {show(self.n_targets)}; expected 1 to {MAX_TARGETS}")
-        if self.success_targets < 1:
-            raise ValueError(f"course.success_targets is {show(self.success_targets)}; expected >= 1")
-        if not 0.0 <= self.max_turn_rad <= math.pi:
-            raise ValueError(f"course.max_turn_rad is {self.max_turn_rad:g}; expected in [0, pi]")
-        choose(self.tracked_point, POINTS, "course.tracked_point")
+        check_order(self, "min_distance_m", "max_distance_m")
 
 
 @dataclass(frozen=True)
-class RewardConfig:
+class RewardConfig(Settings):
     """Weights of the reward terms; the reward is the sum of weight times term."""
 
     progress: float = 10.0
@@ -87,39 +68,46 @@ class RewardConfig:
     energy: float = 0.0
     """per joule of positive actuator work."""
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            if not math.isfinite(getattr(self, f.name)):
-                raise ValueError(f"reward.{f.name} is {getattr(self, f.name):g}; expected a finite number")
+
+@dataclass(frozen=True)
+class WaypointsConfig(EnvConfig):
+    """A planar snake robot with failing joints visits targets.
+
+    A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+    unknown to the policy. It is to bring its tracked point (centre of mass or head) to one target after another.
+    Terminated when the course is complete.
+    """
+
+    course: CourseConfig = field(default_factory=CourseConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        """Courses of targets on a plane."""
+        return Waypoints(self.course, n_worlds, self.reward)
 
 
-class Waypoints:
-    """Targets and progress of W worlds: a ``Task``."""
+class Waypoints(Task):
+    """Targets and progress of W worlds."""
 
-    purpose = "course"
-    score = "progress_m"
-    obstacles: Obstacles | None = None
+    stream = "course"
+    records = {  # noqa: RUF012
+        "progress_m": Record("m", "way made towards the targets so far, all targets together"),
+        "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf),
+        "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf),
+    }
+    further_infos = {  # noqa: RUF012
+        "targets_reached": ("1", "targets reached so far"),
+        "is_success": ("bool", "enough targets reached (`course.success_targets`, or the whole course)"),
+    }
 
     def __init__(self, config: CourseConfig, n_worlds: int, reward: RewardConfig | None = None) -> None:
-        self.config = config
-        self.tracked_point: str = config.tracked_point
-        self.radius_m = config.radius_m
-        weights = RewardConfig() if reward is None else reward
-        self.weights: Mapping[str, float] = {f.name: getattr(weights, f.name) for f in fields(weights)}
         fixed = {"paper": PAPER_TARGETS, "list": config.targets}.get(config.kind)
-        self.n_targets = config.n_targets if fixed is None else len(fixed)
-        self.targets_xy: FloatArray = np.zeros((n_worlds, self.n_targets, 2))
+        n_targets = config.n_targets if fixed is None else len(fixed)
+        super().__init__(reward or RewardConfig(), n_worlds, n_targets, config.radius_m, config.tracked_point)
+        self.config = config
         if fixed is not None:
             self.targets_xy[:] = np.array(fixed)
-        self.index = np.zeros(n_worlds, np.int64)
-        """(W,) current target; equal to the number of targets reached."""
-        self.progress_m: FloatArray = np.zeros(n_worlds)
-        self.first_target_s: FloatArray = np.full(n_worlds, np.inf)
-        """(W,) [s] when the first target was reached, inf until then; last_target_s likewise."""
-        self.last_target_s: FloatArray = np.full(n_worlds, np.inf)
-        self._rows = np.arange(n_worlds)
-        self._goal = Goal(np.zeros((n_worlds, 2)), np.zeros(n_worlds, bool))
-        self.choose_targets()
+        self.restored()
 
     @property
     def n_random(self) -> int:
@@ -147,28 +135,9 @@ class Waypoints:
             direction = heading[:, None] + np.cumsum(turn, axis=1)
             leg = distance[..., None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
             self.targets_xy[rows] = start.point_xy[:, None, :] + np.cumsum(leg, axis=1)
-        self.index[rows] = 0
-        self.progress_m[rows] = 0.0
-        self.first_target_s[rows] = np.inf
-        self.last_target_s[rows] = np.inf
-        self.choose_targets()
+        self.restart(rows)
+        self.restored()
         return start
-
-    def point(self, state: ChainState) -> FloatArray:
-        """True position (W, 2) [m] of the tracked point."""
-        return state.head_xy if self.config.tracked_point == "head" else state.centre_xy
-
-    def aim(self, measured_xy: FloatArray, rows: Any) -> None:
-        """Nothing to choose: the targets are known, in whatever place the robot is."""
-
-    def goal(self) -> Goal:
-        """Current target of every world; inactive where the course is complete. Not to be written to."""
-        return self._goal
-
-    def choose_targets(self) -> None:
-        """Make ``goal`` follow from ``index`` and ``targets_xy`` after these were written to."""
-        current = np.minimum(self.index, self.n_targets - 1)
-        self._goal = Goal(self.targets_xy[self._rows, current], self.index < self.n_targets)
 
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
@@ -181,13 +150,13 @@ class Waypoints:
         distance = np.hypot(gap[:, 0], gap[:, 1])
         made = np.where(counting, np.hypot(gap_before[:, 0], gap_before[:, 1]) - distance, 0.0)
         reached = counting & (distance <= self.config.radius_m)
-        self.progress_m += made
+        self.record["progress_m"] += made
         if reached.any():
+            first = reached & (self.index == 0)
+            self.record["time_to_first_target_s"][first] = state.time_s[first]
+            self.record["last_target_time_s"][reached] = state.time_s[reached]
             self.index[reached] += 1
-            self.last_target_s[reached] = state.time_s[reached]
-            first = reached & np.isinf(self.first_target_s)
-            self.first_target_s[first] = state.time_s[first]
-            self.choose_targets()
+            self.restored()
         terms = {
             "progress": made,
             "target": reached.astype(np.float64),
@@ -198,32 +167,5 @@ class Waypoints:
 
     def infos(self) -> dict[str, NDArray[Any]]:
         """See ``Task``."""
-        return {
-            "progress_m": self.progress_m.copy(),
-            "targets_reached": self.index.copy(),
-            "time_to_first_target_s": self.first_target_s.copy(),
-            "last_target_time_s": self.last_target_s.copy(),
-            "is_success": self.index >= self.n_success,
-        }
-
-    def scenario(self) -> dict[str, NDArray[Any]]:
-        """The courses."""
-        return {"targets_xy": self.targets_xy.copy()}
-
-    def scenery(self, world: int) -> Scenery | None:
-        """A plane."""
-        return None
-
-    def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """See ``Task``."""
-        return {
-            "targets_xy": self.targets_xy, "target_index": self.index, "progress_m": self.progress_m,
-            "first_target_s": self.first_target_s, "last_target_s": self.last_target_s,
-        }  # fmt: skip
-
-    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Any will do: nothing in them follows from the others."""
-
-    def restored(self) -> None:
-        """See ``Task``."""
-        self.choose_targets()
+        reached = self.index.copy()
+        return {**super().infos(), "targets_reached": reached, "is_success": reached >= self.n_success}

@@ -100,7 +100,7 @@ def test_the_contract_plays_the_env_it_was_trained_in(tmp_path: Path) -> None:
     state, action = decoder.initial_state(3), np.zeros((3, 9))
     for _ in range(5):
         measurement, goal = core.measurement, core.task.goal()
-        again = layout.build(measurement, goal, core.reference, action, decoder.phase(state), core.robot.failed_now())
+        again = layout.build(measurement, goal, core.reference, action, decoder.phase(state))
         np.testing.assert_array_equal(again, obs)
         action = policy.predict(again)[0].astype(np.float64)
         reference = decoder.decode(action, measurement, goal, state)

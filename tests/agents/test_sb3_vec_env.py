@@ -8,12 +8,12 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env import VecMonitor
 
 from agents.sb3_vec_env import Sb3VecEnv
-from snake_gym.envs import WaypointsVectorEnv, make_waypoints
+from snake_gym.envs import SnakeVectorEnv, make_waypoints
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
 
 
-def make(n_worlds: int = 6, settings: dict[str, object] = SETTINGS) -> WaypointsVectorEnv:
+def make(n_worlds: int = 6, settings: dict[str, object] = SETTINGS) -> SnakeVectorEnv:
     return make_waypoints(n_worlds, settings, AutoresetMode.SAME_STEP)
 
 

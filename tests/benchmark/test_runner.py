@@ -15,7 +15,7 @@ from snake_gym.benchmark import runner
 from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
 from snake_gym.benchmark.runner import fingerprint, play, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
-from snake_gym.envs import WaypointsVectorEnv
+from snake_gym.envs import SnakeVectorEnv
 
 ENV = {"time_limit_s": 4.0, "course": {"radius_m": 0.3}, "faults": {"n_max": 3, "kinds": ["locked", "free"]}}
 
@@ -23,7 +23,7 @@ ENV = {"time_limit_s": 4.0, "course": {"radius_m": 0.3}, "faults": {"n_max": 3, 
 class Still:
     """Keeps every action at one value."""
 
-    def __init__(self, env: WaypointsVectorEnv, value: float = 0.0) -> None:
+    def __init__(self, env: SnakeVectorEnv, value: float = 0.0) -> None:
         self.action = np.full(env.action_space.shape, value, dtype=np.float32)
         self.starts: list[bool] = []
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
-from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 
 

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import RecordEpisodeStatistics, TimeAwareObservation
+from gymnasium.wrappers import TimeAwareObservation
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.envs import ObstacleFieldConfig, WaypointsConfig, WaypointsEnv, make_waypoints
+from snake_gym.envs import ObstacleFieldConfig, SnakeEnv, WaypointsConfig, make_waypoints
 from snake_gym.envs.checker import assert_same
-from snake_gym.envs.vector_env import WaypointsVectorEnv
-from snake_gym.interface.actions import ActionConfig
+from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.simulation.faults import FaultConfig
 
 IDS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"]
@@ -32,7 +31,7 @@ CONFIGS = {"mapping": {"faults": {"n_max": 2}}, "object": WaypointsConfig(faults
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("make", [WaypointsEnv, WaypointsVectorEnv])
+@pytest.mark.parametrize("make", [SnakeEnv, SnakeVectorEnv])
 def test_keyword_settings_are_laid_over_a_config(make: Any, config: Any) -> None:
     made = make(config=config, faults={"reveal": True}, time_limit_s=4.0).core.config
     assert (made.faults.n_max, made.faults.reveal, made.time_limit_s) == (2, True, 4.0)
@@ -50,15 +49,14 @@ def test_a_misspelt_keyword_beside_a_config_is_an_error(env_id: str, config: Any
             make(env_id, config=given, faults={"n_max": 20})
 
 
-@pytest.mark.parametrize("config", [3, "waypoints.yaml", [("faults", {})]])
-def test_a_config_of_another_kind_is_one_clear_error(config: Any) -> None:
-    with pytest.raises(ConfigError, match=r"env is .*; expected a group of settings"):
-        WaypointsEnv(config=config)
-
-
-def test_an_object_is_checked_as_strictly_as_a_mapping() -> None:
+def test_a_config_of_another_kind_is_one_clear_error() -> None:
+    for config in (3, "waypoints.yaml", [("faults", {})]):
+        with pytest.raises(ConfigError, match=r"env is .*; expected a group of settings"):
+            SnakeEnv(config=config)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"env.action.kind is 'gaits'; expected one of .*; did you mean 'gait'"):
-        WaypointsEnv(config=WaypointsConfig(action=ActionConfig(kind="gaits")))  # type: ignore[arg-type]
+        SnakeEnv(config={"action": {"kind": "gaits"}})
+    with pytest.raises(ConfigError, match="WaypointsConfig; this env expects a ObstacleFieldConfig"):
+        SnakeEnv(IDS[1], config=WaypointsConfig())
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -215,18 +213,10 @@ def test_the_limit_of_make_vec_holds_in_every_autoreset_mode_and_is_recorded(mod
     assert np.flatnonzero(ended).tolist() == expected[mode]
 
 
-def test_the_statistics_of_a_single_env_count_the_steps_of_the_limit() -> None:
-    env = RecordEpisodeStatistics(gym.make(IDS[0], max_episode_steps=7))
-    env.reset(seed=0)
-    for _ in range(7):
-        *_, info = env.step(np.zeros(9, np.float32))
-    assert info["episode"]["l"] == 7
-
-
 def test_a_registered_limit_counts_too() -> None:
     """A user's own name for an env: the limit that it was registered with is the limit."""
-    gym.register("Test/LongWaypoints-v0", "snake_gym.envs:WaypointsEnv", max_episode_steps=320,
-                 vector_entry_point="snake_gym.envs:WaypointsVectorEnv")  # fmt: skip
+    gym.register("Test/LongWaypoints-v0", "snake_gym.envs:SnakeEnv", max_episode_steps=320,
+                 vector_entry_point="snake_gym.envs:SnakeVectorEnv")  # fmt: skip
     try:
         assert count_steps(gym.make("Test/LongWaypoints-v0")) == 320
         assert gym.make_vec("Test/LongWaypoints-v0").unwrapped.core.n_steps == 320  # type: ignore[attr-defined]
@@ -247,7 +237,7 @@ BAD_SEEDS = [-1, 1.5, 2**63, 10**30, True, "7", np.float64(3.0), np.bool_(True)]
 
 @pytest.mark.parametrize("seed", BAD_SEEDS, ids=repr)
 def test_a_seed_that_is_none_is_one_clear_error(seed: Any) -> None:
-    single, vector = WaypointsEnv(), make_waypoints(2)
+    single, vector = SnakeEnv(), make_waypoints(2)
     for env in (single, vector):
         with pytest.raises(ValueError, match=r"^seed is .*; expected an integer from 0 to 9223372036854775\d\d\d"):
             env.reset(seed=seed)
@@ -263,7 +253,7 @@ def test_a_list_of_seeds_of_another_length_is_one_clear_error(seeds: Any) -> Non
 
 
 def test_the_largest_seeds_and_those_of_numpy_are_seeds() -> None:
-    single, vector = WaypointsEnv(), make_waypoints(2)
+    single, vector = SnakeEnv(), make_waypoints(2)
     for seed in (2**63 - 2, np.int64(7), np.uint8(9), 0):
         alone = single.reset(seed=seed)[0]
         both = vector.reset(seed=[seed, 5])[0]  # type: ignore[list-item]
@@ -294,7 +284,7 @@ def test_worlds_without_a_seed_at_first_get_one_each() -> None:
 
 
 def test_np_random_seed_tells_the_seed_of_the_last_reset() -> None:
-    for env in (WaypointsEnv(), make_waypoints(2)):
+    for env in (SnakeEnv(), make_waypoints(2)):
         env.reset(seed=np.int64(5))  # type: ignore[arg-type]
         assert env.np_random_seed == 5 and type(env.np_random_seed) is int
         first = env.np_random.random()
@@ -307,7 +297,7 @@ def test_np_random_seed_tells_the_seed_of_the_last_reset() -> None:
     assert tuple(vector.np_random_seed) == (8, 3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("make", [WaypointsEnv, WaypointsVectorEnv])
+@pytest.mark.parametrize("make", [SnakeEnv, SnakeVectorEnv])
 def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any) -> None:
     env, again = make(), make()
     first, _ = env.reset()
@@ -315,7 +305,7 @@ def test_an_episode_without_a_seed_can_be_had_again_by_np_random_seed(make: Any)
     assert not np.array_equal(make().reset()[0], first)
 
 
-@pytest.mark.parametrize("make", [WaypointsEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
+@pytest.mark.parametrize("make", [SnakeEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
 @pytest.mark.parametrize("attribute", ["np_random_seed", "np_random"])
 def test_a_seed_read_before_the_first_reset_is_that_of_the_first_episode(make: Any, attribute: str) -> None:
     env, again = make(), make()
@@ -327,7 +317,7 @@ def test_a_seed_read_before_the_first_reset_is_that_of_the_first_episode(make: A
     assert env.core.seeds[0] == told
 
 
-@pytest.mark.parametrize("make", [WaypointsEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
+@pytest.mark.parametrize("make", [SnakeEnv, lambda: make_waypoints(2)], ids=["single", "vector"])
 def test_an_own_generator_gives_the_first_seed(make: Any) -> None:
     starts = []
     for _ in range(2):
@@ -353,7 +343,7 @@ def test_an_own_generator_gives_the_first_seed(make: Any) -> None:
     ],
 )
 def test_a_wrong_action_of_a_single_env_is_described_as_it_was_given(action: Any, message: str) -> None:
-    env = WaypointsEnv()
+    env = SnakeEnv()
     env.reset(seed=0)
     with pytest.raises(ValueError, match=f"^{message}"):
         env.step(action)
@@ -367,7 +357,7 @@ def states_of(env: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["robot/link_angle", "reference", "measurement/joint_angle", "fault/onset_s"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_state_that_cannot_be_is_refused_before_anything_is_written(name: str, value: float) -> None:
-    for make in (WaypointsEnv, lambda: make_waypoints(2)):
+    for make in (SnakeEnv, lambda: make_waypoints(2)):
         env: Any = make()
         env.reset(seed=1)
         env.step(env.action_space.sample())
@@ -440,6 +430,7 @@ def test_an_env_that_was_rendered_can_be_copied(env_id: str, duplicate: Any) -> 
         assert_same(twin.step(action)[0], env.step(action)[0], "after copying")
         np.testing.assert_array_equal(np.shape(twin.render()), np.shape(env.render()))
         assert twin.spec.max_episode_steps == 300
+        assert_same(twin.reset(seed=3)[0], env.reset(seed=3)[0], "the next episode")
         env.close()
         twin.close()
 
@@ -447,12 +438,13 @@ def test_an_env_that_was_rendered_can_be_copied(env_id: str, duplicate: Any) -> 
 # --- checkers of others ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["joint_reference", "residual", "gait"])
 @pytest.mark.parametrize("env_id", IDS)
-def test_checkers_are_silent_with_default_settings_as_made_by_name(env_id: str) -> None:
+def test_checkers_are_silent(env_id: str, kind: str) -> None:
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    settings = {"action": {"kind": kind}, "faults": {"n_max": 3}} if kind != "joint_reference" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gym.make(env_id, render_mode="rgb_array")
-        check_env(env.unwrapped)
-        sb3.check_env(gym.make(env_id, time_limit_s=2.0))
-        sb3.check_env(gym.make(env_id, max_episode_steps=10).unwrapped)
+        check_env(gym.make(env_id, render_mode="rgb_array", **settings).unwrapped)
+        sb3.check_env(gym.make(env_id, time_limit_s=2.0, **settings))
+        sb3.check_env(gym.make(env_id, max_episode_steps=10, **settings).unwrapped)

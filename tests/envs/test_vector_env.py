@@ -1,6 +1,5 @@
 """The vector env against its own checker, Gymnasium's rules and the single env."""
 
-import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -9,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
-from snake_gym.envs import SnakeVectorEnv, WaypointsEnv, make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
 
 SETTINGS = {
@@ -58,22 +57,33 @@ def test_checker_finds_a_shared_random_stream() -> None:
         check_vector_env(make)
 
 
+BATCHES: dict[str, tuple[dict[str, Any], str]] = {
+    "SnakeGym/Waypoints-v0": (
+        {"faults": {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}}, "energy_j"
+    ),
+    "SnakeGym/ObstacleField-v0": (
+        {"faults": {"n_max": 3}, "field": {"kind": "forest", "difficulty": 1.0}}, "contact_impulse_ns"
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("threads", [1, 2])
-def test_world_in_batch_equals_world_alone_with_any_threads(threads: int) -> None:
-    config = {"faults": {"n_max": 3, "kinds": ["locked", "free", "weak"], "onset_max_s": 3.0}, "n_threads": threads}
-    batch = make_waypoints(67, config)
+@pytest.mark.parametrize("env_id", BATCHES)
+def test_world_in_batch_equals_world_alone_with_any_threads(env_id: str, threads: int) -> None:
+    config, told = BATCHES[env_id]
+    batch = SnakeVectorEnv(env_id, 67, config=config, n_threads=threads)
     obs, _ = batch.reset(seed=0)
     actions = draw_actions(batch, 20)
     steps = [batch.step(a) for a in actions]
     for world in (0, 7, 8, 40, 66):
-        env = WaypointsEnv(**{**config, "n_threads": 1})
+        env = SnakeEnv(env_id, config=config, n_threads=1)
         first, _ = env.reset(seed=world)
         assert_same(first, obs[world], "first observation")
         for i, action in enumerate(actions):
             o, r, te, tr, info = env.step(action[world])
             assert_same(o, steps[i][0][world], f"world {world} step {i}")
             assert (r, te, tr) == (steps[i][1][world], steps[i][2][world], steps[i][3][world])
-            assert info["energy_j"] == steps[i][4]["energy_j"][world]
+            assert info[told] == steps[i][4][told][world]
 
 
 def test_make_and_make_vec_agree() -> None:
@@ -86,15 +96,6 @@ def test_make_and_make_vec_agree() -> None:
     assert_same(a, b[0], "reset")
     action = draw_actions(vector, 1)[0]
     assert_same(single.step(action[0])[0], vector.step(action)[0][0], "step")
-
-
-def test_pickles_mid_episode() -> None:
-    env = WaypointsEnv(faults={"n_max": 2})
-    env.reset(seed=1)
-    action = env.action_space.sample()
-    env.step(action)
-    twin = pickle.loads(pickle.dumps(env))
-    assert_same(twin.step(action)[0], env.step(action)[0], "after pickling")
 
 
 @pytest.mark.parametrize("make", [make_waypoints, make_obstacle_field])

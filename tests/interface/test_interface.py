@@ -103,16 +103,15 @@ def test_layout_names_every_column_once_and_read_inverts_the_scales() -> None:
     columns = np.concatenate([np.arange(layout.size)[f.columns] for f in layout.fields.values()])
     np.testing.assert_array_equal(columns, np.arange(layout.size))
     measurement, goal = sample()
-    obs = layout.build(
-        measurement, goal, measurement.joint_angle, np.zeros((W, J)), np.zeros(W), np.eye(W, J, dtype=bool)
-    )
+    measurement = measurement._replace(joint_failed=np.eye(W, J, dtype=bool))
+    obs = layout.build(measurement, goal, measurement.joint_angle, np.zeros((W, J)), np.zeros(W))
     np.testing.assert_allclose(layout.read(obs, "joint_rate"), measurement.joint_rate, rtol=1e-6)
     away = np.linalg.norm(goal.target_xy_w - measurement.head_xy_w, axis=1)
     assert away.max() > NEAR_M
     np.testing.assert_allclose(layout.read(obs, "distance")[:, 0], np.minimum(away, NEAR_M), rtol=1e-6)
     np.testing.assert_array_equal(layout.read(obs, "failed"), np.eye(W, J))
     far = layout.build(measurement, goal._replace(target_xy_w=goal.target_xy_w + 1e9), measurement.joint_angle,
-                       np.zeros((W, J)), np.zeros(W), np.zeros((W, J), bool))  # fmt: skip
+                       np.zeros((W, J)), np.zeros(W))  # fmt: skip
     assert layout.read(far, "distance").max() == NEAR_M
 
 

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from snake_gym.envs.recording import Recording
-from snake_gym.physics.faults import FAULT_CODES, HEALTHY
+from snake_gym.physics.faults import BIASED, DEAD, FAULT_CODES, HEALTHY, NOISY
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.render.palette import MUTED, fault_colours, policy_colours, rgb
@@ -182,16 +182,16 @@ def test_every_entrant_has_a_colour_of_its_own(n_learned: int, n_classical: int)
 
 
 def test_every_kind_of_fault_has_a_colour_and_a_name_in_page_and_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FAULT_CODES, "sticky", 6)
-    monkeypatch.setitem(FAULT_CODES, "noisy", 7)
+    monkeypatch.setitem(FAULT_CODES, "sticky", 9)
+    monkeypatch.setitem(FAULT_CODES, "jerky", 10)
     colours = fault_colours()
-    assert set(colours) == set(FAULT_CODES.values()) - {HEALTHY}
+    assert set(colours) == set(FAULT_CODES.values()) - {HEALTHY, DEAD, BIASED, NOISY}
     assert least_difference(colours.values()) > 20.0
     one = recording()
-    failing = replace(one, fault_kind=np.where(one.fault_kind > 0, 6, 0))
+    failing = replace(one, fault_kind=np.where(one.fault_kind > 0, 9, 0))
     shown = page_data(Page(replay_page("t", [Scene("joint 4 sticky", (failing,))])))["faults"]
-    named = {name: code for name, code in FAULT_CODES.items() if code != HEALTHY}
+    named = {name: code for name, code in FAULT_CODES.items() if code in colours}
     assert {kind["name"]: int(code) for code, kind in shown.items()} == named
-    assert shown["6"]["colour"] == colours[6] != MUTED
-    frame = FrameRenderer(SPEC).draw(np.zeros(10), (0, 0), [[5, 0]], 0, failed=[0, 0, 0, 6, 0, 0, 0, 0, 0])
-    assert (np.abs(frame.astype(int) - rgb(colours[6])).max(axis=2) <= 4).sum() > 60
+    assert shown["9"]["colour"] == colours[9] != MUTED
+    frame = FrameRenderer(SPEC).draw(np.zeros(10), (0, 0), [[5, 0]], 0, failed=[0, 0, 0, 9, 0, 0, 0, 0, 0])
+    assert (np.abs(frame.astype(int) - rgb(colours[9])).max(axis=2) <= 4).sum() > 60

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.envs import ObstacleFieldEnv
+from snake_gym.envs import SnakeEnv
 from snake_gym.envs.recording import RecordedSurroundings, Recorder, Recording
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
 from snake_gym.render.frames import FrameRenderer
@@ -107,7 +107,7 @@ def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
 
 
 def test_a_recorder_joins_the_moments() -> None:
-    env = ObstacleFieldEnv()
+    env = SnakeEnv("SnakeGym/ObstacleField-v0")
     env.reset(seed=3)
     recorder = Recorder(env.core, [0])
     recorder.take()
@@ -123,7 +123,7 @@ def test_a_recorder_joins_the_moments() -> None:
 
 
 def test_the_env_draws_its_field() -> None:
-    env = ObstacleFieldEnv(render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
+    env = SnakeEnv("SnakeGym/ObstacleField-v0", render_mode="rgb_array", field={"kind": "forest", "difficulty": 1.0})
     env.reset(seed=0)
     first = env.render()
     assert near(first, ROCK).sum() > 200

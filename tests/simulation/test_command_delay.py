@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import build
-from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
@@ -125,8 +125,7 @@ def test_commands_on_their_way_belong_to_the_state_of_an_env() -> None:
 @pytest.mark.parametrize(
     ("actuator", "message"),
     [
-        ({"delay_s": -0.1}, r"robot.actuator.delay_s is -0\.1; expected 0 to 1"),
-        ({"delay_s": 3.0}, "delay_s is 3; expected 0 to 1"),
+        ({"delay_s": -0.1}, r"delay_s is -0\.1; expected in \[0, 1\]"),
         ({"delay_s": 0.1, "kind": "torque"}, "expected 'position'"),
     ],
 )

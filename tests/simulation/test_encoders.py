@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
+from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
 from snake_gym.robot.measurement import tracked_point
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.simulation.encoders import BIASED, DEAD, GOOD, NOISY, EncoderFault, EncoderFaultConfig, Encoders
-from snake_gym.simulation.sensors import SensorConfig, measure
+from snake_gym.simulation.sensors import EncoderFault, EncoderFaultConfig, Encoders, SensorConfig, measure
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
@@ -21,7 +23,7 @@ def make(config: EncoderFaultConfig, n_worlds: int = 3, seed: int = 0) -> Encode
 
 
 def read(encoders: Encoders, time_s: float, value: float) -> tuple[np.ndarray, np.ndarray]:
-    shape = encoders.kind.shape
+    shape = encoders.faults.kind.shape
     return encoders.read(np.full(shape, value), np.full(shape, 2.0 * value), np.full(shape[0], time_s))
 
 
@@ -57,14 +59,14 @@ def test_bias_and_noise_have_the_configured_size_while_they_last() -> None:
 def test_drawn_faults_have_the_configured_distribution() -> None:
     config = EncoderFaultConfig(1, 3, ("dead", "biased", "noisy"), onset_min_s=2.0, onset_max_s=4.0, duration_s=3.0)
     encoders = make(config, 4000)
-    failed = encoders.kind != GOOD
+    failed = encoders.faults.kind != HEALTHY
     np.testing.assert_allclose(np.bincount(failed.sum(axis=1), minlength=4)[1:] / 4000, 1 / 3, atol=0.03)
     np.testing.assert_allclose(failed.mean(axis=0), 2 / 9, atol=0.03)
     for kind in (DEAD, BIASED, NOISY):
-        assert (encoders.kind[failed] == kind).mean() == pytest.approx(1 / 3, abs=0.03)
-    assert encoders.onset_s.min() >= 2.0 and encoders.onset_s.max() <= 4.0
-    np.testing.assert_allclose(encoders.end_s - encoders.onset_s, 3.0)
-    assert set(np.unique(encoders.bias_rad)) == {-0.2, 0.2}
+        assert (encoders.faults.kind[failed] == kind).mean() == pytest.approx(1 / 3, abs=0.03)
+    assert encoders.faults.onset_s.min() >= 2.0 and encoders.faults.onset_s.max() <= 4.0
+    np.testing.assert_allclose(encoders.faults.end_s - encoders.faults.onset_s, 3.0)
+    assert set(np.unique(encoders.faults.bias_rad)) == {-0.2, 0.2}
 
 
 def test_a_world_reads_the_same_alone_and_in_a_batch() -> None:
@@ -106,30 +108,15 @@ def test_encoder_faults_leave_the_noise_of_the_other_sensors_alone() -> None:
     np.testing.assert_array_equal(same, np.tile(np.arange(9) != 2, (3, 1)))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_min": 2}, "n_min is 2, n_max 0"),
-        ({"onset_min_s": 5.0}, "onset_min_s is 5, onset_max_s 0"),
-        ({"kinds": []}, "kinds is empty"),
-        ({"kinds": ["frozen"]}, "kinds[0] is 'frozen'; expected one of 'dead', 'biased', 'noisy'"),
-        ({"noise_rad": -1.0}, "noise_rad is -1; expected finite and >= 0"),
-        ({"duration_s": 0.0}, "duration_s is 0"),
-        ({"n_max": 1, "events": [{"joint": 1}]}, "events and sensors.encoder_faults.n_max are both set"),
+def test_encoder_faults_have_kinds_and_sizes_of_their_own() -> None:
+    """The rules that they share with joint faults are tested there."""
+    for settings, message in (
+        ({"kinds": ["locked"]}, "kinds[0] is 'locked'; expected one of 'dead', 'biased', 'noisy'"),
+        ({"n_max": 1, "events": [{"joint": 1}]}, "events and encoder_faults.n_max are both set"),
         ({"events": [{"joint": 1, "noise_rad": -0.1}]}, "events[0].noise_rad is -0.1"),
-    ],
-)
-def test_impossible_settings_are_refused(settings: dict, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(SensorConfig, {"encoder_faults": settings}, "sensors")
-    assert message.replace("sensors.encoder_faults", "encoder_faults") in str(caught.value)
-    assert str(caught.value).startswith("sensors.encoder_faults.")
-
-
-def test_joints_are_checked_against_the_robot() -> None:
-    with pytest.raises(ValueError, match="has joint 10; expected 1 to 9"):
+    ):
+        with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+            build(SensorConfig, {"encoder_faults": settings}, "sensors")
+        assert str(caught.value).startswith("sensors.encoder_faults.")
+    with pytest.raises(ValueError, match=r"encoder_faults.events has joint 10; expected 1 to 9"):
         make(EncoderFaultConfig(events=(EncoderFault(10),)))
-    with pytest.raises(ValueError, match="each joint once"):
-        make(EncoderFaultConfig(events=(EncoderFault(2), EncoderFault(2))))
-    with pytest.raises(ValueError, match="n_max is 10; expected at most 9"):
-        make(EncoderFaultConfig(n_max=10))

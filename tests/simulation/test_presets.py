@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import build
-from snake_gym.envs.config import WaypointsConfig
+from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import MUSCLE, PEGBOARD, PRESETS, ROBO_CONDA, SNAKESYS
 from snake_gym.robot.spec import RobotSpec

@@ -58,8 +58,3 @@ def test_encoder_rounds_to_its_steps() -> None:
     angle = measure(robot, SensorConfig(encoder_step_rad=step), streams).joint_angle
     np.testing.assert_allclose(angle / step, np.rint(angle / step), atol=1e-9)
     assert np.abs(angle - robot.joint_angle()).max() <= step / 2 + 1e-12
-
-
-def test_negative_noise_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"sensors.angle_noise_rad is -1; expected finite and >= 0"):
-        SensorConfig(angle_noise_rad=-1.0)

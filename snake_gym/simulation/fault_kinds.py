@@ -1,0 +1,124 @@
+"""Kinds of joint faults that need no kernel: a function of what is commanded, torque or speed for each control step.
+
+A user's own module brings one by ``register_fault_kind``; the named ones of the kernels are in ``physics.actuators``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from snake_gym.config import ConfigError
+from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLOW, WEAK, acting
+from snake_gym.physics.state import ChainState, FaultState
+from snake_gym.robot.spec import FloatArray, RobotSpec
+
+JOINT_KINDS = ["locked", "free", "weak", "slow", "offset"]
+"""Names of the kinds of joint faults; ``register_fault_kind`` adds to them."""
+
+
+class FaultyJoints(NamedTuple):
+    """The K joints, of all worlds, on which faults of one kind act in the present control step."""
+
+    reference: FloatArray
+    """(K,) [rad] angle commanded."""
+    joint_angle: FloatArray
+    """(K,) [rad] true angle."""
+    joint_rate: FloatArray
+    """(K,) [rad/s] true rate."""
+    strength: FloatArray
+    """(K,) in (0, 1]: what the fault was given."""
+    since_s: FloatArray
+    """(K,) [s] time since the onset."""
+    spec: RobotSpec
+
+
+class FaultEffect(NamedTuple):
+    """What a fault makes of its joints in a control step; None: nothing is changed."""
+
+    reference: FloatArray | None = None
+    """(K,) [rad] angle that the joints aim at instead."""
+    torque_share: FloatArray | None = None
+    """(K,) in [0, 1]: share of the torque that is left."""
+    speed_share: FloatArray | None = None
+    """(K,) in (0, 1]: share of the speed limit that is left; instead of ``torque_share``, not beside it."""
+
+
+class FaultKind(NamedTuple):
+    """A registered kind of fault."""
+
+    name: str
+    effect: Callable[[FaultyJoints], FaultEffect]
+    strength: float
+
+
+Effect = TypeVar("Effect", bound=Callable[[FaultyJoints], FaultEffect])
+REGISTERED: dict[int, FaultKind] = {}
+"""Kinds that are no part of the kernels, by code."""
+
+
+def register_fault_kind(name: str, strength: float = 0.3) -> Callable[[Effect], Effect]:
+    """Decorator: make a function from ``FaultyJoints`` to ``FaultEffect`` a kind of joint fault.
+
+    Args:
+        name: as ``faults.kinds`` and ``faults.events`` name it. The name of an earlier registered kind replaces it.
+        strength: in (0, 1]: of drawn faults; those of a list have their own.
+
+    The fault acts from the first control step that begins at or after its onset.
+    """
+    code = FAULT_CODES.get(name, 1 + max(FAULT_CODES.values()))
+    if name in FAULT_CODES and code not in REGISTERED:
+        raise ConfigError(f"the kind of fault {name!r} is taken; expected another name than {', '.join(FAULT_CODES)}")
+
+    def add(effect: Effect) -> Effect:
+        REGISTERED[code] = FaultKind(name, effect, strength)
+        if name not in FAULT_CODES:
+            FAULT_CODES[name] = code
+            JOINT_KINDS.append(name)
+        return effect
+
+    return add
+
+
+def apply_registered(
+    spec: RobotSpec, faults: FaultState, state: ChainState, reference: FloatArray
+) -> tuple[FloatArray, FaultState]:
+    """References (W, J) and faults, these in kinds that the kernels know, for a control step from ``state`` on.
+
+    Raises:
+        ConfigError: an effect has a share of torque and one of speed, or one of a speed limit that the robot has not.
+    """
+    registered = np.isin(faults.kind, list(REGISTERED)) if REGISTERED else np.zeros(1, bool)
+    if not registered.any():
+        return reference, faults
+    acts, reference, kind = acting(faults, state.time_s) & registered, reference.copy(), faults.kind.copy()
+    kind[registered] = HEALTHY
+    strength, onset, end, period = (v.copy() for v in (faults.strength, faults.onset_s, faults.end_s, faults.period_s))
+    onset[acts], end[acts], period[acts] = 0.0, math.inf, math.inf
+    angle, rate = (-np.diff(values, axis=1) for values in (state.link_angle, state.link_rate))
+    for code, (name, effect_of, _) in REGISTERED.items():
+        at = np.nonzero(acts & (faults.kind == code))
+        if not at[0].size:
+            continue
+        since = state.time_s[at[0]] - faults.onset_s[at]
+        effect = effect_of(FaultyJoints(reference[at], angle[at], rate[at], strength[at], since, spec))
+        if effect.torque_share is not None and effect.speed_share is not None:
+            raise ConfigError(f"fault kind {name} has a torque_share and a speed_share; expected one of them")
+        if effect.speed_share is not None and not has_speed_limit(spec):
+            raise ConfigError(f"fault kind {name} has a speed_share, but {spec.name} has no speed limit to lower")
+        if effect.reference is not None:
+            reference[at] = effect.reference
+        share = effect.torque_share if effect.speed_share is None else effect.speed_share
+        if share is not None:
+            kind[at], strength[at] = WEAK if effect.speed_share is None else SLOW, share
+    return reference, faults._replace(kind=kind, strength=strength, onset_s=onset, end_s=end, period_s=period)
+
+
+def has_speed_limit(spec: RobotSpec) -> bool:
+    """Whether the robot has a speed limit that a fault can lower."""
+    is_servo = spec.actuator.kind in ("position", "torque")
+    limited = is_servo and bool(np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all())
+    return limited or spec.actuator.kind == "muscle"

@@ -1,0 +1,236 @@
+"""Tasks, columns, kinds of faults and policies in files outside the package, as docs/extending.md shows them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import snake_gym
+from snake_gym import plugins, registry
+from snake_gym.config import ConfigError
+from snake_gym.envs import choose_env
+from snake_gym.envs.checker import assert_same, check_vector_env
+from snake_gym.interface import observations
+from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.simulation import fault_kinds
+from tests.envs.test_vector_env import spread_ends_at_reset
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+
+
+def example(section: str, language: str = "python") -> str:
+    """The first block of code of a section of the page."""
+    return PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0].split(f"```{language}\n")[1].split("```")[0]
+
+
+EXAMPLES = {
+    "reach.py": example("A task of your own"),
+    "reach.yaml": example("A task of your own", "yaml"),
+    "curl.py": example("An observation column of your own"),
+    "worn.py": example("A fault kind of your own"),
+    "straight.py": example("A policy of your own"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder outside the package with the examples; what they register is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in EXAMPLES.items():
+        (tmp_path / name).write_text(text)
+    tables: list[Any] = [
+        registry.TASKS, gym.registry, observations.COLUMNS, FAULT_CODES, fault_kinds.REGISTERED,
+    ]  # fmt: skip
+    before, kinds, modules = [dict(table) for table in tables], list(fault_kinds.JOINT_KINDS), set(sys.modules)
+    yield tmp_path
+    for table, content in zip(tables, before, strict=True):
+        table.clear()
+        table.update(content)
+    fault_kinds.JOINT_KINDS[:] = kinds
+    for name in ("reach", "curl", "worn", "straight"):
+        if name not in modules:
+            sys.modules.pop(name, None)
+
+
+def run(folder: Path, *command: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode == 0) is ok, done.stdout + done.stderr
+    return done
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("section", ["reach.py", "curl.py", "worn.py"])
+def test_an_example_touches_its_own_file_alone(folder: Path, section: str) -> None:
+    """The places to edit are counted by the difference between the repository without and with the example."""
+    difference = difflib.unified_diff([], EXAMPLES[section].splitlines(), "/dev/null", section, lineterm="")
+    assert [line for line in difference if line.startswith("+++ ")] == [f"+++ {section}"]
+    snake_gym.load_plugins(section)
+    steps = {
+        "reach.py": lambda: gym.make("Mine/Reach-v0"),
+        "curl.py": lambda: gym.make("SnakeGym/Waypoints-v0", columns=["curl"]),
+        "worn.py": lambda: gym.make("SnakeGym/Waypoints-v0", faults={"n_max": 1, "kinds": ["worn"]}),
+    }
+    env = steps[section]()
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+
+
+def test_a_task_keeps_the_promises_of_every_vector_env(folder: Path) -> None:
+    snake_gym.load_plugins(["reach.py"])
+    make, config = choose_env("Mine/Reach-v0"), {"time_limit_s": 4.0, "faults": {"n_max": 2}}
+    check_vector_env(lambda n, mode: spread_ends_at_reset(make(n, mode, config=config)))
+    obs, _ = make(3).reset(seed=1)
+    assert obs[:, -1].tolist() == [1.0] * 3  # all the time is left
+    with pytest.raises(ConfigError, match=r"env.distance_m is -1; expected finite and > 0"):
+        gym.make("Mine/Reach-v0", distance_m=-1.0)
+
+
+def test_other_processes_find_the_plugin_by_the_keywords_of_the_env(folder: Path) -> None:
+    snake_gym.load_plugins("reach.py")
+    spec = gym.make("Mine/Reach-v0", time_limit_s=4.0).spec
+    assert spec is not None
+    text = spec.to_json()
+    assert json.loads(text)["kwargs"]["plugin"] == str(folder / "reach.py")
+    program = (
+        "import gymnasium as gym, sys\n"
+        "env = gym.make(gym.envs.registration.EnvSpec.from_json(sys.argv[1]))\n"
+        "print(env.reset(seed=3)[0].tolist())"
+    )
+    told = run(folder.parent, "-c", program, text).stdout
+    np.testing.assert_allclose(json.loads(told), gym.make("Mine/Reach-v0").reset(seed=3)[0], rtol=1e-6)
+    workers = gym.make_vec("Mine/Reach-v0", 2, "async", vector_kwargs={"context": "spawn"})
+    together = choose_env("Mine/Reach-v0")(2)
+    assert_same(workers.reset(seed=5)[0], together.reset(seed=5)[0], "a process each")
+    workers.close()
+
+
+def test_a_task_is_trained_resumed_exported_and_evaluated_where_its_file_is_named(folder: Path) -> None:
+    train, export, evaluate = (["-m", "snake_gym", program] for program in ("train", "export", "evaluate"))
+    run(folder, *train, "--config", "reach.yaml", "--run-dir", "run", "--quiet")
+    for command in ([*train, "--resume", "run"], [*export, "run"]):
+        assert "--plugin" in run(folder, *command, ok=False).stderr
+    named = ["--plugin", "reach.py"]
+    run(folder, *train, "--resume", "run", "--set", "total_steps=384", "--quiet", *named)
+    run(folder, *export, "run", *named)
+    play = [*evaluate, "--policy", "mine=run", "--controllers", "none", "--episodes", "3", "--set", "resamples=100"]
+    assert "--plugin" in run(folder, *play, ok=False).stderr
+    run(folder, *play, *named, "--json", "result.json")
+    assert "Mine/Reach-v0" in (folder / "result.json").read_text()
+    assert "mine" in (folder / "runs" / "evaluation" / "replay.html").read_text()
+    again = [text.replace("mine=run", "mine=run/export") for text in play]
+    run(folder, *again, *named, "--no-pictures", "--out", "exported")
+
+
+def test_a_gait_is_tuned_in_a_task_of_ones_own(folder: Path) -> None:
+    run(
+        folder, "-m", "snake_gym", "tune", "--plugin", "reach.py", "--env-id", "Mine/Reach-v0", "--robot",
+        "resilient_servo", "--controller", "sjc", "--set", "time_limit_s=2", "--budget", "1", "--population", "4",
+        "--worlds", "8", "--out", "sjc.yaml",
+    )  # fmt: skip
+    assert "Mine/Reach-v0" in (folder / "sjc.yaml").read_text()
+
+
+# --- columns, kinds of faults, policies ------------------------------------------------------------------------------
+
+
+def test_a_column_follows_the_others_and_is_checked(folder: Path) -> None:
+    snake_gym.load_plugins("curl.py")
+    settings: dict[str, Any] = {"columns": ["curl"], "action": {"kind": "gait"}}
+    env = gym.make("SnakeGym/Waypoints-v0", **settings)
+    plain = gym.make("SnakeGym/Waypoints-v0", action={"kind": "gait"})
+    obs, without = env.reset(seed=4)[0], plain.reset(seed=4)[0]
+    assert_same(obs[:-1], without, "the columns before it")
+    assert obs[-1] == pytest.approx(0.5 * obs[:9].sum(), abs=1e-6)
+    typo = r"columns\[0\] is 'crul'.*did you mean 'curl'"
+    for columns, message in ((["crul"], typo), (["curl", "curl"], "named twice")):
+        with pytest.raises(ConfigError, match=message):
+            gym.make("SnakeGym/Waypoints-v0", columns=columns)
+    with pytest.raises(ConfigError, match="the column 'phase' is taken"):
+        snake_gym.register_column("phase", "1", "mine")
+
+
+def test_a_kind_of_fault_acts_on_its_joints_from_its_onset_on(folder: Path) -> None:
+    snake_gym.load_plugins("worn.py")
+    event = {"joint": 3, "kind": "worn", "strength": 0.6, "onset_s": 1.0}
+    make = choose_env("SnakeGym/Waypoints-v0")
+    ways = []
+    for events in ([event], []):
+        core = make(2, config={"faults": {"events": events}, "time_limit_s": 4.0}).core
+        core.reset(np.array([1, 2]))
+        path = [core.robot.joint_angle()]
+        for _ in range(10):
+            core.step(np.full((2, 9), 0.5))
+            path.append(core.robot.joint_angle())
+        ways.append(np.array(path))
+    same = (ways[0] == ways[1]).all(axis=(1, 2))
+    assert same.tolist() == [True] * 6 + [False] * 5
+    drawn = make(50, config={"faults": {"n_min": 2, "n_max": 2, "kinds": ["worn", "locked"]}}).core
+    drawn.reset(np.arange(50))
+    faults = drawn.robot.faults
+    of_kind = faults.kind == FAULT_CODES["worn"]
+    assert 30 < of_kind.sum() < 70 and (faults.strength[of_kind] == 0.5).all()
+    assert drawn.infos()["n_failed_joints"].tolist() == [2] * 50
+    with pytest.raises(ConfigError, match="the kind of fault 'locked' is taken"):
+        snake_gym.register_fault_kind("locked")
+
+
+def test_a_speed_share_needs_a_speed_limit_and_no_torque_share(folder: Path) -> None:
+    one = np.full(2, 0.5)
+    for robot, effect, message in (
+        ("resilient", fault_kinds.FaultEffect(speed_share=one), "resilient has no speed limit to lower"),
+        ("resilient_servo", fault_kinds.FaultEffect(None, one, one), "expected one of them"),
+    ):
+        snake_gym.register_fault_kind("odd")(lambda joints, effect=effect: effect)
+        config = {"robot": robot, "faults": {"events": [{"joint": 3, "kind": "odd"}]}}
+        core = choose_env("SnakeGym/Waypoints-v0")(2, config=config).core
+        core.reset(np.arange(2))
+        with pytest.raises(ConfigError, match=message):
+            core.step(np.zeros((2, 9)))
+
+
+def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Path) -> None:
+    play = ["-m", "snake_gym", "evaluate", "--policy", "straight=straight.py:Straight", "--controllers", "none"]
+    worn = ["--plugin", "worn.py", "--set", "env.faults.events=[{joint: 3, kind: worn}]"]
+    run(folder, *play, *worn, "--episodes", "3", "--set", "resamples=100", "--json", "result.json")
+    assert "straight" in (folder / "result.json").read_text()
+    assert "worn" in (folder / "runs" / "evaluation" / "replay.html").read_text()
+    assert "straight.py has no Bent" in run(
+        folder, "-m", "snake_gym", "evaluate", "--policy", "x=straight.py:Bent", ok=False
+    ).stderr  # fmt: skip
+
+
+# --- loading ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_is_not_there_or_takes_a_name_is_refused(folder: Path) -> None:
+    (folder / "json.py").write_text("")
+    (folder / "broken.py").write_text("import no_such_library")
+    for plugin, message in (
+        ("reahc.py", "plugin reahc.py does not exist"),
+        ("no_such_module", "plugin 'no_such_module' is no module that Python finds"),
+        ("json.py", "another module named 'json' is loaded"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            snake_gym.load_plugins(plugin)
+    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+        snake_gym.load_plugins("broken.py")
+    assert "broken" not in sys.modules
+    assert snake_gym.load_plugins(["curl.py", "curl.py"]) == (str(folder / "curl.py"),) * 2
+    with pytest.raises(ConfigError, match="expected a list"):
+        plugins.take_plugins({"plugins": "reach.py"})
