@@ -18,9 +18,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from snake_gym.config import ConfigError, Range, Settings, build, nearest, to_dict
+from snake_gym.config import ConfigError, Range, Settings, nearest
 from snake_gym.config.settings import Count, Positive, PositiveCount
 
 Byte = Annotated[int, Range(0, 255)]
@@ -339,16 +339,6 @@ def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
         if key.lower() == name.lower():
             return found
     raise ConfigError(f"servo model is {name!r}; expected one of {', '.join(models)}{_hint(name, models)}")
-
-
-def pack_family(family: ServoFamily) -> Any:
-    """The family as plain data, for another process."""
-    return to_dict(family)
-
-
-def unpack_family(told: Any) -> ServoFamily:
-    """The family that ``pack_family`` packed, known in this process from now on."""
-    return register_servo_family(build(ServoFamily, told, "servo family"))
 
 
 def _hint(name: str, choices: Iterable[str]) -> str:

@@ -76,9 +76,9 @@ def first_own_marks(latch: Path | None = None) -> list[TorqueMark]:
 
 def read_again(mark: TorqueMark) -> TorqueMark | None:
     """What has become of a mark; None: it has gone away."""
-    if not os.path.lexists(mark.path):
-        return None
     again = _marks_in([mark.path], None)
+    if not os.path.lexists(mark.path):  # looked at last: it may go away, and then lose its lock, while it is read
+        return None
     return again[0] if again else mark
 
 

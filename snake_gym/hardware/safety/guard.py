@@ -55,7 +55,7 @@ from typing import NamedTuple
 import numpy as np
 
 from snake_gym.config import build, to_dict
-from snake_gym.hardware.bus.family import pack_family, unpack_family
+from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.calibration.calibration import Calibration
@@ -337,7 +337,7 @@ def pack_settings(
 ) -> bytes:
     """The first message to a guard; ``speed`` (J,) [rad/s] as for ``ServoBody``."""
     return json.dumps({
-        "device": port.device, "baud": port.baud, "family": pack_family(port.family),
+        "device": port.device, "baud": port.baud, "family": to_dict(port.family),
         "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
         "speed_rad_s": [one if math.isfinite(one) else None for one in speed.tolist()],
         "latch": str(latch), "priority": priority,
@@ -350,7 +350,7 @@ def main(arguments: list[str]) -> int:
     told, asked = json.loads(link.recv(LARGEST)), unpack_numbered(link.recv(LARGEST))
     if asked is None:
         return 1
-    port = BusPort(told["device"], told["baud"], unpack_family(told["family"]))
+    port = BusPort(told["device"], told["baud"], register_servo_family(build(ServoFamily, told["family"])))
     calibration, limits = build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"])
     try:
         bus = port.open(reopens=True)

@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from snake_gym.config import build, to_dict
 from snake_gym.hardware.bus.clock import VirtualClock
-from snake_gym.hardware.bus.family import pack_family, unpack_family
+from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
@@ -123,7 +124,7 @@ class TorqueWatch:
                 [sys.executable, "-m", "snake_gym.hardware.safety.torque_off", str(theirs.fileno()), port.device, what],
                 pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
-        settings = {"baud": port.baud, "family": pack_family(port.family), "ids": list(ids)}
+        settings = {"baud": port.baud, "family": to_dict(port.family), "ids": list(ids)}
         told = json.dumps(settings | {"latch": str(stop.latch.absolute())}) + "\n"
         self._link.settimeout(_BEGIN_S)
         try:
@@ -176,7 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     if not line:  # it has died before anything could move
         return 0
     told = json.loads(line)
-    port = BusPort(device, told["baud"], unpack_family(told["family"]))
+    port = BusPort(device, told["baud"], register_servo_family(build(ServoFamily, told["family"])))
     with contextlib.suppress(OSError):
         link.send(_READY)
         if link.recv(1) == _GOODBYE:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.hardware.bus.family import (
     GOAL,
     READING,
     Encoding,
     Register,
+    ServoFamily,
     family_of_model,
     find_family,
-    pack_family,
     register_servo_family,
     unpack,
-    unpack_family,
 )
 from snake_gym.hardware.bus.feetech import FEETECH
 
@@ -131,7 +131,7 @@ def test_wrong_names_are_answered_with_the_nearest() -> None:
 
 
 def test_a_family_goes_to_another_process_as_plain_data_and_wrong_tables_are_refused() -> None:
-    assert unpack_family(pack_family(FEETECH)) == FEETECH
+    assert build(ServoFamily, json.loads(json.dumps(to_dict(FEETECH)))) == FEETECH
     few = tuple(one for one in FEETECH.registers if one.name != "goal_position")
     with pytest.raises(ConfigError, match="registers lack goal_position"):
         replace(FEETECH, registers=few)

@@ -119,6 +119,22 @@ def test_the_mark_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: P
     stop.release()
 
 
+def test_a_mark_that_goes_away_while_it_is_read_is_of_no_dead_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = EmergencyStop(tmp_path / "estop")
+    stop.hold("run")
+    (mark,) = find_marks(stop.latch)
+    is_locked = emergency_stop._is_locked
+
+    def let_go_first(descriptor: int) -> bool:
+        stop.release()
+        return is_locked(descriptor)
+
+    monkeypatch.setattr(emergency_stop, "_is_locked", let_go_first)
+    assert emergency_stop.read_again(mark) is None
+
+
 def test_a_mark_that_cannot_be_made_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path / "missing")
     stop = EmergencyStop(tmp_path / "estop")
