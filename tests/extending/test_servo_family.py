@@ -92,7 +92,7 @@ def test_its_servos_are_found_calibrated_and_driven(acme: ServoFamily, folder: P
             body.command(wanted)
             when += 0.1
             sample = body.run_until(when)
-            if np.abs(sample.joint_angle - wanted).max() < 0.005:
+            if sample.health.answered.all() and np.abs(sample.joint_angle - wanted).max() < 0.005:
                 break
         np.testing.assert_allclose(sample.joint_angle, wanted, atol=0.5 * acme.step_rad + 1e-3)
         assert body.stop_reason is None
