@@ -7,6 +7,9 @@ EXTRAS ?= train,render,export,dev
 # Where pip looks for torch, if not in the usual place: TORCH_FLAGS="--index-url https://download.pytorch.org/whl/cpu"
 TORCH_FLAGS ?=
 
+# Two processes; a test that needs the machine for itself shares a group with its likes.
+PYTEST_FLAGS ?= -n 2 --dist loadgroup
+
 ALL_EXTRAS := render,train,hardware,camera,export,dev
 BIN := $(VENV)/bin
 comma := ,
@@ -39,10 +42,10 @@ check: lint ## a minute: style, types, import rules, and the tests that compile 
 	$(BIN)/python -m pytest -m check
 
 test: $(STAMP) ## minutes: one oracle per law, contracts, resume
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 test-all: $(STAMP) ## everything, an hour
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest $(PYTEST_FLAGS) -m ""
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check .
