@@ -39,7 +39,7 @@ demo: $(STAMP) ## train a fault-tolerant policy and compare it with the classica
 	@echo "Where to look: $(BIN)/tensorboard --logdir runs for the training; plots, tables and animation as named above"
 
 check: lint ## a minute: style, types, import rules, and the tests that compile no kernel
-	$(BIN)/python -m pytest -m check
+	$(BIN)/python -m pytest $(PYTEST_FLAGS) -m check
 
 test: $(STAMP) ## minutes: one oracle per law, contracts, resume
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)

@@ -19,11 +19,25 @@ settings.register_profile("repeatable", deadline=None, derandomize=True, suppres
 settings.register_profile("explore", deadline=None, max_examples=1000)  # pytest --hypothesis-profile=explore
 settings.load_profile("repeatable")
 
-SERVOS = Path(__file__).parent / "hardware"
+TESTS = Path(__file__).parent
+SERVOS = ("hardware/", "extending/test_servo_family")
+QUICK = (
+    "agents/test_display", "benchmark/test_statistics", "controllers/test_cc", "controllers/test_controllers",
+    "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
+    "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_sjc", "controllers/test_tuned",
+    "hardware/bus/test_family", "hardware/bus/test_protocol", "hardware/calibration/test_calibration.py",
+    "hardware/run/test_run_config", "hardware/safety/test_cycle_time", "hardware/safety/test_safety",
+    "interface/test_interface", "interface/test_policy_file", "obstacles/test_shapes", "robot/", "simulation/test_faults",
+    "simulation/test_streams", "test_architecture", "test_config", "test_docs", "test_packaging", "test_settings",
+)  # fmt: skip
+"""Tests that compile no kernel, or only play one short episode, by the beginning of their path."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of servos run one after the other in one process: they share a machine's emergency stops."""
+    """Mark the quick tests; keep those of servos in one process, where they share a machine's emergency stops."""
     for item in items:
-        if item.path.is_relative_to(SERVOS) or "servo_family" in item.path.name:
+        path = item.path.relative_to(TESTS).as_posix()
+        if path.startswith(SERVOS):
             item.add_marker(pytest.mark.xdist_group("servos"))
+        if path.startswith(QUICK) and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.check)

@@ -120,6 +120,7 @@ def test_other_processes_find_the_plugin_by_the_keywords_of_the_env(folder: Path
     workers.close()
 
 
+@pytest.mark.slow
 def test_a_task_is_trained_resumed_exported_and_evaluated_where_its_file_is_named(folder: Path) -> None:
     train, export, evaluate = (["-m", "snake_gym", program] for program in ("train", "export", "evaluate"))
     run(folder, *train, "--config", "reach.yaml", "--run-dir", "run", "--quiet")

@@ -76,6 +76,7 @@ def test_a_start_half_a_period_later_is_the_mirror_image() -> None:
     np.testing.assert_allclose(both.head_xy[:, 1, 1], -both.head_xy[:, 0, 1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_least_squares_finds_table_1_again() -> None:
     found = identify(record(seed=5, seconds=3.0), ROBO_CONDA, coefficients("20 % off"))
     for name in TABLE_1:

@@ -105,6 +105,7 @@ def run_study(arguments: list[str]) -> Outcome:
     return STUDY.run(study_parser(STUDY).parse_args(arguments), lambda share, doing: silent(share))
 
 
+@pytest.mark.slow
 def test_quick_run_draws_and_tables_everything() -> None:
     from papers.record import draw_png
 

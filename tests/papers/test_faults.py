@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from papers.faults.runs import (
     watch,
 )
 from snake_gym.controllers.fault_detection import KIND_NAMES
-from snake_gym.envs import choose_env
+from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.robot.presets import PRESETS
 
 LOCKED = KIND_NAMES.index("locked")
@@ -80,9 +79,9 @@ def test_every_changed_controller_is_a_fault_aware_one() -> None:
 @pytest.mark.parametrize("robot", PRESETS)
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"])
 def test_it_drives_every_robot_in_every_env(robot: str, env_id: str) -> None:
-    make: Any = choose_env(env_id)
     spec = {"preset": robot, "integrator": "implicit"}  # the one that knows obstacles
-    env = make(3, robot=spec, action={"kind": "residual", "controller": {"kind": "fault_aware"}}, time_limit_s=2)
+    action = {"kind": "residual", "controller": {"kind": "fault_aware"}}
+    env = SnakeVectorEnv(env_id, 3, robot=spec, action=action, time_limit_s=2)
     env.reset(seed=0)
     for _ in range(4):
         observation, *_ = env.step(np.zeros((3, PRESETS[robot].n_joints), np.float32))

@@ -80,7 +80,7 @@ def comes_up(port: str, file: Path, *more: str) -> None:
     raise AssertionError("the robot that was calibrated does not come up")
 
 
-@pytest.mark.parametrize("guarded", ["true", "false"])
+@pytest.mark.parametrize("guarded", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_servos_put_on_anew_are_not_driven_by_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], guarded: str
 ) -> None:
@@ -112,9 +112,12 @@ def test_horns_put_on_elsewhere_are_seen_by_where_the_joints_are(
         comes_up(port.port, file, "--set", "safety.runaway_rad=0.5")
 
 
+OTHERS = [("model", 2825), ("firmware_minor", 9), ("min_angle_limit", 200), ("homing_offset", -85)]
+
+
 @pytest.mark.parametrize(
     ("register", "value"),
-    [("model", 2825), ("firmware_minor", 9), ("min_angle_limit", 200), ("mode", 3), ("homing_offset", -85)],
+    [("mode", 3), *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)],
 )
 def test_every_setting_that_changed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], register: str, value: int

@@ -390,6 +390,7 @@ def test_log_reads_limp_servos_without_moving_them(port: EmulatedPort, tmp_path:
 # --- emulate, replay, camera -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_replay_writes_figure_numbers_and_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(tmp_path / "run.jsonl")
     assert (

@@ -128,6 +128,7 @@ def test_signals_that_come_close_together_end_it(tmp_path: Path) -> None:
     assert not (tmp_path / "bus").is_symlink()
 
 
+@pytest.mark.slow
 def test_an_emulated_robot_is_calibrated_by_hand_with_what_it_says(tmp_path: Path) -> None:
     # The settings name a calibration that is not there yet: servos put on at random do not need it.
     unmade = ["--set", f"connection.calibration={tmp_path / 'unmade.json'}"]

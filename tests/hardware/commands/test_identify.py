@@ -63,6 +63,7 @@ def identify(folder: Path, logs: list[str], robot: RobotSpec) -> tuple[int, dict
     return code, json.loads(path.read_text())["identified"] if path.exists() else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torque_limit", [0.3])
 def test_a_robot_is_found_from_runs_with_little_torque(tmp_path: Path, torque_limit: float) -> None:
     logs = [
@@ -88,6 +89,7 @@ def rewrite_start(path: str, **changes: Any) -> None:
     Path(path).write_text("\n".join([json.dumps({k: v for k, v in start.items() if v != "gone"}), *rest]) + "\n")
 
 
+@pytest.mark.slow
 def test_a_robot_that_explains_its_log_worse_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = log_gait(tmp_path, "slow", 6.0, 0.5)
     rows = [json.loads(line) for line in Path(log).read_text().splitlines()]

@@ -63,6 +63,7 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     np.testing.assert_array_equal(part.reference_rad[:50], log.reference_rad[:50])
 
 
+@pytest.mark.slow
 def test_the_robot_behind_a_log_is_identified(tmp_path: Path) -> None:
     log = to_run_log(read_record(record_run(tmp_path, REAL)))
     found = identify_robot([log], RESILIENT_SERVO, backlash=False, said="a test")

@@ -271,6 +271,7 @@ def test_estop_loads_nothing_that_takes_time() -> None:
     assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
 def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
     command = [sys.executable, "benchmarks/emergency_stop.py", "--stops", "1", "--how", how, "--within-s", within_s]
@@ -285,6 +286,7 @@ def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, wit
         assert f"torque was off after {took_ms['max']:.0f} ms at worst; expected at most 0 ms" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", ["guard", "driver"])
 def test_the_benchmark_of_the_bus_tells_how_old_samples_are(loop: str) -> None:
     command = [sys.executable, "benchmarks/servo_bus.py", "--minutes", "0.02", "--servos", "3", "--loop", loop]
