@@ -27,8 +27,9 @@ QUICK = (
     "controllers/test_nominal_chain", "controllers/test_serpenoid", "controllers/test_sjc", "controllers/test_tuned",
     "hardware/bus/test_family", "hardware/bus/test_protocol", "hardware/calibration/test_calibration.py",
     "hardware/run/test_run_config", "hardware/safety/test_cycle_time", "hardware/safety/test_safety",
-    "interface/test_interface", "interface/test_policy_file", "obstacles/test_shapes", "robot/", "simulation/test_faults",
-    "simulation/test_streams", "test_architecture", "test_config", "test_docs", "test_packaging", "test_settings",
+    "interface/test_interface", "interface/test_policy_file", "obstacles/test_shapes", "robot/",
+    "simulation/test_faults", "simulation/test_streams", "test_architecture", "test_config", "test_docs",
+    "test_packaging", "test_settings",
 )  # fmt: skip
 """Tests that compile no kernel, or only play one short episode, by the beginning of their path."""
 
