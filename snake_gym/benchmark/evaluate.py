@@ -25,7 +25,7 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare
-from snake_gym.benchmark.policy_fit import env_of, tune_options
+from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
     Scenarios,
@@ -56,11 +56,14 @@ from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, read_env_file, scenario_settings
 from snake_gym.interface import policy_file
 from snake_gym.plugins import add_plugin_option, load_object, load_plugins, take_plugins
+from snake_gym.registry import find_task
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
 
 DEMO = Path("configs", "benchmark", "demo.yaml")
+_PARTS = ("predict", "env_id", "env_config", "digest", "observation_space", "action_space")
+"""What a policy of the user's own has."""
 _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/locked_joints.yaml) or --config FILE"
 
 
@@ -117,6 +120,9 @@ def load_policy(name: str, path: str) -> TrainedPolicy:
     """The policy of a file, or one of the user's own class."""
     if ":" in path and not Path(path).exists():
         own: TrainedPolicy = load_object(path, f"policy {name}")()
+        missing = [part for part in _PARTS if not hasattr(own, part)]
+        if missing:
+            raise ConfigError(f"policy {name} is {path!r}, which has no {', '.join(missing)}")
         return own
     return policy_file.load_policy(path)
 
@@ -167,10 +173,12 @@ def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) 
     """
     found = {}
     for name, policy in policies.items():
-        own = env_of(policy.env_config)
-        if own is None:
-            raise ConfigError(f"policy {name}: the env it was trained in is not known to this version; {_SAY_WHICH}")
-        found[name] = own
+        task = find_task(policy.env_id, f"policy {name}: env_id")
+        try:
+            found[name] = policy.env_id, build(task, policy.env_config)
+        except ConfigError as error:
+            reason = f"the env it was trained in is not known to this version; {_SAY_WHICH}"
+            raise ConfigError(f"policy {name}: {reason} ({error})") from None
     (first, (env_id, config)), *others = found.items()
     spec = config.load_robot()
     robot = spec.name if PRESETS.get(spec.name) == spec else to_dict(spec)

@@ -12,34 +12,19 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError
 from snake_gym.controllers.tuned import Tuning
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
-from snake_gym.envs.task_settings import build_env, changed_assignments, scenario_settings, task_groups
+from snake_gym.envs.task_settings import build_env, changed_assignments, scenario_settings
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.difference import describe_changes
 from snake_gym.robot.spec import RobotSpec
 
 
-def env_of(trained_in: Mapping[str, Any]) -> tuple[str, EnvConfig] | None:
-    """The env with these complete settings, and the settings checked; None where they are of no env of this version."""
-    # A task that has a group of settings of its own comes after those whose groups are all there.
-    for env_id in sorted(TASKS, key=lambda env_id: not trained_in.keys() >= set(task_groups(env_id))):
-        try:
-            return env_id, build(find_task(env_id), trained_in)
-        except ConfigError:
-            continue
-    return None
-
-
-def layout_in(trained_in: Mapping[str, Any]) -> ObservationLayout | None:
-    """The observations of the env with these settings; None where they are of no env of this version."""
-    found = env_of(trained_in)
-    if found is None:
-        return None
+def layout_in(env_id: str, trained_in: EnvConfig | Mapping[str, Any]) -> ObservationLayout | None:
+    """The observations of a registered env with these settings; None where they are none of this version."""
     try:
-        return choose_env(found[0])(1, AutoresetMode.DISABLED, config=found[1]).core.layout
+        return choose_env(env_id)(1, AutoresetMode.DISABLED, config=trained_in).core.layout
     except (ConfigError, ValueError):
         return None
 

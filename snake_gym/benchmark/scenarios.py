@@ -17,7 +17,6 @@ from gymnasium.vector import AutoresetMode
 from snake_gym.benchmark.policy_fit import (
     column_fault,
     env_note,
-    env_of,
     layout_in,
     scale_note,
     tune_options,
@@ -31,6 +30,7 @@ from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
 from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
+from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
 
@@ -41,6 +41,11 @@ MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
 
 class TrainedPolicy(Policy, Protocol):
     """A policy that knows where it comes from."""
+
+    @property
+    def env_id(self) -> str:
+        """Registered name of the env it was trained in."""
+        ...
 
     @property
     def env_config(self) -> Mapping[str, Any]:
@@ -237,20 +242,26 @@ def named_policies(given: Sequence[str]) -> dict[str, str]:
 
 
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
-    """A trained policy. Raises ConfigError unless its observations and actions are those of the scenarios.
+    """A trained policy. Raises ConfigError unless its observations and actions are those of the scenarios, or where
+    no imported module registers the task that it was trained in.
 
     Another robot, scale or kind of scenario than it was trained with is noted.
     """
+    task = find_task(policy.env_id, f"policy {name}: env_id")
     settings = policy_settings(policy.env_config)
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
     scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
     core = scenarios.make_env(entrant, 1).core
-    env, own, here = env_of(policy.env_config), layout_in(policy.env_config), core.layout
+    try:
+        env = build(task, policy.env_config)
+    except ConfigError:
+        env = None
+    own, here = None if env is None else layout_in(policy.env_id, env), core.layout
     if env is None or own is None:
         return replace(entrant, notes=("the env it was trained in is not known to this version",))
     if (fault := column_fault(own, here)) is not None:
         raise ConfigError(f"policy {name} was trained on other observations: {fault}")
-    others = env_note(*env, scenarios.env_id, core.config)
+    others = env_note(policy.env_id, env, scenarios.env_id, core.config)
     notes = (robot_note(own.spec, here.spec), scale_note(own, here), others)
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 

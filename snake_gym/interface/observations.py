@@ -160,9 +160,7 @@ class ObservationLayout:
             width = column.width(self)
             if width:
                 place = slice(start, start + width)
-                self.fields[name] = Field(
-                    name, place, column.scale(self), column.unit, column.meaning, column.bound
-                )
+                self.fields[name] = Field(name, place, column.scale(self), column.unit, column.meaning, column.bound)
                 start += width
         self.size = start
         self._bound = np.concatenate(

@@ -81,9 +81,7 @@ class FaultDistribution(Settings):
             if len(set(given)) != len(given):
                 raise ValueError(f"{self.group}.{name} is {given}; expected each joint once")
         if self.n_max > n_joints:
-            raise ValueError(
-                f"{self.group}.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)"
-            )
+            raise ValueError(f"{self.group}.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)")
 
     def draw(
         self, u: FloatArray, joints: tuple[int, ...] | None = None

@@ -149,9 +149,7 @@ class Task(ABC):
     """Registered observation columns of this task, beside those that every env has."""
     records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
     """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
-    further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "is_success": ("bool", "all targets have been reached")
-    }
+    further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {"is_success": ("bool", "all targets have been reached")}
     """Unit and meaning of those ``infos`` that are no records, ``is_success`` among them."""
     obstacles: Obstacles | None = None
     """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""

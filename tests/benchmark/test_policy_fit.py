@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from snake_gym.benchmark.policy_fit import column_fault, layout_in, scale_note
+from snake_gym.envs import DEFAULT_ENV
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
@@ -16,7 +17,7 @@ def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:
 
 
 def test_settings_of_no_env_have_no_layout() -> None:
-    assert layout_in({"pasture": 1}) is None
+    assert layout_in(DEFAULT_ENV, {"pasture": 1}) is None
 
 
 def test_columns_of_equal_number_that_mean_something_else_are_a_fault() -> None:

@@ -216,6 +216,37 @@ def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Pat
     ).stderr  # fmt: skip
 
 
+AWAY = """
+from dataclasses import dataclass
+from snake_gym import register_task
+from snake_gym.envs import WaypointsConfig
+
+@register_task("Mine/Away-v0")
+@dataclass(frozen=True)
+class AwayConfig(WaypointsConfig):
+    pass
+"""
+
+
+def test_a_policy_plays_in_the_task_that_its_file_names_not_in_one_with_equal_settings(folder: Path) -> None:
+    (folder / "away.py").write_text(AWAY)
+    (folder / "there.py").write_text(
+        EXAMPLES["straight.py"]
+        .replace('"SnakeGym/Waypoints-v0"', '"Mine/Away-v0"')
+        .replace("SnakeEnv(self.env_id", "SnakeEnv('SnakeGym/Waypoints-v0'")
+    )
+    play = [
+        "-m", "snake_gym", "evaluate", "--policy", "x=there.py:Straight", "--controllers", "none", "--episodes", "2",
+        "--set", "resamples=100", "--no-pictures",
+    ]  # fmt: skip
+    for command in (play, [*play, "--set", "env_id=SnakeGym/Waypoints-v0"]):
+        told = run(folder, *command, ok=False).stderr
+        assert "policy x: env_id is 'Mine/Away-v0', which no imported module registers; give it with --plugin" in told
+    run(folder, *play, "--plugin", "away.py", "--json", "result.json")
+    result = json.loads((folder / "result.json").read_text())
+    assert (result["config"]["env_id"], result["notes"]) == ("Mine/Away-v0", [])
+
+
 # --- loading ---------------------------------------------------------------------------------------------------------
 
 
