@@ -74,6 +74,12 @@ def plugin_of(owner: type[Any]) -> str | None:
     return module if "." in module else getattr(sys.modules.get(module), "__file__", None)
 
 
+def is_again(known: object, new: object) -> bool:
+    """Whether ``new`` has the name and module of ``known``: its file, or a notebook's cell, was run again."""
+    names = [(getattr(one, "__module__", None), getattr(one, "__qualname__", id(one))) for one in (known, new)]
+    return names[0] == names[1]
+
+
 def check_plugins(plugins: Iterable[str], where: str) -> None:
     """Raise ConfigError unless the plugins that a file of results names are imported already, by the user's wish."""
     for plugin in plugins:

@@ -21,6 +21,7 @@ from snake_gym.interface.observations import ObservationLayout
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
@@ -233,8 +234,12 @@ class SnakeCore:
         """
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
-        write_state(own, state, at_first, self.task.check_state)
+        write_state(own, state, at_first, self._check_state)
         self.task.restored()
+
+    def _check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        check_codes(arrays["fault/kind"])
+        self.task.check_state(arrays)
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {

@@ -6,14 +6,17 @@ A user's own module brings one by ``register_fault_kind``; the named ones of the
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLOW, WEAK, acting
 from snake_gym.physics.state import ChainState, FaultState
+from snake_gym.plugins import is_again
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 JOINT_KINDS = ["locked", "free", "weak", "slow", "offset"]
@@ -58,22 +61,46 @@ class FaultKind(NamedTuple):
 Effect = TypeVar("Effect", bound=Callable[[FaultyJoints], FaultEffect])
 REGISTERED: dict[int, FaultKind] = {}
 """Kinds that are no part of the kernels, by code."""
+_FIRST_CODE = 1 << 8
+"""Codes of registered kinds begin here."""
+
+
+def fault_code(name: str) -> int:
+    """The code of a kind of fault: it follows from the name alone, so that a saved state means the same everywhere."""
+    return FAULT_CODES.get(name, _FIRST_CODE + zlib.crc32(name.encode()))
+
+
+def check_codes(codes: NDArray[np.int64]) -> None:
+    """Raise ValueError for kinds of joint faults in a saved state that nobody has registered."""
+    unknown = ~np.isin(codes, [HEALTHY, *(FAULT_CODES[name] for name in JOINT_KINDS)])
+    if unknown.any():
+        raise ValueError(
+            f"env state fault/kind holds the code {codes[unknown][0]}, a kind of fault that no imported module "
+            "registers; give it with --plugin FILE.py"
+        )
 
 
 def register_fault_kind(name: str, strength: float = 0.3) -> Callable[[Effect], Effect]:
     """Decorator: make a function from ``FaultyJoints`` to ``FaultEffect`` a kind of joint fault.
 
     Args:
-        name: as ``faults.kinds`` and ``faults.events`` name it. The name of an earlier registered kind replaces it.
+        name: as ``faults.kinds`` and ``faults.events`` name it.
         strength: in (0, 1]: of drawn faults; those of a list have their own.
 
-    The fault acts from the first control step that begins at or after its onset.
+    The fault acts from the first control step that begins at or after its onset. Raises ConfigError where another
+    function has the name.
     """
-    code = FAULT_CODES.get(name, 1 + max(FAULT_CODES.values()))
-    if name in FAULT_CODES and code not in REGISTERED:
-        raise ConfigError(f"the kind of fault {name!r} is taken; expected another name than {', '.join(FAULT_CODES)}")
+    if not 0.0 < strength <= 1.0:
+        raise ConfigError(f"the strength of fault kind {name} is {strength:g}; expected in (0, 1]")
+    code = fault_code(name)
+    known = REGISTERED.get(code)
+    refusal = f"the kind of fault {name!r} is taken; expected another name than {', '.join(FAULT_CODES)}"
+    if code in FAULT_CODES.values() and (known is None or known.name != name):
+        raise ConfigError(refusal)
 
     def add(effect: Effect) -> Effect:
+        if known is not None and not is_again(known.effect, effect):
+            raise ConfigError(refusal)
         REGISTERED[code] = FaultKind(name, effect, strength)
         if name not in FAULT_CODES:
             FAULT_CODES[name] = code
