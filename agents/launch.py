@@ -52,7 +52,7 @@ def plan_new(
         ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
     """
     in_file = load_yaml(config_file)
-    settings = take_plugins(apply_overrides(in_file, assignments), plugins)
+    settings = take_plugins(apply_overrides(in_file, assignments), config_file, plugins)
     check_task(in_file, assignments, str(config_file))
     config = build(TrainConfig, settings, str(config_file))
     config, notes = resolve_env(config), base_gait_notes(config)

@@ -10,19 +10,25 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import os
+import shlex
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError
 
+RESULT = "config.yaml"
+"""Name of the settings that a run or an evaluation leaves in its folder."""
+
 
 def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
     """Import each plugin once; returns them with their paths in full, as other processes find them.
 
     Raises:
-        ConfigError: there is no such file or module, or another module of that name is loaded.
+        ConfigError: there is no such file or module, another module of that name is loaded, or it fails.
     """
     names = [plugins] if isinstance(plugins, str) else list(plugins)
     return tuple(_load(name) for name in names)
@@ -31,12 +37,17 @@ def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
 def _load(plugin: str) -> str:
     path = Path(plugin)
     if path.suffix != ".py":
+        missing = f"plugin {plugin!r} is no module that Python finds, and no .py file"
+        if not all(part.isidentifier() for part in plugin.split(".")):
+            raise ConfigError(missing)
         try:
             importlib.import_module(plugin)
         except ModuleNotFoundError as error:
-            if error.name is None or not f"{plugin}.".startswith(f"{error.name}."):
-                raise  # the module's own import
-            raise ConfigError(f"plugin {plugin!r} is no module that Python finds, and no .py file") from None
+            if error.name is not None and f"{plugin}.".startswith(f"{error.name}."):
+                raise ConfigError(missing) from None
+            raise _told(plugin, error) from error  # the module's own import
+        except (Exception, SystemExit) as error:
+            raise _told(plugin, error) from error
         return plugin
     name, found = path.stem, str(path.resolve())
     if not path.is_file():
@@ -50,10 +61,21 @@ def _load(plugin: str) -> str:
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except BaseException as error:
             del sys.modules[name]
+            if isinstance(error, (Exception, SystemExit)):
+                raise _told(plugin, error, found) from error
             raise
     return found
+
+
+def _told(plugin: str, error: BaseException, file: str | None = None) -> ConfigError:
+    """The error that a plugin raised when it was imported, in one line; its own ``file`` says in which line."""
+    if isinstance(error, ConfigError):
+        return ConfigError(f"plugin {plugin}: {error}")
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    where = f" in line {lines[-1]}" if lines else ""
+    return ConfigError(f"plugin {plugin} fails{where}: {type(error).__name__}: {error}")
 
 
 def load_object(text: str, where: str) -> Any:
@@ -85,7 +107,9 @@ def check_plugins(plugins: Iterable[str], where: str) -> None:
     for plugin in plugins:
         name = Path(plugin).stem if plugin.endswith(".py") else plugin
         if name not in sys.modules:
-            raise ConfigError(f"{where} names the plugin {plugin}, not imported unasked: give --plugin {plugin}")
+            raise ConfigError(
+                f"{where} names the plugin {plugin}, not imported unasked: give --plugin {shlex.quote(plugin)}"
+            )
 
 
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:
@@ -96,10 +120,18 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def take_plugins(settings: Mapping[str, Any], given: Iterable[str] = ()) -> dict[str, Any]:
-    """Settings of a file that the user gives, with its ``plugins`` and those ``given`` imported and noted in full."""
+def take_plugins(
+    settings: Mapping[str, Any], path: str | os.PathLike[str], given: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Settings of the file ``path``, with its ``plugins`` and those ``given`` imported and noted in full.
+
+    What a run or an evaluation left in its folder (``RESULT``) imports nothing: its plugins have to be imported by then.
+    """
     in_file = settings.get("plugins") or ()
-    if isinstance(in_file, str) or not all(isinstance(plugin, str) for plugin in in_file):
+    if not isinstance(in_file, list | tuple) or not all(isinstance(plugin, str) for plugin in in_file):
         raise ConfigError(f"plugins is {in_file!r}; expected a list of Python files or modules")
-    plugins = list(dict.fromkeys(load_plugins([*in_file, *given])))
+    own = load_plugins(given)
+    if Path(path).resolve().name == RESULT:
+        check_plugins(in_file, str(path))
+    plugins = list(dict.fromkeys([*load_plugins(in_file), *own]))
     return {**settings, "plugins": plugins} if plugins else dict(settings)

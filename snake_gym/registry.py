@@ -6,12 +6,14 @@ user's own module. A small board that only plays a policy on a robot has no Gymn
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
 from snake_gym.config import ConfigError, choose
-from snake_gym.plugins import plugin_of
+from snake_gym.config.errors import show
+from snake_gym.plugins import is_again, plugin_of
 
 TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
@@ -24,9 +26,16 @@ DEFAULT_TASK = next(iter(TASKS))
 Config = TypeVar("Config", bound=type[Any])
 
 
+def check_env_id(env_id: str, where: str) -> None:
+    """Raise ConfigError unless this is a plain name: Gymnasium imports the module before a colon, whoever wrote it."""
+    if not isinstance(env_id, str) or not re.fullmatch(r"([\w-]+/)?[\w.-]+-v\d+", env_id, re.ASCII):
+        raise ConfigError(f"{where} is {show(env_id)}; expected the plain name of an env such as Mine/Reach-v0")
+
+
 def find_task(env_id: str, where: str = "env_id") -> type[Any]:
     """The class of a task's settings. Raises ConfigError for a name that is not registered."""
-    if isinstance(env_id, str) and env_id not in TASKS and not env_id.startswith("SnakeGym/"):
+    check_env_id(env_id, where)
+    if env_id not in TASKS and not env_id.startswith("SnakeGym/"):
         raise ConfigError(f"{where} is {env_id!r}, which no imported module registers; give it with --plugin FILE.py")
     known = TASKS[choose(env_id, TASKS, where)]
     if isinstance(known, str):
@@ -35,12 +44,32 @@ def find_task(env_id: str, where: str = "env_id") -> type[Any]:
     return known
 
 
+def _gymnasium_envs() -> Mapping[str, Any]:
+    """All envs that are registered, whoever they belong to; ours where there is no Gymnasium."""
+    try:
+        from gymnasium.envs.registration import registry
+    except ModuleNotFoundError:
+        return {**TASKS, REAL: None}
+    return registry
+
+
 def register_task(env_id: str) -> Callable[[Config], Config]:
-    """Decorator of a class of settings: its task is an env of that name, as ``Mine/Reach-v0``, from then on."""
+    """Decorator of a class of settings: its task is an env of that name, as ``Mine/Reach-v0``, from then on.
+
+    Raises ConfigError for a name that is no plain one with a version, or that another class has.
+    """
+    check_env_id(env_id, "the name of a task")
 
     def add(config_type: Config) -> Config:
-        TASKS[env_id] = config_type
-        register_envs()
+        known = TASKS.get(env_id)
+        if env_id in _gymnasium_envs() and (known is None or not is_again(known, config_type)):
+            raise ConfigError(f"the name {env_id!r} of a task is taken; expected another name")
+        try:
+            TASKS[env_id] = config_type
+            register_envs()
+        except Exception as error:  # what Gymnasium refuses is not to stand in the way of other names
+            del TASKS[env_id]
+            raise ConfigError(f"the name {env_id!r} of a task is refused by Gymnasium: {error}") from error
         return config_type
 
     return add

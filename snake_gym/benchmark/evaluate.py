@@ -136,7 +136,7 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or DEMO)
-        mapping = take_plugins(load_yaml(where))
+        mapping = take_plugins(load_yaml(where), where)
         mapping.pop("plugins", None)
     check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
     if args.env is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, choose
+from snake_gym.plugins import is_again
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -83,6 +84,8 @@ def register_column(
         width: entries, or a function of the layout that says how many.
         scale: what values are multiplied by, likewise.
         bound: largest size of a scaled value, at most ``BOUND``.
+
+    Raises ConfigError for numbers out of their range, and where another function has the name.
     """
     if name in STANDARD and name in COLUMNS:
         raise ConfigError(f"the column {name!r} is taken; expected another name than {', '.join(STANDARD)}")
@@ -90,6 +93,10 @@ def register_column(
         raise ConfigError(f"the bound of column {name} is {bound:g}; expected in (0, {BOUND:g}]")
 
     def add(values: Values) -> Values:
+        if name in COLUMNS and not is_again(COLUMNS[name].values, values):
+            raise ConfigError(
+                f"the column {name!r} of {COLUMNS[name].values.__module__} is taken; expected another name"
+            )
         widths = width if callable(width) else lambda layout: width
         scales = scale if callable(scale) else lambda layout: scale
         COLUMNS[name] = Column(values, unit, meaning, widths, scales, bound)

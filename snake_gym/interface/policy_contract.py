@@ -21,6 +21,7 @@ from snake_gym.config.settings import Limit, NonNegative, Positive, Range
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND, ObservationLayout
+from snake_gym.registry import check_env_id
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 FORMAT: Final = "snake_gym policy file 2"
@@ -157,12 +158,16 @@ class Golden(Settings):
 
 
 @dataclass(frozen=True)
-class EnvOrigin:
+class EnvOrigin(Settings):
     """The environment that the policy was trained in."""
 
     id: str
     settings: dict[str, Any]
     """Complete, but for ``robot`` and ``action``, which stand in the contract itself."""
+
+    def check(self) -> None:
+        """Raise ConfigError for a name that makes Gymnasium import a module."""
+        check_env_id(self.id, "id")
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         table.clear()
         table.update(content)
     fault_kinds.JOINT_KINDS[:] = kinds
-    for name in ("reach", "curl", "worn", "straight"):
-        if name not in modules:
-            sys.modules.pop(name, None)
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def run(folder: Path, *command: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
@@ -145,6 +145,31 @@ def test_a_gait_is_tuned_in_a_task_of_ones_own(folder: Path) -> None:
         "--worlds", "8", "--out", "sjc.yaml",
     )  # fmt: skip
     assert "Mine/Reach-v0" in (folder / "sjc.yaml").read_text()
+
+
+def test_a_name_is_taken_once_and_a_bad_one_leaves_nothing_behind(folder: Path) -> None:
+    (folder / "away.py").write_text(AWAY)
+    (folder / "other.py").write_text(AWAY)
+    snake_gym.load_plugins("away.py")
+    config_type = choose_env("Mine/Away-v0").config_type
+    assert snake_gym.register_task("Mine/Away-v0")(config_type) is config_type  # as a notebook's cell, run again
+    with pytest.raises(ConfigError, match=r"other.py: the name 'Mine/Away-v0' of a task is taken"):
+        snake_gym.load_plugins("other.py")
+    for taken in (*registry.TASKS, registry.REAL, "CartPole-v1"):
+        with pytest.raises(ConfigError, match=f"the name '{taken}' of a task is taken"):
+            snake_gym.register_task(taken)(type("Another", (config_type,), {}))
+    for bad in ("Mine/Away", "evil:Mine/Away-v0", "a/b/c-v0", ""):
+        with pytest.raises(ConfigError, match=r"the name of a task is .*; expected the plain name of an env"):
+            snake_gym.register_task(bad)
+    snake_gym.register_task("Mine/Later-v0")(config_type)
+    snake_gym.load_plugins("curl.py")
+    (folder / "curl2.py").write_text(EXAMPLES["curl.py"])
+    with pytest.raises(ConfigError, match=r"curl2.py: the column 'curl' of curl is taken"):
+        snake_gym.load_plugins("curl2.py")
+    snake_gym.load_plugins("worn.py")
+    (folder / "worn2.py").write_text(EXAMPLES["worn.py"])
+    with pytest.raises(ConfigError, match=r"worn2.py: the kind of fault 'worn' is taken"):
+        snake_gym.load_plugins("worn2.py")
 
 
 # --- columns, kinds of faults, policies ------------------------------------------------------------------------------
@@ -277,17 +302,39 @@ def test_a_policy_plays_in_the_task_that_its_file_names_not_in_one_with_equal_se
 
 def test_a_plugin_that_is_not_there_or_takes_a_name_is_refused(folder: Path) -> None:
     (folder / "json.py").write_text("")
-    (folder / "broken.py").write_text("import no_such_library")
     for plugin, message in (
         ("reahc.py", "plugin reahc.py does not exist"),
+        ("", "plugin '' is no module that Python finds"),
+        ("..up", "plugin '..up' is no module that Python finds"),
         ("no_such_module", "plugin 'no_such_module' is no module that Python finds"),
         ("json.py", "another module named 'json' is loaded"),
     ):
         with pytest.raises(ConfigError, match=message):
             snake_gym.load_plugins(plugin)
-    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
-        snake_gym.load_plugins("broken.py")
-    assert "broken" not in sys.modules
+    for text, message in (
+        ("import no_such_library", "broken.py fails in line 1: ModuleNotFoundError: No module named 'no_such_library'"),
+        ("\nraise SystemExit(0)", "broken.py fails in line 2: SystemExit: 0"),
+        ("1 +", "broken.py fails: SyntaxError: invalid syntax"),
+    ):
+        (folder / "broken.py").write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            snake_gym.load_plugins("broken.py")
+        assert "broken" not in sys.modules
+    assert (
+        "broken.py"
+        in run(folder, "-m", "snake_gym", "train", "--resume", "x", "--plugin", "broken.py", ok=False).stderr
+    )
     assert snake_gym.load_plugins(["curl.py", "curl.py"]) == (str(folder / "curl.py"),) * 2
     with pytest.raises(ConfigError, match="expected a list"):
-        plugins.take_plugins({"plugins": "reach.py"})
+        plugins.take_plugins({"plugins": "reach.py"}, "mine.yaml")
+
+
+def test_what_a_run_or_an_evaluation_left_behind_imports_nothing(folder: Path) -> None:
+    settings = {"plugins": [str(folder / "my curl.py")]}
+    (folder / "my curl.py").write_text("")
+    with pytest.raises(ConfigError, match=r"config.yaml names the plugin .*: give --plugin '.*/my curl.py'"):
+        plugins.take_plugins(settings, "results/config.yaml")
+    assert "my curl" not in sys.modules
+    assert plugins.take_plugins(settings, "results/config.yaml", ["my curl.py"]) == settings
+    sys.modules.pop("my curl")
+    assert plugins.take_plugins(settings, "mine.yaml") == settings
