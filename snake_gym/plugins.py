@@ -18,7 +18,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import ConfigError
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, choose
+from snake_gym.config.errors import show
 
 RESULT = "config.yaml"
 """Name of the settings that a run or an evaluation leaves in its folder."""
@@ -102,6 +106,30 @@ def is_again(known: object, new: object) -> bool:
     return names[0] == names[1]
 
 
+def choose_registered(name: object, known: Iterable[str], where: str) -> str:
+    """``name`` if it is one of the ``known``, to which a user's module may add. Raises ConfigError."""
+    try:
+        return choose(name, known, where)
+    except ConfigError as error:
+        raise ConfigError(f"{error} (if a module of yours registers it, give it with --plugin FILE.py)") from None
+
+
+def check_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[Any]:
+    """What a function of the user's returned, as an array. Raises ConfigError unless it is finite and of ``shape``."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        array = np.array(None)
+    if array.dtype.kind not in "biuf":
+        raise ConfigError(f"{what} is {show(values)}; expected numbers of shape {shape}")
+    if array.shape != shape:
+        raise ConfigError(f"{what} has shape {array.shape}; expected {shape}")
+    if not np.isfinite(array).all():
+        place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        raise ConfigError(f"{what} is {array[place]}{f' at {list(place)}' if place else ''}; expected finite numbers")
+    return array
+
+
 def check_plugins(plugins: Iterable[str], where: str) -> None:
     """Raise ConfigError unless the plugins that a file of results names are imported already, by the user's wish."""
     for plugin in plugins:
@@ -125,7 +153,7 @@ def take_plugins(
 ) -> dict[str, Any]:
     """Settings of the file ``path``, with its ``plugins`` and those ``given`` imported and noted in full.
 
-    What a run or an evaluation left in its folder (``RESULT``) imports nothing: its plugins have to be imported by then.
+    What a run or an evaluation left in its folder (``RESULT``) imports nothing: its plugins have to be imported then.
     """
     in_file = settings.get("plugins") or ()
     if not isinstance(in_file, list | tuple) or not all(isinstance(plugin, str) for plugin in in_file):

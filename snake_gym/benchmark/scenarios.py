@@ -23,13 +23,14 @@ from snake_gym.benchmark.policy_fit import (
     tuning_notes,
 )
 from snake_gym.benchmark.seed_ranges import BENCHMARK
-from snake_gym.config import ConfigError, Settings, build, choose, merge, to_dict
+from snake_gym.config import ConfigError, Settings, build, merge, to_dict
 from snake_gym.config.settings import Count, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
 from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
+from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
@@ -212,7 +213,7 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     if given:
         path = Path(file)
     else:
-        kind = choose(name, CONTROLLERS, "controller")
+        kind = choose_registered(name, CONTROLLERS, "controller")
         path = find_tuned(kind, spec, tune_options(env.robot, config.env_id, env))
     settings = resolve_controller({"file": str(path)}, name)
     make_controller(settings, spec, where=str(path))  # says now whether it fits the robot

@@ -25,7 +25,6 @@ from snake_gym.config import (
     OptionParser,
     apply_overrides,
     build,
-    choose,
     dump_yaml,
     load_yaml,
     prepare_file,
@@ -33,7 +32,7 @@ from snake_gym.config import (
 )
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import PROGRAM, TUNED
-from snake_gym.plugins import add_plugin_option, load_plugins
+from snake_gym.plugins import add_plugin_option, choose_registered, load_plugins
 from snake_gym.robot.catalogue import load_robot
 
 
@@ -41,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     """Tune one controller. Raises ConfigError for what the user has to correct."""
     arguments = _parse(argv)
     load_plugins(arguments.plugin)
-    kind = choose(arguments.controller, CONTROLLERS, "--controller")
+    kind = choose_registered(arguments.controller, CONTROLLERS, "--controller")
     spec = load_robot(arguments.robot, "--robot")
     out = Path(arguments.out or TUNED / spec.name / f"{kind}.yaml")
     if out.suffix not in (".yaml", ".yml") or out.is_dir():

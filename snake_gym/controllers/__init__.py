@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from snake_gym.config import ConfigError, build, choose, merge, to_dict
+from snake_gym.config import ConfigError, build, merge, to_dict
 from snake_gym.controllers.base import (
     CONTROLLERS,
     Controller,
@@ -23,6 +23,7 @@ from snake_gym.controllers.base import (
     searched,
 )
 from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
+from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import RobotSpec
 
 MODULES = (
@@ -61,7 +62,7 @@ def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
     settings = dict(config)
     tuned = settings.pop("tuned", None)
     if tuned is not None:
-        settings.setdefault("kind", choose(tuned, CONTROLLERS, f"{where}.tuned"))
+        settings.setdefault("kind", choose_registered(tuned, CONTROLLERS, f"{where}.tuned"))
     if "file" not in settings:
         resolve_controller(settings, where)
 
@@ -104,7 +105,7 @@ def _settings(
             raise ConfigError(f"{where} has both tuned and file; expected one of them")
         if spec is None:
             raise ConfigError(f"{where}.tuned is {tuned_kind!r}; expected kind or file here, where no robot is known")
-        path = find_tuned(choose(tuned_kind, CONTROLLERS, f"{where}.tuned"), spec, tune_with)
+        path = find_tuned(choose_registered(tuned_kind, CONTROLLERS, f"{where}.tuned"), spec, tune_with)
     if path is not None:
         tuned, tuning = read_tuned(str(path))
         if settings.get("kind", tuned.get("kind")) != tuned.get("kind"):
@@ -112,7 +113,7 @@ def _settings(
         settings = merge(tuned, settings)
     if "kind" not in settings:
         raise ConfigError(f"{where}.kind is missing; expected one of {', '.join(CONTROLLERS)}")
-    kind = choose(settings.pop("kind"), CONTROLLERS, f"{where}.kind")
+    kind = choose_registered(settings.pop("kind"), CONTROLLERS, f"{where}.kind")
     return kind, settings, tuning
 
 

@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.config import ConfigError
+from snake_gym.config.errors import show
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.arguments import NO_SEED, check_action
 from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.physics.faults import HEALTHY
+from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import check_codes
@@ -51,6 +54,7 @@ class SnakeCore:
         self.spec = config.load_robot()
         self.n_steps = config.n_steps(self.spec)
         self.task: Task = config.make_task(self.spec, n_worlds)
+        self._checks_task = not type(self.task).__module__.startswith("snake_gym.")
         self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles)
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.decoder = ActionDecoder(config.action, self.spec)
@@ -162,6 +166,8 @@ class SnakeCore:
         self.measurement = self.sensors.measure(self.robot)
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
+        if self._checks_task:
+            self._check_scores(complete)
         self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
@@ -171,6 +177,16 @@ class SnakeCore:
         self.truncated |= live & (self.step_count >= self.step_limit) & ~complete
         self.live = live & ~(self.terminated | self.truncated)
         return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
+
+    def _check_scores(self, complete: BoolArray) -> None:
+        """Raise ConfigError unless a user's own task gave every term, finite, and said which worlds are complete."""
+        if self.terms.keys() != self.weights.keys():
+            given, wanted = (", ".join(sorted(names)) for names in (self.terms, self.weights))
+            raise ConfigError(f"the task's reward terms are {given}; expected {wanted}, as its weights")
+        for name, values in self.terms.items():
+            check_numbers(values, (self.n_worlds,), f"the reward term {name}")
+        if check_numbers(complete, (self.n_worlds,), "what the task says to be complete").dtype != bool:
+            raise ConfigError(f"what the task says to be complete is {show(complete)}; expected True or False")
 
     def _check_finite(self) -> None:
         """Raise FloatingPointError where a world's motion is no number any more."""
@@ -187,6 +203,9 @@ class SnakeCore:
         """Observations (W, D) of the present measurement, a fresh array."""
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
         goal, signals = self.task.goal(), self.task.signals()
+        if self._checks_task:
+            for name, values in signals.items():
+                check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")
         return self.layout.build(self.measurement, goal, self.reference, self.action, phase, signals)
 
     def infos(self) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, choose
-from snake_gym.plugins import is_again
+from snake_gym.config import ConfigError
+from snake_gym.config.errors import show
+from snake_gym.plugins import check_numbers, choose_registered, is_again
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -109,7 +110,7 @@ def find_column(name: str, where: str) -> Column:
     """A registered column. Raises ConfigError for a name that is not."""
     if name not in COLUMNS and COLUMNS.keys() == set(STANDARD):
         raise ConfigError(f"{where} is {name!r}, which no imported module registers; give it with --plugin FILE.py")
-    return COLUMNS[choose(name, COLUMNS, where)]
+    return COLUMNS[choose_registered(name, COLUMNS, where)]
 
 
 class Field(NamedTuple):
@@ -164,10 +165,14 @@ class ObservationLayout:
             column = find_column(name, "a column of the observations")
             if name in self.fields:
                 raise ConfigError(f"the column {name} of the observations is named twice; expected each once")
-            width = column.width(self)
+            width, scale = column.width(self), column.scale(self)
+            if not isinstance(width, int | np.integer) or width < 0:
+                raise ConfigError(f"the width of column {name} is {show(width)}; expected an integer >= 0")
+            if check_numbers(scale, (), f"the scale of column {name}") == 0.0:
+                raise ConfigError(f"the scale of column {name} is 0; expected another number")
             if width:
                 place = slice(start, start + width)
-                self.fields[name] = Field(name, place, column.scale(self), column.unit, column.meaning, column.bound)
+                self.fields[name] = Field(name, place, scale, column.unit, column.meaning, column.bound)
                 start += width
         self.size = start
         self._bound = np.concatenate(
@@ -192,6 +197,9 @@ class ObservationLayout:
         obs = np.empty((last_action.shape[0], self.size), np.float32)
         for name, place in self.fields.items():
             values = COLUMNS[name].values(seen)
+            if name not in STANDARD:  # a user's own
+                width = place.columns.stop - place.columns.start
+                values = check_numbers(values, (obs.shape[0], width), f"the column {name} of the observations")
             if place.scale == 1.0:
                 obs[:, place.columns] = values
             else:

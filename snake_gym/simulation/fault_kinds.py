@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
+from snake_gym.config.errors import show
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLOW, WEAK, acting
 from snake_gym.physics.state import ChainState, FaultState
-from snake_gym.plugins import is_again
+from snake_gym.plugins import check_numbers, is_again
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 JOINT_KINDS = ["locked", "free", "weak", "slow", "offset"]
@@ -116,7 +117,8 @@ def apply_registered(
     """References (W, J) and faults, these in kinds that the kernels know, for a control step from ``state`` on.
 
     Raises:
-        ConfigError: an effect has a share of torque and one of speed, or one of a speed limit that the robot has not.
+        ConfigError: an effect is out of its range or of the wrong shape, has a share of torque and one of speed, or one
+            of a speed limit that the robot has not.
     """
     registered = np.isin(faults.kind, list(REGISTERED)) if REGISTERED else np.zeros(1, bool)
     if not registered.any():
@@ -132,6 +134,7 @@ def apply_registered(
             continue
         since = state.time_s[at[0]] - faults.onset_s[at]
         effect = effect_of(FaultyJoints(reference[at], angle[at], rate[at], strength[at], since, spec))
+        _check_effect(effect, name, since.size)
         if effect.torque_share is not None and effect.speed_share is not None:
             raise ConfigError(f"fault kind {name} has a torque_share and a speed_share; expected one of them")
         if effect.speed_share is not None and not has_speed_limit(spec):
@@ -142,6 +145,19 @@ def apply_registered(
         if share is not None:
             kind[at], strength[at] = WEAK if effect.speed_share is None else SLOW, share
     return reference, faults._replace(kind=kind, strength=strength, onset_s=onset, end_s=end, period_s=period)
+
+
+def _check_effect(effect: FaultEffect, name: str, n: int) -> None:
+    if not isinstance(effect, FaultEffect):
+        raise ConfigError(f"fault kind {name} gives {show(effect)}; expected a FaultEffect")
+    for part, values in effect._asdict().items():
+        if values is None:
+            continue
+        what = f"the {part} of fault kind {name}"
+        array = check_numbers(values, (n,), what)
+        wrong = array[(array > 1.0) | (array <= 0.0 if part == "speed_share" else array < 0.0)]
+        if part != "reference" and wrong.size:
+            raise ConfigError(f"{what} is {wrong[0]:g}; expected in {'(' if part == 'speed_share' else '['}0, 1]")
 
 
 def has_speed_limit(spec: RobotSpec) -> bool:

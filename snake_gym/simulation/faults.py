@@ -18,10 +18,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Range, Settings, check_order, choose
+from snake_gym.config import Range, Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, PositiveShare, Share
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState
+from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, has_speed_limit
 from snake_gym.simulation.streams import RandomStreams
@@ -59,7 +60,7 @@ class FaultDistribution(Settings):
         if not self.kinds:
             raise ValueError(f"{self.group}.kinds is empty; expected some of {', '.join(self.known_kinds)}")
         for i, kind in enumerate(self.kinds):
-            choose(kind, self.known_kinds, f"{self.group}.kinds[{i}]")
+            choose_registered(kind, self.known_kinds, f"{self.group}.kinds[{i}]")
         if self.events and self.n_max > 0:
             raise ValueError(
                 f"{self.group}.events and {self.group}.n_max are both set; expected a list or a distribution"
@@ -139,7 +140,7 @@ class JointFault(FaultEvent):
 
     def check(self) -> None:
         """Raise ValueError for a kind that nobody has registered."""
-        choose(self.kind, JOINT_KINDS, "kind")
+        choose_registered(self.kind, JOINT_KINDS, "kind")
 
 
 @dataclass(frozen=True)

@@ -255,6 +255,83 @@ def test_a_speed_share_needs_a_speed_limit_and_no_torque_share(folder: Path) -> 
             core.step(np.zeros((2, 9)))
 
 
+def play_column(values: Any, **settings: Any) -> None:
+    snake_gym.register_column("odd", "1", "odd", **settings)(lambda seen: values)
+    choose_env("SnakeGym/Waypoints-v0")(2, config={"columns": ["odd"]}).reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "message"),
+    [
+        ([[0.0], [np.nan]], {}, r"the column odd of the observations is nan at \[1, 0\]"),
+        ([0.0, 1.0], {"width": 2}, r"the column odd .* has shape \(2,\); expected \(2, 2\)"),
+        (None, {}, r"the column odd .* is null; expected numbers of shape \(2, 1\)"),
+        ([[0.0]] * 2, {"width": 1.5}, r"the width of column odd is 1.5; expected an integer"),
+        ([[0.0]] * 2, {"scale": np.nan}, r"the scale of column odd is nan"),
+        ([[0.0]] * 2, {"scale": 0.0}, r"the scale of column odd is 0"),
+    ],
+)
+def test_a_column_gives_finite_numbers_of_its_width(
+    values: Any, settings: dict[str, Any], message: str, folder: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        play_column(values, **settings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"progress": made', '"progress": made * np.nan', r"the reward term progress is nan at \[0\]"),
+        ('"progress": made', '"progress": made[:1]', r"the reward term progress has shape \(1,\); expected \(2,\)"),
+        ('"progress": made, ', "", "reward terms are reached; expected progress, reached"),
+        ("self.index > 0", "self.index", r"complete is array.*; expected True or False"),
+        ('self.record["time_left"]}', 'self.record["time_left"] + np.inf}', "the task's signal time_left is inf"),
+    ],
+)
+def test_a_task_gives_finite_terms_and_signals(old: str, new: str, message: str, folder: Path) -> None:
+    assert EXAMPLES["reach.py"].count(old) == 1
+    (folder / "reach.py").write_text(EXAMPLES["reach.py"].replace(old, new))
+    snake_gym.load_plugins("reach.py")
+    env = choose_env("Mine/Reach-v0")(2)
+    with pytest.raises(ConfigError, match=message):
+        _ = env.reset(seed=0), env.step(np.zeros((2, 9)))
+
+
+@pytest.mark.parametrize(
+    ("effect", "message"),
+    [
+        ({"reference": [np.nan] * 2}, "the reference of fault kind odd is nan"),
+        ({"torque_share": [0.5, 5.0]}, r"the torque_share of fault kind odd is 5; expected in \[0, 1\]"),
+        ({"speed_share": [0.5, 0.0]}, r"the speed_share of fault kind odd is 0; expected in \(0, 1\]"),
+        ({"torque_share": [[0.5, 0.5]]}, r"the torque_share of fault kind odd has shape \(1, 2\)"),
+        (None, "fault kind odd gives null; expected a FaultEffect"),
+    ],
+)
+def test_an_effect_of_a_fault_is_finite_and_its_shares_are_shares(effect: Any, message: str, folder: Path) -> None:
+    given = None if effect is None else fault_kinds.FaultEffect(**effect)
+    snake_gym.register_fault_kind("odd")(lambda joints: given)
+    core = choose_env("SnakeGym/Waypoints-v0")(2, config={"faults": {"events": [{"joint": 3, "kind": "odd"}]}}).core
+    core.reset(np.arange(2))
+    with pytest.raises(ConfigError, match=message):
+        core.step(np.zeros((2, 9)))
+    with pytest.raises(ConfigError, match=r"the strength of fault kind odd is 2; expected in \(0, 1\]"):
+        snake_gym.register_fault_kind("odd", strength=2.0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"action": {"kind": "residual", "controller": {"kind": "mine"}}},
+        {"faults": {"kinds": ["mine"]}},
+        {"faults": {"events": [{"joint": 1, "kind": "mine"}]}},
+        {"columns": ["mine"]},
+    ],
+)
+def test_a_name_that_nobody_registered_asks_for_its_plugin(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"is 'mine'.*give it with --plugin FILE.py"):
+        gym.make("SnakeGym/Waypoints-v0", **settings)
+
+
 def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Path) -> None:
     play = ["-m", "snake_gym", "evaluate", "--policy", "straight=straight.py:Straight", "--controllers", "none"]
     worn = ["--plugin", "worn.py", "--set", "env.faults.events=[{joint: 3, kind: worn}]"]
