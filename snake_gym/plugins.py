@@ -148,18 +148,23 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def is_result(path: str | os.PathLike[str]) -> bool:
+    """Whether a file of settings may be what somebody else's run or evaluation left in its folder."""
+    return Path(path).resolve().name == RESULT
+
+
 def take_plugins(
     settings: Mapping[str, Any], path: str | os.PathLike[str], given: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Settings of the file ``path``, with its ``plugins`` and those ``given`` imported and noted in full.
 
-    What a run or an evaluation left in its folder (``RESULT``) imports nothing: its plugins have to be imported then.
+    What a run or an evaluation left in its folder imports nothing: its plugins have to be imported already.
     """
     in_file = settings.get("plugins") or ()
     if not isinstance(in_file, list | tuple) or not all(isinstance(plugin, str) for plugin in in_file):
         raise ConfigError(f"plugins is {in_file!r}; expected a list of Python files or modules")
     own = load_plugins(given)
-    if Path(path).resolve().name == RESULT:
+    if is_result(path):
         check_plugins(in_file, str(path))
     plugins = list(dict.fromkeys([*load_plugins(in_file), *own]))
     return {**settings, "plugins": plugins} if plugins else dict(settings)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -61,6 +62,10 @@ def register_task(env_id: str) -> Callable[[Config], Config]:
     check_env_id(env_id, "the name of a task")
 
     def add(config_type: Config) -> Config:
+        if not is_dataclass(config_type) or not hasattr(config_type, "make_task"):
+            raise ConfigError(
+                f"task {env_id} is {show(config_type)}; expected a dataclass that inherits from EnvConfig"
+            )
         known = TASKS.get(env_id)
         if env_id in _gymnasium_envs() and (known is None or not is_again(known, config_type)):
             raise ConfigError(f"the name {env_id!r} of a task is taken; expected another name")

@@ -16,6 +16,7 @@ Everything goes into the folder --out, a table to the terminal too. What is done
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -55,7 +56,7 @@ from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, read_env_file, scenario_settings
 from snake_gym.interface import policy_file
-from snake_gym.plugins import add_plugin_option, load_object, load_plugins, take_plugins
+from snake_gym.plugins import add_plugin_option, is_result, load_object, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
@@ -116,9 +117,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def is_class(path: str) -> bool:
+    """Whether this names a class of the user's own, ``FILE.py:CLASS``, which is code."""
+    return ":" in path and not Path(path).exists()
+
+
 def load_policy(name: str, path: str) -> TrainedPolicy:
     """The policy of a file, or one of the user's own class."""
-    if ":" in path and not Path(path).exists():
+    if is_class(path):
         own: TrainedPolicy = load_object(path, f"policy {name}")()
         missing = [part for part in _PARTS if not hasattr(own, part)]
         if missing:
@@ -152,6 +158,10 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         mapping["policies"] = policies
     mapping = apply_overrides(mapping, args.set)
     config = resolve_benchmark(build(BenchmarkConfig, mapping, where))
+    for name, path in config.policies.items():
+        if not policies and is_result(where) and is_class(path):
+            asked = shlex.quote(f"{name}={path}")
+            raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
     if own and "controllers" not in mapping:
         config = replace(config, controllers=tuned_opponents(config))
         if not config.controllers:

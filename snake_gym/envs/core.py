@@ -167,7 +167,7 @@ class SnakeCore:
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
         if self._checks_task:
-            self._check_scores(complete)
+            complete = self._check_scores(complete)
         self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
@@ -178,15 +178,17 @@ class SnakeCore:
         self.live = live & ~(self.terminated | self.truncated)
         return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
 
-    def _check_scores(self, complete: BoolArray) -> None:
-        """Raise ConfigError unless a user's own task gave every term, finite, and said which worlds are complete."""
+    def _check_scores(self, complete: Any) -> BoolArray:
+        """Which worlds are complete. Raises ConfigError unless a user's own task says so and gives finite terms."""
         if self.terms.keys() != self.weights.keys():
             given, wanted = (", ".join(sorted(names)) for names in (self.terms, self.weights))
             raise ConfigError(f"the task's reward terms are {given}; expected {wanted}, as its weights")
         for name, values in self.terms.items():
             check_numbers(values, (self.n_worlds,), f"the reward term {name}")
-        if check_numbers(complete, (self.n_worlds,), "what the task says to be complete").dtype != bool:
+        said = check_numbers(complete, (self.n_worlds,), "what the task says to be complete")
+        if said.dtype != bool:
             raise ConfigError(f"what the task says to be complete is {show(complete)}; expected True or False")
+        return said
 
     def _check_finite(self) -> None:
         """Raise FloatingPointError where a world's motion is no number any more."""

@@ -17,6 +17,7 @@ import pytest
 
 import snake_gym
 from snake_gym import plugins, registry
+from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError
 from snake_gym.envs import choose_env
 from snake_gym.envs.checker import assert_same, check_vector_env
@@ -161,6 +162,8 @@ def test_a_name_is_taken_once_and_a_bad_one_leaves_nothing_behind(folder: Path) 
     for bad in ("Mine/Away", "evil:Mine/Away-v0", "a/b/c-v0", ""):
         with pytest.raises(ConfigError, match=r"the name of a task is .*; expected the plain name of an env"):
             snake_gym.register_task(bad)
+    with pytest.raises(ConfigError, match="expected a dataclass that inherits from EnvConfig"):
+        snake_gym.register_task("Mine/Int-v0")(int)
     snake_gym.register_task("Mine/Later-v0")(config_type)
     snake_gym.load_plugins("curl.py")
     (folder / "curl2.py").write_text(EXAMPLES["curl.py"])
@@ -415,3 +418,7 @@ def test_what_a_run_or_an_evaluation_left_behind_imports_nothing(folder: Path) -
     assert plugins.take_plugins(settings, "results/config.yaml", ["my curl.py"]) == settings
     sys.modules.pop("my curl")
     assert plugins.take_plugins(settings, "mine.yaml") == settings
+    (folder / "config.yaml").write_text("policies: {x: 'straight.py:Straight'}")
+    with pytest.raises(ConfigError, match=r"names the class .*: give --policy x=straight.py:Straight"):
+        evaluate.read_config(evaluate.parse(["--config", "config.yaml"]))
+    assert "straight" not in sys.modules
