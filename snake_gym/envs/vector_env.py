@@ -99,7 +99,10 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         if mask is not None:
             seeds = seeds[mask]
         self._ended = np.zeros(self.num_envs, bool) if mask is None else self._ended & ~mask
-        return self.core.reset(seeds, mask), self.core.infos()
+        obs = self.core.reset(seeds, mask)
+        if mask is not None and seed is not None:
+            self.tell_seeds(self.core.seeds)
+        return obs, self.core.infos()
 
     def step(
         self, actions: NDArray[Any]
@@ -133,6 +136,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
         self.core.set_state(state, {"ended": self._ended})
+        self.tell_seeds(self.core.seeds)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """One frame (H, W, 3) for each world."""
