@@ -186,6 +186,8 @@ class FaultConfig(FaultDistribution):
         if self.duration_max_s is not None:
             check_order(self, "duration_s", "duration_max_s")
         check_order(self, "period_min_s", "period_max_s")
+        if self.joints == ():
+            raise ValueError("faults.joints is []; expected joints, or null for n_min to n_max random ones")
         if self.events and self.joints is not None:
             raise ValueError("faults.events and faults.joints are both set; expected a list or a distribution")
 

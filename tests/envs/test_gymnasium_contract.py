@@ -484,3 +484,9 @@ def test_times_of_a_state_that_no_episode_has_are_refused(name: str, value: floa
     state = env.get_state()  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match=f"env state {name} holds"):
         env.set_state({**state, name: np.full_like(state[name], value)})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("n", [0, "3", 2.5, True, 10**12])
+def test_a_number_of_envs_that_cannot_be_is_refused(n: Any) -> None:
+    with pytest.raises(ConfigError, match=r"num_envs is .*; expected an integer from 1 to 1000000"):
+        gym.make_vec("SnakeGym/Waypoints-v0", num_envs=n, vectorization_mode="vector_entry_point")
