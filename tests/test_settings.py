@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
@@ -65,6 +66,15 @@ def test_a_number_is_in_its_range(name: str, accepted: list[float], refused: lis
         with pytest.raises(ConfigError) as built:
             build(Wave, {name: value}, "demo.yaml: gait")
         assert str(built.value) == f"demo.yaml: gait.{direct.value}"
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), "9" * 5000, Fraction(10**400, 3)])
+def test_numbers_of_hundreds_of_digits_are_refused_as_others_are(value: Any) -> None:
+    for name in ("period_s", "offset"):
+        with pytest.raises(ConfigError, match=f"{name} is .*; expected finite"):
+            Wave(**{name: value})
+    with pytest.raises(ConfigError, match="turns is"):
+        Wave(turns=value)
 
 
 def test_an_object_made_or_changed_in_python_is_read_as_one_from_a_file() -> None:

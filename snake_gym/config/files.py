@@ -27,6 +27,8 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(f"{path} cannot be read: {reason}") from None
+    except ValueError as error:  # no name that a file can have
+        raise ConfigError(f"{show(str(path))} cannot be read: {error}") from None
     data = parse_yaml(text, str(path))
     if data is None:
         return {}

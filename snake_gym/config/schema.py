@@ -30,6 +30,8 @@ NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)
 _NUMBER = re.compile(NUMBER)
 _INFINITY = re.compile(r"([-+]?)\.?(?:inf|Inf|INF)")
 _ANY = Range()
+_MOST_DIGITS = 1000
+"""Longer texts are no integers that anybody means."""
 _SEQUENCES = (tuple, list, Sequence)
 _MAPPINGS = (dict, Mapping)
 
@@ -171,12 +173,16 @@ def _coerce_scalar(tp: Any, value: Any, where: str) -> Any:
 
 def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | int:
     number = _read_number(value)
-    whole = number is not None and math.isfinite(number) and number == int(number)
-    if number is None or math.isnan(number) or (tp is int and not whole):
+    whole = isinstance(number, int) or (number is not None and math.isfinite(number) and number == int(number))
+    if number is None or number != number or (tp is int and not whole):
         _refuse(Annotated[tp, allowed], value, where)
-    number = float(number) if tp is float else int(number)
-    if not allowed.admits(number):
-        told = f"{number:g}" if tp is float else show(number)
+    try:
+        number = float(number) if tp is float else int(number)
+        told = f"{number:g}"
+    except OverflowError:  # hundreds of digits
+        number, told = (math.inf if number > 0 else -math.inf), "a number of hundreds of digits"
+    if not allowed.admits(number) or math.isinf(number) > allowed.infinite:
+        told = told if tp is float or math.isinf(number) else show(number)
         raise OutOfRangeError(f"{where} is {told}; expected {allowed.describe(tp)}")
     return number
 
@@ -189,14 +195,18 @@ def _read_number(value: object) -> int | float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, numbers.Real):
-        return int(value) if isinstance(value, numbers.Integral) else float(value)
+        try:
+            return int(value) if isinstance(value, numbers.Integral) else float(value)
+        except OverflowError:  # a fraction of such numbers
+            return math.inf
     if isinstance(value, str):
         text = value.strip()
         if infinite := _INFINITY.fullmatch(text):
             return -math.inf if infinite[1] == "-" else math.inf
         if _NUMBER.fullmatch(text):
             digits = text.replace("_", "")
-            return int(digits) if re.fullmatch(r"[-+]?[0-9]+", digits) else float(digits)
+            whole = re.fullmatch(r"[-+]?[0-9]+", digits) and len(digits) < _MOST_DIGITS
+            return int(digits) if whole else float(digits)
     return None
 
 

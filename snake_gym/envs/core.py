@@ -79,6 +79,10 @@ class SnakeCore:
         self._initial_decoder_state = self.decoder.initial_state(n_worlds)
         self.terms: dict[str, FloatArray] = {name: np.zeros(n_worlds) for name in self.weights}
         self._wave = np.arange(self.spec.n_joints) * config.start.phase_shift_rad
+        stop_rad = float(self.spec.joints("joint_stop_rad").min())
+        if config.start.amplitude_rad > stop_rad:
+            bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
+            raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
         self.measurement: Measurement = self.sensors.measure(self.robot)
         self._at_first = self.get_state()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.utils import seeding
+from numpy.typing import NDArray
 
 from snake_gym.envs.arguments import draw_seed
 
@@ -33,6 +34,13 @@ class TellsItsSeed:
     @np_random.setter
     def np_random(self, generator: np.random.Generator) -> None:
         self._np_random, self._np_random_seed = generator, UNKNOWN_SEED
+
+    def tell_seeds(self, seeds: NDArray[np.int64]) -> None:
+        """Let ``np_random_seed`` be that of the worlds' ``seeds``: the first where they count up from it, else all."""
+        first = int(seeds[0])
+        self._np_random, _ = seeding.np_random(first)
+        counts_up = (seeds == first + np.arange(seeds.size)).all()
+        self._np_random_seed = first if counts_up else tuple(seeds.tolist())
 
     @property
     def np_random_seed(self) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config.errors import show
+from snake_gym.config.settings import LARGEST
+from snake_gym.simulation.faults import SHORTEST_PERIOD_S
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -59,14 +61,17 @@ def _as_kept(name: str, given: Any, own: NDArray[Any], at_first: NDArray[Any]) -
     if name == "episode":
         least = -1
     if name.endswith("period_s"):
-        least = 0
+        least = SHORTEST_PERIOD_S
     if (kept < least).any():
         raise ValueError(f"env state {name} holds {show(kept[kept < least].tolist()[0])}; expected >= {least:g}")
     if own.dtype.kind == "f":
         allowed = np.isfinite(kept)
         allowed |= np.isnan(kept) & np.isnan(at_first).any()
         allowed |= np.isinf(kept) & np.isinf(at_first).any()
+        if name.endswith("_s"):
+            allowed &= ~(np.abs(kept) > LARGEST) | np.isinf(kept)
         if not allowed.all():
             place = tuple(np.argwhere(~allowed)[0].tolist())
-            raise ValueError(f"env state {name} holds {kept[place]} at {list(place)}; expected finite numbers")
+            expected = "finite numbers" + (f", at most {LARGEST:g}" if name.endswith("_s") else "")
+            raise ValueError(f"env state {name} holds {kept[place]} at {list(place)}; expected {expected}")
     return kept

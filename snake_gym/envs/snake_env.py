@@ -104,6 +104,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
         self.core.set_state(state)
+        self.tell_seeds(self.core.seeds)
 
     def render(self) -> Any:
         """The present frame (H, W, 3) uint8 for "rgb_array"; None for "human", which shows it in a window."""

@@ -11,6 +11,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from snake_gym.config import ConfigError
+from snake_gym.config.errors import show
 from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
@@ -18,6 +20,9 @@ from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
 from snake_gym.registry import DEFAULT_TASK
 from snake_gym.tasks.task import EnvConfig
+
+MAX_ENVS = 1_000_000
+"""Most worlds of a vector env: more would take the memory of any machine."""
 
 
 def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
@@ -62,8 +67,8 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         plugin: str | Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
-        if num_envs < 1:
-            raise ValueError(f"num_envs is {num_envs}; expected >= 1")
+        if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool) or not 1 <= num_envs <= MAX_ENVS:
+            raise ConfigError(f"num_envs is {show(num_envs)}; expected an integer from 1 to {MAX_ENVS}")
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected None or 'rgb_array'")
         self.core = SnakeCore(read_settings(env_id, plugin, config, settings), num_envs)
@@ -99,7 +104,10 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         if mask is not None:
             seeds = seeds[mask]
         self._ended = np.zeros(self.num_envs, bool) if mask is None else self._ended & ~mask
-        return self.core.reset(seeds, mask), self.core.infos()
+        obs = self.core.reset(seeds, mask)
+        if mask is not None and seed is not None:
+            self.tell_seeds(self.core.seeds)
+        return obs, self.core.infos()
 
     def step(
         self, actions: NDArray[Any]
@@ -133,6 +141,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
         self.core.set_state(state, {"ended": self._ended})
+        self.tell_seeds(self.core.seeds)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """One frame (H, W, 3) for each world."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Box
 
 CONTRACT, WEIGHTS = "policy.json", "policy.safetensors"
-MAX_CONTRACT_BYTES, MAX_WEIGHTS_BYTES, MAX_HEADER_BYTES = 1 << 24, 1 << 26, 1 << 20
+MAX_CONTRACT_BYTES, MAX_WEIGHTS_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 26, 1 << 20
 RUN_POLICIES = ("policy/best", "policy/final", "policy")
 """Folders of policies in a training run, the preferred one first, and in a checkpoint."""
 _MOST_NAMED = 4

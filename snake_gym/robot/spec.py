@@ -135,7 +135,11 @@ class RobotSpec(Settings):
         for f in fields(self.friction):
             if f.name != "coulomb_axes":
                 self.links(f"friction.{f.name}")
-        self.joints("free_joint_damping_nms_rad")
+        for name in ("free_joint_damping_nms_rad", "joint_stop_rad"):
+            self.joints(name)
+        for f in fields(self.actuator):
+            if isinstance(getattr(self.actuator, f.name), tuple):
+                self.joints(f"actuator.{f.name}")
         check_actuator(self.actuator, lambda name: self.joints(f"actuator.{name}"), self.joints("joint_stop_rad"))
         self.check_integrator()
         _ = self.n_substeps

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings, check_order
-from snake_gym.config.settings import Angle, Count, Limit, NonNegative, PositiveShare, Share
+from snake_gym.config.settings import Angle, Count, Limit, NonNegative, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState
 from snake_gym.plugins import choose_registered
@@ -28,7 +28,8 @@ from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, has_speed_
 from snake_gym.simulation.streams import RandomStreams
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
-Period = Annotated[float, Range(1e-6)]
+SHORTEST_PERIOD_S = 1e-6
+Period = Annotated[float, Range(SHORTEST_PERIOD_S)]
 """From burst to burst [s]: at least far below any physics step, of which a burst takes at least one."""
 _OFFSET_RAD = math.radians(20.0)
 SensorError = Annotated[float, Range(0.0, 1e6)]
@@ -119,7 +120,7 @@ class FaultDistribution(Settings):
 class FaultEvent(Settings):
     """One fault of a list."""
 
-    joint: int
+    joint: PositiveCount
     """Numbered from 1 at the tail as in the papers."""
     kind: str
     onset_s: NonNegative = 0.0
@@ -133,7 +134,7 @@ class JointFault(FaultEvent):
     kind: str = "locked"
     strength: PositiveShare = 0.3
     offset_rad: Angle = _OFFSET_RAD
-    period_s: Annotated[float, Range(1e-6, infinite=True)] = math.inf
+    period_s: Annotated[float, Range(SHORTEST_PERIOD_S, infinite=True)] = math.inf
     """Intermittent: from burst to burst; inf: the fault acts all the time."""
     duty: PositiveShare = 0.5
     """Intermittent: share of the period that a burst takes, from the period's begin."""
@@ -156,7 +157,7 @@ class FaultConfig(FaultDistribution):
     events: tuple[JointFault, ...] = ()
     """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, strength, offset_rad, period_s,
     duty}; all but joint may be left out."""
-    joints: tuple[int, ...] | None = None
+    joints: tuple[PositiveCount, ...] | None = None
     """Exactly these joints fail, numbered from 1 at the tail as in the papers; n_min and n_max are then ignored."""
     duration_max_s: NonNegative | None = None
     """If set, each fault lasts a time uniform in [duration_s, duration_max_s]."""
@@ -184,6 +185,8 @@ class FaultConfig(FaultDistribution):
         if self.duration_max_s is not None:
             check_order(self, "duration_s", "duration_max_s")
         check_order(self, "period_min_s", "period_max_s")
+        if self.joints == ():
+            raise ValueError("faults.joints is []; expected joints, or null for n_min to n_max random ones")
         if self.events and self.joints is not None:
             raise ValueError("faults.events and faults.joints are both set; expected a list or a distribution")
 

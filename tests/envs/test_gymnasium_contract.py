@@ -354,6 +354,11 @@ def states_of(env: Any) -> dict[str, Any]:
     return {name: values.copy() for name, values in env.get_state().items()}
 
 
+def zeroed_states_of(env: Any) -> dict[str, Any]:
+    """Zeros but for the periods of faults, which cannot be zero."""
+    return {name: v if name.endswith("period_s") else np.zeros_like(v) for name, v in states_of(env).items()}
+
+
 @pytest.mark.parametrize("name", ["robot/link_angle", "reference", "measurement/joint_angle", "fault/onset_s"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_state_that_cannot_be_is_refused_before_anything_is_written(name: str, value: float) -> None:
@@ -361,9 +366,7 @@ def test_a_state_that_cannot_be_is_refused_before_anything_is_written(name: str,
         env: Any = make()
         env.reset(seed=1)
         env.step(env.action_space.sample())
-        before, bad = states_of(env), states_of(env)
-        for other in bad.values():
-            other[...] = np.zeros_like(other)
+        before, bad = states_of(env), zeroed_states_of(env)
         bad[name].flat[-1] = value
         with pytest.raises(ValueError, match=rf"env state {name} holds {value} at \[\d(, \d)*\]; expected finite"):
             env.set_state(bad)
@@ -386,7 +389,7 @@ def test_a_state_that_cannot_be_is_refused_before_anything_is_written(name: str,
 def test_a_state_of_another_shape_or_kind_is_refused_before_anything_is_written(spoil: Any, message: str) -> None:
     env = make_waypoints(2)
     env.reset(seed=1)
-    before, bad = states_of(env), {name: np.zeros_like(values) for name, values in env.get_state().items()}
+    before, bad = states_of(env), zeroed_states_of(env)
     spoil(bad)
     with pytest.raises(ValueError, match=f"env state .*{message}"):
         env.set_state(bad)
@@ -448,3 +451,42 @@ def test_checkers_are_silent(env_id: str, kind: str) -> None:
         check_env(gym.make(env_id, render_mode="rgb_array", **settings).unwrapped)
         sb3.check_env(gym.make(env_id, time_limit_s=2.0, **settings))
         sb3.check_env(gym.make(env_id, max_episode_steps=10, **settings).unwrapped)
+
+
+def test_the_seed_in_use_is_told_after_a_state_or_some_worlds_were_set() -> None:
+    one, other = gym.make("SnakeGym/Waypoints-v0").unwrapped, gym.make("SnakeGym/Waypoints-v0").unwrapped
+    one.reset(seed=7)
+    other.reset(seed=1)
+    other.set_state(one.get_state())  # type: ignore[attr-defined]
+    assert other.np_random_seed == 7
+    envs = gym.make_vec("SnakeGym/Waypoints-v0", num_envs=3, vectorization_mode="vector_entry_point").unwrapped
+    envs.reset(seed=10)
+    envs.reset(seed=100, options={"reset_mask": np.array([True, False, False])})
+    assert envs.np_random_seed == (100, 11, 12)
+
+
+def test_a_robot_does_not_start_beyond_its_stops() -> None:
+    robot = {"preset": "resilient_servo", "joint_stop_rad": 0.3}
+    with pytest.raises(ConfigError, match=r"start.amplitude_rad is 0.349066; expected at most .* joint_stop_rad, 0.3"):
+        gym.make("SnakeGym/Waypoints-v0", robot=robot)
+    gym.make("SnakeGym/Waypoints-v0", robot=robot, start={"amplitude_rad": 0.3}).close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("fault/period_s", 0.0), ("fault/period_s", 1e-300), ("fault/onset_s", -1e300), ("robot/time_s", 1e300)],
+)
+def test_times_of_a_state_that_no_episode_has_are_refused(name: str, value: float) -> None:
+    """The physics would count events between such times for ever."""
+    faults = {"n_min": 3, "n_max": 3, "intermittent_share": 1.0}
+    env = gym.make("SnakeGym/Waypoints-v0", faults=faults).unwrapped
+    env.reset(seed=1)
+    state = env.get_state()  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=f"env state {name} holds"):
+        env.set_state({**state, name: np.full_like(state[name], value)})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("n", [0, "3", 2.5, True, 10**12])
+def test_a_number_of_envs_that_cannot_be_is_refused(n: Any) -> None:
+    with pytest.raises(ConfigError, match=r"num_envs is .*; expected an integer from 1 to 1000000"):
+        gym.make_vec("SnakeGym/Waypoints-v0", num_envs=n, vectorization_mode="vector_entry_point")
