@@ -294,8 +294,11 @@ def test_a_second_start_gives_a_fresh_sample_of_a_robot_that_is_up(terminal: Emu
         assert torque_on(terminal) == [False] * N
         begun = body.clock.now()
         assert body.start().stamp_s >= begun
+        for _ in range(50):  # a busy machine's servo that missed its turn is told with the next goal
+            drive(body, 0.2, 0.1)
+            if all(torque_on(terminal)):
+                break
         assert torque_on(terminal) == [True] * N
-        drive(body, 0.2, 0.1)
         begun = body.clock.now()
         assert body.start().stamp_s >= begun
         body.run_until(body.clock.now() + 0.2)
