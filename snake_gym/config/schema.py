@@ -181,7 +181,7 @@ def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | 
         told = f"{number:g}"
     except OverflowError:  # hundreds of digits
         number, told = (math.inf if number > 0 else -math.inf), "a number of hundreds of digits"
-    if not allowed.admits(number) or math.isinf(number) > allowed.infinite:
+    if not allowed.admits(number):
         told = told if tp is float or math.isinf(number) else show(number)
         raise OutOfRangeError(f"{where} is {told}; expected {allowed.describe(tp)}")
     return number

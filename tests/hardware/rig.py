@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,3 +54,13 @@ class Rig:
             self.body.command(reference)
             when += period_s
             self.body.run_until(when)
+
+
+@contextmanager
+def ending(process: subprocess.Popen[Any]) -> Iterator[None]:
+    """Kill ``process``, if it still runs, and wait for its end."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -28,6 +28,7 @@ from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrd
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.run.record import read_record
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from tests.hardware.rig import ending
 from tests.interface.test_small_board import ABSENT, HOOK
 
 ROOT = Path(__file__).parents[3]
@@ -317,7 +318,7 @@ def first_line(stream: IO[str] | None, start: str) -> str:
 def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
     process = launch("run", "sjc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log))
-    try:
+    with ending(process):
         first_line(process.stdout, "1.")  # a second into the run
         assert torque_on(port)
         press(process, "x")
@@ -326,9 +327,6 @@ def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path) -> No
         press(process, "q")
         wait_until(lambda: not torque_on(port))
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 1
     assert "emergency stop: a key was pressed" in out
     record = read_record(log)
@@ -341,14 +339,11 @@ def test_a_run_that_is_ended_or_killed_goes_limp_and_leaves_its_log(port: Emulat
     for number, whole in ((signal.SIGTERM, True), (signal.SIGKILL, False)):
         log = tmp_path / f"{number}.jsonl"
         process = launch("run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log))
-        try:
+        with ending(process):
             first_line(process.stdout, "1.")
             process.send_signal(number)
             wait_until(lambda: not torque_on(port))
             process.communicate(timeout=20)
-        finally:
-            process.kill()
-            process.wait()
         record = read_record(log)
         assert (record.end is not None) == whole
         assert record.step_s.size >= 4

@@ -32,6 +32,7 @@ from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from tests.hardware.commands.test_commands import first_line, launch, press, read_all, settings, torque_on, wait_until
+from tests.hardware.rig import ending
 
 ROOT = Path(__file__).parents[3]
 N = 9
@@ -60,13 +61,10 @@ def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_wiggle_with_the_torque_off(port: EmulatedPort, latch: str, number: signal.Signals) -> None:
     process = wiggle(port, latch)
-    try:
+    with ending(process):
         process.send_signal(number)
         process.send_signal(number)  # somebody who is in a hurry
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 130, out
     assert not torque_on(port)
     assert emergency_stop.find_marks(Path(latch)) == []
@@ -77,13 +75,10 @@ def test_estop_ends_a_wiggle_and_says_when_the_torque_was_off(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = wiggle(port, latch)
-    try:
+    with ending(process):
         assert main(["estop", "--latch", latch]) == 0
         assert not torque_on(port)
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 1
     assert "servo   1: stopped: the command estop" in out and "servo   2" not in out
     assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
@@ -95,13 +90,10 @@ def test_estop_ends_a_wiggle_and_says_when_the_torque_was_off(
 
 def test_a_key_ends_a_wiggle(port: EmulatedPort, latch: str) -> None:
     process = wiggle(port, latch)
-    try:
+    with ending(process):
         press(process, " ")
         wait_until(lambda: not torque_on(port))
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert "stopped: a key was pressed" in out
 
 
@@ -123,7 +115,7 @@ def calibrate(port: EmulatedPort, latch: str, keyboard: int | None = None) -> su
 @pytest.mark.parametrize("how", ["estop", "SIGTERM", "SIGHUP", "answer"])
 def test_a_calibration_that_waits_for_an_answer_can_be_stopped(port: EmulatedPort, latch: str, how: str) -> None:
     process = calibrate(port, latch)
-    try:
+    with ending(process):
         if how == "estop":
             assert main(["estop", "--latch", latch]) == 0
             assert not torque_on(port)
@@ -132,9 +124,6 @@ def test_a_calibration_that_waits_for_an_answer_can_be_stopped(port: EmulatedPor
         else:
             process.send_signal(getattr(signal, how))
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == (130 if how.startswith("SIG") else 1), out
     assert not torque_on(port)
     assert not (Path(latch).parent / "out.json").exists()
@@ -143,15 +132,12 @@ def test_a_calibration_that_waits_for_an_answer_can_be_stopped(port: EmulatedPor
 def test_a_key_stops_a_calibration_that_moves_a_joint(port: EmulatedPort, latch: str) -> None:
     ours, theirs = pty.openpty()
     process = calibrate(port, latch, theirs)
-    try:
+    with ending(process):
         os.write(ours, b"\n")
         wait_until(lambda: torque_on(port))
         os.write(ours, b"q")
         wait_until(lambda: not torque_on(port))
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
         os.close(ours)
         os.close(theirs)
     assert process.returncode == 1
@@ -164,15 +150,12 @@ def test_a_key_stops_a_run_whose_latch_cannot_be_written(port: EmulatedPort, tmp
     arguments = [*settings(tmp_path, port), "--targets", "9,0", "--log", str(tmp_path / "run.jsonl")]
     arguments[arguments.index("--latch") + 1] = str(folder / "estop")
     process = launch("run", "cc", *arguments)
-    try:
+    with ending(process):
         first_line(process.stdout, "1.")
         shutil.rmtree(folder)
         press(process, "q")
         wait_until(lambda: not torque_on(port))
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 1
     assert "emergency stop: a key was pressed" in out
 
@@ -369,14 +352,11 @@ def test_estop_waits_for_the_guard_of_a_run(
 ) -> None:
     options = [*settings(tmp_path, port), "--targets", "9,0", "--log", "none"]
     process = launch("run", "cc", *options)
-    try:
+    with ending(process):
         first_line(process.stdout, "1.")
         assert main(["estop", "--latch", latch]) == 0
         assert not torque_on(port)
         out = read_all(process)
-    finally:
-        process.kill()
-        process.wait()
     assert "emergency stop: the command estop" in out
     told = capsys.readouterr().out
     assert "torque is off in all servos" in told and str(process.pid) not in told, "the guard has the port"

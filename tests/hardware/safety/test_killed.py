@@ -20,6 +20,7 @@ from tests.hardware.wiretap import Wiretap
 
 N = 9
 IDS = range(1, N + 1)
+from tests.hardware.rig import ending
 
 
 @pytest.fixture
@@ -66,12 +67,9 @@ def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_
     words = ["wiggle", "--port", port.port, "--ids", "1-3", "--degrees", "30", "--latch", str(tmp_path / "estop")]
     process = launch(*words)
     on = lambda: any(servo.memory.get("torque_enable") for servo in port.bus.servos)  # noqa: E731
-    try:
+    with ending(process):
         wait_until(on)
         port.unplug()
-    finally:
-        process.kill()
-        process.wait()
     wait_until(lambda: [mark.alive for mark in find_marks(tmp_path / "estop")] == [True])  # somebody is in charge of it
     assert on()
     port.plug()
@@ -85,15 +83,12 @@ def test_nobody_stays_behind_when_all_went_well(port: EmulatedPort, tmp_path: Pa
     watchers = lambda: [  # noqa: E731
         path for path in Path("/proc").glob("[0-9]*/cmdline") if port.port.encode() in _read(path)
     ]
-    try:
+    with ending(process):
         wait_until(lambda: len(watchers()) == 2 or process.poll() is not None)
         assert process.poll() is None
         out, _ = process.communicate(timeout=20)
         assert process.returncode == 0, out
         wait_until(lambda: not watchers())
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _read(path: Path) -> bytes:
@@ -109,12 +104,9 @@ def test_what_loses_the_process_that_waits_for_its_death_ends_with_the_torque_of
 ) -> None:
     with Wiretap(port.port) as wire:
         process = start(what, port, wire, tmp_path)
-        try:
+        with ending(process):
             os.kill(watcher_of(process), signal.SIGKILL)
             out, _ = process.communicate(timeout=60)
-        finally:
-            process.kill()
-            process.wait()
         assert process.returncode == 1, out
         assert out.count("the process that would switch the torque off if this one dies has ended") == 1, out
         assert "Traceback" not in out
