@@ -16,11 +16,11 @@ from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrd
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import find_marks
 from tests.hardware.commands.test_commands import launch, press, settings, wait_until
+from tests.hardware.rig import ending
 from tests.hardware.wiretap import Wiretap
 
 N = 9
 IDS = range(1, N + 1)
-from tests.hardware.rig import ending
 
 
 @pytest.fixture
