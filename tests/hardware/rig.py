@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ class Rig:
             self.body.command(reference)
             when += period_s
             self.body.run_until(when)
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    give_up_s = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.002)
 
 
 @contextmanager

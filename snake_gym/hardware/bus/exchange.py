@@ -14,8 +14,6 @@ Adapters that join both directions on one wire return every byte sent. The echo 
 a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So the driver does
 not guess from replies: at the first exchange it sends one packet that only an echo can return (to the broadcast ID,
 which no servo has) and knows from then on.
-
-Waiting is measured on a monotonic clock and ends at the caller's deadline at the latest.
 """
 
 from __future__ import annotations
@@ -106,14 +104,12 @@ class LineTiming(NamedTuple):
 class Line:
     """Requests and answers over a port that may vanish and come back.
 
-    Nothing here raises when the port vanishes. What was asked for fails with the reason "port gone", at once and
-    without waiting, until ``reopen`` succeeds; it is tried at most once per ``reopen_interval_s``, at the next use.
+    What was asked for while it is away fails with the reason "port gone", at once and without waiting, until ``reopen``
+    succeeds; it is tried at most once per ``reopen_interval_s``, at the next use.
 
     Args:
         transport: an open port.
-        baud: bits per second; answers are waited for as long as their bytes take.
         clock: what deadlines are measured on.
-        echo: whether the adapter returns what is sent; None: find out at the first exchange.
         reopen: opens the port anew; None: once gone, it stays gone.
     """
 
@@ -123,21 +119,21 @@ class Line:
         baud: int,
         clock: Clock,
         timing: LineTiming,
-        echo: bool | None = None,
         reopen: Callable[[], Transport] | None = None,
     ) -> None:
         self.counters = LineCounters()
         self.timing = timing
         self.return_delay_s = timing.return_delay_s
         """Longest return delay of the servos that will be asked next [s]."""
-        self._baud, self._clock, self._known_echo, self._reopen = baud, clock, echo, reopen
+        self._baud, self._clock, self._reopen = baud, clock, reopen
         self._next_reopen_s = -1.0
         self._port: Transport | None = transport
         self._begin()
 
     def _begin(self) -> None:
         """A port that has just been opened: nothing is known of what is on its way."""
-        self.echo = self._known_echo
+        self.echo: bool | None = None
+        """Whether the adapter returns what is sent; None: not known yet."""
         self._overdue: dict[tuple[int, int], _Overdue] = {}
         self._echoes: deque[Packet] = deque()
         self._parser = PacketParser()
@@ -191,11 +187,8 @@ class Line:
         return wire_s + self.latency_s
 
     def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
-        """How many bytes to ask for, and the servos that can be asked so without taking an overdue answer for theirs.
-
-        Args:
-            n_bytes: wanted; up to ``EXTRA_BYTES`` more, but not more than ``longest``, are asked for if need be.
-        """
+        """How many bytes to ask for, and the servos that can be asked so without taking an overdue answer for theirs:
+        ``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, but not more than ``longest``."""
         self._forget_old()
         if not self._overdue:
             return n_bytes, list(ids)
@@ -254,19 +247,18 @@ class Line:
         pause_s = 2.0 * one_s + self.latency_s  # longer than any that missing servos leave, unless many in a row
         last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + self.latency_s)
         end_s = deadline_s if to_the_end else min(last_s, self._line_free_s + pause_s)
-        order = {servo_id: k for k, servo_id in enumerate(expected)}
         last_id = list(expected)[-1]
         try:
             while len(answers.packets) < len(expected):
                 left_s = end_s - self._clock.now()
                 data = self._transport().read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
-                self._take(self._parser.feed(data), answers, expected, order)
+                self._take(self._parser.feed(data), answers, expected)
                 if data and not to_the_end:
                     # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
                     wait_s = pause_s - (0.5 * self.timing.latency_s if last_id in answers.packets else 0.0)
                     end_s = min(last_s, self._clock.now() + wait_s)
                 if left_s <= 0.0 and not data:
-                    self._take(self._parser.flush(), answers, expected, order)
+                    self._take(self._parser.flush(), answers, expected)
                     break
         finally:  # an interrupted wait leaves overdue answers as well
             self._note_missing(request, answers, expected)
@@ -324,9 +316,8 @@ class Line:
             self._reject(self._parser.feed(data))
         self._echoes.clear()
 
-    def _take(
-        self, packets: list[Packet], answers: Answers, expected: Mapping[int, int], order: Mapping[int, int]
-    ) -> None:
+    def _take(self, packets: list[Packet], answers: Answers, expected: Mapping[int, int]) -> None:
+        order = list(expected)
         for packet in packets:
             if self._echoes and packet == self._echoes[0]:
                 self._echoes.popleft()
@@ -336,7 +327,7 @@ class Line:
                 self._reject([packet])
                 continue
             # Servos answer in turn: one that follows its successor, or comes twice, means that an ID is wrong.
-            doubtful = [known for known in answers.packets if order[known] >= order[servo_id]]
+            doubtful = [known for known in answers.packets if order.index(known) >= order.index(servo_id)]
             if doubtful or servo_id in answers.failures:
                 for each in {servo_id, *doubtful}:
                     answers.packets.pop(each, None)

@@ -1,10 +1,7 @@
 """What a family of servos has in common: where its registers are, what the counts in them mean, and its models.
 
-Everything above the wire asks a ``ServoFamily`` for registers by name. A family with Feetech's packets (``protocol``)
-is a table of this kind: shipped ones are in ``SHIPPED``, another one comes from a user's own module, by
-``register_servo_family`` or by naming it as ``module:NAME``. docs/extending.md shows how.
-
-What every family is expected to do:
+Everything above the wire asks a ``ServoFamily`` for registers by name. A user's own family with Feetech's packets
+(``protocol``) is a table of this kind (docs/extending.md). What every family is expected to do:
 
 - Writing ``goal_position`` may switch the torque on by itself, so a goal sent late undoes a torque-off.
 - Positions count from 0 to ``steps_per_turn`` - 1 and wrap; signed numbers are a magnitude and a sign bit.
@@ -43,7 +40,6 @@ class Encoding(Settings):
     """How a register's bytes make a number: a count, or sign and magnitude, times ``scale`` in the register's unit."""
 
     size: Literal[1, 2] = 1
-    """Bytes."""
     sign_bit: Annotated[int, Range(1, 15)] | None = None
     """Place of the sign; None: unsigned."""
     scale: Positive = 1.0
@@ -83,8 +79,6 @@ class Encoding(Settings):
 
 @dataclass(frozen=True)
 class Register(Settings):
-    """One register."""
-
     name: str
     address: Byte
     encoding: Encoding = field(default_factory=Encoding)
@@ -93,9 +87,8 @@ class Register(Settings):
     """Unit of ``encoding.scale``: value in this unit = count * scale."""
     default: int = 0
     low: int | None = None
-    """Smallest count with a meaning; None: what the encoding holds."""
     high: int | None = None
-    """Largest one."""
+    """Smallest and largest count with a meaning; None: what the encoding holds."""
 
     @property
     def size(self) -> int:
@@ -213,11 +206,8 @@ class ServoFamily(Settings):
         return {}
 
     def encode(self, name: str, value: int) -> bytes:
-        """The bytes that write ``value`` into a register.
-
-        Raises ValueError: the register is read-only, the value lies outside its limits, or it is a baud code that
-        servos are not set to.
-        """
+        """The bytes that write ``value`` into a register. Raises ValueError: the register is read-only, the value lies
+        outside its limits, or it is a baud code that servos are not set to."""
         target = self.register(name)
         low, high = target.limits
         if target.access == "r":

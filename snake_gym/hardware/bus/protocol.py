@@ -6,9 +6,6 @@ Instruction and status packets have one form::
 
 with ``LEN = len(PARAMS) + 2`` and ``CHECKSUM`` the low byte of ``~(ID + LEN + INSTRUCTION + sum(PARAMS))``. Words are
 little-endian. ID 0xFE addresses every servo; 0xFF does not exist, which keeps ``FF FF FF`` from being a header.
-
-The protocol has no sequence number and a status packet does not say what it answers: telling a late answer from a
-present one is the business of ``exchange``.
 """
 
 from __future__ import annotations
@@ -69,23 +66,14 @@ class Packet(NamedTuple):
         return build(self.id, self.error_or_instruction, self.params)
 
 
-def checksum(body: bytes) -> int:
-    """Checksum of everything between header and checksum."""
-    return ~sum(body) & 0xFF
-
-
 def build(servo_id: int, error_or_instruction: int, params: bytes = b"") -> bytes:
-    """A whole packet.
-
-    Raises:
-        ValueError: the ID is not 0..254, or there are more parameters than a packet holds.
-    """
+    """A whole packet. Raises ValueError: the ID is not 0..254, or there are more parameters than a packet holds."""
     if not 0 <= servo_id <= BROADCAST_ID:
         raise ValueError(f"servo id is {servo_id}; expected 0 to {MAX_ID}, or {BROADCAST_ID} for all")
     if len(params) > MAX_PARAMS:
         raise ValueError(f"a packet of {len(params)} parameters; expected at most {MAX_PARAMS}")
     body = bytes((servo_id, len(params) + 2, error_or_instruction)) + params
-    return HEADER + body + bytes((checksum(body),))
+    return HEADER + body + bytes((~sum(body) & 0xFF,))
 
 
 def ping(servo_id: int) -> bytes:
@@ -106,11 +94,7 @@ def sync_read(ids: Sequence[int], address: int, n_bytes: int) -> bytes:
 
 
 def sync_write(address: int, blocks: Iterable[tuple[int, bytes]]) -> bytes:
-    """Writes another block of the same length into each servo at once; no servo answers.
-
-    Args:
-        blocks: (id, data) of each servo.
-    """
+    """Writes another block (id, data) of the same length into each servo at once; no servo answers."""
     listed = list(blocks)
     lengths = {len(data) for _, data in listed}
     if len(lengths) != 1:
@@ -134,13 +118,11 @@ class PacketParser:
     After a wrong checksum it goes on one byte behind the header that led to it, for a damaged LEN may have taken in
     the packet that follows. Every undamaged packet is found, unless noise before it happens to make up a header and a
     length whose checksum is right by chance (1 in 256).
-
-    Args:
-        max_params: longer packets do not exist for this parser; a bound on what a damaged LEN can swallow.
     """
 
     def __init__(self, max_params: int = MAX_PARAMS) -> None:
         self.max_params = max_params
+        """Longer packets do not exist for this parser; a bound on what a damaged LEN can swallow."""
         self.n_noise_bytes = 0
         """Bytes that belonged to no packet."""
         self.n_bad_checksums = 0
@@ -157,14 +139,9 @@ class PacketParser:
         self._buffer = b""
         return packets
 
-    def reset(self) -> None:
-        """Forget the bytes of packets begun."""
-        self._buffer = b""
-
     def _scan(self, final: bool) -> list[Packet]:
         buffer, end, start = self._buffer, len(self._buffer), 0
         packets: list[Packet] = []
-        n_used = 0
         while True:
             found = buffer.find(HEADER, start)
             if found < 0:  # a last FF may be the first half of a header
@@ -187,11 +164,11 @@ class PacketParser:
                 continue
             if (sum(buffer[found + 2 : stop]) & 0xFF) == 0xFF:
                 packets.append(Packet(buffer[found + 2], buffer[found + 4], buffer[found + 5 : stop - 1]))
-                n_used += stop - found
+                self.n_noise_bytes -= stop - found
                 start = stop
             else:
                 self.n_bad_checksums += 1
                 start += 1
-        self.n_noise_bytes += start - n_used
+        self.n_noise_bytes += start
         self._buffer = buffer[start:]
         return packets

@@ -1,8 +1,7 @@
 """Servos on a bus, for everything above it: IDs, register names and counts, no packets.
 
 A call always comes back: with what answered, and a reason for each servo that did not. Exceptions are for wrong
-arguments alone, and come before the first byte is sent; a vanished port makes every answer fail with "port gone" until
-it is back. In detail:
+arguments alone, and come before the first byte is sent.
 
 - Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
   time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
@@ -47,7 +46,7 @@ class BusPort(NamedTuple):
             return SerialTransport(self.device, self.baud)
 
         reopen = transport if reopens else None
-        return ServoBus(transport(), self.baud, None, timing, None, retries, reopen, self.family)
+        return ServoBus(transport(), self.baud, None, timing, retries, reopen, self.family)
 
 
 class ServoInfo(NamedTuple):
@@ -79,13 +78,9 @@ class ServoBus:
 
     Args:
         transport: an open port.
-        baud: bits per second.
         clock: what deadlines and stamps are measured on.
-        timing: how long to wait for what.
-        echo: whether the adapter returns what is sent; None: find out at the first exchange.
         retries: how often a servo is asked again within one call.
         reopen: opens the port anew after it has vanished; None: it stays gone.
-        family: the servos' registers.
     """
 
     def __init__(
@@ -94,39 +89,28 @@ class ServoBus:
         baud: int = 1_000_000,
         clock: Clock | None = None,
         timing: LineTiming | None = None,
-        echo: bool | None = None,
         retries: int = 2,
         reopen: Callable[[], Transport] | None = None,
         family: ServoFamily = FEETECH,
     ) -> None:
         self.clock: Clock = clock or MonotonicClock()
         self.baud, self.retries, self.family = baud, retries, family
-        self._line = Line(transport, baud, self.clock, timing or LineTiming(), echo, reopen)
+        self.line = Line(transport, baud, self.clock, timing or LineTiming(), reopen)
         self._return_delay_s: dict[int, float] = {}
         self._misses: dict[int, int] = {}
         self._next_probe_s: dict[int, float] = {}
 
     @property
-    def connected(self) -> bool:
-        """False while the port is gone."""
-        return self._line.connected
-
-    @property
     def counters(self) -> LineCounters:
         """What went over the line since the bus was made."""
-        return self._line.counters
-
-    @property
-    def echoes(self) -> bool | None:
-        """Whether the adapter returns what is sent; None: not known yet."""
-        return self._line.echo
+        return self.line.counters
 
     def ping(self, servo_id: int) -> ServoInfo | None:
         """Who has this ID; None: nobody answers."""
         _check_ids([servo_id])
         self._expect([servo_id])
         for _ in range(1 + self.retries):
-            answers = self._line.ask(ping(servo_id), {servo_id: 0}, self._default_deadline(1, 0))
+            answers = self.line.ask(ping(servo_id), {servo_id: 0}, self._default_deadline(1, 0))
             if answers.packets:
                 break
         else:
@@ -172,7 +156,7 @@ class ServoBus:
                 errors[servo_id] = packet.error_or_instruction
                 failures.pop(servo_id, None)
                 self._misses.pop(servo_id, None)
-        if not self._line.connected:
+        if not self.line.connected:
             failures = {servo_id: PORT_GONE for servo_id in ids if values[servo_id] is None}
         for servo_id, reason in failures.items():
             if servo_id in common and reason not in (PORT_GONE, NO_TIME):
@@ -209,8 +193,8 @@ class ServoBus:
         for attempt in range(1 + self.retries):
             self.counters.retries += int(attempt > 0)
             self._expect([servo_id])
-            doubtful = self._line.may_be_mistaken(servo_id, request)
-            answers = self._line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
+            doubtful = self.line.may_be_mistaken(servo_id, request)
+            answers = self.line.ask(request, {servo_id: 0}, self._default_deadline(1, 0))
             if name == "return_delay":
                 self._return_delay_s.pop(servo_id, None)
             if servo_id in answers.packets and not doubtful:
@@ -244,16 +228,16 @@ class ServoBus:
 
     def close(self) -> None:
         """Give the port back. Torque stays as it is."""
-        self._line.close()
+        self.line.close()
 
     def _read_once(self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool) -> Answers:
         """One reading of ``span`` (address, bytes), of as many servos as can be awaited until the deadline."""
         address, n_bytes = span
         now = self.clock.now()
-        length, askable = self._line.choose_length(asked, n_bytes, self.family.table_end - address)
-        spare_s = deadline_s - now + (0.5 if is_retry else 1.0) * self._line.timing.latency_s
+        length, askable = self.line.choose_length(asked, n_bytes, self.family.table_end - address)
+        spare_s = deadline_s - now + (0.5 if is_retry else 1.0) * self.line.timing.latency_s
         n_asked = len(askable)
-        while n_asked and self._line.span_s(8 + n_asked, n_asked, length) > spare_s:
+        while n_asked and self.line.span_s(8 + n_asked, n_asked, length) > spare_s:
             n_asked -= 1
         in_time = askable[:n_asked]
         left_out = {i: NO_ANSWER if i not in askable else NO_TIME for i in asked if i not in in_time}
@@ -262,31 +246,31 @@ class ServoBus:
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
         self.counters.retries += is_retry
         # No time for another attempt after this one: then all of it is for waiting.
-        after_s = deadline_s - now - self._line.span_s(len(request), n_asked, length)
-        last = after_s < self._line.span_s(8, 1, length) - 0.5 * self._line.timing.latency_s
-        answers = self._line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)
+        after_s = deadline_s - now - self.line.span_s(len(request), n_asked, length)
+        last = after_s < self.line.span_s(8, 1, length) - 0.5 * self.line.timing.latency_s
+        answers = self.line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)
         answers.failures.update(left_out)
         return answers
 
     def _send_all(self, address: int, blocks: list[tuple[int, bytes]]) -> bool:
         """Sync writes, as few as hold all blocks; False: the port is gone."""
         if not blocks:
-            return self._line.connected
+            return self.line.connected
         per_packet = (MAX_PARAMS - 2) // (1 + len(blocks[0][1]))
         parts = range(0, len(blocks), per_packet)
-        return all(self._line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
+        return all(self.line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
 
     def return_delay_s(self, ids: Sequence[int]) -> float:
         """How long the slowest of them waits before it answers [s], as far as they have told it."""
-        unknown_s = self._line.timing.return_delay_s
+        unknown_s = self.line.timing.return_delay_s
         return max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s)
 
     def _expect(self, ids: Sequence[int]) -> None:
-        self._line.return_delay_s = self.return_delay_s(ids)
+        self.line.return_delay_s = self.return_delay_s(ids)
 
     def _default_deadline(self, n_servos: int, n_bytes: int) -> float:
-        span_s = self._line.span_s(8 + n_servos, n_servos, n_bytes)
-        return self.clock.now() + (1 + self.retries) * (span_s + self._line.timing.latency_s)
+        span_s = self.line.span_s(8 + n_servos, n_servos, n_bytes)
+        return self.clock.now() + (1 + self.retries) * (span_s + self.line.timing.latency_s)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
         """Servos to ask together, and silent ones whose turn to be asked alone has come."""

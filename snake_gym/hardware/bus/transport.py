@@ -1,8 +1,6 @@
-"""Bytes to and from a serial bus.
+"""Bytes to and from a serial bus; what belongs together is found by the packet parser.
 
-A transport moves bytes and knows nothing of packets. ``read`` returns what is there as soon as anything is there;
-what belongs together is found by the packet parser. A port that vanishes (cable pulled, adapter reset) raises
-``PortGone`` from whatever call notices it first.
+A port that vanishes (cable pulled, adapter reset) raises ``PortGone`` from whatever call notices it first.
 """
 
 from __future__ import annotations
@@ -23,6 +21,8 @@ from snake_gym.config import nearest
 
 _MOST_NAMED = 8
 """Serial ports in a message."""
+_WRITE_TIMEOUT_S = 0.5
+"""A write that makes no progress for so long counts as a vanished port [s]."""
 
 
 class PortGone(OSError):
@@ -30,17 +30,11 @@ class PortGone(OSError):
 
 
 class PortNotOpened(PortGone):
-    """A port that cannot be opened. The reason is looked for when it is told: a port that went is tried all the time.
-
-    Args:
-        port: device, as ``/dev/ttyUSB0``.
-        fault: what the system said.
-    """
+    """A port that cannot be opened. The reason is looked for when it is told: one that went is tried all the time."""
 
     def __init__(self, port: str, fault: Exception) -> None:
         super().__init__(port)
-        self.port = port
-        self._fault = fault
+        self.port, self._fault = port, fault
 
     def __str__(self) -> str:
         return f"cannot open {self.port}: {self._reason()}"
@@ -88,15 +82,12 @@ class Transport(Protocol):
 
     def write(self, data: bytes) -> None:
         """Send all of ``data``."""
-        ...
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         """Up to ``max_bytes`` of what has arrived; waits up to ``timeout_s`` [s] for the first byte, then ``b""``."""
-        ...
 
     def close(self) -> None:
         """Give the port back; closing twice does no harm and nothing is raised."""
-        ...
 
 
 class SerialTransport:
@@ -106,19 +97,12 @@ class SerialTransport:
     change of its time-out, which costs more than the read itself. Where the driver offers it, the adapter's low
     latency mode is switched on: an FTDI chip otherwise holds bytes back for 16 ms.
 
-    Args:
-        port: device, as ``/dev/ttyUSB0``.
-        baud: bits per second.
-        write_timeout_s: a write that makes no progress for so long counts as a vanished port [s].
-
     Raises:
         PortNotOpened: the port does not exist, is in use or may not be opened.
     """
 
-    def __init__(self, port: str, baud: int, write_timeout_s: float = 0.5) -> None:
+    def __init__(self, port: str, baud: int) -> None:
         self.port = port
-        self.baud = baud
-        self._write_timeout_s = write_timeout_s
         try:
             self._serial = serial.Serial(port, baud, timeout=0, write_timeout=0, exclusive=True)
         except (OSError, ValueError) as error:  # SerialException is an OSError
@@ -133,9 +117,9 @@ class SerialTransport:
         rest = memoryview(data)
         while rest:
             try:
-                _, writable, _ = select.select([], [self._fd], [], self._write_timeout_s)
+                _, writable, _ = select.select([], [self._fd], [], _WRITE_TIMEOUT_S)
                 if not writable:
-                    raise PortGone(f"{self.port} takes no bytes for {self._write_timeout_s:g} s")
+                    raise PortGone(f"{self.port} takes no bytes for {_WRITE_TIMEOUT_S:g} s")
                 rest = rest[os.write(self._fd, rest) :]
             except BlockingIOError:
                 continue

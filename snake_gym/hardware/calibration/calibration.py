@@ -27,8 +27,7 @@ from snake_gym.hardware.bus.protocol import MAX_ID
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.robot.spec import FloatArray
 
-_POSITION_MODE = 0
-_WHOLE_RESOLUTION = 1
+_POSITION_MODE, _WHOLE_RESOLUTION = 0, 1
 """A servo with another ``angle_resolution`` moves by so many times what it is asked for."""
 
 
@@ -36,9 +35,8 @@ _WHOLE_RESOLUTION = 1
 class ServoSettings(Settings):
     """What a servo's memory holds that its motion depends on: counts of the registers of these names.
 
-    A servo that was swapped, recentred, reset or set up otherwise since the calibration shows in them. A horn that was
-    put on elsewhere does not: only the joint's angle does (``RangeWatch``). A register that a family lacks counts as
-    Feetech's default.
+    A servo that was swapped, recentred, reset or set up otherwise since the calibration shows in them; a horn that was
+    put on elsewhere only in the joint's angle. A register that a family lacks counts as Feetech's default.
     """
 
     model: int
@@ -101,19 +99,16 @@ _AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
 
 @dataclass(frozen=True)
 class JointCalibration(Settings):
-    """One joint."""
-
     servo_id: Annotated[int, Range(0, MAX_ID)]
     direction: int = 1
     """1 or -1: which way the servo counts."""
     zero_steps: int = 2048
     """Position of the straight joint."""
     low_rad: Angle = -0.5 * math.pi
-    """Least joint angle that may be asked for."""
     high_rad: Angle = 0.5 * math.pi
-    """Largest one."""
+    """Least and largest joint angle that may be asked for."""
     held: ServoSettings | None = None
-    """What the servo held when it was calibrated; None: nobody has read it, and it is not compared."""
+    """What the servo held when it was calibrated; None: it is not compared."""
 
     def check(self) -> None:
         if self.direction not in (1, -1):
@@ -143,7 +138,7 @@ class Calibration(Settings):
 
     @cached_property
     def family(self) -> ServoFamily:
-        """Family of the servos. Raises ConfigError: no family that is known has the model."""
+        """Raises ConfigError: no family that is known has the model."""
         return family_of_model(self.model)[0]
 
     @property

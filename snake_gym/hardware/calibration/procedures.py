@@ -1,16 +1,8 @@
 """From a bag of servos to a calibration: find them, give them IDs, see which way they turn, where zero and limits are.
 
-Procedures work on a ``ServoBus`` and ask whoever looks at the robot through a function: a person, or a test.
-
-* ``scan``: who answers, at which baud rate.
-* ``change_id``: one servo at a time; refuses an ID that is taken, unlocks and locks the EEPROM around the write.
-* ``recentre``: makes the present position the middle one for good: no servo drives a joint across its encoder's zero.
-* ``watch_range``: follows limp joints that are moved by hand, over the encoder's zero as well.
-* ``wiggle``: moves one joint a few degrees and back, slowly, with little torque: to see that it is alive, and which way
-  it turns (``find_direction``). ``interrupted`` is asked every 20 ms and gives a reason to stop, or None to go on.
-  Whatever ends it, the torque is switched off until the servo says so, or patience has run out.
-* ``change_baud``: the servo changes as soon as it is told, so this cannot be acknowledged: it is found again at the new
-  rate or, if it has not heard, at the old one. Its memory is locked again wherever it is.
+Procedures work on a ``ServoBus`` and ask whoever looks at the robot through a function: a person, or a test. Where one
+moves a joint, ``interrupted`` is asked every 20 ms and gives a reason to stop, or None to go on. Whatever ends it, the
+torque is switched off until the servo says so, or patience has run out.
 
 Sign: seen towards the head, a positive joint angle bends the robot to the right (phi_i = theta_i - theta_{i+1}).
 """
@@ -19,15 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Literal, NamedTuple, TypeVar
 
 from snake_gym.hardware.bus.family import ServoFamily, family_of_model
 from snake_gym.hardware.bus.servo_bus import ServoBus, ServoInfo
-from snake_gym.hardware.calibration.calibration import (
-    ServoSettings,
-    read_settings,
-)
+from snake_gym.hardware.calibration.calibration import ServoSettings, read_settings
 
 _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
@@ -64,16 +53,13 @@ def scan(
     found: list[FoundServo] = []
     wanted = list(ids)
     for baud in bauds:
-        bus = open_bus(baud)
-        try:
+        with closing(open_bus(baud)) as bus:
             for servo_id in wanted:
                 if progress is not None:
                     progress(baud, servo_id)
                 info = bus.ping(servo_id)
                 if info is not None:
                     found.append(_look_at(bus, baud, info))
-        finally:
-            bus.close()
     return found
 
 
@@ -86,13 +72,8 @@ def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
 
 
 def change_id(bus: ServoBus, old: int, new: int) -> None:
-    """Give the servo with the ID ``old`` the ID ``new``, for good.
-
-    Only one servo may have the old ID: new servos all come with 1 and cannot be told apart, so connect them one by one.
-
-    Raises:
-        ProcedureError: nobody has the old ID, the new one is taken, or the servo does not take it.
-    """
+    """Give the only servo with the ID ``old`` the ID ``new``, for good; new ones all have 1: connect them one by one.
+    Raises ProcedureError: nobody has the old ID, the new one is taken, or the servo does not take it."""
     if not (0 <= old <= 253 and 0 <= new <= 253) or old == new:
         raise ProcedureError(f"ids are {old} and {new}; expected two different ones of 0 to 253")
     if bus.ping(new) is not None:
@@ -101,8 +82,7 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
     bus.clock.sleep(_QUIET_S)
     if bus.ping(old) is None:
         raise ProcedureError(f"no single servo answers as {old}; expected one, alone if it is new from the factory")
-    if not bus.torque([old], False)[old]:
-        raise ProcedureError(f"servo {old} does not switch its torque off; its id was not changed")
+    _let_go(bus, old, "its id was not changed")
     holder = old
     try:
         if not bus.write_register(old, "lock", 0):
@@ -117,6 +97,11 @@ def change_id(bus: ServoBus, old: int, new: int) -> None:
         raise ProcedureError(f"servo {new} has its id but does not lock its memory again; try once more")
     if bus.ping(old) is not None:
         raise ProcedureError(f"a second servo answers as {old}; both had that id: connect them one by one")
+
+
+def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
+    if not bus.torque([servo_id], False)[servo_id]:
+        raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
@@ -135,12 +120,12 @@ def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
 
 
 def recentre(bus: ServoBus, servo_id: int) -> int:
-    """Make the present position the middle one, for good; what it reads afterwards [steps]. Raises ProcedureError."""
+    """Make the present position the middle one, for good: no servo drives a joint across its encoder's zero. What it
+    reads afterwards [steps]. Raises ProcedureError."""
     code, middle = bus.family.recentre_code, bus.family.middle
     if code is None:
         raise ProcedureError(f"servos of family {bus.family.name} cannot be recentred")
-    if not bus.torque([servo_id], False)[servo_id]:
-        raise ProcedureError(f"servo {servo_id} does not switch its torque off; it was not recentred")
+    _let_go(bus, servo_id, "it was not recentred")
     # Not acknowledged: the register holds 0 afterwards, whatever was written.
     bus.write_register(servo_id, "torque_enable", code, acknowledged=False)
     bus.clock.sleep(0.05)
@@ -162,14 +147,13 @@ def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
 def watch_range(
     bus: ServoBus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
 ) -> dict[int, tuple[int, int]]:
-    """How far limp joints are moved by hand: least and largest position [steps] of each, over whole turns.
+    """How far limp joints are moved by hand: least and largest position [steps] of each, by ID.
 
     Positions count on over the encoder's zero, below 0 or beyond 4095. Readings that fail are left out, and those more
     than 90 degrees from the one before: no hand is so fast, and which way round it went nobody knows.
 
     Args:
-        until: called about twenty times a second with how far each joint has been moved [rad], by ID; ends when it says
-            True.
+        until: called about twenty times a second with how far each joint has been moved [rad]; ends when it says True.
     """
     last, fastest = read_positions(bus, ids), bus.family.steps_per_turn // 4
     ranges = {one: (at, at) for one, at in last.items()}
@@ -179,7 +163,7 @@ def watch_range(
             if told is None:
                 continue
             at = bus.family.nearest_turn(told["present_position"], last[one])
-            if abs(at - last[one]) <= fastest:  # a hand does not get further between two readings
+            if abs(at - last[one]) <= fastest:
                 last[one] = at
                 low, high = ranges[one]
                 ranges[one] = min(low, at), max(high, at)
@@ -189,10 +173,8 @@ def watch_range(
 def joint_range(
     family: ServoFamily, zero_steps: int, direction: int, range_steps: tuple[int, int], margin_rad: float
 ) -> tuple[float, float]:
-    """Least and largest joint angle [rad] of a joint moved over ``range_steps``, ``margin_rad`` inside its stops.
-
-    Raises ProcedureError where nothing is left, or zero lies outside.
-    """
+    """Least and largest angle [rad] of a joint moved over ``range_steps``, ``margin_rad`` inside its stops. Raises
+    ProcedureError where nothing is left, or zero lies outside."""
     turn = family.steps_per_turn
     turns = turn * round(((range_steps[0] + range_steps[1]) / 2.0 - zero_steps) / turn)
     ends = sorted(direction * family.angle(at - turns - zero_steps) for at in range_steps)
@@ -288,17 +270,15 @@ def wiggle(
         torque: share of the stall torque that it may use.
         at_the_end: called while the joint holds its far end: the time to look.
 
-    Raises:
-        ProcedureError: it does not answer, would not move as asked, does not take its torque limit, or does not switch
-            its torque off.
-        StoppedError: it was interrupted.
+    Raises ProcedureError, or StoppedError where it was interrupted.
     """
     start = read_positions(bus, [servo_id])[servo_id]
     family = bus.family
     step = _free_way(bus, servo_id, start, family.steps(amplitude_rad))
     speed, full = max(1, round(speed_rad_s / family.scale("goal_speed"))), family.full_count("torque_limit")
     patience_s = 1.5 * abs(family.angle(step)) / speed_rad_s + 0.6
-    before = _torque_limit(bus, servo_id)
+    told = bus.read_block([servo_id], "torque_limit").values[servo_id]
+    before = full if told is None else told["torque_limit"]
     largest = 0.0
     try:
         if not bus.write_register(servo_id, "torque_limit", round(full * torque)):
@@ -333,11 +313,6 @@ def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
     raise ProcedureError(f"{ways[step][0]}; it was not moved")
 
 
-def _torque_limit(bus: ServoBus, servo_id: int) -> int:
-    values = bus.read_block([servo_id], "torque_limit").values[servo_id]
-    return bus.family.full_count("torque_limit") if values is None else values["torque_limit"]
-
-
 def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
     """Torque off, tried again until every servo has said so or patience has run out; the IDs of those that have not."""
     give_up, left = bus.clock.now() + patience_s, list(ids)
@@ -364,15 +339,8 @@ def _await(
     patience_s: float,
     interrupted: Callable[[], str | None],
 ) -> tuple[int, float]:
-    """Position when it is at the goal, or when patience has run out, and the largest load until then.
-
-    Args:
-        way: where the wiggle starts and how far it goes [steps].
-
-    Raises:
-        ProcedureError: it never answered, or the joint has left its way.
-        StoppedError: it was interrupted.
-    """
+    """Position when it is at the goal, or when patience has run out, and the largest load until then. Raises
+    ProcedureError: it never answered, or has left its ``way``: where the wiggle starts and how far it goes [steps]."""
     family = bus.family
     stray = family.steps(_STRAY_RAD)
     give_up, position, largest = bus.clock.now() + patience_s, None, 0.0
@@ -411,9 +379,7 @@ def find_direction(
     Args:
         look: asked with the servo's ID while the joint holds its far end: where did it bend?
 
-    Raises:
-        ProcedureError: the joint does not move, or nobody saw it move.
-        StoppedError: it was interrupted.
+    Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
     for _ in range(attempts):
         answers: list[Side] = []
@@ -435,17 +401,16 @@ _BAUD_SETTLE_S = 0.05
 
 
 def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
-    """Set the servo from ``old`` to ``new`` [baud].
+    """Set the servo from ``old`` to ``new`` [baud]; ``open_bus`` opens the bus at a baud rate.
 
-    Args:
-        open_bus: opens the bus at a baud rate; closed again here.
+    The servo changes as soon as it is told, so this cannot be acknowledged: it is found again at the new rate or, if it
+    has not heard, at the old one. Its memory is locked again wherever it is.
 
     Raises:
         ProcedureError: a rate that servos are not set to, no answer at the old one, or the servo stays there.
     """
     for attempt in range(_ATTEMPTS):
-        bus = open_bus(old)
-        try:
+        with closing(open_bus(old)) as bus:
             rates = bus.family.safe_bauds
             if new not in rates or old == new:
                 told = ", ".join(str(rate) for rate in rates if rate != old)
@@ -455,8 +420,6 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
                     raise ProcedureError(f"servo {servo_id} does not answer at {old} baud")
             else:
                 _tell(bus, servo_id, new)
-        finally:
-            bus.close()
         bus.clock.sleep(_BAUD_SETTLE_S)
         if _lock(open_bus, servo_id, new):
             return
@@ -468,8 +431,7 @@ def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, ne
 
 
 def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
-    if not bus.torque([servo_id], False)[servo_id]:
-        raise ProcedureError(f"servo {servo_id} does not switch its torque off; its baud rate was not changed")
+    _let_go(bus, servo_id, "its baud rate was not changed")
     if not bus.write_register(servo_id, "lock", 0):
         bus.write_register(servo_id, "lock", 1)
         raise ProcedureError(f"servo {servo_id} does not unlock its memory; its baud rate was not changed")
@@ -478,8 +440,5 @@ def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
 
 def _lock(open_bus: Callable[[int], ServoBus], servo_id: int, baud: int) -> bool:
     """Lock the servo's memory; False: it does not answer at this rate."""
-    bus = open_bus(baud)
-    try:
+    with closing(open_bus(baud)) as bus:
         return bus.ping(servo_id) is not None and bus.write_register(servo_id, "lock", 1)
-    finally:
-        bus.close()

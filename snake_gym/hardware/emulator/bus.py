@@ -1,15 +1,12 @@
 """A bus of emulated servos: bytes in, bytes out, each at its time, with a robot moving behind it.
 
-The bus speaks the protocol byte by byte and knows nothing of how the bytes get there: ``host_transport`` hands them
-over within one thread on a virtual clock, ``emulator.port`` through a pseudo terminal in real time.
+``host_transport`` hands the bytes over within one thread on a virtual clock, ``emulator.port`` through a pseudo
+terminal in real time.
 
 Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
-the servo's return delay, the answers of a sync read follow each other. Bytes reach the host as the wire brings them.
-A host that talks while a servo answers spoils both, as on any half-duplex line. A servo set to another baud rate hears
-nothing. Nobody answers a broadcast but ping, which all answer in the order of their IDs, and sync read.
-
-If a servo of a sync read is missing, the following ones answer after the time its answer would have taken (``skip``)
-or not at all (``stop``): which of the two depends on the firmware; a driver has to cope with both.
+the servo's return delay, the answers of a sync read follow each other. A host that talks while a servo answers spoils
+both, as on any half-duplex line. A servo set to another baud rate hears nothing. Nobody answers a broadcast but ping,
+which all answer in the order of their IDs, and sync read.
 
 Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
 when the host is gone.
@@ -61,34 +58,24 @@ class ServoPlant(Protocol):
             target_rad: (J,) joint angles that the motors aim at [rad].
             enabled: (J,) False: no torque, the joint is free.
             torque_limit: (J,) share of the stall torque.
-            speed_limit_rad_s: (J,) [rad/s].
         """
-        ...
 
     def joint_angle(self) -> FloatArray:
         """(J,) [rad]."""
-        ...
 
     def joint_rate(self) -> FloatArray:
         """(J,) [rad/s]."""
-        ...
 
     def load(self) -> FloatArray:
         """(J,) motor torque as a share of the stall torque, signed."""
-        ...
 
 
 class FirstOrderPlant:
-    """Joints that approach their targets with a time constant, each by itself.
+    """J joints that approach their targets with a time constant, each by itself, from ``joint_angle`` [rad] on."""
 
-    Args:
-        n_joints: J.
-        lag_s: the time constant [s].
-        joint_angle: (J,) initial angles [rad]; None: 0.
-    """
-
-    def __init__(self, n_joints: int, lag_s: float = 0.03, joint_angle: Sequence[float] | None = None) -> None:
-        self.lag_s = lag_s
+    def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
+        self.lag_s = 0.03
+        """Time constant."""
         self.blocked = np.zeros(n_joints, dtype=bool)
         """(J,) joints that something holds where they are."""
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
@@ -128,10 +115,7 @@ FaultName = Literal["lost", "corrupted", "late", "merged", "wrong_id"]
 
 @dataclass
 class WireFaults(Settings):
-    """What goes wrong between a host and its servos: probabilities per packet, from one seeded generator.
-
-    A cable that is pulled is ``EmulatedPort.unplug`` or ``EmulatedBus.unplugged``; faults of servos are theirs.
-    """
+    """What goes wrong between a host and its servos: probabilities per packet, from one seeded generator."""
 
     lost: Share = 0.0
     """A request is not heard, or an answer not sent."""
@@ -166,11 +150,7 @@ class WireFaults(Settings):
         return self._corrupt(data) if self._happens("corrupted") else data
 
     def damage_answer(self, servo_id: int, data: bytes) -> tuple[bytes, float, bool]:
-        """What the host gets of an answer.
-
-        Returns:
-            the bytes, by how much they are late [s], and whether they wait for the next answer.
-        """
+        """What the host gets of an answer: bytes, how late they are [s], and whether they wait for the next one."""
         if self._happens("lost", servo_id):
             return b"", 0.0, False
         if self._happens("wrong_id", servo_id):
@@ -256,7 +236,8 @@ class EmulatedBus:
         faults: what goes wrong on the wire; None: nothing.
         baud: of the host.
         echo: whether the host's adapter returns what it sends.
-        missing: what a sync read does at a servo that does not answer.
+        missing: what servos of a sync read do behind one that does not answer: answer after the time that its answer
+            would have taken, or not at all. Which depends on the firmware; a driver has to cope with both.
         step_s: servos look at their joints and goals once in this time [s].
     """
 
@@ -304,7 +285,7 @@ class EmulatedBus:
         with self.lock:
             start_s = max(self.clock.now(), self._line_free_s)
             if start_s > self._line_free_s + _IDLE_LINE_S:
-                self._parser.reset()
+                self._parser.flush()
             if start_s < self._answers_end_s - _SLACK_S:  # both talk
                 self.n_collisions += 1
                 self._outbox.spoil()
@@ -346,11 +327,7 @@ class EmulatedBus:
             self._look()
 
     def host_transport(self) -> HostEnd:
-        """The host's end of the line, for a host in the same thread on the bus's own clock.
-
-        Raises:
-            PortGone: the port is unplugged.
-        """
+        """The host's end of the line, for a host in the same thread on the bus's own clock. Raises PortGone."""
         if self.unplugged:
             raise PortGone("the emulated port is unplugged")
         return HostEnd(self)
@@ -373,13 +350,13 @@ class EmulatedBus:
         else:
             called = [servo for servo in listening if broadcast or servo.id == packet.id]
             for servo in sorted(called, key=lambda servo: servo.id):
-                servo_id = servo.id
+                servo_id = servo.id  # the instruction may change it
                 at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
-        self._hand_over_held()
+        if self._held:
+            self._outbox.add(self._answers_end_s, b"".join(self._held))
+            self._held.clear()
 
     def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
-        if len(params) < 3:
-            return
         by_id = {servo.id: servo for servo in listening}
         for servo_id in params[2:]:
             servo = by_id.get(servo_id)
@@ -416,11 +393,6 @@ class EmulatedBus:
         self._answers_end_s = max(self._answers_end_s, end_s)
         return end_s
 
-    def _hand_over_held(self) -> None:
-        if self._held:
-            self._outbox.add(self._answers_end_s, b"".join(self._held))
-            self._held.clear()
-
 
 class HostEnd:
     """A ``Transport`` to an ``EmulatedBus`` on a virtual clock: waiting for bytes moves the clock."""
@@ -433,30 +405,25 @@ class HostEnd:
         self._closed = False
 
     def write(self, data: bytes) -> None:
-        self.waiting()
+        self.listen()
         self._bus.receive(data)
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         end_s = self._clock.now() + max(0.0, timeout_s)
-        while True:
-            if self.waiting() or self._clock.now() >= end_s:
-                break
+        while not self.listen() and self._clock.now() < end_s:
             event_s = self._bus.next_event_s()
             self._clock.advance_to(end_s if event_s is None else min(end_s, event_s))
         data = bytes(self._input[:max_bytes])
         del self._input[:max_bytes]
         return data
 
-    def waiting(self) -> int:
-        """Number of bytes that have arrived and were not read."""
-        self._check()
-        self._input += self._bus.poll()
-        return len(self._input)
-
-    def close(self) -> None:
-        self._closed = True
-
-    def _check(self) -> None:
+    def listen(self) -> bool:
+        """Take what has arrived; whether there are bytes that were not read."""
         if self._closed or self._bus.unplugged:
             self._closed = True  # a port that comes back has to be opened again
             raise PortGone("the emulated port has vanished")
+        self._input += self._bus.poll()
+        return bool(self._input)
+
+    def close(self) -> None:
+        self._closed = True

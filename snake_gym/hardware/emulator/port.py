@@ -1,9 +1,8 @@
 """An emulated bus behind a real serial device: a pseudo terminal that any driver can open.
 
-``EmulatedPort`` serves the bus from a thread, in real time. ``port`` is a link to the terminal's device, so that its
-name stays the same when the cable is pulled (``unplug``: the device vanishes under an open driver, reads and writes
-fail) and put back (``plug``: another device behind the same name). The host's baud rate is taken from the terminal's
-settings, so a driver that opens the port at a wrong rate is not understood, and one may search for it.
+``EmulatedPort`` serves the bus from a thread, in real time. Its name stays the same when the cable is pulled and put
+back. The host's baud rate is taken from the terminal's settings, so a driver that opens the port at a wrong rate is not
+understood, and one may search for it.
 
 What the host does not read is dropped when the terminal's buffer is full, as a UART does: the bus never waits.
 """
@@ -19,7 +18,6 @@ import tempfile
 import threading
 import tty
 from pathlib import Path
-from types import TracebackType
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import MonotonicClock
@@ -27,6 +25,7 @@ from snake_gym.hardware.emulator.bus import EmulatedBus
 
 _TCGETS2 = 0x802C542A
 _IDLE_S = 0.01
+_FRAME_S = 0.0005  # bytes are handed to the host in bundles of about this time, as over USB
 
 
 def _claim(link: str) -> int:
@@ -43,24 +42,21 @@ def _claim(link: str) -> int:
     return lock
 
 
-class EmulatedPort:
-    """A pseudo terminal with servos behind it.
+class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
+    """A pseudo terminal with servos behind it; use it as a context, or ``close`` it.
 
     Args:
         bus: on a ``MonotonicClock``.
         link: where to put the link to the device; None: in a temporary folder.
-        frame_s: bytes are handed to the host in bundles of about this time, as over USB [s].
-
-    Use it as a context, or ``close`` it.
 
     Raises:
         ConfigError: another emulator serves the link.
     """
 
-    def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None, frame_s: float = 0.0005) -> None:
+    def __init__(self, bus: EmulatedBus, link: str | os.PathLike[str] | None = None) -> None:
         if not isinstance(bus.clock, MonotonicClock):
             raise ValueError("the bus runs on a clock of its own; expected EmulatedBus(..., clock=MonotonicClock())")
-        self.bus, self.frame_s = bus, frame_s
+        self.bus = bus
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="emulated-bus", daemon=True)
         self._folder = tempfile.TemporaryDirectory(prefix="servo-bus-") if link is None else None
@@ -72,14 +68,11 @@ class EmulatedPort:
         self.plug()
         self._thread.start()
 
-    def __enter__(self) -> EmulatedPort:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def plug(self) -> None:
-        """Let the device appear."""
+        """Let the device appear: another one behind the same name."""
         with self._guard:
             if self._ours >= 0:
                 return
@@ -92,7 +85,7 @@ class EmulatedPort:
             self.bus.unplugged = False
 
     def unplug(self) -> None:
-        """Let the device vanish; servos keep their power, their torque and their goals."""
+        """Let the device vanish under an open driver; servos keep their power, their torque and their goals."""
         with self._guard:
             if self._ours < 0:
                 return
@@ -122,8 +115,8 @@ class EmulatedPort:
         """Wait for the host or the next event of the bus; answers that follow each other are handed over together."""
         event_s = self.bus.next_event_s()
         wait_s = _IDLE_S if event_s is None else min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
-        if self.frame_s and 0.0 < wait_s < _IDLE_S:
-            wait_s = max(wait_s, self.frame_s)
+        if 0.0 < wait_s < _IDLE_S:
+            wait_s = max(wait_s, _FRAME_S)
         ours = self._ours
         if ours < 0:
             self.bus.poll()
@@ -137,20 +130,15 @@ class EmulatedPort:
             if self._ours != ours:  # pulled meanwhile
                 return
             if readable:
-                self._hear(ours)
+                with contextlib.suppress(OSError):
+                    data = os.read(ours, 4096)
+                    with self.bus.lock:
+                        self.bus.baud = self._host_baud() or self.bus.baud
+                        self.bus.receive(data)
             answer = self.bus.poll()
             if answer:
                 with contextlib.suppress(BlockingIOError):
                     os.write(ours, answer)
-
-    def _hear(self, ours: int) -> None:
-        try:
-            data = os.read(ours, 4096)
-        except OSError:
-            return
-        with self.bus.lock:
-            self.bus.baud = self._host_baud() or self.bus.baud
-            self.bus.receive(data)
 
     def _host_baud(self) -> int:
         """Output speed of the terminal's settings, 0 if it cannot be told."""

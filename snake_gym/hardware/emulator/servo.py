@@ -2,12 +2,11 @@
 
 Frames: the *actual* position counts encoder steps over turns, ``zero_steps + direction * joint angle``; the *present*
 position is what the servo reports, actual minus ``homing_offset``, within one turn (or over several, as set). Goals are
-in present steps. A joint mounted so that its range passes the encoder's zero shows it: the present position jumps from
-4095 to 0, and a goal beyond goes the long way round, as with the real ones.
+in present steps.
 
-What follows the real servos: see the lists in ``feetech`` and ``ServoMemory``. Goal following in mode 0: straight to
-the goal, or with ``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns
-at ``goal_speed``, mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
+What follows the real servos: see the list in ``feetech``. Goal following in mode 0: straight to the goal, or with
+``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns at ``goal_speed``,
+mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
 
 Protections, on as far as ``unload_condition`` has their bit: heat and overcurrent switch the output off while they
 last; overload (``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until
@@ -38,12 +37,8 @@ class ReferenceRamp:
         self.reference, self.rate = float(position), 0.0
 
     def follow(self, goal: float, dt_s: float, speed: float, ramp: float) -> float:
-        """Move towards ``goal`` for ``dt_s``; the new reference.
-
-        Args:
-            speed: limit [steps/s].
-            ramp: acceleration and deceleration [steps/s^2]; 0: the reference is the goal.
-        """
+        """Move towards ``goal`` for ``dt_s`` with at most ``speed`` [steps/s], changed by ``ramp`` [steps/s^2] (0: the
+        reference is the goal); the new reference."""
         if ramp <= 0.0:
             self.rest_at(goal)
             return self.reference
@@ -64,13 +59,7 @@ _SIZE = 256
 
 
 class ServoMemory:
-    """256 bytes, some of them registers.
-
-    Args:
-        family, model: give registers and defaults.
-        servo_id: what the ``id`` register holds from the start.
-        settings: further registers that differ from the model's defaults, EEPROM ones as if they had been stored.
-    """
+    """256 bytes, some of them registers; ``settings`` differ from the model's defaults, as if they had been stored."""
 
     def __init__(
         self, family: ServoFamily, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None
@@ -122,15 +111,10 @@ class ServoMemory:
 
     def read(self, address: int, n_bytes: int) -> bytes:
         """``n_bytes`` from ``address`` on; 0 where there is nothing."""
-        found = bytes(self._bytes[address : address + n_bytes])
-        return found + bytes(n_bytes - len(found))
+        return bytes(self._bytes[address : address + n_bytes]).ljust(n_bytes, b"\0")
 
     def write(self, address: int, data: bytes) -> list[str]:
-        """What a write instruction does.
-
-        Returns:
-            names of the registers that it touched.
-        """
+        """What a write instruction does; the names of the registers that it touched."""
         stores = self.get("lock") == 0
         touched: list[Register] = []
         before = bytes(self._bytes)
@@ -143,7 +127,11 @@ class ServoMemory:
                 touched.append(register)
         for register in touched:
             self._decode(register)
-            self._keep_within_limits(register, before)
+            value, (low, high) = self.get(register.name), register.limits
+            if register.name == "id" and value > MAX_ID:
+                self.set("id", before[register.address])
+            elif not low <= value <= high:
+                self.set(register.name, min(max(value, low), high))
             if stores and register.address < self.family.eeprom_end:
                 part = slice(register.address, register.address + register.size)
                 self._eeprom[part] = self._bytes[part]
@@ -171,13 +159,6 @@ class ServoMemory:
         data = bytes(self._bytes[register.address : register.address + register.size])
         self._counts[register.name] = register.encoding.decode(data)
 
-    def _keep_within_limits(self, register: Register, before: bytes) -> None:
-        value, (low, high) = self.get(register.name), register.limits
-        if register.name == "id" and value > MAX_ID:
-            self.set("id", before[register.address])
-        elif not low <= value <= high:
-            self.set(register.name, min(max(value, low), high))
-
 
 _MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of the phase register
 _COARSE = 50  # times a count's speed without that bit
@@ -200,12 +181,10 @@ class EmulatedServo:
     """A servo on an emulated bus.
 
     Args:
-        servo_id: its ID.
         model: name of its type.
         zero_steps: actual position at joint angle 0: how the horn was put on; None: the middle.
         direction: +1 or -1, sense of the encoder against the joint angle.
         settings: registers that differ from the model's defaults, by name.
-        supply_v: voltage at its terminals [V]; None: the model's nominal one.
     """
 
     def __init__(
@@ -215,7 +194,6 @@ class EmulatedServo:
         zero_steps: int | None = None,
         direction: int = 1,
         settings: dict[str, int] | None = None,
-        supply_v: float | None = None,
     ) -> None:
         if direction not in (-1, 1):
             raise ValueError(f"direction is {direction}; expected 1 or -1")
@@ -227,7 +205,8 @@ class EmulatedServo:
         """Deaf, mute and without torque."""
         self.encoder_broken = False
         """The encoder stays at its last value and says so."""
-        self.supply_v = self.model.nominal_voltage_v if supply_v is None else supply_v
+        self.supply_v = self.model.nominal_voltage_v
+        """Voltage at its terminals."""
         self.temperature_c = _AMBIENT_C
         self.angle_rad = self.rate_rad_s = self.load = 0.0
         self.last_error = 0

@@ -25,12 +25,10 @@ from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
 from snake_gym.hardware.pose.udp_json import UdpJson
-from snake_gym.hardware.safety.body import Body
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.guard import HIGHEST_PRIORITY, NO_PRIORITY
-from snake_gym.hardware.safety.guarded_body import GuardedBody
+from snake_gym.hardware.safety.guarded_body import Body, GuardedBody
 from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spec import RobotSpec
@@ -94,7 +92,7 @@ class ConnectionConfig(Settings):
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
     guarded: bool = True
     """Whether the port belongs to a guard process (not with ``memory``)."""
-    priority: Annotated[int, Range(NO_PRIORITY, HIGHEST_PRIORITY)] = 10
+    priority: Annotated[int, Range(0, 99)] = 10
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
     """File of the emergency stop; None: this machine's default."""

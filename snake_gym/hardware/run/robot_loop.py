@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from snake_gym.config import Settings
 from snake_gym.config.settings import Positive
 from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
-from snake_gym.hardware.safety.body import Body, BodySample, BringUpError
+from snake_gym.hardware.safety.body import BodySample, BringUpError
+from snake_gym.hardware.safety.guarded_body import Body
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, tracked_point

@@ -6,12 +6,10 @@ Joint angles are phi_i = theta_i - theta_{i+1} [rad], joint 1 at the tail; what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.bus.protocol import ServoError
 from snake_gym.hardware.bus.servo_bus import BlockRead
 from snake_gym.hardware.calibration.calibration import Calibration
@@ -44,37 +42,6 @@ class BodySample(NamedTuple):
     lost: BoolArray
     """(J,) joints that no longer answer."""
     health: ServoHealth
-
-
-class Body(Protocol):
-    """A servo chain, in this process or guarded by another one."""
-
-    clock: Clock
-    n_joints: int
-    stop_reason: str | None
-    """Why the torque is off; None: it is on, or the robot has not been started."""
-    watch: Callable[[BodySample], None] | None
-    """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
-
-    def start(self) -> BodySample:
-        """Bring the robot up, if it is not: torque on, holding the present shape. Raises BringUpError."""
-        ...
-
-    def command(self, reference: FloatArray) -> None:
-        """Aim at joint references (J,) [rad] from now on."""
-        ...
-
-    def run_until(self, when_s: float) -> BodySample:
-        """Go on until ``when_s`` [s] and give the sample of that time."""
-        ...
-
-    def news(self) -> list[str]:
-        """What has happened since the last call, one line each."""
-        ...
-
-    def close(self) -> None:
-        """Torque off, port free; may be called twice."""
-        ...
 
 
 class ServoReadings:

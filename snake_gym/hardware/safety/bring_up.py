@@ -2,13 +2,14 @@
 
 A servo may move the robot when it answers, holds what it held when it was calibrated, runs in position mode, has limits
 that leave the joint its calibrated range, and does not have to drive across its encoder's zero, which no servo does
-within one turn. The same looks are taken at a servo that comes back in mid-run (``servo_faults``). Its joint has to be
-within its range, or nearly.
+within one turn. The same looks are taken at a servo that comes back in mid-run (``servo_faults``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import ServoError
@@ -16,6 +17,7 @@ from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, read_settings
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import HealthMonitor, SafetyLimits, ServoHealth
+from snake_gym.robot.spec import FloatArray
 
 _RAMP_STEPS = 5
 _LOOK_S = 0.02
@@ -25,10 +27,13 @@ Interrupted = Callable[[], str | None]
 """Asked during the way up: why it shall end, None to go on."""
 
 
+def _name(calibration: Calibration, joint: int) -> str:
+    return f"joint {joint + 1} (servo {calibration.ids[joint]})"
+
+
 def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[str] | None:
     """Why the servo of ``joint`` (from 0) may not move, one line each; None: it does not answer."""
-    one = calibration.joints[joint]
-    name = f"joint {joint + 1} (servo {one.servo_id})"
+    one, name = calibration.joints[joint], _name(calibration, joint)
     info = bus.ping(one.servo_id)
     if info is None:
         return None
@@ -43,21 +48,25 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
     return changes or found.faults(name, (ends[0], ends[1]), calibration.steps_per_turn)
 
 
+def go_on(interrupted: Interrupted) -> None:
+    """Raise BringUpError where the way up shall end."""
+    reason = interrupted()
+    if reason is not None:
+        raise BringUpError(reason)
+
+
 def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
     """Joints (from 0) whose servos do not answer. Raises BringUpError: too many, some may not move, or interrupted."""
     missing, wrong = [], []
     for joint in range(len(calibration.joints)):
-        reason = interrupted()
-        if reason is not None:
-            raise BringUpError(reason)
+        go_on(interrupted)
         faults = servo_faults(bus, calibration, joint)
         if faults is None:
             missing.append(joint)
         else:
             wrong += faults
     if wrong:
-        silent = [f"joint {joint + 1} (servo {calibration.ids[joint]}) does not answer" for joint in missing]
-        raise BringUpError("\n".join(wrong + silent))
+        raise BringUpError("\n".join([*wrong, *(f"{_name(calibration, one)} does not answer" for one in missing)]))
     if len(missing) == len(calibration.joints):
         raise BringUpError(
             "no servo answers at this baud rate; look at power and cable, and who answers to scan --all-bauds"
@@ -74,23 +83,52 @@ def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLi
     if reason is not None:
         raise BringUpError(reason)
     for joint in joints:
-        name = f"joint {joint + 1} (servo {calibration.ids[joint]})"
+        name = _name(calibration, joint)
         if not health.answered[joint]:
             raise BringUpError(f"{name} answers a ping but no reading; look at the wiring")
         if health.error[joint] & ServoError.ENCODER:
             raise BringUpError(f"{name} says that its encoder is broken")
 
 
-def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
-    """Raise BringUpError where a joint of ``joints`` (from 0) is ``outside`` its range: it would be driven wherever its
-    servo takes the range to be."""
-    wrong = [
-        f"joint {joint + 1} (servo {calibration.ids[joint]}): {how}: bend it back by hand; where the robot does not "
-        "look like that, calibrate again (python -m snake_gym.hardware calibrate)"
-        for joint, how in outside.items() if joint in joints
-    ]  # fmt: skip
-    if wrong:
-        raise BringUpError("\n".join(wrong))
+class RangeWatch:
+    """Notices a joint that leaves its range, which none does that follows its references.
+
+    Args:
+        allowed_rad: how far it may get out of it; one that was outside at the start, but no further, so much further.
+    """
+
+    def __init__(self, calibration: Calibration, allowed_rad: float) -> None:
+        self._ids, self._allowed_rad = calibration.ids, allowed_rad
+        self._low, self._high = calibration.low_rad, calibration.high_rad
+        self._at_start = np.zeros_like(self._low)
+
+    def check(self, angle: FloatArray, joints: Sequence[int]) -> None:
+        """Raise BringUpError where one of ``joints`` (from 0) is too far outside at the start, angles (J,) [rad]: it
+        would be driven wherever its servo takes the range to be."""
+        wrong = [
+            f"joint {joint + 1} (servo {self._ids[joint]}): it {self._place(angle, joint)} by more than "
+            f"{self._allowed_rad:g}: bend it back by hand; where the robot does not look like that, calibrate again "
+            "(python -m snake_gym.hardware calibrate)"
+            for joint in joints if self._beyond(angle)[joint] > self._allowed_rad
+        ]  # fmt: skip
+        if wrong:
+            raise BringUpError("\n".join(wrong))
+
+    def begin(self, angle: FloatArray) -> None:
+        """Joints (J,) [rad] as they are at the start; one that is too far out by then stays so."""
+        self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
+
+    def left(self, angle: FloatArray) -> str | None:
+        """Which joint (J,) [rad] is too far out of its range; None: none."""
+        further = self._beyond(angle) - self._at_start
+        worst = int(np.argmax(further))
+        return f"joint {worst + 1} {self._place(angle, worst)}" if further[worst] > self._allowed_rad else None
+
+    def _place(self, angle: FloatArray, joint: int) -> str:
+        return f"is at {angle[joint]:.3g} rad, outside its range {self._low[joint]:.3g} to {self._high[joint]:.3g}"
+
+    def _beyond(self, angle: FloatArray) -> FloatArray:
+        return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)
 
 
 def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
@@ -126,22 +164,15 @@ def raise_torque(
     Raises:
         BringUpError: a servo does not obey, or interrupted.
     """
-
-    def ask() -> None:
-        reason = interrupted()
-        if reason is not None:
-            raise BringUpError(reason)
-
     ids, steps, speeds = zip(*goals, strict=True)
     full = bus.family.full_count("torque_limit")
     for part in range(_RAMP_STEPS):
         share = torque_limit * (part + 1) / _RAMP_STEPS
         for servo_id in ids:
-            ask()
+            go_on(interrupted)
             if not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise BringUpError(f"servo {servo_id} does not take a torque limit")
-        if part == 0:
-            # The goal is where it is, and switches the torque on.
+        if part == 0:  # the goal is where it is, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)
             if not all(on.values()):
@@ -149,5 +180,5 @@ def raise_torque(
                 raise BringUpError(f"servos {silent} do not switch their torque on")
         end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
         while (left_s := end_s - bus.clock.now()) > 0.0:
-            ask()
+            go_on(interrupted)
             bus.clock.sleep(min(left_s, _LOOK_S))

@@ -1,19 +1,16 @@
 """The emergency stop: a latch that any process of this machine can trip, and that stays tripped until it is cleared.
 
-The latch is a file, which another terminal can make (``python -m snake_gym.hardware estop``). Nothing here raises where
-the file system fails: a latch that cannot be looked at counts as tripped, one that cannot be written stays tripped in
-the object that tripped it.
+The latch is a file. Nothing here raises where the file system fails: a latch that cannot be looked at counts as
+tripped, one that cannot be written stays tripped in the object that tripped it.
 
 Marks tell an emergency stop whom it stops, and that it has stopped them. Before the torque goes on, who owns the port
 makes a file with its process, its latch and what it does (``EmergencyStop.hold``); once every servo has said that its
 torque is off, the file goes away (``release``). The process holds a lock on the file, which the kernel takes back when
 it dies: a file without its lock is of a process that died before it could switch the torque off.
 
-The marks are in one folder of the machine, whichever latch they name and whoever runs the robot, so that one stop finds
-all robots. Anybody may put files there: names are drawn at random, and a mark counts only where it is a plain file of
-the user who runs the process that it names. What another user's mark says is told, and nothing is made of it. What is
-no mark is ignored, whatever it holds, and of each user's marks only so many are opened. A mark that cannot be made is
-missing, and the stop says that it found nobody.
+The marks of all robots are in one folder of the machine. Anybody may put files there: names are drawn at random, and a
+mark counts only where it is a plain file of the user who runs the process that it names. What another user's mark says
+is told, and nothing is made of it. What is no mark is ignored, and of each user's marks only so many are opened.
 """
 
 from __future__ import annotations
@@ -160,17 +157,12 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def default_latch() -> Path:
-    """Latch of this machine's robot: the same for every user and every environment (sudo, cron, ssh,
-    systemd): an emergency stop must not depend on who asks for it."""
+    """Latch of this machine's robot: the same whoever asks, under sudo, cron, ssh or systemd."""
     return Path("/tmp/snake_gym.estop")
 
 
 class EmergencyStop:
-    """A stop that stays: tripped while its file exists.
-
-    Args:
-        latch: the file; None: this machine's default.
-    """
+    """A stop that stays: tripped while its file exists (None: this machine's default)."""
 
     def __init__(self, latch: Path | None = None) -> None:
         self.latch = default_latch() if latch is None else Path(latch)
@@ -241,10 +233,8 @@ class EmergencyStop:
         return True
 
     def hold(self, what: str) -> None:
-        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run".
-
-        Marks that dead processes left for the same robot go away.
-        """
+        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run". Marks
+        that dead processes left for the same robot go away."""
         if self._holds:
             return
         self._holds = True
@@ -272,11 +262,8 @@ class EmergencyStop:
         self._mark, self._descriptor = None, -1
 
     def clear(self) -> bool:
-        """Allow motion again, and forget what dead processes left behind; False: it was not tripped.
-
-        Raises:
-            OSError: the latch is somebody else's.
-        """
+        """Allow motion again, and forget what dead processes left behind; False: it was not tripped. Raises OSError
+        where the latch is somebody else's."""
         was, self._unwritten = bool(self._unwritten), ""
         remove_dead_marks(self.latch)
         try:

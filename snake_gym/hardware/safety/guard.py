@@ -16,24 +16,20 @@ also after the policy has left.
 If the guard itself is killed or hangs, the policy's process ends it, takes the port and switches the torque off
 (``guarded_body``); if both are killed, or the cable is pulled, only a hardware stop is left.
 
-Messages between the two are datagrams on a Unix socket; nothing is pickled. The first byte says what one is:
+Messages between the two are datagrams on a Unix socket; nothing is pickled. After the settings (JSON) all are a
+``Message``, of one of these kinds:
 
-* ``U`` bring the robot up, if it is not: number (uint64);
-* ``C`` command: number (uint64), when it was given [s] float64, joint references (J,) float64 [rad];
-* ``S`` sample: number of the last message taken (uint64), stamp and begin of the cycle [s] float64, then joint angles,
-  rates, references, load, temperature, voltage, current (J,) float64 each, then flags (J,) uint8 (bit 0 clamped, 1
-  lost, 2 answered) and the servos' status bytes (J,);
-* ``X`` stop: number of the last message taken (uint64), why;
-* ``N`` news: text;
-* ``H`` still there, on the way up or waiting: empty;
-* ``F`` farewell: empty. Torque is off in all servos, and the guard ends.
+* ``U`` bring the robot up, if it is not;
+* ``C`` command: when it was given, joint references (J,) float64 [rad];
+* ``S`` sample: its stamp and the begin of its cycle, then the arrays of a ``BodySample``, (J,) float64 each;
+* ``X`` stop: why; ``N`` news: text; ``H`` still there, on the way up or waiting;
+* ``F`` farewell: torque is off in all servos, and the guard ends.
 
-Messages to the guard are numbered together. Both ends use the machine's monotonic clock, which all processes share. The
-policy's process says goodbye by shutting down its direction of the socket, and hears the rest.
+Both ends use the machine's monotonic clock, which all processes share. The policy's process says goodbye by shutting
+down its direction of the socket, and hears the rest.
 
-The guard asks for a real-time priority. Under the ordinary scheduler a process that has slept waits its turn; on a
-machine with anything else to do a cycle comes now and then tens of milliseconds late. Linux's first-in-first-out class
-goes first. A process of that class must sleep most of the time, as the guard does, or nothing else runs.
+The guard asks for a real-time priority: under the ordinary scheduler a cycle comes now and then tens of milliseconds
+late on a busy machine. A process of that class must sleep most of the time, as the guard does, or nothing else runs.
 """
 
 from __future__ import annotations
@@ -66,9 +62,6 @@ from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import FAREWELL_S, PORT_FAREWELL_S
 from snake_gym.robot.spec import FloatArray
 
-NO_PRIORITY, HIGHEST_PRIORITY = 0, 99
-"""The ordinary scheduler, and the first of the real-time ones."""
-
 
 def spare_old_objects() -> None:
     """Leave what has been made so far, the modules above all, out of garbage collections: they took 18 ms with it."""
@@ -82,7 +75,7 @@ def take_priority(priority: int) -> str:
     Returns:
         Why it was not given; empty where it was.
     """
-    if priority == NO_PRIORITY:
+    if priority == 0:
         return ""
     if not hasattr(os, "sched_setscheduler"):
         return "this system has none"
@@ -93,78 +86,66 @@ def take_priority(priority: int) -> str:
     return ""
 
 
-_NUMBERED = struct.Struct("<cQ")
-_COMMAND = struct.Struct("<cQd")
-_SAMPLE = struct.Struct("<cQdd")
-_SERIES = 7
+_HEAD = struct.Struct("<cQdd")
+_N_ARRAYS = 12
 LARGEST = 65536
-"""Bytes of a message."""
+"""Bytes of a datagram."""
 
 
-class Command(NamedTuple):
-    number: int
-    stamp_s: float
-    """Time when it was given [s]."""
-    reference: FloatArray
-    """(J,) [rad]."""
+class Message(NamedTuple):
+    """What one process tells the other."""
+
+    kind: bytes
+    number: int = 0
+    """Messages to the guard are numbered together; from the guard: the last one that it has taken."""
+    stamp_s: float = 0.0
+    cycle_s: float = 0.0
+    data: bytes = b""
+
+    def pack(self) -> bytes:
+        return _HEAD.pack(*self[:4]) + self.data[: LARGEST // 2]
+
+    @property
+    def text(self) -> str:
+        return self.data.decode(errors="replace")
+
+    def reference(self, n_joints: int) -> FloatArray | None:
+        """The joint references (J,) [rad] of a command; None where it is none for this robot."""
+        if self.kind != b"C" or len(self.data) != 8 * n_joints:
+            return None
+        return np.frombuffer(self.data, "<f8").copy()
+
+    def sample(self, n_joints: int) -> BodySample | None:
+        """The sample; None where it is none for this robot."""
+        if self.kind != b"S" or len(self.data) != 8 * n_joints * _N_ARRAYS:
+            return None
+        arrays = np.frombuffer(self.data, "<f8").reshape(_N_ARRAYS, n_joints).copy()
+        angle, rate, reference, clamped, lost, answered, error, *readings = arrays
+        health = ServoHealth(answered.astype(bool), error.astype(np.uint8), *readings)
+        flags = clamped.astype(bool), lost.astype(bool)
+        return BodySample(angle, rate, self.stamp_s, self.cycle_s, reference, *flags, health)
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
-    """Two ends, for the policy and for the guard."""
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-
-def pack_command(command: Command) -> bytes:
-    return _COMMAND.pack(b"C", command.number, command.stamp_s) + np.asarray(command.reference, "<f8").tobytes()
-
-
-def unpack_command(data: bytes, n_joints: int) -> Command | None:
-    """The command in ``data``; None where it is none for this robot."""
-    if len(data) != _COMMAND.size + 8 * n_joints or data[:1] != b"C":
+def unpack(data: bytes) -> Message | None:
+    """The message in a datagram; None where it is too short for one."""
+    if len(data) < _HEAD.size:
         return None
-    _, number, stamp = _COMMAND.unpack_from(data)
-    return Command(number, stamp, np.frombuffer(data, "<f8", n_joints, _COMMAND.size).copy())
+    kind, number, stamp_s, cycle_s = _HEAD.unpack_from(data)
+    return Message(kind, number, stamp_s, cycle_s, data[_HEAD.size :])
+
+
+def pack_command(number: int, stamp_s: float, reference: FloatArray) -> bytes:
+    return Message(b"C", number, stamp_s, data=np.asarray(reference, "<f8").tobytes()).pack()
 
 
 def pack_sample(sample: BodySample, number: int) -> bytes:
-    health = sample.health
-    series = (
-        sample.joint_angle, sample.joint_rate, sample.reference, health.load, health.temperature_c, health.voltage_v,
-        health.current_a,
-    )  # fmt: skip
-    flags = sample.clamped.astype(np.uint8) | sample.lost.astype(np.uint8) << 1 | health.answered.astype(np.uint8) << 2
-    head = _SAMPLE.pack(b"S", number, sample.stamp_s, sample.cycle_s)
-    return head + np.concatenate(series).astype("<f8").tobytes() + flags.tobytes() + health.error.tobytes()
+    angle, rate, stamp_s, cycle_s, *rest, health = sample
+    arrays = np.array([angle, rate, *rest, *health], "<f8")
+    return Message(b"S", number, stamp_s, cycle_s, arrays.tobytes()).pack()
 
 
-def unpack_sample(data: bytes, n_joints: int) -> tuple[BodySample, int] | None:
-    """The sample in ``data`` and the number of the last message taken; None where it is none for this robot."""
-    if len(data) != _SAMPLE.size + n_joints * (8 * _SERIES + 2) or data[:1] != b"S":
-        return None
-    _, number, stamp, cycle = _SAMPLE.unpack_from(data)
-    values = np.frombuffer(data, "<f8", _SERIES * n_joints, _SAMPLE.size).reshape(_SERIES, n_joints).copy()
-    flags = np.frombuffer(data, np.uint8, n_joints, _SAMPLE.size + 8 * _SERIES * n_joints)
-    clamped, lost, answered = ((flags >> bit & 1).astype(bool) for bit in range(3))
-    error = np.frombuffer(data, np.uint8, n_joints, len(data) - n_joints).copy()
-    health = ServoHealth(answered, error, values[1], *values[3:])
-    return BodySample(values[0], values[1], stamp, cycle, values[2], clamped, lost, health), number
-
-
-def pack_text(kind: bytes, text: str) -> bytes:
-    return kind + text.encode()[: LARGEST // 2]
-
-
-def pack_numbered(kind: bytes, number: int, text: str = "") -> bytes:
-    """``U`` or ``X``."""
-    return _NUMBERED.pack(kind, number) + text.encode()[: LARGEST // 2]
-
-
-def unpack_numbered(data: bytes) -> tuple[int, str] | None:
-    """Number and text of ``U`` or ``X``; None where it is too short for one."""
-    if len(data) < _NUMBERED.size:
-        return None
-    _, number = _NUMBERED.unpack_from(data)
-    return number, data[_NUMBERED.size :].decode(errors="replace")
+def pack_text(kind: bytes, text: str, number: int = 0) -> bytes:
+    return Message(kind, number, data=text.encode()).pack()
 
 
 _ANSWER_SHARE = 0.2
@@ -210,9 +191,7 @@ class Guard:
                     # After a long pause of this process the goal is stale: the cycle then finds that commands are late.
                     if body.clock.now() - body.next_cycle_s < body.limits.command_timeout_s:
                         body.send_goal()
-                    body.clock.sleep(body.next_cycle_s - body.clock.now())
-                    body.cycle()
-                    self._report()
+                    self._cycle()
                 else:
                     self._beat()
         except Exception as error:
@@ -220,6 +199,16 @@ class Guard:
             raise
         finally:
             self._leave()
+
+    def _cycle(self) -> None:
+        """The next cycle when it is due, and what there is to tell of it."""
+        body = self._body
+        body.clock.sleep(body.next_cycle_s - body.clock.now())
+        body.cycle()
+        self._tell_news()
+        if body.stop_reason is not None:
+            self._send(pack_text(b"X", body.stop_reason, self._number))
+        self._send(pack_sample(body.sample(), self._number))
 
     def _bring_up(self) -> None:
         self._asked_up = False
@@ -231,7 +220,7 @@ class Guard:
             self._is_up = False
             self._body.halt(str(error))  # what could not be switched off is owed from now on
             self._tell_news()
-            self._send(pack_numbered(b"X", self._number, str(error)))
+            self._send(pack_text(b"X", str(error), self._number))
 
     def _interrupted(self) -> str | None:
         """Why the way up has to end."""
@@ -245,15 +234,13 @@ class Guard:
         body = self._body
         try:
             if self._why is not None:
-                self._send(pack_numbered(b"X", self._number, self._why))
+                self._send(pack_text(b"X", self._why, self._number))
             body.halt(self._why or "closed")
             begun_s = body.clock.now()
             while body.torque_off_owed:
                 if body.clock.now() - begun_s > (PORT_FAREWELL_S if body.port_gone else FAREWELL_S):
                     break
-                body.clock.sleep(body.next_cycle_s - body.clock.now())
-                body.cycle()
-                self._report()
+                self._cycle()
         finally:
             body.close()
             self._tell_news()
@@ -261,7 +248,7 @@ class Guard:
             with contextlib.suppress(OSError):  # the terminal may be closed
                 print("guard: torque is not known to be off in all joints: use the hardware stop", file=sys.stderr)
         else:
-            self._send(b"F")
+            self._send(Message(b"F").pack())
 
     def patience_s(self) -> float:
         """How long to wait for a message now [s]."""
@@ -270,7 +257,7 @@ class Guard:
         if not (self._is_up or self._body.torque_off_owed):
             return _BEAT_S
         left_s = self._body.next_cycle_s - self._body.clock.now()
-        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.timing.sending_s))
+        return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.sending_s))
 
     def _listen(self, wait_s: float) -> bool:
         """Take the messages that have come, waiting for the first; False: nobody is there any more."""
@@ -289,26 +276,22 @@ class Guard:
         return True
 
     def _take(self, data: bytes) -> None:
-        told = unpack_numbered(data)
-        if data[:1] == b"U" and told is not None:
-            self._number, self._asked_up = told[0], True
-        command = unpack_command(data, self._body.n_joints)
-        if command is None:
+        told = unpack(data)
+        if told is None:
             return
-        self._number = command.number
-        age_s = self._body.clock.now() - command.stamp_s
+        if told.kind == b"U":
+            self._number, self._asked_up = told.number, True
+        reference = told.reference(self._body.n_joints)
+        if reference is None:
+            return
+        self._number = told.number
+        age_s = self._body.clock.now() - told.stamp_s
         is_old = age_s > self._body.limits.command_timeout_s
         if not is_old:
-            self._body.command(command.reference)
+            self._body.command(reference)
         elif not self._refuses:
             self._send(pack_text(b"N", f"a command that was {age_s:.1f} s old was refused"))
         self._refuses = is_old
-
-    def _report(self) -> None:
-        self._tell_news()
-        if self._body.stop_reason is not None:
-            self._send(pack_numbered(b"X", self._number, self._body.stop_reason))
-        self._send(pack_sample(self._body.sample(), self._number))
 
     def _tell_news(self) -> None:
         for line in self._body.news():
@@ -318,7 +301,7 @@ class Guard:
         now = self._body.clock.now()
         if now - self._beat_s >= _BEAT_S:
             self._beat_s = now
-            self._send(b"H")
+            self._send(Message(b"H").pack())
 
     def _send(self, data: bytes) -> None:
         # Full: the other side sleeps, and gets the next one. Gone: the next recv tells.
@@ -339,15 +322,14 @@ def pack_settings(
     return json.dumps({
         "device": port.device, "baud": port.baud, "family": to_dict(port.family),
         "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
-        "speed_rad_s": [one if math.isfinite(one) else None for one in speed.tolist()],
-        "latch": str(latch), "priority": priority,
+        "speed_rad_s": speed.tolist(), "latch": str(latch), "priority": priority,
     }).encode()  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
     """The process: everything else comes over the socket."""
     link = socket.socket(fileno=int(arguments[0]))
-    told, asked = json.loads(link.recv(LARGEST)), unpack_numbered(link.recv(LARGEST))
+    told, asked = json.loads(link.recv(LARGEST)), unpack(link.recv(LARGEST))
     if asked is None:
         return 1
     port = BusPort(told["device"], told["baud"], register_servo_family(build(ServoFamily, told["family"])))
@@ -355,16 +337,16 @@ def main(arguments: list[str]) -> int:
     try:
         bus = port.open(reopens=True)
     except PortGone as error:
-        for message in (pack_numbered(b"X", asked[0], str(error)), b"F"):
+        for message in (pack_text(b"X", str(error), asked.number), Message(b"F").pack()):
             link.send(message)
         return 1
-    speed = np.array([math.inf if one is None else one for one in told["speed_rad_s"]])
+    speed = np.array(told["speed_rad_s"])
     body = ServoBody(bus, calibration, limits, told["period_s"], speed, EmergencyStop(Path(told["latch"])))
     refused = take_priority(told["priority"])
     if refused:
         link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))
     spare_old_objects()
-    guard = Guard(link, body, asked[0])
+    guard = Guard(link, body, asked.number)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, guard.end)
     guard.run()

@@ -1,4 +1,4 @@
-"""A servo chain that another process guards: a ``Body`` for the policy's side.
+"""A servo chain that another process guards, as the policy's side sees it.
 
 The guard owns the port and cycles it; here samples come in and references go out. ``run_until`` waits for the sample
 of its time, so that the control ticks lie on the guard's cycles. If the guard dies or is silent for too long, this side
@@ -14,8 +14,6 @@ import math
 import select
 import socket
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,18 +27,9 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import default_latch, remove_dead_marks
-from snake_gym.hardware.safety.guard import (
-    LARGEST,
-    NO_PRIORITY,
-    Command,
-    pack_command,
-    pack_numbered,
-    pack_settings,
-    pair,
-    unpack_numbered,
-    unpack_sample,
-)
-from snake_gym.hardware.safety.torque_off import RETRY_S, switch_off_port
+from snake_gym.hardware.safety.guard import LARGEST, Message, pack_command, pack_settings, unpack
+from snake_gym.hardware.safety.servo_body import ServoBody
+from snake_gym.hardware.safety.torque_off import RETRY_S, await_end, start_partner, switch_off_port
 from snake_gym.robot.spec import FloatArray
 
 _BEGIN_S = 15.0
@@ -54,12 +43,10 @@ _FAREWELL_S = 2.0
 
 
 class GuardedBody:
-    """A ``Body`` whose port belongs to a guard process.
+    """A servo chain whose port belongs to a guard process.
 
     Args:
-        calibration, limits: as for ``ServoBody``.
-        period_s: of a bus cycle [s].
-        speed_rad_s: greatest speed of the servos, (J,) or one for all; inf: theirs.
+        calibration, limits, period_s, speed_rad_s: as for ``ServoBody``.
         latch: file of the emergency stop; None: this machine's default.
         priority: real-time priority of the guard process, 1 to 99; 0: none.
     """
@@ -72,10 +59,11 @@ class GuardedBody:
         period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf,
         latch: Path | None = None,
-        priority: int = NO_PRIORITY,
+        priority: int = 0,
     ) -> None:
         self.clock: Clock = MonotonicClock()
         self.watch: Callable[[BodySample], None] | None = None
+        """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
         self._port, self._calibration, self._period_s = port, calibration, period_s
         self.n_joints = len(calibration.joints)
         speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (self.n_joints,))
@@ -91,6 +79,7 @@ class GuardedBody:
         self._off_owed = False
         self._news: list[str] = []
         self.stop_reason: str | None = None
+        """Why the torque is off; None: it is on, or the robot has not been started."""
 
     @property
     def guard_pid(self) -> int | None:
@@ -115,7 +104,7 @@ class GuardedBody:
         """Aim at joint references (J,) [rad] from now on."""
         self._number += 1
         now = self.clock.now()
-        self._send(pack_command(Command(self._number, now, np.asarray(reference))))
+        self._send(pack_command(self._number, now, reference))
         if now - self._heard_s > _HUNG_S:
             self._read(-math.inf, lambda: True)
 
@@ -132,6 +121,7 @@ class GuardedBody:
         return self._sample
 
     def news(self) -> list[str]:
+        """What has happened since the last call, one line each."""
         news, self._news = self._news, []
         return news
 
@@ -153,16 +143,8 @@ class GuardedBody:
     def _launch(self) -> None:
         if self._process is not None and self._process.poll() is None:
             raise BringUpError(f"the last guard (process {self._process.pid}) still tries to switch the torque off")
-        ours, theirs = pair()
-        with theirs:
-            command = [sys.executable, "-m", "snake_gym.hardware.safety.guard", str(theirs.fileno())]
-            # A session of its own: Ctrl-C is for the policy, which then says goodbye. It may outlive the policy: nobody
-            # who reads the policy's output shall wait for it.
-            self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-        self._link = ours
+        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = start_partner("snake_gym.hardware.safety.guard", theirs)
         self._heard_s, self._has_spoken, self._has_ended = time.monotonic(), False, False
         self._send(self._settings)
 
@@ -170,7 +152,7 @@ class GuardedBody:
         """Ask the guard to bring the robot up; False: it takes no messages."""
         self._number += 1
         self._asked, self.stop_reason = self._number, None
-        return self._send(pack_numbered(b"U", self._number))
+        return self._send(Message(b"U", self._number).pack())
 
     def _send(self, data: bytes) -> bool:
         """Send a message; False: there is no guard, or it is busy with earlier ones."""
@@ -212,20 +194,19 @@ class GuardedBody:
 
     def _take(self, data: bytes) -> None:
         self._heard_s, self._has_spoken = time.monotonic(), True
-        kind = data[:1]
-        if kind == b"S":
-            told = unpack_sample(data, self.n_joints)
-            if told is not None:
-                self._sample, self._taken = told
-                if self.watch is not None:
-                    self.watch(told[0])
-        elif kind == b"X":
-            stop = unpack_numbered(data)
-            if stop is not None and stop[0] >= self._asked:
-                self.stop_reason = self.stop_reason or stop[1]
-        elif kind == b"N":
-            self._news.append(data[1:].decode(errors="replace"))
-        elif kind == b"F":
+        told = unpack(data)
+        if told is None:
+            return
+        sample = told.sample(self.n_joints)
+        if sample is not None:
+            self._sample, self._taken = sample, told.number
+            if self.watch is not None:
+                self.watch(sample)
+        elif told.kind == b"X" and told.number >= self._asked:
+            self.stop_reason = self.stop_reason or told.text
+        elif told.kind == b"N":
+            self._news.append(told.text)
+        elif told.kind == b"F":
             self._has_ended = True
 
     def _lose_guard(self, reason: str) -> None:
@@ -236,11 +217,8 @@ class GuardedBody:
         self._link = None
         if not self._has_ended:
             self._process.kill()
-        try:
-            self._process.wait(_FAREWELL_S)
-        except subprocess.TimeoutExpired:
+        if not await_end(self._process, _FAREWELL_S):
             self._process.kill()
-            threading.Thread(target=self._process.wait, daemon=True).start()
         if not self._has_ended:
             if self.stop_reason is None:
                 self.stop_reason = reason
@@ -261,7 +239,7 @@ class GuardedBody:
             )
         else:
             self._process.kill()
-        threading.Thread(target=self._process.wait, daemon=True).start()
+        await_end(self._process)
 
     # --- without a guard ---------------------------------------------------------------------------------------------
 
@@ -286,3 +264,7 @@ class GuardedBody:
         if not silent:
             remove_dead_marks(self._latch)
         return f"joints {silent} do not answer" if silent else ""
+
+
+Body = ServoBody | GuardedBody
+"""A servo chain, in this process or guarded by another one."""

@@ -1,9 +1,8 @@
 """The chain of servos in this process: bus cycles, health, and the way up and down.
 
 A cycle: read all servos in one block, look after their health, pass the wanted references through the gate, send them.
-Cycles follow each other at the bus's own rate, faster than the policy acts; between two commands the servos follow
-the gated reference. Nothing that a servo or the wire does raises an exception once the robot is up: it becomes news,
-a lost joint or a stop.
+Cycles follow each other at the bus's own rate, faster than the policy acts. Nothing that a servo or the wire does
+raises an exception once the robot is up: it becomes news, a lost joint or a stop.
 
 A goal switches a servo's torque on (see ``feetech``), so none is sent after a stop, nor to a servo that has been
 silent: it may have started anew, without its torque limit. Such a servo is looked at as on the way up, and follows
@@ -28,14 +27,14 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import PORT_AWAY, BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import (
     Interrupted,
+    RangeWatch,
     check_health,
-    check_range,
     find_missing,
     let_follow,
     raise_torque,
 )
-from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
-from snake_gym.hardware.safety.cycle_time import CycleTime
+from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, SafetyLimits
+from snake_gym.hardware.safety.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
@@ -44,6 +43,8 @@ _ABSENT_S = 0.1
 """Silence after which a servo may have started anew [s]."""
 _FAREWELL_S = 1.0
 """Longest time for which ``close`` goes on trying [s]."""
+_PATIENCE_S = 0.005
+"""Longest delay of an answer where the wire is slow: what a USB adapter and a busy computer add at worst [s]."""
 
 
 def _never() -> str | None:
@@ -51,7 +52,7 @@ def _never() -> str | None:
 
 
 class ServoBody:
-    """A ``Body`` on a bus.
+    """A servo chain on a bus of this process.
 
     Args:
         bus: the servos; closed with the body.
@@ -74,16 +75,19 @@ class ServoBody:
     ) -> None:
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
-        self.period_s, self.timing = period_s, CycleTime(bus, calibration.ids, period_s)
+        self.period_s = period_s
+        self.sending_s = goals_s(len(calibration.ids), bus.baud, bus.family) + ADAPTER_S
+        """Time [s] that the goals of all servos take."""
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
+        """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
         self._trouble = trouble
         self.n_joints = n = len(calibration.joints)
         self._speed = calibration.goal_speeds(speed_rad_s)
         self._read = ServoReadings(calibration)
-        self._cycle_s = -math.inf
+        self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
+        self._range = RangeWatch(calibration, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
         self._torque = TorqueOff(bus, self.stop)
@@ -94,6 +98,7 @@ class ServoBody:
         """Time when the next cycle is due [s]."""
         self._owes_goal = False
         self.stop_reason: str | None = None
+        """Why the torque is off; None: it is on, or the robot has not been started."""
         self._news: list[str] = []
         self._told: set[str] = set()
         self._refused: set[str] = set()
@@ -155,7 +160,7 @@ class ServoBody:
         self._cycle_s = now
         late = now - self.next_cycle_s
         self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
-        self._ask(self.timing.reading_ends_s(now))
+        self._ask(self._reading_ends_s(now))
         self._look_after(now, passed_s)
         self._owes_goal = self.stop_reason is None and not self.port_gone
         if self.watch is not None:
@@ -170,6 +175,7 @@ class ServoBody:
         )  # fmt: skip
 
     def news(self) -> list[str]:
+        """What has happened since the last call, one line each."""
         news, self._news = self._news, []
         return news
 
@@ -198,6 +204,13 @@ class ServoBody:
             self.bus.close()
 
     # --- cycle -------------------------------------------------------------------------------------------------------
+
+    def _reading_ends_s(self, now_s: float) -> float:
+        """Time [s] when a reading that begins now, or after the goals, is given up: early enough for new goals."""
+        ids, bus = self.calibration.ids, self.bus
+        whole_s = reading_s(len(ids), bus.baud, bus.return_delay_s(ids), bus.family) + _PATIENCE_S
+        most_s = min(whole_s, self.period_s - self.sending_s)
+        return max(now_s, self._line_free_s) + max(READING_SHARE * self.period_s, most_s)
 
     def _ask(self, deadline_s: float) -> None:
         read = self.bus.read_block(self.calibration.ids, *READING, deadline_s=deadline_s)
@@ -281,7 +294,7 @@ class ServoBody:
             ids, goals, speeds = zip(*chosen, strict=True)
             self._torque.expect_on(ids)
             self.bus.write_targets(ids, goals, speeds)
-            self.timing.goals_sent(self.clock.now(), len(ids))
+            self._line_free_s = self.clock.now() + goals_s(len(ids), self.bus.baud, self.bus.family)
 
     # --- the way up --------------------------------------------------------------------------------------------------
 
@@ -299,12 +312,15 @@ class ServoBody:
         missing = find_missing(self.bus, self.calibration, self.limits.max_lost_joints, asked)
         self._news += [f"joint {joint + 1} (servo {ids[joint]}) does not answer" for joint in missing]
         present = [joint for joint in range(self.n_joints) if joint not in missing]
-        self.timing.check()
+        delay_s = self.bus.return_delay_s(ids)
+        complaint = too_short(self.period_s, len(ids), self.bus.baud, delay_s, self.bus.family)
+        if complaint is not None:
+            raise BringUpError(complaint)
         self._read.take(self.bus.read_block(ids, *READING))
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
-        check_range(self._range.outside(self._read.angle), self.calibration, present)
+        self._range.check(self._read.angle, present)
         self._torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]

@@ -90,6 +90,29 @@ class TorqueOff:
             self.switch()
 
 
+def start_partner(module: str, link: socket.socket, *words: str) -> subprocess.Popen[bytes]:
+    """A process that runs ``module`` with ``link``, the descriptor of which comes before ``words``; closed here.
+
+    It has a session of its own: Ctrl-C is for this process. It may live longer: nobody who reads the output of this one
+    shall wait for it.
+    """
+    with link:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, str(link.fileno()), *words],
+            pass_fds=[link.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def await_end(process: subprocess.Popen[bytes], wait_s: float = 0.0) -> bool:
+    """Wait for a process to end; after ``wait_s`` [s] in the background, and False."""
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        threading.Thread(target=process.wait, daemon=True).start()
+        return False
+    return True
+
+
 _READY, _GOODBYE = b"R", b"F"
 _ENDED = "the process that would switch the torque off if this one dies has ended"
 _BEGIN_S = 15.0
@@ -103,9 +126,8 @@ class TorqueWatch:
 
         python -m snake_gym.hardware.safety.torque_off FD DEVICE WHAT      (started here, never by hand)
 
-    The socket between the two is closed by the kernel, whatever ends this process, SIGKILL included; the port is free
-    then. Where a servo or the port is away, the process goes on trying as the guard does. If both are killed only a
-    hardware stop is left.
+    The kernel closes the socket between the two, whatever ends this process, SIGKILL included. Where a servo or the
+    port is away, the process goes on trying as the guard does. If both are killed only a hardware stop is left.
 
     Args:
         ids: servos whose torque goes off if this process dies.
@@ -118,17 +140,13 @@ class TorqueWatch:
 
     def __init__(self, port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
         self._link, theirs = socket.socketpair()
-        with theirs:
-            # A session of its own: Ctrl-C is for who is watched. Nobody who reads that one's output shall wait for it.
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "snake_gym.hardware.safety.torque_off", str(theirs.fileno()), port.device, what],
-                pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-        settings = {"baud": port.baud, "family": to_dict(port.family), "ids": list(ids)}
-        told = json.dumps(settings | {"latch": str(stop.latch.absolute())}) + "\n"
+        self._process = start_partner("snake_gym.hardware.safety.torque_off", theirs, port.device, what)
+        told = {
+            "baud": port.baud, "family": to_dict(port.family), "ids": list(ids), "latch": str(stop.latch.absolute()),
+        }  # fmt: skip
         self._link.settimeout(_BEGIN_S)
         try:
-            self._link.sendall(told.encode())
+            self._link.sendall(json.dumps(told).encode() + b"\n")
             if self._link.recv(1) != _READY:
                 raise OSError(_ENDED)
         except BaseException:
@@ -144,10 +162,7 @@ class TorqueWatch:
         with contextlib.suppress(OSError):
             self._link.send(_GOODBYE)
         self._link.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            threading.Thread(target=self._process.wait, daemon=True).start()
+        await_end(self._process, _END_S)
 
 
 def switch_off_for(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> list[int]:

@@ -46,7 +46,7 @@ class Rig(NamedTuple):
         """Let time pass; what arrives meanwhile waits in the host's buffer."""
         self.bus.clock.sleep(duration_s)
         with contextlib.suppress(PortGone):
-            self.spy.end.waiting()
+            self.spy.end.listen()
         self.bus.advance_to(self.now())
 
 

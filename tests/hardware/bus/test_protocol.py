@@ -18,31 +18,30 @@ from snake_gym.hardware.bus.protocol import (
     status,
 )
 
-
-def test_golden_packets() -> None:
-    assert protocol.write(0xFE, 55, b"\x00").hex(" ").upper() == "FF FF FE 04 03 37 00 C3"
-    assert protocol.read(1, 56, 2).hex(" ").upper() == "FF FF 01 04 02 38 02 BE"
-    goal = bytes([50, *(1000).to_bytes(2, "little"), 0, 0, *(1000).to_bytes(2, "little")])
-    assert protocol.write(1, 41, goal).hex(" ").upper() == "FF FF 01 0A 03 29 32 E8 03 00 00 E8 03 C0"
+GOAL = bytes([50, *(1000).to_bytes(2, "little"), 0, 0, *(1000).to_bytes(2, "little")])
 
 
-def test_sync_packets_by_hand() -> None:
-    assert protocol.sync_read([1, 2], 56, 15).hex(" ").upper() == "FF FF FE 06 82 38 0F 01 02 2F"
-    assert protocol.sync_write(40, [(1, b"\x01"), (2, b"\x00")]).hex(" ").upper() == (
-        "FF FF FE 08 83 28 01 01 01 02 00 49"
-    )
-    assert protocol.build(3, Instruction.REG_WRITE, b"\x2a\x00\x08").hex(" ").upper() == "FF FF 03 05 04 2A 00 08 C1"
-    assert protocol.build(protocol.BROADCAST_ID, Instruction.ACTION).hex(" ").upper() == "FF FF FE 02 05 FA"
-    assert protocol.ping(1).hex(" ").upper() == "FF FF 01 02 01 FB"
+@pytest.mark.parametrize(
+    ("packet", "golden"),
+    [
+        (protocol.write(0xFE, 55, b"\x00"), "FF FF FE 04 03 37 00 C3"),
+        (protocol.read(1, 56, 2), "FF FF 01 04 02 38 02 BE"),
+        (protocol.write(1, 41, GOAL), "FF FF 01 0A 03 29 32 E8 03 00 00 E8 03 C0"),
+        (protocol.sync_read([1, 2], 56, 15), "FF FF FE 06 82 38 0F 01 02 2F"),
+        (protocol.sync_write(40, [(1, b"\x01"), (2, b"\x00")]), "FF FF FE 08 83 28 01 01 01 02 00 49"),
+        (build(3, Instruction.REG_WRITE, b"\x2a\x00\x08"), "FF FF 03 05 04 2A 00 08 C1"),
+        (build(protocol.BROADCAST_ID, Instruction.ACTION), "FF FF FE 02 05 FA"),
+        (protocol.ping(1), "FF FF 01 02 01 FB"),
+    ],
+)
+def test_golden_packets(packet: bytes, golden: str) -> None:
+    assert packet.hex(" ").upper() == golden
 
 
-@pytest.mark.parametrize(("servo_id", "n_params"), [(255, 0), (-1, 0), (1, MAX_PARAMS + 1)])
-def test_impossible_packets_are_refused(servo_id: int, n_params: int) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        build(servo_id, 1, bytes(n_params))
-
-
-def test_sync_write_needs_blocks_of_one_length() -> None:
+def test_impossible_packets_are_refused() -> None:
+    for servo_id, n_params in ((255, 0), (-1, 0), (1, MAX_PARAMS + 1)):
+        with pytest.raises(ValueError, match="expected"):
+            build(servo_id, 1, bytes(n_params))
     with pytest.raises(ValueError, match="all of one length"):
         protocol.sync_write(41, [(1, b"\x00"), (2, b"\x00\x00")])
     with pytest.raises(ValueError, match="at least one"):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE
-from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import Instruction, ServoError
 from snake_gym.hardware.bus.servo_bus import SILENT
 from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
@@ -139,7 +136,7 @@ def test_an_echoing_adapter(faults: WireFaults | None) -> None:
         rig.wait(0.01)
         for values in found.values.values():
             assert values is None or 2048 <= values["present_position"] <= 2048 + k
-    assert rig.driver.echoes
+    assert rig.driver.line.echo
     assert rig.driver.write_register(3, "torque_limit", 500)
 
 
@@ -149,7 +146,7 @@ def test_an_answer_that_looks_like_the_echo_of_its_request(echo: bool) -> None:
     rig = make_rig([1], echo=echo)
     rig.bus.servo(1).supply_v = 30.0
     info = rig.driver.ping(1)
-    assert rig.driver.echoes is echo
+    assert rig.driver.line.echo is echo
     assert info is not None
     assert info.error == ServoError.VOLTAGE
     assert rig.driver.ping(2) is None  # and an echo alone is no servo
@@ -203,33 +200,29 @@ def _watch(servo: EmulatedServo, measured: dict[int, set[int]]) -> None:
     servo.sense = sense  # type: ignore[method-assign]
 
 
-def test_a_clean_line_loses_nothing() -> None:
-    assert drive(make_rig(), 100) == (1300, 0, 0)
-
-
 def test_one_percent_lost_and_corrupted() -> None:
     rig = make_rig(faults=WireFaults(lost=0.01, corrupted=0.01, seed=3))
-    answers, missing, wrong = drive(rig, 400)
+    answers, missing, wrong = drive(rig, 150)
     assert wrong <= 1  # a damaged packet with a right checksum: 1 in 256 of 1 %
     assert missing / (answers + missing) < 1e-3  # asked again within the period
-    assert rig.driver.counters.retries > 60
-    assert rig.bus.faults.counts["lost"] > 40
+    assert rig.driver.counters.retries > 20
+    assert rig.bus.faults.counts["lost"] > 15
 
 
 @pytest.mark.parametrize("missing", ["skip", "stop"])
 def test_ten_percent_of_everything_never_raises(missing: str) -> None:
     faults = WireFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5)
-    answers, _, wrong = drive(make_rig(faults=faults, missing=missing), 100)
-    assert answers > 0.3 * 100 * 13
+    answers, _, wrong = drive(make_rig(faults=faults, missing=missing), 50)
+    assert answers > 0.3 * 50 * 13
     assert wrong <= 0.005 * answers
 
 
 def test_late_answers_are_not_taken_for_the_next_ones() -> None:
     rig = make_rig(faults=WireFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7))
-    answers, _, wrong = drive(rig, 250)
+    answers, _, wrong = drive(rig, 100)
     assert wrong == 0
-    assert rig.driver.counters.late > 120
-    assert answers > 0.98 * 250 * 13
+    assert rig.driver.counters.late > 45
+    assert answers > 0.98 * 100 * 13
 
 
 def test_one_late_answer_in_detail() -> None:
@@ -269,14 +262,14 @@ def test_a_late_acknowledgement_is_not_taken_for_the_next_one() -> None:
 def test_many_writes_in_a_row_on_a_faulty_line() -> None:
     """Each acknowledgement that was lost must not stand in the way of the writes that follow."""
     rig = make_rig([1, 2], faults=WireFaults(lost=0.05, corrupted=0.05, late=0.05, seed=2))
-    for k in range(200):
+    for k in range(100):
         assert rig.driver.write_register(1 + k % 2, "torque_limit", 100 + k)
         assert rig.bus.servo(1 + k % 2).memory.get("torque_limit") == 100 + k
 
 
 def test_merged_packets() -> None:
     rig = make_rig(faults=WireFaults(merged=0.5, seed=1))
-    assert drive(rig, 100) == (1300, 0, 0)
+    assert drive(rig, 50) == (650, 0, 0)
 
 
 def test_wrong_id_is_neither_taken_nor_lost() -> None:
@@ -411,19 +404,18 @@ def test_the_port_vanishes_and_comes_back() -> None:
         assert rig.driver.torque(ALL, False) == dict.fromkeys(ALL, False)
         assert rig.driver.ping(1) is None
         rig.wait(0.02)
-    assert not rig.driver.connected
+    assert not rig.driver.line.connected
     assert len(rig.spy.written) <= n_written + 1
     rig.bus.unplugged = False
     n_written = len(rig.spy.written)
     rig.wait(0.6)
     found = rig.driver.read_block(ALL, *BLOCK)
-    assert rig.driver.connected
+    assert rig.driver.line.connected
     assert not found.failures
     assert rig.driver.counters.reconnects == 1
     # nothing that was asked for in between has been sent, nor anything from before again
-    sent = b"".join(rig.spy.written[n_written:])
     assert bytes([Instruction.SYNC_WRITE]) not in {data[4:5] for data in rig.spy.written[n_written:]}
-    assert sent
+    assert rig.spy.written[n_written:]
     assert [servo.memory.get("goal_position") for servo in rig.bus.servos] == goals
 
 
@@ -432,7 +424,7 @@ def test_without_a_way_to_reopen_the_port_stays_gone() -> None:
     rig.bus.unplugged = True
     assert rig.driver.ping(1) is None
     rig.bus.unplugged = False
-    rig.wait(10.0)
+    rig.wait(1.0)
     assert rig.driver.ping(1) is None
     rig.driver.close()
     rig.driver.close()
@@ -543,34 +535,3 @@ def test_brown_out_resets_servos() -> None:
     found = rig.driver.read_block([1, 2], "torque_enable", "goal_position")
     assert found.values[1] == {"torque_enable": 0, "acceleration": 0, "goal_position": 0}
     assert found.values[2] is not None and found.values[2]["torque_enable"] == 1
-
-
-def test_broken_encoder_is_reported() -> None:
-    rig = make_rig([1])
-    rig.driver.torque([1], True)
-    rig.bus.servo(1).encoder_broken = True
-    rig.driver.write_targets([1], [2500])
-    rig.wait(0.5)
-    found = rig.driver.read_block([1], *BLOCK)
-    assert found.errors[1] == ServoError.ENCODER
-    assert found.values[1] is not None and found.values[1]["present_position"] == 2048
-
-
-def test_encoder_wrap_is_unwrapped_by_the_nearest_turn() -> None:
-    rig = make_rig([1])
-    rig.bus.servos[0].zero_steps = 4000
-    rig.wait(0.01)
-    rig.driver.torque([1], True)
-    plant = rig.bus.plant
-    assert isinstance(plant, FirstOrderPlant)
-    seen, raw, last = [], [], 4000
-    for k in range(60):
-        plant._angle[0] = 0.005 * k  # turned by hand across the zero of the encoder
-        rig.driver.torque([1], False)
-        rig.wait(0.005)
-        raw.append(position(rig, 1))
-        last = FEETECH.nearest_turn(raw[-1], last)
-        seen.append(last)
-    assert max(raw) > 4090 and min(raw) < 100
-    assert seen == sorted(seen)
-    assert max(b - a for a, b in itertools.pairwise(seen)) < 10

@@ -17,8 +17,6 @@ import serial
 import st3215.port_handler
 from feetech_cli import protocol
 from st3215 import ST3215
-from st3215.group_sync_read import GroupSyncRead
-from st3215.group_sync_write import GroupSyncWrite
 from st3215.values import COMM_RX_TIMEOUT, COMM_SUCCESS
 
 from tests.hardware.emulate_servos import emulated
@@ -37,11 +35,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def port() -> Iterator[str]:
     with emulated(IDS) as device:
         yield device
-
-
-def until_settled(read: Any, goal: int) -> int:
-    """Position after the move to ``goal``."""
-    return int(until_equal(lambda: int(read()), goal))
 
 
 def until_equal(read: Any, wanted: Any) -> Any:
@@ -74,7 +67,7 @@ def test_sdk1_pings_reads_and_writes(sdk1: Any) -> None:
     assert packets.read1ByteTxRx(handler, 1, 41) == (50, scs.COMM_SUCCESS, 0)
     assert packets.write1ByteTxRx(handler, 1, 41, 0) == (scs.COMM_SUCCESS, 0)
     assert packets.write2ByteTxRx(handler, 1, 42, 2300) == (scs.COMM_SUCCESS, 0)
-    assert until_settled(lambda: packets.read2ByteTxRx(handler, 1, 56)[0], 2300) == 2300
+    assert until_equal(lambda: packets.read2ByteTxRx(handler, 1, 56)[0], 2300) == 2300
 
 
 def test_sdk1_registered_writes(sdk1: Any) -> None:
@@ -83,7 +76,7 @@ def test_sdk1_registered_writes(sdk1: Any) -> None:
         assert packets.regWriteTxRx(handler, servo_id, 42, 2, [0x34, 0x08]) == (scs.COMM_SUCCESS, 0)
     assert packets.action(handler, scs.BROADCAST_ID) == scs.COMM_SUCCESS
     for servo_id in IDS:
-        assert until_settled(lambda i=servo_id: packets.read2ByteTxRx(handler, i, 56)[0], 0x834) == 0x834
+        assert until_equal(lambda i=servo_id: packets.read2ByteTxRx(handler, i, 56)[0], 0x834) == 0x834
 
 
 def test_sdk1_sync_write_and_read(sdk1: Any) -> None:
@@ -141,11 +134,11 @@ def test_sdk1_finds_a_servo_at_its_baud_rate() -> None:
         handler, packets = scs.PortHandler(device), scs.PacketHandler(0)
         assert handler.openPort()
         found = {}
-        for baud in (1_000_000, 500_000, 250_000, 115_200):
+        for baud in (1_000_000, 115_200):
             assert handler.setBaudRate(baud)
             found[baud] = packets.ping(handler, 3)[1] == scs.COMM_SUCCESS
         handler.closePort()
-    assert found == {1_000_000: False, 500_000: False, 250_000: False, 115_200: True}
+    assert found == {1_000_000: False, 115_200: True}
 
 
 # --- st3215: Feetech's second SDK under a name of its own (ftservo-python-sdk 2 takes that of the first) --------------
@@ -164,7 +157,7 @@ def test_sdk2_moves_and_reads(sdk2: Any) -> None:
     assert sdk2.ping(9)[1] == COMM_RX_TIMEOUT
     for _ in range(10):  # on a busy machine the move may be over before everything has been read
         assert sdk2.MoveTo(1, 2400, 3000, 0)
-        assert until_settled(lambda: sdk2.ReadPosition(1), 2400) == 2400
+        assert until_equal(lambda: sdk2.ReadPosition(1), 2400) == 2400
         assert sdk2.MoveTo(1, 2000, 300, 0)
         assert until_equal(lambda: sdk2.ReadPosition(1) < 2390, True)
         speed, result, error = sdk2.ReadSpeed(1)
@@ -177,29 +170,9 @@ def test_sdk2_moves_and_reads(sdk2: Any) -> None:
     assert moving is True
     assert sdk2.regWriteTxRx(2, 41, 7, [0, 0x34, 0x08, 0, 0, 0, 0]) == (COMM_SUCCESS, 0)
     assert sdk2.action(0xFE) == COMM_SUCCESS
-    assert until_settled(lambda: sdk2.ReadPosition(2), 0x834) == 0x834
+    assert until_equal(lambda: sdk2.ReadPosition(2), 0x834) == 0x834
     assert sdk2.write1ByteTxRx(2, 55, 0) == (COMM_SUCCESS, 0)
     assert sdk2.write1ByteTxRx(2, 55, 1) == (COMM_SUCCESS, 0)
-
-
-def test_sdk2_sync_write_and_read(sdk2: Any) -> None:
-    writer = GroupSyncWrite(sdk2, 41, 7)
-    for servo_id in IDS:
-        goal = 2000 + 50 * servo_id
-        assert writer.addParam(servo_id, [0, sdk2.sts_lobyte(goal), sdk2.sts_hibyte(goal), 0, 0, 0, 0])
-    assert writer.txPacket() == COMM_SUCCESS
-    reader = GroupSyncRead(sdk2, 56, 11)
-    for servo_id in IDS:
-        assert reader.addParam(servo_id)
-
-    def positions() -> list[int]:
-        assert reader.txRxPacket() == COMM_SUCCESS
-        return [reader.getData(i, 56, 2) for i in IDS]
-
-    until_equal(positions, [2000 + 50 * i for i in IDS])
-    for servo_id in IDS:
-        assert reader.isAvailable(servo_id, 56, 2) == (True, 0)
-        assert reader.getData(servo_id, 56, 2) == 2000 + 50 * servo_id
 
 
 # --- rustypot: a driver in Rust --------------------------------------------------------------------------------------
@@ -227,5 +200,5 @@ def test_feetech_cli_reads_and_writes(echo: int) -> None:
         assert packets.ping(1)
         assert packets.read(5, 56, 2) == b"\x00\x08"
         packets.write(5, 42, (2222).to_bytes(2, "little"))
-        assert until_settled(lambda: packets.decode(2, packets.read(5, 56, 2)), 2222) == 2222
+        assert until_equal(lambda: packets.decode(2, packets.read(5, 56, 2)), 2222) == 2222
         assert [packets.decode(2, data) for _, data in packets.sync_read([1, 2], 56, 2).values()] == [2048, 2048]

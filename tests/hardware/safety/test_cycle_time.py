@@ -21,7 +21,7 @@ from snake_gym.hardware.run.connection import ConnectionConfig
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.cycle_time import goals_s, shortest_period_s
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.guard import Guard, pair
+from snake_gym.hardware.safety.guard import Guard
 from snake_gym.hardware.safety.servo_body import ServoBody
 from tests.hardware.rig import QUICK
 
@@ -41,7 +41,7 @@ def make_body(folder: Path, baud: int, period_s: float, n: int = 9, return_delay
 
 @pytest.fixture
 def link() -> Iterator[socket.socket]:
-    policys, guards = pair()
+    policys, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with policys, guards:
         yield guards
 
