@@ -7,13 +7,11 @@ of the next request. Three things keep it out:
 - what has arrived before a request is sent is never an answer to it;
 - an answer that was waited for in vain is remembered as *overdue* (ID and length) for ``longest_late_s``; the next
   reading of that servo asks for a block that is a byte or more longer, so that the overdue answer does not fit;
-- where length cannot tell them apart (an acknowledgement has none), ``may_be_mistaken`` says so, and what was written
-  is read back instead.
+- where length cannot tell them apart (an acknowledgement has none), what was written is read back instead.
 
 Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
-a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So the driver does
-not guess from replies: at the first exchange it sends one packet that only an echo can return (to the broadcast ID,
-which no servo has) and knows from then on.
+a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So at the first
+exchange the driver sends one packet that only an echo can return (to the broadcast ID, which no servo has).
 """
 
 from __future__ import annotations
@@ -80,10 +78,9 @@ class Answers:
 
 
 class _Overdue(NamedTuple):
-    """An answer that has not come, and may yet."""
+    """An answer that was given up, and may come until some time."""
 
     missed_s: float
-    """When it was given up."""
     until_s: float
     request: bytes
 
@@ -176,15 +173,10 @@ class Line:
         """How long answers keep the line busy, return delays included [s]."""
         return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
 
-    @property
-    def latency_s(self) -> float:
-        """What is granted to adapter and operating system now [s]: more for a while after answers came late."""
-        return self.timing.latency_s + self._patience_s
-
     def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
         """Longest duration of an exchange in which everybody answers [s]."""
         wire_s = wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params)
-        return wire_s + self.latency_s
+        return wire_s + self.timing.latency_s + self._patience_s
 
     def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
         """How many bytes to ask for, and the servos that can be asked so without taking an overdue answer for theirs:
@@ -219,12 +211,10 @@ class Line:
         """Send a packet and collect its answers.
 
         Args:
-            expected: number of parameters of each servo's answer by ID, in the order in which they answer.
+            expected: number of parameters of each servo's answer by ID, in the order in which they answer; each is in
+                either ``packets`` or ``failures`` of what is returned.
             deadline_s: waiting ends here [s, of the clock].
             to_the_end: wait for missing answers until then; False: no longer than answers usually take.
-
-        Returns:
-            the answers; every ID of ``expected`` is in either ``packets`` or ``failures``.
         """
         gone = Answers(self._clock.now(), failures=dict.fromkeys(expected, PORT_GONE))
         if not self._is_there():
@@ -243,9 +233,9 @@ class Line:
         self._parser.max_params = MAX_PARAMS if self.echo else max(_LONGEST_ANSWER, *expected.values())
         answers = Answers(self._clock.now())
         self._put(request)
-        one_s = self.answer_time_s(1, max(expected.values()))
-        pause_s = 2.0 * one_s + self.latency_s  # longer than any that missing servos leave, unless many in a row
-        last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + self.latency_s)
+        one_s, latency_s = self.answer_time_s(1, max(expected.values())), self.timing.latency_s + self._patience_s
+        pause_s = 2.0 * one_s + latency_s  # longer than any that missing servos leave, unless many in a row
+        last_s = min(deadline_s, self._line_free_s + len(expected) * one_s + latency_s)
         end_s = deadline_s if to_the_end else min(last_s, self._line_free_s + pause_s)
         last_id = list(expected)[-1]
         try:

@@ -50,12 +50,8 @@ class ServoReadings:
     def __init__(self, calibration: Calibration) -> None:
         n = len(calibration.joints)
         self._calibration = calibration
-        self.angle: FloatArray = np.zeros(n)
-        """(J,) [rad]; of a servo that is silent, or whose encoder is broken, the last one."""
-        self.rate: FloatArray = np.zeros(n)
-        """(J,) [rad/s]; 0 for such servos."""
-        self.steps: FloatArray = np.zeros(n)
-        """(J,) positions in counts of the servos."""
+        self.angle, self.rate, self.steps = np.zeros((3, n))
+        """(J,) [rad], [rad/s] and counts; of a servo that is silent or has a broken encoder the last one, at rest."""
         self.stamp_s = -math.inf
         """Time when somebody answered last [s]."""
         self.health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))

@@ -133,10 +133,7 @@ class RangeWatch:
 
 def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
     """Whether the servo of ``joint`` (from 0), which was away, may have goals again, with this share of its torque.
-
-    Raises:
-        BringUpError: it is there and may not move.
-    """
+    Raises BringUpError: it is there and may not move."""
     faults = servo_faults(bus, calibration, joint)
     if faults is None:
         return False
@@ -153,16 +150,13 @@ def raise_torque(
     ramp_time_s: float,
     interrupted: Interrupted,
 ) -> None:
-    """Raise the torque of servos whose joints rest at their goals.
+    """Raise the torque of servos whose joints rest at their goals: ID, position [steps] and speed of each.
 
     Args:
-        goals: ID, position [steps] and speed of each servo.
         torque_limit: share of the stall torque at the end.
         ramp_time_s: how long it takes [s].
-        interrupted: asked every 20 ms.
 
-    Raises:
-        BringUpError: a servo does not obey, or interrupted.
+    Raises BringUpError: a servo does not obey, or ``interrupted``, which is asked every 20 ms.
     """
     ids, steps, speeds = zip(*goals, strict=True)
     full = bus.family.full_count("torque_limit")

@@ -1,16 +1,8 @@
 """What a command has to pass before it reaches the servos, and what stops the robot.
 
-Three layers, each of which works without the others:
-
-* ``CommandGate``: a reference is clamped to the joints' range, and its speed and acceleration to their limits, against
-  the last command that was sent. A reference that is no number is refused and the last one kept.
-* ``HealthMonitor``: load, temperature, voltage, current and missing answers of every servo. A joint that no longer
-  answers, or whose servo reports a broken encoder or a protection, is *lost*: the policy keeps flying with the others,
-  up to ``max_lost_joints``; anything worse trips the stop.
-* ``EmergencyStop`` (emergency_stop.py): latched. Once tripped it stays so until somebody clears it, also across
-  processes.
-
-What only a hardware stop covers is said in docs/hardware.md.
+A joint that no longer answers, or whose servo reports a broken encoder or a protection, is *lost*: the others go on,
+up to ``max_lost_joints``; anything worse trips the emergency stop. What only a hardware stop covers is said in
+docs/hardware.md.
 """
 
 from __future__ import annotations
@@ -100,7 +92,6 @@ class Gated(NamedTuple):
     """A command that may be sent."""
 
     reference: FloatArray
-    """(J,) [rad]."""
     clamped: BoolArray
     """(J,) where it is not what was asked for."""
     refused: bool
@@ -108,13 +99,8 @@ class Gated(NamedTuple):
 
 
 class CommandGate:
-    """Clamps references (J,) [rad] against the joints' range and the last command.
-
-    Args:
-        low, high: (J,) [rad] range of each joint.
-        limits: speed and acceleration.
-        start: (J,) [rad] where the joints are, at rest.
-    """
+    """Clamps references (J,) [rad] to the joints' range (``low``, ``high``), and their speed and acceleration from the
+    last command; ``start``: where the joints are, at rest. What is no number is refused."""
 
     def __init__(self, low: FloatArray, high: FloatArray, limits: SafetyLimits, start: FloatArray) -> None:
         self._low, self._high, self._limits = low, high, limits
@@ -167,22 +153,15 @@ class ServoHealth(NamedTuple):
         )
 
 
-@dataclass
 class HealthMonitor:
-    """Watches W = 1 robot's servos; call ``check`` once a cycle."""
+    """Watches the servos of one robot; call ``check`` once a cycle."""
 
-    limits: SafetyLimits
-    n_joints: int
-    lost: BoolArray = field(init=False)
-    """(J,) joints that no longer answer, or whose servos say that they cannot do their work."""
-    silent_s: FloatArray = field(init=False)
-    """(J,) since the last answer [s]."""
-    _unfit_s: FloatArray = field(init=False)
-    _stalled_s: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.lost = np.zeros(self.n_joints, bool)
-        self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, self.n_joints))
+    def __init__(self, limits: SafetyLimits, n_joints: int) -> None:
+        self.limits = limits
+        self.lost = np.zeros(n_joints, bool)
+        """(J,) joints that no longer answer, or whose servos say that they cannot do their work."""
+        self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, n_joints))
+        """(J,) since the last answer [s]."""
 
     def miss(self, joints: Sequence[int]) -> None:
         """These joints (from 0) are lost until they answer."""
@@ -190,12 +169,7 @@ class HealthMonitor:
         self.lost[list(joints)] = True
 
     def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
-        """What is new (one line each), and why the robot has to stop (None: it need not).
-
-        Args:
-            health: of this cycle.
-            dt_s: time since the cycle before [s].
-        """
+        """What is new ``dt_s`` [s] after the last cycle, one line each, and why the robot has to stop, or None."""
         limits, news = self.limits, []
         # Nobody was asked in a long gap before the first answer that is missing: it is no silence of the servo's.
         began = self.silent_s == 0.0

@@ -1,10 +1,9 @@
 """A servo chain that another process guards, as the policy's side sees it.
 
-The guard owns the port and cycles it; here samples come in and references go out. ``run_until`` waits for the sample
-of its time, so that the control ticks lie on the guard's cycles. If the guard dies or is silent for too long, this side
-kills it, opens the port and switches the torque off, again and again as long as a servo has not said that it is.
-
-At the end the guard's last words are waited for. A guard that cannot reach all servos is left alone, to go on trying.
+The guard owns the port and cycles it; here samples come in and references go out. If the guard dies or is silent for
+too long, this side kills it, opens the port and switches the torque off, again and again as long as a servo has not
+said that it is. At the end the guard's last words are waited for. A guard that cannot reach all servos is left alone,
+to go on trying.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _HUNG_S = 1.5
 _LAST_LOOK_S = 0.1
 """Time on top after which a guard counts as hung: the whole machine may have paused [s]."""
 _FAREWELL_S = 2.0
-"""Longest time that an end is waited for [s]."""
+"""Longest time that an end is waited for [s]: longer than it takes to see that a guard hangs."""
 
 
 class GuardedBody:

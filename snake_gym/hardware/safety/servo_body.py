@@ -32,7 +32,7 @@ from snake_gym.hardware.safety.bring_up import (
     find_missing,
     let_follow,
     raise_torque,
-)
+)  # fmt: skip
 from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, SafetyLimits
 from snake_gym.hardware.safety.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
@@ -52,11 +52,9 @@ def _never() -> str | None:
 
 
 class ServoBody:
-    """A servo chain on a bus of this process.
+    """A servo chain on a bus of this process, which is closed with it.
 
     Args:
-        bus: the servos; closed with the body.
-        calibration: which of them is which joint.
         period_s: of a bus cycle [s].
         speed_rad_s: greatest speed of the servos themselves, (J,) or one for all; inf: theirs.
         stop: the emergency stop; None: this machine's.
@@ -105,7 +103,6 @@ class ServoBody:
 
     @property
     def port_gone(self) -> bool:
-        """Whether the port has vanished and is not back."""
         return self._gone_since_s is not None
 
     @property
@@ -114,14 +111,8 @@ class ServoBody:
         return self.stop_reason is not None and bool(self._torque.owed)
 
     def start(self, interrupted: Interrupted = _never) -> BodySample:
-        """Bring the robot up, if it is not.
-
-        Args:
-            interrupted: asked on the way up, at least every 20 ms or servo: why it shall end, None to go on.
-
-        Raises:
-            BringUpError: a latched stop, what is wrong with which joint, or why it was interrupted. All torque is off.
-        """
+        """Bring the robot up, if it is not. Raises BringUpError: a latched stop, what is wrong with which joint, or why
+        it was ``interrupted``, which is asked at least every 20 ms or servo. All torque is off then."""
         if self._gate is not None and (reason := self._trouble()) is not None:
             raise BringUpError(reason)
         if self._gate is None or self.stop_reason is not None:

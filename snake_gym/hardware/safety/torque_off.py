@@ -59,8 +59,8 @@ class TorqueOff:
             self._stop.hold("run")
 
     def abandon(self, ids: Sequence[int]) -> None:
-        """Switch all off, and these servos as well: they may have come with their torque on. One that is silent is told
-        as well, and not waited for."""
+        """Switch all off, and these servos as well: they may have come with their torque on. A silent one is not waited
+        for."""
         for servo_id in ids:
             self._bus.write_register(servo_id, "torque_enable", 0, acknowledged=False)
         found = self._bus.read_block(ids, "torque_enable").values
@@ -124,8 +124,6 @@ _END_S = 2.0
 class TorqueWatch:
     """A process that waits for this one to die, and switches the torque off then: for what moves servos unguarded.
 
-        python -m snake_gym.hardware.safety.torque_off FD DEVICE WHAT      (started here, never by hand)
-
     The kernel closes the socket between the two, whatever ends this process, SIGKILL included. Where a servo or the
     port is away, the process goes on trying as the guard does. If both are killed only a hardware stop is left.
 
@@ -134,8 +132,7 @@ class TorqueWatch:
         stop: told then that there is torque, and that it is off.
         what: this process does, in a word.
 
-    Raises:
-        OSError: it does not start.
+    Raises OSError: it does not start.
     """
 
     def __init__(self, port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:

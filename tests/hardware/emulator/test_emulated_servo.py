@@ -51,14 +51,7 @@ def test_golden_answers() -> None:
     assert ask(bus, protocol.read(1, 3, 2)).hex(" ").upper() == "FF FF 01 04 00 09 03 EE"  # model 777
     assert ask(bus, protocol.write(1, 41, bytes([50]))).hex(" ").upper() == "FF FF 01 02 00 FC"
     assert ask(bus, protocol.sync_read([1], 56, 2)) == status(1, 0, b"\x00\x08")
-
-
-@pytest.mark.parametrize(
-    ("address", "n_bytes", "expected"),
-    [(86, 4, bytes([1, 0, 0, 0])), (200, 3, bytes(3)), (254, 5, bytes(5)), (49, 0, b"")],
-)
-def test_reads_beyond_the_table_have_the_length_asked_for(address: int, n_bytes: int, expected: bytes) -> None:
-    assert ask(make_bus(1), protocol.read(1, address, n_bytes)) == status(1, 0, expected)
+    assert ask(bus, protocol.read(1, 254, 5)) == status(1, 0, bytes(5))  # beyond the table
 
 
 def test_damaged_and_unknown_requests_get_no_answer() -> None:
@@ -106,23 +99,9 @@ def test_response_level_0_answers_ping_and_read_only() -> None:
     assert ask(bus, protocol.sync_read([1], 41, 1)) == status(1, 0, b"\x06")
 
 
-def test_registered_writes_wait_for_the_action() -> None:
-    bus = make_bus(1, 2)
-    goal = FEETECH.by_name["goal_position"].encoding.encode(3000)
-    for servo_id in (1, 2):
-        assert ask(bus, reg_write(servo_id, 42, goal)) == status(servo_id)
-    assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x01")
-    assert bus.servo(1).memory.get("goal_position") == 0
-    assert ask(bus, action()) == b""
-    assert [servo.memory.get("goal_position") for servo in bus.servos] == [3000, 3000]
-    assert ask(bus, protocol.read(1, 64, 1)) == status(1, 0, b"\x00")
-    assert ask(bus, action(1)) == status(1)  # nothing registered: nothing happens
-
-
 def test_sync_write_reaches_those_it_names() -> None:
     bus = make_bus(1, 2, 3)
-    request = protocol.sync_write(41, [(1, b"\x0a"), (3, b"\x0b"), (9, b"\x0c")])
-    assert ask(bus, request) == b""
+    assert ask(bus, protocol.sync_write(41, [(1, b"\x0a"), (3, b"\x0b"), (9, b"\x0c")])) == b""
     assert [servo.memory.get("acceleration") for servo in bus.servos] == [10, 0, 11]
     truncated = protocol.build(0xFE, Instruction.SYNC_WRITE, bytes([41, 1, 1, 20, 2]))  # block of servo 2 is cut off
     assert ask(bus, truncated) == b""
@@ -171,17 +150,6 @@ def test_bytes_arrive_one_by_one() -> None:
     assert end.read(100, 0.0) == b"\x01\x02\x00\xfc"
 
 
-def test_a_servo_at_another_baud_rate_hears_nothing() -> None:
-    bus = make_bus(1, 2)
-    assert write(bus, 1, "lock", 0) == status(1)
-    assert write(bus, 1, "baud_rate", 4) == status(1)  # the answer still comes at the old rate
-    assert ask(bus, protocol.ping(1)) == b""
-    assert ask(bus, protocol.ping(2)) == status(2)
-    bus.baud = 115_200
-    assert ask(bus, protocol.ping(1)) == status(1)
-    assert ask(bus, protocol.ping(2)) == b""
-
-
 def test_talking_into_an_answer_spoils_both() -> None:
     bus = make_bus(1)
     end = bus.host_transport()
@@ -222,16 +190,6 @@ def test_eeprom_lock_decides_what_outlasts_power_off() -> None:
     assert (memory.get("max_torque"), memory.get("torque_limit"), memory.get("lock")) == (600, 600, 1)
 
 
-def test_changing_the_id_is_answered_under_the_old_one() -> None:
-    bus = make_bus(1)
-    write(bus, 1, "lock", 0)
-    assert write(bus, 1, "id", 7) == status(1)
-    assert ask(bus, protocol.ping(1)) == b""
-    assert ask(bus, protocol.ping(7)) == status(7)
-    assert write(bus, 7, "id", 254) == status(7)  # not an ID
-    assert ask(bus, protocol.ping(7)) == status(7)
-
-
 def test_read_only_bytes_are_left_alone() -> None:
     bus = make_bus(1)
     model = bus.servo(1).memory.read(3, 2)
@@ -243,16 +201,12 @@ def test_read_only_bytes_are_left_alone() -> None:
     assert ask(bus, protocol.read(14, 56, 2)) == status(14, 0, b"\x00\x08")
 
 
-def test_values_beyond_the_limits_are_cut() -> None:
+def test_values_beyond_the_limits_are_cut_and_half_a_word_can_be_written() -> None:
     bus = make_bus(1)
     write(bus, 1, "torque_limit", 0xFFFF)
-    write(bus, 1, "acceleration", 255)
     assert bus.servo(1).memory.get("torque_limit") == 1000
-    assert bus.servo(1).memory.get("acceleration") == 254
-
-
-def test_half_a_word_can_be_written() -> None:
-    bus = make_bus(1)
+    write(bus, 1, "id", 254)  # not an ID
+    assert ask(bus, protocol.ping(1)) == status(1)
     write(bus, 1, "goal_position", 0x0403)
     assert ask(bus, protocol.write(1, 43, b"\x05")) == status(1)
     assert bus.servo(1).memory.get("goal_position") == 0x0503
@@ -277,15 +231,6 @@ def test_present_is_actual_minus_offset(zero_steps: int, offset: int, direction:
     bus = EmulatedBus([servo], plant=FirstOrderPlant(1, joint_angle=[angle]))
     actual = zero_steps + direction * round(angle / (2 * math.pi) * 4096)
     assert ask(bus, protocol.read(1, 56, 2)) == status(1, 0, ((actual - offset) % 4096).to_bytes(2, "little"))
-
-
-def test_calibrating_the_middle() -> None:
-    for zero_steps in (0, 700, 2048, 4095):
-        bus = EmulatedBus([EmulatedServo(1, zero_steps=zero_steps)])
-        write(bus, 1, "torque_enable", 128)
-        assert abs(bus.servo(1).present() - 2048) <= 1  # half a turn does not fit the register by one step
-        bus.servo(1).power_cycle(bus.clock.now())
-        assert abs(bus.servo(1).present() - 2048) <= 1  # kept
 
 
 def test_a_servo_that_counts_turns_reports_negative_positions() -> None:
@@ -317,14 +262,6 @@ def test_torque_on_holds_and_a_goal_switches_torque_on() -> None:
     assert settle(bus) == 2500
 
 
-def test_goals_are_kept_within_the_angle_limits() -> None:
-    bus = make_bus(1, min_angle_limit=1500, max_angle_limit=2600)
-    write(bus, 1, "goal_position", 4000)
-    assert settle(bus) == 2600
-    write(bus, 1, "goal_position", -50)
-    assert settle(bus) == 1500
-
-
 @pytest.mark.parametrize(("speed", "ramp"), [(1000, 0), (1000, 20), (0, 20), (3000, 5)])
 def test_speed_and_acceleration_are_kept(speed: int, ramp: int) -> None:
     bus = make_bus(1)
@@ -332,7 +269,7 @@ def test_speed_and_acceleration_are_kept(speed: int, ramp: int) -> None:
     bus.plant.lag_s = 1e-4
     ask(bus, protocol.write(1, 41, bytes([ramp, *(3000).to_bytes(2, "little"), 0, 0, *speed.to_bytes(2, "little")])))
     track, dt = [bus.servos[0].present()], 0.01
-    for _ in range(400):
+    for _ in range(250):
         track.append(settle(bus, dt))
     rates = [(b - a) / dt for a, b in itertools.pairwise(track)]
     assert track[-1] == 3000

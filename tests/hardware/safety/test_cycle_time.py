@@ -66,7 +66,7 @@ def test_a_guard_that_waits_for_a_command_leaves_all_answers_of_the_next_cycle_t
     assert body.stop_reason is None
 
 
-@pytest.mark.parametrize("spare_s", [0.0, 0.002, 0.006])
+@pytest.mark.parametrize("spare_s", [0.0, 0.006])
 def test_goals_that_go_out_just_before_a_reading_cost_no_answer(tmp_path: Path, spare_s: float) -> None:
     body = make_body(tmp_path, SLOW.baud, 0.03)
     body.start()

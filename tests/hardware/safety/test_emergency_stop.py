@@ -11,13 +11,14 @@ import pytest
 
 from snake_gym.hardware.safety import emergency_stop
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop, default_latch, find_marks
-from tests.hardware.rig import Rig
+from tests.hardware.rig import Rig, ending
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_stop_is_latched_across_processes_and_keeps_its_first_reason(tmp_path: Path) -> None:
     one, other = EmergencyStop(tmp_path / "estop"), EmergencyStop(tmp_path / "estop")
+    assert one.writable() and os.listdir(tmp_path) == [], "a trial of the latch leaves nothing behind"
     assert not one.tripped
     one.trip("joint 1 is too hot")
     other.trip("somebody else")
@@ -67,11 +68,6 @@ def test_a_latch_that_cannot_be_read_is_tripped(tmp_path: Path) -> None:
     assert "cannot be read" in loop.reason
 
 
-def test_a_trial_of_the_latch_leaves_nothing_behind(tmp_path: Path) -> None:
-    assert EmergencyStop(tmp_path / "estop").writable()
-    assert os.listdir(tmp_path) == []
-
-
 def test_the_latch_is_the_same_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     before = default_latch()
     for name in ("XDG_RUNTIME_DIR", "TMPDIR", "HOME", "USER"):
@@ -98,16 +94,14 @@ def test_the_mark_of_a_dead_process_tells_and_goes_with_the_next_run(tmp_path: P
     latch = tmp_path / "estop"
     program = (
         "import sys, time; from pathlib import Path; from snake_gym.hardware.safety.emergency_stop import EmergencyStop"
+        "; stop = EmergencyStop(Path(sys.argv[1])); stop.hold('run'); print('on', flush=True); time.sleep(60)"
     )
-    program += "; stop = EmergencyStop(Path(sys.argv[1])); stop.hold('run'); print('on', flush=True); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", program, str(latch)], cwd=ROOT, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            (mark,) = find_marks(latch)
-            assert (mark.pid, mark.alive) == (process.pid, True)
-        finally:
-            process.kill()
+    process = subprocess.Popen([sys.executable, "-c", program, str(latch)], cwd=ROOT, stdout=subprocess.PIPE)
+    with process, ending(process):
+        assert process.stdout is not None
+        process.stdout.readline()
+        (mark,) = find_marks(latch)
+        assert (mark.pid, mark.alive) == (process.pid, True)
     (mark,) = find_marks(latch)
     assert not mark.alive
     stop = EmergencyStop(latch)

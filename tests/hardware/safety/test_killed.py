@@ -32,19 +32,22 @@ def port() -> Iterator[EmulatedPort]:
 
 def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subprocess.Popen[str]:
     """A command that moves servos, as far as the first torque."""
-    latch = ["--latch", str(folder / "estop")]
-    common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", *latch]
-    if what == "wiggle":
-        process = launch("wiggle", *common)
-    elif what == "calibrate":
-        process = launch("calibrate", *common, "--limit", "60", "--out", str(folder / "snake.json"))
-        press(process, "\n")
-    else:
-        words = settings(folder, port)
-        words[words.index("--port") + 1] = wire.port
-        process = launch("run", "cc", *words, "--targets", "9,0", "--log", "none", "--set", "connection.guarded=false")
-    wait_until(lambda: bool(wire.torqued()) or process.poll() is not None, 60.0)
-    return process
+    common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
+    words = settings(folder, port)
+    words[words.index("--port") + 1] = wire.port
+    commands = {
+        "wiggle": ["wiggle", *common],
+        "calibrate": ["calibrate", *common, "--limit", "60", "--out", str(folder / "snake.json")],
+        "unguarded run": ["run", "cc", *words, *"--targets 9,0 --log none --set connection.guarded=false".split()],
+    }
+    for _ in range(5):  # servos of this process may miss their turn on a busy machine
+        process = launch(*commands[what])
+        if what == "calibrate":
+            press(process, "\n")
+        wait_until(lambda one=process: bool(wire.torqued()) or one.poll() is not None, 60.0)
+        if process.poll() is None:
+            return process
+    raise AssertionError(process.communicate()[0])
 
 
 @pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
@@ -55,8 +58,7 @@ def test_what_is_killed_leaves_no_torque_on(port: EmulatedPort, tmp_path: Path, 
         killed_s = time.monotonic()
         out, _ = process.communicate(timeout=20)
         assert process.returncode == -signal.SIGKILL, out
-        took_s = wire.torque_off_s({one.servo_id for one in wire.torqued()}, killed_s) - killed_s
-        print(f"{what}: told torque off {1e3 * took_s:.0f} ms after the kill")
+        wire.torque_off_s({one.servo_id for one in wire.torqued()}, killed_s)
         wait_until(lambda: not find_marks(tmp_path / "estop"), 10.0)  # nobody talks any more
         assert wire.torque(IDS) == [0] * N
 

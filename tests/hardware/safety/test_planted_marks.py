@@ -20,6 +20,7 @@ from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.commands import estop
 from snake_gym.hardware.safety import emergency_stop
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop, find_marks
+from tests.hardware.rig import ending
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be two users")
@@ -55,13 +56,10 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @contextmanager
 def stranger(path: Path, latch: Path, pid: int = 0) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", STRANGER, str(path), str(latch), str(pid)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "there\n"
-            yield process
-        finally:
-            process.kill()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ending(process):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+        yield process
 
 
 @AS_ROOT
@@ -95,7 +93,7 @@ def test_a_mark_in_the_name_of_another_user_s_process_is_not_believed(
 @AS_ROOT
 def test_whoever_may_not_stop_another_user_s_robot_says_so(shared: Path) -> None:
     program = "import os, sys; from pathlib import Path; from snake_gym.hardware.safety import emergency_stop\n"
-    program += "from snake_gym.hardware.commands import estop; from snake_gym.hardware.__main__ import main\n"
+    program += "from snake_gym.hardware.__main__ import main\n"
     program += "folder = Path(sys.argv[1]); emergency_stop.FOLDER = folder\n"
     program += "emergency_stop.default_latch = lambda: folder / 'usual'\n"
     program += "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
