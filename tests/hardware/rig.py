@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, JointCalibration
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.servo_body import ServoBody
@@ -55,6 +57,11 @@ class Rig:
             self.body.command(reference)
             when += period_s
             self.body.run_until(when)
+
+
+def serve(servos: Sequence[EmulatedServo], plant: FirstOrderPlant | None = None) -> EmulatedPort:
+    """Servos on a pseudo terminal, in real time: easy on a busy machine."""
+    return EmulatedPort(EmulatedBus(servos, plant, clock=MonotonicClock(), step_s=0.01))
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:

@@ -15,7 +15,6 @@ import threading
 import time
 import tty
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NamedTuple
 
 TORQUE_ENABLE, GOAL_POSITION, PRESENT_POSITION = 40, 42, 56
@@ -45,7 +44,7 @@ class Written(NamedTuple):
         return self.byte(TORQUE_ENABLE) == 0 and self.byte(GOAL_POSITION) is None
 
 
-class Wiretap:
+class Wiretap(contextlib.AbstractContextManager["Wiretap"]):
     """A second port for the bus on ``bus_port``; use it as a context."""
 
     def __init__(self, bus_port: str) -> None:
@@ -70,7 +69,7 @@ class Wiretap:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         os.write(self._woken, b"x")
         self._thread.join()
         for descriptor in (self._ours, self._theirs, self._bus, self._wake, self._woken):

@@ -255,16 +255,6 @@ class Line:
             self._patience_s *= _PATIENCE_KEPT
         return answers
 
-    def listen_until_quiet(self, quiet_s: float, limit_s: float) -> None:
-        """Drop what comes until nothing has come for ``quiet_s``, for ``limit_s`` at most."""
-        end_s = self._clock.now() + limit_s
-        while self._clock.now() < end_s:
-            data = self._transport().read(_READ_CHUNK, quiet_s)
-            if not data:
-                break
-            self._reject(self._parser.feed(data))
-        self._reject(self._parser.flush())
-
     def _transport(self) -> Transport:
         if self._port is None:
             raise PortGone("closed")
@@ -293,7 +283,10 @@ class Line:
                 self._reject(self._parser.feed(self._transport().read(_READ_CHUNK, left_s)))
             if self.echo:
                 break
-        self.listen_until_quiet(self.answer_time_s(1, 1), self.timing.latency_s)
+        end_s = self._clock.now() + self.timing.latency_s
+        while self._clock.now() < end_s and (data := self._transport().read(_READ_CHUNK, self.answer_time_s(1, 1))):
+            self._reject(self._parser.feed(data))
+        self._reject(self._parser.flush())
 
     def _forget_old(self) -> None:
         if self._overdue:

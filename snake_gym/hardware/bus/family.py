@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal
 
-from snake_gym.config import ConfigError, Range, Settings, nearest
+from snake_gym.config import ConfigError, Range, Settings, choose
 from snake_gym.config.settings import Count, Positive, PositiveCount
 
 Byte = Annotated[int, Range(0, 255)]
@@ -175,11 +175,7 @@ class ServoFamily(Settings):
 
     def register(self, name: str) -> Register:
         """The register of that name; ConfigError if there is none."""
-        if name not in self.by_name:
-            raise ConfigError(
-                f"register is {name!r}; expected one of {', '.join(self.by_name)}{_hint(name, self.by_name)}"
-            )
-        return self.by_name[name]
+        return self.by_name.get(name) or self.by_name[choose(name, self.by_name, "register")]
 
     def scale(self, name: str) -> float:
         """Unit per count of a register."""
@@ -328,9 +324,4 @@ def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
     for key, found in models.items():
         if key.lower() == name.lower():
             return found
-    raise ConfigError(f"servo model is {name!r}; expected one of {', '.join(models)}{_hint(name, models)}")
-
-
-def _hint(name: str, choices: Iterable[str]) -> str:
-    guess = nearest(name, choices)
-    return f"; did you mean {guess!r}?" if guess else ""
+    return models[choose(name, models, "servo model")]

@@ -20,7 +20,8 @@ from snake_gym.hardware.calibration.calibration import ServoSettings, read_setti
 
 _T = TypeVar("_T")
 _MARGIN_STEPS = 16  # a range that comes so near to the encoder's zero counts as passing it
-_QUIET_S = 0.15
+_QUIET_S, _BAUD_SETTLE_S = 0.15, 0.05
+_ATTEMPTS = 3
 
 
 class ProcedureError(RuntimeError):
@@ -371,7 +372,6 @@ def find_direction(
     look: Callable[[int], Side],
     amplitude_rad: float = math.radians(6.0),
     torque: float = 0.25,
-    attempts: int = 3,
     interrupted: Callable[[], str | None] = never,
 ) -> int:
     """1 where the servo's counts grow as the joint bends to the right, else -1.
@@ -381,7 +381,7 @@ def find_direction(
 
     Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
-    for _ in range(attempts):
+    for _ in range(_ATTEMPTS):
         answers: list[Side] = []
         done = wiggle(
             bus, servo_id, amplitude_rad, torque,
@@ -393,11 +393,7 @@ def find_direction(
             continue
         if answers[0] != "unseen":
             return (1 if answers[0] == "right" else -1) * (1 if done.moved_rad > 0.0 else -1)
-    raise ProcedureError(f"servo {servo_id} was not seen to move in {attempts} attempts; is its joint blocked?")
-
-
-_ATTEMPTS = 3
-_BAUD_SETTLE_S = 0.05
+    raise ProcedureError(f"servo {servo_id} was not seen to move in {_ATTEMPTS} attempts; is its joint blocked?")
 
 
 def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:

@@ -58,6 +58,12 @@ class ReferenceRamp:
 _SIZE = 256
 
 
+def _whole(value: float) -> int:
+    """``value`` where it is a whole number, else 0."""
+    n = round(value)
+    return n if math.isclose(n, value) else 0
+
+
 class ServoMemory:
     """256 bytes, some of them registers; ``settings`` differ from the model's defaults, as if they had been stored."""
 
@@ -71,13 +77,10 @@ class ServoMemory:
         self._counts = {name: one.default for name, one in registers.items() if name not in family.by_name}
         self._scale = {name: one.encoding.scale for name, one in registers.items()}
         self._steps_per_count = {name: round(scale / family.step_rad, 9) for name, scale in self._scale.items()}
-        whole = {name: round(1.0 / scale) for name, scale in self._scale.items()}
-        self._counts_per_unit = {
-            name: n if math.isclose(n * self._scale[name], 1.0) else 0 for name, n in whole.items()
-        }  # 0: no whole number
+        self._counts_per_unit = {name: _whole(1.0 / scale) for name, scale in self._scale.items()}
         self._owner: list[Register | None] = [None] * _SIZE
         for register in self.family.registers:
-            self._owner[register.address : register.address + register.size] = [register] * register.size
+            self._owner[register.address : register.end] = [register] * register.size
         self.factory_reset()
         for name, value in {**(settings or {}), "id": servo_id}.items():
             self.set(name, value)
@@ -98,15 +101,14 @@ class ServoMemory:
 
     def counts(self, name: str, value: float) -> float:
         """``value`` in counts of a register, not rounded."""
-        per_unit = self._counts_per_unit[name]
-        return value * per_unit if per_unit else value / self._scale[name]
+        return value * self._counts_per_unit[name] if self._counts_per_unit[name] else value / self._scale[name]
 
     def set(self, name: str, value: int) -> None:
         """Let a register hold ``value``, as the servo itself does: read-only ones too, nothing is stored."""
         register = self.family.by_name.get(name)
         if register is None:
             return
-        self._bytes[register.address : register.address + register.size] = register.encoding.encode(value)
+        self._bytes[register.address : register.end] = register.encoding.encode(value)
         self._counts[name] = value
 
     def read(self, address: int, n_bytes: int) -> bytes:
@@ -133,8 +135,7 @@ class ServoMemory:
             elif not low <= value <= high:
                 self.set(register.name, min(max(value, low), high))
             if stores and register.address < self.family.eeprom_end:
-                part = slice(register.address, register.address + register.size)
-                self._eeprom[part] = self._bytes[part]
+                self._eeprom[register.address : register.end] = self._bytes[register.address : register.end]
         return [register.name for register in touched]
 
     def power_on(self) -> None:
@@ -156,7 +157,7 @@ class ServoMemory:
         self._eeprom[:] = self._bytes[: self.family.eeprom_end]
 
     def _decode(self, register: Register) -> None:
-        data = bytes(self._bytes[register.address : register.address + register.size])
+        data = bytes(self._bytes[register.address : register.end])
         self._counts[register.name] = register.encoding.decode(data)
 
 
@@ -168,12 +169,11 @@ _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
 
 
 class JointCommand(NamedTuple):
-    """What a servo asks of its motor."""
+    """What a servo asks of its motor: see ``ServoPlant.advance``."""
 
     target_rad: float
     enabled: bool
     torque_limit: float
-    """Share of the stall torque."""
     speed_limit_rad_s: float
 
 

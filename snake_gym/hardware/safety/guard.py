@@ -50,7 +50,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from snake_gym.config import build, to_dict
+from snake_gym.config import build
 from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
@@ -307,23 +307,6 @@ class Guard:
         # Full: the other side sleeps, and gets the next one. Gone: the next recv tells.
         with contextlib.suppress(OSError):
             self._link.send(data, socket.MSG_DONTWAIT)
-
-
-def pack_settings(
-    port: BusPort,
-    calibration: Calibration,
-    limits: SafetyLimits,
-    period_s: float,
-    speed: FloatArray,
-    latch: Path,
-    priority: int,
-) -> bytes:
-    """The first message to a guard; ``speed`` (J,) [rad/s] as for ``ServoBody``."""
-    return json.dumps({
-        "device": port.device, "baud": port.baud, "family": to_dict(port.family),
-        "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
-        "speed_rad_s": speed.tolist(), "latch": str(latch), "priority": priority,
-    }).encode()  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ to go on trying.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import select
 import socket
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from snake_gym.config import to_dict
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.bus.transport import PortGone
@@ -26,7 +28,7 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import default_latch, remove_dead_marks
-from snake_gym.hardware.safety.guard import LARGEST, Message, pack_command, pack_settings, unpack
+from snake_gym.hardware.safety.guard import LARGEST, Message, pack_command, unpack
 from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import RETRY_S, await_end, start_partner, switch_off_port
 from snake_gym.robot.spec import FloatArray
@@ -65,9 +67,12 @@ class GuardedBody:
         """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
         self._port, self._calibration, self._period_s = port, calibration, period_s
         self.n_joints = len(calibration.joints)
-        speed = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (self.n_joints,))
         self._latch = latch or default_latch()
-        self._settings = pack_settings(port, calibration, limits, period_s, speed, self._latch, priority)
+        self._settings = json.dumps({
+            "device": port.device, "baud": port.baud, "family": to_dict(port.family),
+            "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
+            "speed_rad_s": np.asarray(speed_rad_s).tolist(), "latch": str(self._latch), "priority": priority,
+        }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
         self._sample: BodySample | None = None

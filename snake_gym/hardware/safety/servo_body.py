@@ -32,7 +32,7 @@ from snake_gym.hardware.safety.bring_up import (
     find_missing,
     let_follow,
     raise_torque,
-)  # fmt: skip
+)
 from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, SafetyLimits
 from snake_gym.hardware.safety.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop

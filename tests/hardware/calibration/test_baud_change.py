@@ -8,11 +8,10 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.procedures import ProcedureError, change_baud
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
-from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
+from tests.hardware.rig import serve
 
 
 class Bench:
@@ -74,15 +73,14 @@ def test_what_cannot_be_changed_is_told() -> None:
 @pytest.mark.usefixtures("patient")
 def test_the_command_changes_all_servos_that_answer(capsys: pytest.CaptureFixture[str]) -> None:
     servos = [EmulatedServo(k + 1, "SM8524BL") for k in range(2)]
-    bus = EmulatedBus(servos, FirstOrderPlant(2), clock=MonotonicClock(), step_s=0.01)
-    with EmulatedPort(bus) as port:
+    with serve(servos) as port:
         arguments = ["scan", "--port", port.port, "--ids", "1-3"]
         told = ""
         for _ in range(20):  # servos of this process may miss their turn on a busy machine
             with contextlib.suppress(ConfigError):
                 main([*arguments, "--baud", "115200", "--change-baud", "1000000"])
             told += capsys.readouterr().out
-            if bus.servo(1).baud == bus.servo(2).baud == 1_000_000:
+            if servos[0].baud == servos[1].baud == 1_000_000:
                 break
         assert "servo 1 talks at 1000000 baud now" in told and "servo 2 talks at 1000000 baud now" in told
         for _ in range(20):

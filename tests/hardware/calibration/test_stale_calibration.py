@@ -15,10 +15,10 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from tests.hardware.rig import serve
 from tests.hardware.wiretap import Wiretap
 
 N = 9
@@ -30,8 +30,7 @@ ZEROS = [2048, 3900, 1500, 150, 2500, 2048, 4090, 2000, 1200]
 @contextmanager
 def robot(zeros: Sequence[int], angles: Sequence[float] = (0.0,) * N, **settings: int) -> Iterator[EmulatedPort]:
     servos = [EmulatedServo(one, zero_steps=zero, settings=settings) for one, zero in zip(IDS, zeros, strict=True)]
-    bus = EmulatedBus(servos, FirstOrderPlant(N, joint_angle=angles), clock=MonotonicClock(), step_s=0.01)
-    with EmulatedPort(bus) as port:
+    with serve(servos, FirstOrderPlant(N, joint_angle=angles)) as port:
         yield port
 
 
@@ -140,9 +139,7 @@ def test_every_setting_that_changed_is_named(
     assert f"{register} {was}, the servo says {value}: " in line
 
 
-def test_a_log_of_limp_servos_is_not_written_with_another_robot_s_calibration(
-    tmp_path: Path, plain_file: Path
-) -> None:
+def test_a_log_of_limp_servos_is_not_written_with_another_robot_s_calibration(tmp_path: Path, plain_file: Path) -> None:
     log = tmp_path / "limp.jsonl"
     words = ["log", "--pose", "dead_reckoning", "--seconds", "0.3", "--log", str(log), "--port"]
     with robot([2048] * N) as port:

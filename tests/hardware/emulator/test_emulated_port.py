@@ -10,7 +10,7 @@ import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import MonotonicClock, VirtualClock
-from snake_gym.hardware.bus.exchange import PORT_GONE, LineTiming
+from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
@@ -54,33 +54,6 @@ def test_reading_and_moving_through_a_serial_device() -> None:
         assert min(durations) >= 2.9e-3, "answers take their time on the wire"
         driver.close()
     assert not os.path.lexists(port.port), "the device is gone afterwards"
-
-
-def test_the_cable_is_pulled_and_put_back() -> None:
-    bus = make_bus()
-    with EmulatedPort(bus) as port:
-        driver = open_driver(port)
-        driver.torque(IDS, True)
-        driver.write_targets(IDS, [2500] * 13)
-        wait_until(lambda: all(servo.memory.get("goal_position") == 2500 for servo in bus.servos))
-        port.unplug()
-        assert not os.path.exists(port.port)
-        for _ in range(5):
-            assert set(driver.read_block(IDS, *BLOCK).failures.values()) == {PORT_GONE}
-            assert not driver.write_targets(IDS, [1000] * 13)
-            assert driver.torque(IDS, False) == dict.fromkeys(IDS, False)
-            time.sleep(0.02)
-        assert not driver.line.connected
-        # the servos go on to their last goal: nobody has told them otherwise
-        wait_until(lambda: all(servo.present() == 2500 for servo in bus.servos))
-        port.plug()
-        wait_until(lambda: not driver.read_block(IDS, *BLOCK).failures)
-        found = driver.read_block(IDS, *BLOCK)
-        assert not found.failures
-        assert driver.counters.reconnects == 1
-        assert [v["present_position"] for v in found.values.values() if v] == [2500] * 13
-        assert driver.torque(IDS, False) == dict.fromkeys(IDS, True)
-        driver.close()
 
 
 def test_pulled_in_the_middle_of_an_answer() -> None:

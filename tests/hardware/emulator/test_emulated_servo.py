@@ -269,7 +269,7 @@ def test_speed_and_acceleration_are_kept(speed: int, ramp: int) -> None:
     bus.plant.lag_s = 1e-4
     ask(bus, protocol.write(1, 41, bytes([ramp, *(3000).to_bytes(2, "little"), 0, 0, *speed.to_bytes(2, "little")])))
     track, dt = [bus.servos[0].present()], 0.01
-    for _ in range(250):
+    for _ in range(400):
         track.append(settle(bus, dt))
     rates = [(b - a) / dt for a, b in itertools.pairwise(track)]
     assert track[-1] == 3000

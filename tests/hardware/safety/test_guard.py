@@ -16,18 +16,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety import guarded_body
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guard import pack_command, pack_text, unpack
 from snake_gym.hardware.safety.guarded_body import GuardedBody
-from tests.hardware.rig import ending, wait_until
+from tests.hardware.rig import ending, serve, wait_until
 
 N = 4
 CHAIN = straight_chain(range(1, N + 1), 1.2)
@@ -37,9 +36,7 @@ LIMITS = SafetyLimits(ramp_time_s=0.05, command_timeout_s=30.0, lost_after_s=5.0
 
 @pytest.fixture
 def terminal() -> Iterator[EmulatedPort]:
-    servos = [EmulatedServo(k + 1) for k in range(N)]
-    bus = EmulatedBus(servos, FirstOrderPlant(N), clock=MonotonicClock(), step_s=0.01)  # easy on a busy machine
-    with EmulatedPort(bus) as port:
+    with serve([EmulatedServo(k + 1) for k in range(N)]) as port:
         yield port
 
 
@@ -67,8 +64,7 @@ def body(make_body: Callable[..., GuardedBody]) -> GuardedBody:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guard hangs after 0.5 s of silence, and nobody waits longer than a second for its end."""
-    monkeypatch.setattr(guarded_body, "_HUNG_S", 0.5)
+    """Nobody waits longer than a second for the end of a guard that cannot reach all servos."""
     monkeypatch.setattr(guarded_body, "_FAREWELL_S", 1.0)
 
 
@@ -99,6 +95,15 @@ def drive(body: GuardedBody, seconds: float, angle: float) -> None:
         body.command(np.full(N, angle))
         when += 0.1
         body.run_until(when)
+
+
+def drive_until_on(terminal: EmulatedPort, body: GuardedBody) -> None:
+    """All servos have torque: on a busy machine one that missed its turn is told with the next goal."""
+    for _ in range(50):
+        drive(body, 0.2, 0.1)
+        if all(torque_on(terminal)):
+            break
+    assert torque_on(terminal) == [True] * N
 
 
 @pytest.mark.parametrize("priority", [0, 10])
@@ -137,11 +142,7 @@ def test_no_command_means_no_torque_until_the_next_start_which_gives_a_fresh_sam
     assert body.stop_reason == "no command for 0.4 s"
     begun = body.clock.now()
     assert body.start().stamp_s >= begun
-    for _ in range(50):  # a busy machine's servo that missed its turn is told with the next goal
-        drive(body, 0.2, 0.1)
-        if all(torque_on(terminal)):
-            break
-    assert torque_on(terminal) == [True] * N
+    drive_until_on(terminal, body)
     begun = body.clock.now()
     assert body.start().stamp_s >= begun, "of a robot that is up"
     body.run_until(body.clock.now() + 0.2)
@@ -172,7 +173,6 @@ def test_when_the_guard_is_killed_the_policy_s_side_switches_the_torque_off(
     wait_for_off(terminal)
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_guard_that_hangs_is_killed_and_the_torque_goes_off(terminal: EmulatedPort, body: GuardedBody) -> None:
     drive(body, 0.2, 0.1)
     tell_guard(body, signal.SIGSTOP)
@@ -182,7 +182,7 @@ def test_a_guard_that_hangs_is_killed_and_the_torque_goes_off(terminal: Emulated
     assert body.stop_reason == "the guard process hangs"
     assert torque_on(terminal) == [False] * N
     body.start()  # with a new one
-    assert torque_on(terminal) == [True] * N
+    drive_until_on(terminal, body)
     tell_guard(body, signal.SIGSTOP)
     body.close()  # it hangs at the end
     assert torque_on(terminal) == [False] * N
@@ -205,12 +205,11 @@ def test_a_command_that_has_become_old_is_not_followed(
         assert np.abs(terminal.bus.plant.joint_angle()).max() < 0.01
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_flood_of_commands_neither_blinds_the_guard_nor_counts_as_its_death(
     terminal: EmulatedPort, tmp_path: Path, body: GuardedBody
 ) -> None:
     begun = time.monotonic()
-    while time.monotonic() - begun < 1.0:
+    while time.monotonic() - begun < 2.0:
         body.command(np.zeros(N))
     assert body.stop_reason is None
     EmergencyStop(tmp_path / "estop").trip("enough")

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety.emergency_stop import find_marks
 from tests.hardware.commands.test_commands import launch, press, settings, wait_until
-from tests.hardware.rig import ending
+from tests.hardware.rig import ending, serve
 from tests.hardware.wiretap import Wiretap
 
 N = 9
@@ -25,8 +24,7 @@ IDS = range(1, N + 1)
 
 @pytest.fixture
 def port() -> Iterator[EmulatedPort]:
-    bus = EmulatedBus([EmulatedServo(one) for one in IDS], FirstOrderPlant(N), clock=MonotonicClock(), step_s=0.01)
-    with EmulatedPort(bus) as emulated:
+    with serve([EmulatedServo(one) for one in IDS]) as emulated:
         yield emulated
 
 
@@ -35,10 +33,11 @@ def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subproc
     common = ["--port", wire.port, "--ids", f"1-{N}", "--degrees", "30", "--latch", str(folder / "estop")]
     words = settings(folder, port)
     words[words.index("--port") + 1] = wire.port
+    unguarded = ["--log", "none", "--set", "connection.guarded=false"]
     commands = {
         "wiggle": ["wiggle", *common],
-        "calibrate": ["calibrate", *common, "--limit", "60", "--out", str(folder / "snake.json")],
-        "unguarded run": ["run", "cc", *words, *"--targets 9,0 --log none --set connection.guarded=false".split()],
+        "calibrate": ["calibrate", *common, "--limit", "60", "--out", str(folder / "new.json")],
+        "unguarded run": ["run", "cc", *words, "--targets", "9,0", *unguarded],
     }
     for _ in range(5):  # servos of this process may miss their turn on a busy machine
         process = launch(*commands[what])

@@ -399,4 +399,3 @@ def test_one_per_cent_of_lost_and_of_spoiled_packets_hurts_nobody(tmp_path: Path
     assert not rig.body.sample().lost.any()
     np.testing.assert_allclose(rig.body.sample().joint_angle, 0.3 * math.sin(0.3 * 49), atol=0.02)
     assert rig.bus.faults.counts["lost"] + rig.bus.faults.counts["corrupted"] > 10
-
