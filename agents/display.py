@@ -18,12 +18,7 @@ _LINE_S = 15.0
 
 
 class TrainingDisplay:
-    """Steps done of ``total``, the rate, and what was measured last; on standard error.
-
-    Args:
-        total: steps of the whole run.
-        quiet: show nothing but messages.
-    """
+    """Steps done of ``total``, the rate, and what was measured last, on standard error; ``quiet``: messages only."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.console = Console(stderr=True, highlight=False)

@@ -64,11 +64,9 @@ class BetweenRollouts:
 
 
 class ResumableTensorBoard(TensorBoardOutputFormat):
-    """SB3's TensorBoard output; what a killed launch wrote after the step we resume from is hidden.
+    """SB3's TensorBoard output in ``folder``; what a killed launch wrote after ``resumed_from`` is hidden.
 
-    Args:
-        folder: where the event files go; every launch adds one.
-        resumed_from: that step; None for a run that begins, or begins anew since it was killed before a checkpoint.
+    None: the run begins, or begins anew since it was killed before a checkpoint.
     """
 
     def __init__(self, folder: Path, resumed_from: int | None) -> None:
@@ -160,8 +158,7 @@ def capture(model: BaseAlgorithm) -> Snapshot:
 def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     """Put a captured state into a freshly made model of the same settings.
 
-    Raises:
-        KeyError, ValueError, RuntimeError, TypeError: the state is not of such a model.
+    Raises KeyError, ValueError, RuntimeError or TypeError if it is not of such a model.
     """
     tensors, arrays, plain = snapshot.tensors, snapshot.arrays, snapshot.plain
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
@@ -170,10 +167,10 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     unwrap(model.env).set_state(_part(arrays, "venv/"))
     for name, values in _part(arrays, "model/").items():
         setattr(model, name, values)
-    own = _normaliser_arrays(model)
     stored = _part(arrays, "normaliser/")
-    for name in own:
-        _set_normaliser(model, name, stored[name])
+    for name in _normaliser_arrays(model):
+        value = float(stored[name]) if name.endswith("count") else np.array(stored[name])
+        recursive_setattr(model.get_vec_normalize_env(), name.replace("/", "."), value)
     for name in COUNTERS:
         if hasattr(model, name):
             setattr(model, name, plain["counters"][name])
@@ -224,21 +221,9 @@ def _normaliser_arrays(model: BaseAlgorithm) -> Arrays:
     normaliser = model.get_vec_normalize_env()
     if normaliser is None:
         return {}
-    arrays: Arrays = {"returns": np.array(normaliser.returns)}
-    for part in ("obs_rms", "ret_rms"):
-        statistics = getattr(normaliser, part, None)
-        if statistics is not None:
-            arrays |= {f"{part}/{name}": np.array(getattr(statistics, name)) for name in ("mean", "var", "count")}
-    return arrays
-
-
-def _set_normaliser(model: BaseAlgorithm, name: str, values: NDArray[Any]) -> None:
-    normaliser = model.get_vec_normalize_env()
-    part, _, inner = name.partition("/")
-    if inner:
-        setattr(getattr(normaliser, part), inner, float(values) if inner == "count" else np.array(values))
-    else:
-        setattr(normaliser, part, np.array(values))
+    parts = [part for part in ("obs_rms", "ret_rms") if getattr(normaliser, part, None) is not None]
+    names = ["returns", *(f"{part}/{name}" for part in parts for name in ("mean", "var", "count"))]
+    return {name: np.array(recursive_getattr(normaliser, name.replace("/", "."))) for name in names}
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -20,7 +20,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from snake_gym.config import ConfigError, build
-from snake_gym.envs import choose_env
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm, make_learner
 from .checkpoint import (
@@ -33,8 +34,7 @@ from .checkpoint import (
 )
 from .config import TrainConfig
 from .display import TrainingDisplay
-from .evaluation import play_episodes
-from .metrics import EpisodeWindow, summarise
+from .metrics import EpisodeWindow, play_episodes, summarise
 from .policy_writer import LearnerPolicy, PolicyWriter
 from .run_folder import RunFolder
 from .sb3_internals import (
@@ -71,14 +71,10 @@ class Standing:
 
 
 class Training:
-    """One launch of a run.
+    """One launch of a run with complete settings in a folder that the caller has locked.
 
-    Args:
-        config: complete settings (``config.resolve_env``).
-        folder: the run's folder, locked by the caller.
-        display: what the user sees.
-        should_stop: asked between rollouts and during evaluation.
-        make_env: makes the vector env for a number of worlds and an autoreset mode; None: the env of the config.
+    ``should_stop`` is asked between rollouts and during evaluation. ``make_env`` makes the vector env for a number of
+    worlds and an autoreset mode; None: the env of the config.
     """
 
     def __init__(
@@ -124,10 +120,8 @@ class Training:
     def run(self) -> None:
         """Train to the end.
 
-        Raises:
-            TrainingStopped: it was asked to stop; the state is saved.
-            ConfigError: it diverged; what was saved before is kept.
-            OSError: something could not be written.
+        Raises TrainingStopped (it was asked to; the state is saved), ConfigError (it diverged; what was saved before is
+        kept) or OSError (something could not be written).
         """
         with self.logging(), self._explaining_divergence():
             self.learn(self.config.total_steps)
@@ -309,9 +303,8 @@ class StepCallback(BaseCallback):
 
 def make_envs(config: TrainConfig) -> MakeEnv:
     """Makes the env of a config."""
-    env = choose_env(config.env_id)
-    settings = build(env.config_type, config.env, "env")
-    return lambda n_worlds, mode: env(n_worlds, mode, config=settings)
+    settings = build(find_task(config.env_id), config.env, "env")
+    return lambda n_worlds, mode: SnakeVectorEnv(config.env_id, n_worlds, mode, config=settings)
 
 
 def _describe(means: dict[str, float]) -> str:

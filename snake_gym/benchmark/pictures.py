@@ -115,13 +115,10 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
 
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
-    """Scenarios to show: for each number of failed joints the one where every policy is nearest to its median there.
+    """Up to ``count`` scenarios: for numbers of failed joints the one where every policy is nearest to its median
+    there.
 
-    The median of the progress or, where there is one goal, of the time to it.
-
-    Args:
-        pair: the policies that will be shown.
-        count: the largest number of scenarios; numbers of failed joints are spread over what there is.
+    The median is of the progress or, where there is one goal, of the time to it.
     """
     if not pair or count < 1:
         return []

@@ -113,14 +113,10 @@ def play_all(
     on_step: Callable[[str, int, int], None] = lambda name, done, of: None,
     fresh: bool = False,
 ) -> list[Episodes]:
-    """Play every entrant, or take its finished rows from ``folder`` where nothing has changed.
+    """Play every entrant, or take its finished rows from ``folder`` where nothing has changed and not ``fresh``.
 
-    Args:
-        on_step: hears (entrant, control steps done, of how many).
-        fresh: play again whatever is there.
-
-    Raises:
-        RuntimeError: two policies did not get the same scenarios, so that nothing could be compared.
+    ``on_step`` hears (entrant, control steps done, of how many). Raises RuntimeError where two policies did not get the
+    same scenarios, so that nothing could be compared.
     """
     results = []
     for entrant in entrants:

@@ -28,7 +28,7 @@ from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_
 from snake_gym.config.settings import PositiveCount, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
-from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
+from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import controller_action
@@ -111,17 +111,13 @@ class TuningConfig(Settings):
 class Search:
     """One search: ``advance`` plays a generation, ``report`` chooses and scores the result.
 
-    A generation depends on the seed, its number and the distribution only, so that a search that was interrupted and
-    restored goes on exactly as it would have.
-
-    Raises:
-        ConfigError: unknown robot, controller or setting, or nothing left to search.
+    A generation depends on the seed, its number and the distribution only: restored, a search goes on exactly. Raises
+    ConfigError: unknown robot, controller or setting, or nothing left to search.
     """
 
     def __init__(self, config: TuningConfig) -> None:
         self.config = config
-        settings = merge(config.env, {"robot": config.robot})
-        make, env_config = choose_env(config.env_id), build_env(config.env_id, settings)
+        env_config = build_env(config.env_id, merge(config.env, {"robot": config.robot}))
         self.spec = env_config.load_robot()
         fixed = resolve_controller(config.controller, spec=self.spec)
         self.kind = str(fixed["kind"])
@@ -137,7 +133,7 @@ class Search:
         self.base = {**fixed, **{p.name: float(p.value(np.array(0.5))) for p in self.space}}
         make_controller(self.base, self.spec)
         self.env_config = replace(env_config, action=build(ActionConfig, controller_action(self.base), "action"))
-        self.env: SnakeVectorEnv = make(config.worlds, AutoresetMode.DISABLED, config=self.env_config)
+        self.env = SnakeVectorEnv(config.env_id, config.worlds, AutoresetMode.DISABLED, config=self.env_config)
         self.generation = 0
         self.mean = np.full(len(self.space), 0.5)
         self.deviation = np.full(len(self.space), START_DEVIATION)
@@ -198,13 +194,12 @@ class Search:
         worth = self.play(finalists[winner : winner + 1], np.arange(score, score + config.worlds)).ravel()
         found = {name: float(values[winner]) for name, values in self.parameters(finalists).items()}
         searched = self.generation * (config.worlds // config.population)
-        env = to_dict(self.env_config)
         return {
             "controller": resolve_controller({**self.base, **found}),
             "tuning": {
                 "robot": to_dict(self.spec),
                 "env_id": config.env_id,
-                "env": {name: env[name] for name in env if name not in ("robot", "action", "n_threads")},
+                "env": self.scenario(),
                 "score": self.score,
                 self.score: score_of(worth, self.score),
                 "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
@@ -220,13 +215,15 @@ class Search:
             },
         }
 
+    def scenario(self) -> dict[str, Any]:
+        """Plain settings of the env but for the robot and what changes no episode."""
+        env = to_dict(self.env_config)
+        return {name: env[name] for name in env if name not in ("robot", "action", "n_threads")}
+
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a generation would."""
-        env = to_dict(self.env_config)
-        for irrelevant in ("n_threads", "robot", "action"):
-            env.pop(irrelevant)
         return {
-            "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": env,
+            "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": self.scenario(),
             "controller": self.base, "space": to_dict(self.space), "population": self.config.population,
             "worlds": self.config.worlds, "seed": self.config.seed,
         }  # fmt: skip

@@ -26,6 +26,18 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> dict[str, tuple[Any, Any]]:
+    """Dotted names of the settings that differ, with both values; None for one that is not there."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found |= differences(old, new, f"{group}{key}.")
+        elif old != new:
+            found[group + key] = (old, new)
+    return found
+
+
 def apply_keywords(
     cls: type[T],
     config: T | Mapping[str, Any] | None,

@@ -89,7 +89,7 @@ def default_core(config_type: type[EnvConfig], kind: str) -> SnakeCore:
 def observation_table(core: SnakeCore) -> str:
     """The parts of the observation."""
     rows = [
-        (f"{part.columns.start}-{part.columns.stop - 1}", part.name, part.unit, f"{part.scale:g}", part.meaning)
+        (f"{part.first}-{part.first + part.width - 1}", part.name, part.unit, f"{part.scale:g}", part.meaning)
         for part in core.layout.fields.values()
     ]
     return table(("columns", "name", "unit", "scale", "meaning"), rows)

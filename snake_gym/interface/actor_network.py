@@ -63,16 +63,9 @@ class FrozenNormaliser:
 
 
 class ActorNetwork:
-    """Layers with their weights.
+    """Layers, from the input (D numbers) to the action (A), with their weights: ``tensors``, W and b by name.
 
-    Args:
-        layers: from the input to the action.
-        tensors: W and b by name; exactly those that the layers name.
-        n_inputs: D.
-        n_outputs: A.
-
-    Raises:
-        ValueError: a tensor is missing, not needed, not finite, or of a shape that does not fit its neighbours.
+    Raises ValueError for a tensor that is missing, not needed, not finite, or of a shape that does not fit.
     """
 
     def __init__(self, layers: Sequence[Layer], tensors: Mapping[str, Array], n_inputs: int, n_outputs: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agents.evaluation import play_episodes
+from agents.metrics import play_episodes
 from agents.policy_writer import LearnerPolicy
 from agents.training import make_envs
 from benchmarks.zero_cost_env import CopyEnv
