@@ -96,6 +96,9 @@ class PolicyWriter:
         if not np.isfinite(actions).all():
             raise FloatingPointError("an action is not finite")
         own = policy.normaliser
+        normaliser = None
+        if own is not None:
+            normaliser = NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)
         network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
         with np.errstate(all="ignore"):
             deviation = np.abs(network(obs if own is None else own(obs)) - actions)
@@ -107,7 +110,7 @@ class PolicyWriter:
                     format=FORMAT, name=self._folder.name,
                     weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
                     robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-                    action=action_contract(core.config.action, core.decoder), normaliser=_normaliser_contract(own),
+                    action=action_contract(core.config.action, core.decoder), normaliser=normaliser,
                     network=layers, golden=_golden(core, obs, actions, float(deviation.max())),
                     env=EnvOrigin(config.env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
                     training=self._training_summary(model, evaluation or {}), versions=run_versions(),
@@ -198,9 +201,3 @@ def _observation_contract(core: SnakeCore) -> ObservationContract:
         n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
         fields=tuple(layout.fields.values()), columns=layout.columns,
     )  # fmt: skip
-
-
-def _normaliser_contract(own: FrozenNormaliser | None) -> NormaliserContract | None:
-    if own is None:
-        return None
-    return NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)

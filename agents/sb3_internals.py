@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import TensorBoardOutputFormat
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
 from stable_baselines3.common.vec_env import VecEnv
@@ -73,10 +73,6 @@ class ResumableTensorBoard(TensorBoardOutputFormat):
         purge_step = 0 if resumed_from is None else resumed_from + 1
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge_step)
         self._is_closed = False
-
-    def attach(self, model: BaseAlgorithm, folder: Path) -> None:
-        """Make it the model's only output."""
-        model.set_logger(Logger(str(folder), [self]))
 
 
 def current_learning_rate(model: BaseAlgorithm) -> float:
@@ -179,17 +175,13 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     model.ep_success_buffer = deque(plain["successes"], maxlen=size)
     if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
         _restore_replay(model, snapshot)
-    restore_generators(model, snapshot)
-
-
-def restore_generators(model: BaseAlgorithm, snapshot: Snapshot) -> None:
-    """Set numpy's, torch's and the action space's generators, all that SB3 draws from, to the captured state."""
-    kind, position, has_gauss, gauss = snapshot.plain["numpy_generator"]
-    np.random.set_state((kind, snapshot.arrays["numpy_generator"], position, has_gauss, gauss))  # noqa: NPY002
-    model.action_space.np_random.bit_generator.state = snapshot.plain["action_generator"]
-    torch.set_rng_state(snapshot.tensors["generator"])
-    if model.device.type == "cuda" and "cuda_generators" in snapshot.tensors:
-        torch.cuda.set_rng_state_all(snapshot.tensors["cuda_generators"])
+    # All that SB3 draws from: numpy's, torch's and the action space's generators.
+    kind, position, has_gauss, gauss = plain["numpy_generator"]
+    np.random.set_state((kind, arrays["numpy_generator"], position, has_gauss, gauss))  # noqa: NPY002
+    model.action_space.np_random.bit_generator.state = plain["action_generator"]
+    torch.set_rng_state(tensors["generator"])
+    if model.device.type == "cuda" and "cuda_generators" in tensors:
+        torch.cuda.set_rng_state_all(tensors["cuda_generators"])
 
 
 def _restore_replay(model: OffPolicyAlgorithm, snapshot: Snapshot) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from snake_gym.config import ConfigError, build
@@ -131,7 +132,7 @@ class Training:
     def logging(self) -> Iterator[None]:
         """Open the run's TensorBoard file for a while."""
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
-        writer.attach(self.model, self.folder.tensorboard)
+        self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
         try:
             yield
         except BaseException:
@@ -194,7 +195,7 @@ class Training:
         self._clock = (now, step)
         self.standing.logged = step
         if "return" in means:
-            self.display.note(_describe(means))
+            self.display.note = _describe(means)
 
     def _evaluate(self) -> None:
         self._check_finite()

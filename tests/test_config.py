@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 import os
 import subprocess
@@ -34,11 +33,6 @@ from snake_gym.config import (
     to_dict,
     write_atomic,
 )
-
-
-class Colour(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,6 @@ class Training:
     name: str = "run"
     resume: bool = False
     weights: dict[str, float] = field(default_factory=dict)
-    colour: Colour = Colour.RED
     folder: Path = Path("runs")
     anything: Any = None
     tags: Sequence[str] = ()
@@ -115,9 +108,6 @@ def test_an_empty_mapping_gives_the_defaults() -> None:
         ("extra", Algorithm(batch_size=8), Algorithm(batch_size=8)),
         ("algorithm", {"kind": "sac", "hidden": [8]}, Algorithm(kind="sac", hidden=(8,))),
         ("weights", {"progress": 10, "target": "2"}, {"progress": 10.0, "target": 2.0}),
-        ("colour", "blue", Colour.BLUE),
-        ("colour", "BLUE", Colour.BLUE),
-        ("colour", Colour.BLUE, Colour.BLUE),
         ("folder", "a/b", Path("a/b")),
         ("anything", {"x": [1, "2"]}, {"x": [1, "2"]}),
         ("tags", ["a", "b"], ("a", "b")),
@@ -184,7 +174,6 @@ def test_a_key_that_is_no_text_is_unknown(key: object) -> None:
         ({"algorithm": {"kind": "poo"}}, "algorithm.kind is 'poo'; expected one of 'ppo', 'sac'; did you mean 'ppo'?"),
         ({"algorithm": {"hidden": 8}}, "algorithm.hidden is 8; expected a list, each an integer"),
         ({"extra": {"kindd": 1}}, "extra.kindd is not a setting; did you mean 'kind'?"),
-        ({"colour": "bleu"}, "colour is 'bleu'; expected one of 'red', 'blue'; did you mean 'blue'?"),
         ({"folder": 3}, "folder is 3; expected a path"),
         ({"tags": "abc"}, "tags is 'abc'; expected a list, each text"),
         ({"seed": [1]}, "seed is [1]; expected an integer or text or null"),
@@ -255,7 +244,6 @@ trainings = st.builds(
     name=text,
     resume=st.booleans(),
     weights=st.dictionaries(text, number, max_size=3),
-    colour=st.sampled_from(Colour),
     folder=st.sampled_from([Path("runs"), Path("/tmp/a b")]),
     tags=st.lists(text, max_size=3).map(tuple),
     level=st.integers(),
@@ -282,7 +270,6 @@ def test_to_dict_gives_plain_data() -> None:
     plain = to_dict(Training(gain=(1.0, 2.0), weights={"a": np.float64(1)}, anything=np.arange(3)))  # type: ignore
     assert plain["gain"] == [1.0, 2.0]
     assert plain["anything"] == [0, 1, 2]
-    assert plain["colour"] == "red"
     assert plain["folder"] == "runs"
     assert plain["limit"] == math.inf
     assert plain["algorithm"] == dataclasses.asdict(Algorithm()) | {"hidden": [128, 128]}

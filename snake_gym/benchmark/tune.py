@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from snake_gym.benchmark.objective import describe_score
-from snake_gym.benchmark.tuning import TuningConfig, run_search
+from snake_gym.benchmark.tuning import TuningConfig, describe_score, run_search
 from snake_gym.config import (
     ConfigError,
     OptionParser,

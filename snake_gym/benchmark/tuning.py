@@ -12,6 +12,7 @@ and benchmarks (``seed_ranges``).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from snake_gym.benchmark.objective import describe_score, objective, score_of
 from snake_gym.benchmark.seed_ranges import TUNING
+from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
 from snake_gym.config.settings import PositiveCount, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
@@ -48,6 +49,8 @@ LEAST_DEVIATION = 0.02
 """Standard deviations, as shares of a parameter's range."""
 MOST_FINALISTS = 8
 FORMAT = 2
+TIME_WEIGHT = 1e-6
+"""Weight of the time, given as a share of its largest value; less than one part in the number of episodes."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,43 @@ class TuningConfig(Settings):
         n_searched = self.generations * (self.worlds // self.population)
         if n_searched > CHOICE_START or self.worlds > SEED_SPAN - SCORE_START:
             raise ValueError(f"generations is {self.generations}, worlds {self.worlds}; too many for the seeds")
+
+
+def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float) -> FloatArray:
+    """What each episode is worth (W,), from the infos at its end, by the task's ``score``, so that candidates differ.
+
+    Progress is its own measure. Success is yes or no, and many candidates have the same share of it; among those the
+    one that needs less time is better. The time is that to the goal; a miss counts as the time limit, longer by the
+    share of the route that is left, so that where all miss the ones that get further are ahead. It weighs so little
+    that no time makes up for one episode more that succeeds, in any number of episodes that can be played.
+    """
+    values = np.asarray(infos[score], dtype=np.float64)
+    if infos[score].dtype != np.bool_:
+        return values
+    succeeded = infos[score]
+    taken = infos.get("time_to_goal_s", infos["episode_time_s"])
+    left = np.ones(succeeded.size)
+    if "route_m" in infos:
+        left -= np.clip(infos["progress_m"] / infos["route_m"], 0.0, 1.0)
+    time = np.where(succeeded, np.minimum(taken, time_limit_s), time_limit_s * (1.0 + left))
+    return values + TIME_WEIGHT * (1.0 - time / (2.0 * time_limit_s))
+
+
+def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
+    """Mean of the task's score over episodes, from what they are worth, with its 95 % interval."""
+    if score == "is_success":
+        succeeded = worth >= 1.0
+        mean, bounds = float(succeeded.mean()), share_interval(succeeded)
+    else:
+        mean, bounds = float(worth.mean()), mean_interval(worth)
+    return {"mean": round(mean, 4), "ci95": [round(bound, 4) for bound in bounds], "episodes": int(worth.size)}
+
+
+def describe_score(value: float, score: str) -> str:
+    """A mean score for people."""
+    if score == "is_success":
+        return f"{100.0 * value:.1f} %"
+    return f"{value:.2f} m" if score == "progress_m" else f"{value:.4g}"
 
 
 class Search:

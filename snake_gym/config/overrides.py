@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, show
-from snake_gym.config.plain import to_dict
+from snake_gym.config.records import to_dict
 from snake_gym.config.schema import build, describe_unknown
 
 T = TypeVar("T")

@@ -113,11 +113,6 @@ class Waypoints(Task):
     def n_random(self) -> int:
         return 2 * self.n_targets if self.config.kind == "random" else 0
 
-    @property
-    def n_success(self) -> int:
-        """Targets that make an episode a success."""
-        return min(self.config.success_targets, self.n_targets) if self.config.kind == "random" else self.n_targets
-
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
         """New courses, from the origin in the direction ``heading``; any joint angles will do. See ``Task``."""
         config = self.config
@@ -159,5 +154,7 @@ class Waypoints(Task):
         return terms, self.index >= self.n_targets
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        reached = self.index.copy()
-        return {**super().infos(), "targets_reached": reached, "is_success": reached >= self.n_success}
+        reached, n_success = self.index.copy(), self.n_targets
+        if self.config.kind == "random":
+            n_success = min(self.config.success_targets, n_success)
+        return {**super().infos(), "targets_reached": reached, "is_success": reached >= n_success}

@@ -136,7 +136,7 @@ def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp
     assert notes == ["mine: trained in other scenarios: faults.n_max 2 for 1, sensors.angle_noise_rad 0.01 for 0"]
     heavier = ["--set", "robot={preset: resilient_servo, link_mass_kg: 1.5, joint_limit_rad: 1.2}"]
     (note,) = play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "none", *heavier)["notes"]
-    assert note == "ppo: plays on a changed resilient_servo: joint_limit_rad 1.2 for 1.5708, link_mass_kg 1.5 for 1"
+    assert note == "ppo: plays on a changed resilient_servo: link_mass_kg 1.5 for 1, joint_limit_rad 1.2 for 1.5708"
 
 
 def test_gaits_of_another_robot_task_or_env_are_noted_together() -> None:

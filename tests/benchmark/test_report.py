@@ -60,13 +60,8 @@ def test_means_by_hand() -> None:
 
 
 def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() -> None:
-    results = [
-        episodes("weak"),
-        episodes("ppo", "learned", 3.0),
-        episodes("strong", mean=2.0),
-        episodes("sac", "learned", 8.0),
-    ]
-    summary = summarise(results, 500)
+    learned, strong = episodes("ppo", "learned", 3.0), episodes("strong", mean=2.0)
+    summary = summarise([episodes("weak"), learned, strong, episodes("sac", "learned", 8.0)], 500)
     assert summary["learned"] == "ppo"
     assert summary["best_classical"] == "strong"
     means = {name: policy["mean"] for name, policy in summary["policies"].items()}

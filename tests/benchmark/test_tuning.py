@@ -154,6 +154,10 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
     elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:2]]
     np.testing.assert_allclose(tuned.scores[0], -np.sort(np.abs(shares - 0.6).sum(axis=1))[:2].mean())
     np.testing.assert_allclose(tuned.trail[0], 0.7 * elite.mean(axis=0) + 0.3 * 0.5)
+    deviation = np.maximum(0.7 * elite.std(axis=0) + 0.3 * 0.3, 0.02)
+    noise = np.random.default_rng([1, 1]).standard_normal((8, len(tuned.space)))
+    noise[0] = 0.0
+    np.testing.assert_allclose(played[1][0], np.clip(tuned.trail[0] + deviation * noise, 0.0, 1.0))
     assert [seeds for _, seeds in played] == [[SEED_BASE + 1_000_000 + k for k in pair] for pair in ([0, 1], [2, 3])]
     tuned.deviation[:] = 0.0
     tuned.advance()
