@@ -34,7 +34,6 @@ class EvaluationConfig(Settings):
     """Seed of the first scenario."""
 
     def check(self) -> None:
-        """Raise ValueError unless the scenarios are among those that are kept for this."""
         last = EVALUATION.end - self.episodes
         if not EVALUATION.first <= self.seed <= last:
             raise ValueError(
@@ -105,7 +104,6 @@ class TrainConfig(Settings):
     """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
 
     def check(self) -> None:
-        """Raise ConfigError unless there is such an env."""
         find_task(self.env_id)
 
     @property

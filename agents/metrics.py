@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from snake_gym.benchmark.runner import roll
 from snake_gym.interface.policy import Policy
 
 from .sb3_vec_env import Sb3VecEnv
@@ -83,25 +84,19 @@ def play_episodes(
 
     The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``.
     """
-    if env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
-        raise ValueError(f"the env's autoreset mode is {env.metadata.get('autoreset_mode')}; expected DISABLED")
-    obs, infos = env.reset(seed=seed)
-    start = np.ones(env.num_envs, bool)
     running = np.ones(env.num_envs, bool)
     total = np.zeros(env.num_envs)
     length = np.zeros(env.num_envs, np.int64)
     sums = Accumulator(env.num_envs)
-    carried: Any = None
-    while running.any():
+    infos: Mapping[str, Any] = {}
+    for step, (reward, ended, infos) in enumerate(roll(policy, env, seed)):
         if should_stop():
             return None
-        action, carried = policy.predict(obs, carried, start, deterministic=True)
-        start = np.zeros_like(start)
-        obs, reward, terminated, truncated, infos = env.step(action)
-        total += reward * running
-        length += running
-        sums.add(infos, running)
-        running &= ~(terminated | truncated)
+        if step > 0:
+            total += reward * running
+            length += running
+            sums.add(infos, running)
+        running = ~ended
     worlds = np.arange(env.num_envs)
     columns = {"return": total, "length": length.astype(np.float64)}
     return {**columns, **end_columns(infos, worlds), **sums.close(worlds, length)}

@@ -58,7 +58,6 @@ class BetweenRollouts:
     between_rollouts: Callable[[], None]
 
     def collect_rollouts(self, *args: Any, **kwargs: Any) -> Any:
-        """SB3's method, with the call before it."""
         self.between_rollouts()
         return super().collect_rollouts(*args, **kwargs)  # type: ignore[misc]
 
@@ -76,7 +75,6 @@ class ResumableTensorBoard(TensorBoardOutputFormat):
 
 
 def current_learning_rate(model: BaseAlgorithm) -> float:
-    """Learning rate at the present point of the run's schedule."""
     return float(model.lr_schedule(model._current_progress_remaining))
 
 

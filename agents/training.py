@@ -156,7 +156,6 @@ class Training:
         )
 
     def close(self) -> None:
-        """Free the envs."""
         self.venv.close()
         if self._evaluation_env is not None:
             self._evaluation_env.close()
@@ -259,7 +258,7 @@ class Training:
             raise
 
     def _check_finite(self) -> None:
-        """Raise ConfigError unless the policy's weights and its actions are finite; draws no random numbers."""
+        """Raise ConfigError unless the policy is finite; draws no random numbers."""
         fault = find_divergence(self.model)
         if fault is not None:
             raise self._divergence(fault)
@@ -303,7 +302,6 @@ class StepCallback(BaseCallback):
 
 
 def make_envs(config: TrainConfig) -> MakeEnv:
-    """Makes the env of a config."""
     settings = build(find_task(config.env_id), config.env, "env")
     return lambda n_worlds, mode: SnakeVectorEnv(config.env_id, n_worlds, mode, config=settings)
 

@@ -25,8 +25,9 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
     """Play all scenarios again, exactly as ``play`` does, and return the motion in the given worlds."""
     env = scenarios.make_env(entrant)
     recorder = Recorder(env.core, worlds)
-    for _ in roll(entrant, env, scenarios.seed):
+    for _ in roll(entrant.make_policy(env), env, scenarios.seed):
         recorder.take()
+    env.close()
     return recorder.recordings(entrant.name, entrant.kind, scenarios.seed)
 
 

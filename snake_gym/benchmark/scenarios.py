@@ -73,7 +73,6 @@ class Axis(Settings):
     values: tuple[float | int | bool | str, ...]
 
     def check(self) -> None:
-        """Raise ValueError for an axis without keys or values."""
         if not self.keys or not self.values:
             raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
 
@@ -106,7 +105,6 @@ class BenchmarkConfig(Settings):
     """What ``evaluate.py --sweep`` varies, by the name of the axis."""
 
     def check(self) -> None:
-        """Raise ValueError for an unknown env, seeds that run out, or settings that do not belong here."""
         find_task(self.env_id)
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")

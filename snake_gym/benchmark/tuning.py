@@ -100,7 +100,6 @@ class TuningConfig(Settings):
     seed: Annotated[int, Range(0, 1999)] = 0
 
     def check(self) -> None:
-        """Raise ValueError unless the candidates share the worlds evenly, and there are seeds for all."""
         if self.worlds < self.population or self.worlds % self.population:
             near = max(1, round(self.worlds / self.population)) * self.population
             raise ValueError(

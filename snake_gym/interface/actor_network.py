@@ -43,7 +43,6 @@ class Layer(Settings):
     """``clip``: upper bound."""
 
     def check(self) -> None:
-        """Raise ValueError unless linear layers, and no others, have weights, and the bounds are in order."""
         if (self.kind == "linear") != (self.weight is not None) or (self.bias is not None and self.kind != "linear"):
             raise ValueError(f"a layer of kind {self.kind!r} has weight {self.weight!r} and bias {self.bias!r}")
         if not self.low < self.high:

@@ -41,7 +41,6 @@ class WeightsFile(Settings):
     sha256: str
 
     def check(self) -> None:
-        """Raise ValueError unless the file lies beside the contract."""
         if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors", self.file):
             raise ValueError(f"file is {self.file!r}; expected a plain file name that ends in .safetensors")
 
@@ -133,7 +132,6 @@ class Golden(Settings):
     reference_tolerance_rad: Tolerance = 1e-6
 
     def check(self) -> None:
-        """Raise ValueError unless there are pairs."""
         if not self.observations or len(self.actions) != len(self.observations):
             raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
 
@@ -174,7 +172,6 @@ class PolicyContract(Settings):
     """Versions of the packages that wrote the file."""
 
     def check(self) -> None:
-        """Raise ValueError unless the timing is the robot's."""
         if self.control_dt_s != self.robot.control_dt_s:
             raise ValueError(
                 f"control_dt_s is {self.control_dt_s:g}; expected the robot's, {self.robot.control_dt_s:g}"

@@ -90,13 +90,11 @@ class ObstacleFieldConfig(EnvConfig):
     range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
-        """Random fields with a goal behind them."""
         start = self.start
         extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
         return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds)
 
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
-        """Encoders, pose, contact forces and the scanner on the head."""
         return SensorSuite(
             self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan, self.faults.reveal
         )

@@ -64,7 +64,6 @@ class EnvConfig(Settings, ABC):
     """Observation columns beside those that every env has, by the names that they are registered by."""
 
     def check(self) -> None:
-        """Raise ConfigError for a column that nobody has registered."""
         for i, column in enumerate(self.columns):
             find_column(column, f"columns[{i}]")
 

@@ -49,7 +49,6 @@ class CourseConfig(Settings):
     tracked_point: Point = "centre"
 
     def check(self) -> None:
-        """Raise ValueError unless there are targets, and distances in order."""
         if self.kind == "list" and not self.targets:
             raise ValueError("course.targets is empty; expected at least one [x, y] for course.kind list")
         check_order(self, "min_distance_m", "max_distance_m")
@@ -82,7 +81,6 @@ class WaypointsConfig(EnvConfig):
     reward: RewardConfig = field(default_factory=RewardConfig)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
-        """Courses of targets on a plane."""
         return Waypoints(self.course, n_worlds, self.reward)
 
 

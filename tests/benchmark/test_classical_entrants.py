@@ -43,7 +43,7 @@ def test_a_classical_entrant_steers_by_what_its_file_says(kind: str, env_id: str
     scenarios = make_scenarios(config)
     entrant = classical_entrant(f"{kind}={tmp_path / 'gait.yaml'}", config)
     made = scenarios.make_env(entrant)
-    for _ in roll(entrant, made, SEED):
+    for _ in roll(entrant.make_policy(made), made, SEED):
         pass
     np.testing.assert_allclose(made.core.robot.state.centre_xy, driven_by_hand(config, settings), atol=1e-9)
     assert np.abs(made.core.robot.state.centre_vel).max() > 1e-3

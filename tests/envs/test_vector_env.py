@@ -106,21 +106,6 @@ def test_same_step_infos_of_a_world_are_of_its_new_episode_and_final_info_of_its
     assert env.core.episode.min() >= 2
 
 
-def test_first_ends_can_be_spread_over_the_time_limit() -> None:
-    env = make_waypoints(10, {"time_limit_s": 10.0}, "SAME_STEP")
-    env.reset(seed=0)
-    assert not env.core.has_cut_episodes
-    env.core.spread_ends()
-    assert env.core.has_cut_episodes
-    ends = np.array([env.step(np.zeros((10, 9), np.float32))[3] for _ in range(50)])
-    assert not env.core.has_cut_episodes, "the second episodes have the whole time limit"
-    assert ends.sum() == 10
-    first = ends.argmax(axis=0) + 1
-    assert (np.diff(first) > 0).all()
-    assert first[0] <= 5
-    assert first[-1] >= 45
-
-
 def test_bad_arguments_name_value_and_expectation() -> None:
     env = make_waypoints(2)
     with pytest.raises(gym.error.ResetNeeded):
