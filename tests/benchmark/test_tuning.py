@@ -104,19 +104,19 @@ def test_the_report_says_what_was_done() -> None:
     assert report["controller"]["heading_gain"] == 0.5
     tuning = report["tuning"]
     assert "heading_gain" not in tuning["searched"]
-    low, high = tuning["searched"]["amplitude_rad"]
-    assert low <= report["controller"]["amplitude_rad"] <= high
+    assert tuning["searched"]["amplitude_rad"] == [0.05, 1.2]
+    assert 0.05 <= report["controller"]["amplitude_rad"] <= 1.2
     score = tuning["progress_m"]
     assert score["ci95"][0] <= score["mean"] <= score["ci95"][1] and score["episodes"] == 16
     assert [tuning[name] for name in ("generations", "population", "worlds", "seed")] == [2, 8, 16, 0]
 
 
-@pytest.mark.parametrize(("tried", "chosen"), [(10, slice(2, 10)), (7, slice(3, 7))])
+@pytest.mark.parametrize(("tried", "worlds", "chosen"), [(10, 72, slice(2, 10)), (7, 16, slice(3, 7))])
 def test_the_last_means_play_for_the_choice_and_the_best_is_scored_on_new_seeds(
-    tried: int, chosen: slice, monkeypatch: pytest.MonkeyPatch
+    tried: int, worlds: int, chosen: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At most eight finalists, as many as share the 16 worlds evenly."""
-    tuned = search(seed=2)
+    """At most eight finalists, as many as share the worlds evenly."""
+    tuned = search(seed=2, worlds=worlds)
     means = [0.1 * k for k in range(tried)]
     tuned.trail, tuned.generation = [[mean] * len(tuned.space) for mean in means], tried
     played: list[tuple[list[float], list[int]]] = []
@@ -127,17 +127,18 @@ def test_the_last_means_play_for_the_choice_and_the_best_is_scored_on_new_seeds(
 
     monkeypatch.setattr(tuned, "play", play)
     seeds = tuned.report()["tuning"]["seeds"]
-    first, n_each = 4_000_000, 16 // len(means[chosen])
-    choice, score = range(first + 800_000, first + 800_000 + n_each), range(first + 900_000, first + 900_016)
+    first, n_each = 4_000_000, worlds // len(means[chosen])
+    choice, score = range(first + 800_000, first + 800_000 + n_each), range(first + 900_000, first + 900_000 + worlds)
     assert played == [(means[chosen], list(choice)), ([means[5]], list(score))]
     assert seeds == {
-        "search": [first, first + 2 * tried - 1], "choice": [choice[0], choice[-1]], "score": [score[0], score[-1]],
+        "search": [first, first + worlds // 8 * tried - 1], "choice": [choice[0], choice[-1]],
+        "score": [score[0], score[-1]],
     }  # fmt: skip
 
 
 def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cross-entropy by hand: 8 candidates around 0.5 with deviation 0.3, the best quarter, 0.7 of the way to it."""
-    tuned = search(seed=1)
+    """Cross-entropy by hand: 12 candidates around 0.5 with deviation 0.3, the best quarter, 0.7 of the way to it."""
+    tuned = search(seed=1, population=12, worlds=24)
     played: list[tuple[np.ndarray, list[int]]] = []
 
     def play(shares: np.ndarray, seeds: np.ndarray) -> np.ndarray:
@@ -147,15 +148,15 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
     monkeypatch.setattr(tuned, "play", play)
     tuned.advance()
     tuned.advance()
-    noise = np.random.default_rng([1, 0]).standard_normal((8, len(tuned.space)))
+    noise = np.random.default_rng([1, 0]).standard_normal((12, len(tuned.space)))
     noise[0] = 0.0
     shares = np.clip(0.5 + 0.3 * noise, 0.0, 1.0)
     np.testing.assert_allclose(played[0][0], shares)
-    elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:2]]
-    np.testing.assert_allclose(tuned.scores[0], -np.sort(np.abs(shares - 0.6).sum(axis=1))[:2].mean())
+    elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:3]]
+    np.testing.assert_allclose(tuned.scores[0], -np.sort(np.abs(shares - 0.6).sum(axis=1))[:3].mean())
     np.testing.assert_allclose(tuned.trail[0], 0.7 * elite.mean(axis=0) + 0.3 * 0.5)
     deviation = np.maximum(0.7 * elite.std(axis=0) + 0.3 * 0.3, 0.02)
-    noise = np.random.default_rng([1, 1]).standard_normal((8, len(tuned.space)))
+    noise = np.random.default_rng([1, 1]).standard_normal((12, len(tuned.space)))
     noise[0] = 0.0
     np.testing.assert_allclose(played[1][0], np.clip(tuned.trail[0] + deviation * noise, 0.0, 1.0))
     assert [seeds for _, seeds in played] == [[SEED_BASE + 1_000_000 + k for k in pair] for pair in ([0, 1], [2, 3])]
