@@ -27,7 +27,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from snake_gym.config import ConfigError, Settings, build, choose
+from snake_gym.config import ConfigError, Settings, build, choose, to_dict
 from snake_gym.config.errors import hint
 from snake_gym.config.schema import coerce
 from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Range, Share
@@ -75,16 +75,9 @@ class NetworkConfig(Settings):
 
     def policy_kwargs(self) -> dict[str, Any]:
         """The settings as SB3's policies take them."""
-        kwargs: dict[str, Any] = {}
-        if isinstance(self.net_arch, dict):
-            kwargs["net_arch"] = {part: list(layers) for part, layers in self.net_arch.items()}
-        elif self.net_arch is not None:
-            kwargs["net_arch"] = list(self.net_arch)
-        if self.activation is not None:
-            kwargs["activation_fn"] = _ACTIVATIONS[self.activation]
-        if self.log_std_init is not None:
-            kwargs["log_std_init"] = self.log_std_init
-        return kwargs
+        activation = _ACTIVATIONS.get(self.activation or "")
+        given = {"net_arch": to_dict(self.net_arch), "activation_fn": activation, "log_std_init": self.log_std_init}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,8 @@ _UNREADABLE = (
 
 
 def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: Mapping[str, bytes], keep: int) -> Path:
-    """Write the checkpoint of ``step`` into a run's folder, then remove all that are older but the newest ``keep``.
-
-    Args:
-        policy: files of the policy by name; none where there is no policy file.
+    """Write the checkpoint of ``step``, with ``policy`` files by name, then remove all that are older but the newest
+    ``keep``.
 
     Raises OSError, with nothing new in the folder, if it cannot be written.
     """
@@ -138,8 +136,7 @@ def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
 def newest_checkpoint(run: Path, say: Callable[[str], None] = lambda text: None) -> tuple[Path, int, Snapshot]:
     """The newest checkpoint of a run that can be read. Raises ConfigError if there is none.
 
-    Args:
-        say: hears which newer ones are damaged, and from which step the run goes on.
+    ``say`` hears which newer ones are damaged, and from which step the run goes on.
     """
     errors: list[ConfigError] = []
     for path in list_checkpoints(run):

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
-from snake_gym.config import ConfigError, Settings, to_dict
+from snake_gym.config import ConfigError, Settings, differences, to_dict
 from snake_gym.config.settings import Count, Limit, PositiveCount, Range
 from snake_gym.controllers import resolve_controller, tuning_of
-from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
+from snake_gym.envs import DEFAULT_ENV, EnvConfig
 from snake_gym.envs.task_settings import build_env, laid_over
+from snake_gym.registry import find_task
 
 TRAINING_SEEDS = TRAINING.end
 """World seeds below this are for training; evaluation during training starts here."""
@@ -33,7 +34,6 @@ class EvaluationConfig(Settings):
     """Seed of the first scenario."""
 
     def check(self) -> None:
-        """Raise ValueError unless the scenarios are among those that are kept for this."""
         last = EVALUATION.end - self.episodes
         if not EVALUATION.first <= self.seed <= last:
             raise ValueError(
@@ -104,8 +104,7 @@ class TrainConfig(Settings):
     """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
 
     def check(self) -> None:
-        """Raise ConfigError unless there is such an env."""
-        choose_env(self.env_id)
+        find_task(self.env_id)
 
     @property
     def world_seed(self) -> int:
@@ -162,23 +161,10 @@ def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:
     """Raise ConfigError unless ``wanted`` differs from ``stored`` only in what a resumed run may change."""
-    before, after = to_dict(stored), to_dict(wanted)
-    changed = [
-        path for path in _differences(before, after) if not any(f"{path}.".startswith(f"{ok}.") for ok in MAY_CHANGE)
-    ]
+    paths = differences(to_dict(stored), to_dict(wanted))
+    changed = [path for path in paths if not any(f"{path}.".startswith(f"{ok}.") for ok in MAY_CHANGE)]
     if changed:
         raise ConfigError(
             f"{run} was trained with another {', '.join(changed[:4])}; a resumed run may change only "
             f"{', '.join(MAY_CHANGE[:-3])}: choose another --run-dir for a new run"
         )
-
-
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
-    paths: list[str] = []
-    for key in [*before, *(key for key in after if key not in before)]:
-        old, new = before.get(key), after.get(key)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            paths += _differences(old, new, f"{prefix}{key}.")
-        elif old != new:
-            paths.append(prefix + key)
-    return paths

@@ -18,12 +18,7 @@ _LINE_S = 15.0
 
 
 class TrainingDisplay:
-    """Steps done of ``total``, the rate, and what was measured last; on standard error.
-
-    Args:
-        total: steps of the whole run.
-        quiet: show nothing but messages.
-    """
+    """Steps done of ``total``, the rate, and what was measured last, on standard error; ``quiet``: messages only."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.console = Console(stderr=True, highlight=False)
@@ -31,7 +26,8 @@ class TrainingDisplay:
         self.quiet = quiet
         self._begin = 0
         self._start = self._last = time.monotonic()
-        self._note = ""
+        self.note = ""
+        """What was measured last."""
         self._running = False
         self._hint = threading.Timer(_SILENT_S, self._explain_silence)
         self._progress = Progress(
@@ -77,10 +73,6 @@ class TrainingDisplay:
         if not self.quiet:
             self.say("compiling the physics for this robot and this processor: once, for up to a minute or two")
 
-    def note(self, text: str) -> None:
-        """What was measured last."""
-        self._note = text
-
     def say(self, text: str) -> None:
         """A line that stays."""
         self.console.print(text, soft_wrap=True, markup=False)
@@ -88,9 +80,9 @@ class TrainingDisplay:
     def _draw(self, steps: int) -> None:
         rate = (steps - self._begin) / max(time.monotonic() - self._start, 1e-9)
         if self._bar:
-            self._progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self._note)
+            self._progress.update(self._task, completed=min(steps, self.total), rate=rate, note=self.note)
             self._progress.refresh()
         else:
             left = (self.total - steps) / max(rate, 1e-9)
-            note = f"; {self._note}" if self._note else ""
+            note = f"; {self.note}" if self.note else ""
             self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left{note}")

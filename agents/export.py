@@ -63,16 +63,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None) -> Export:
-    """Write a policy of a run into a folder of its own.
+    """Write a policy of ``run``, a run's folder or a policy or checkpoint in it, into a folder of its own.
 
-    Args:
-        run: a run's folder, or a policy or checkpoint in it.
-        out: the policy file's folder; None: ``export`` in the run's.
-        onnx: write an ONNX model too.
-        name: the policy's name; None: the run's.
-
-    Raises:
-        ConfigError: there is no such policy, or a library is missing.
+    ``out``: that folder; None: ``export`` in the run's. ``onnx``: write an ONNX model too. ``name``: None: the run's.
+    Raises ConfigError: there is no such policy, or a library is missing.
     """
     if onnx:
         require("an ONNX model", "onnx", "onnxruntime")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,8 +48,7 @@ def plan_new(
 ) -> Launch:
     """The run of a config file; one that its folder holds already is continued where ``if_exists`` says so.
 
-    Raises:
-        ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
+    Raises ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
     """
     in_file = load_yaml(config_file)
     settings = take_plugins(apply_overrides(in_file, assignments), config_file, plugins)
@@ -71,11 +70,7 @@ def plan_new(
 
 
 def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
-    """The run of a folder, with settings changed that a resumed run may change.
-
-    Raises:
-        ConfigError: the folder holds no run, or a setting cannot be changed.
-    """
+    """The run of a folder, with settings changed that a resumed run may change. Raises ConfigError."""
     folder = RunFolder(run_dir)
     stored = folder.read_config()
     config = build(TrainConfig, apply_overrides(to_dict(stored), assignments), str(run_dir))
@@ -85,25 +80,19 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
 
 
 def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: MakeEnv | None = None) -> bool:
-    """Train to the end; False if the run was stopped before, with its state saved.
+    """Train to the end; False if the run was stopped before, with its state saved. ``command`` is noted in the folder.
 
-    Args:
-        command: noted in the run's folder.
-        quiet: show only how it ended.
-        make_env: see ``Training``.
-
-    Raises:
-        ConfigError: the folder's checkpoints cannot be used, another process trains in it, it cannot be written to,
-            or the training diverged.
+    Raises ConfigError: the folder's checkpoints cannot be used, another process trains in it, it cannot be written to,
+    or the training diverged.
     """
     config, folder = launch.config, launch.folder
-    begun, stop = time.monotonic(), StopSignal()
-    with folder.lock(), stop.listen():
+    begun = time.monotonic()
+    with folder.lock(), stop_signals() as should_stop:
         if launch.resume and folder.steps_done() >= config.total_steps:
             TrainingDisplay(0).say(f"{folder.path} is finished: {folder.steps_done():,} steps are done")
             return True
         display = TrainingDisplay(config.total_steps, quiet=quiet)
-        training = Training(config, folder, display, stop.is_requested, make_env)
+        training = Training(config, folder, display, should_stop, make_env)
         step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
         for note in launch.notes:
             display.say(f"note: {note}")
@@ -136,27 +125,22 @@ def _describe_write_error(error: OSError, run: Path, step: int) -> str:
     )
 
 
-class StopSignal:
-    """Whether SIGINT or SIGTERM has come. The first asks the run to stop, a second one interrupts it where it is."""
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """Take over SIGINT and SIGTERM for a while, main thread only; gives a function that says whether one has come.
 
-    def __init__(self) -> None:
-        self.requested = False
+    The first asks the run to stop, a second one interrupts it where it is.
+    """
+    came: list[int] = []
 
-    def is_requested(self) -> bool:
-        """Whether the run is to stop."""
-        return self.requested
-
-    @contextmanager
-    def listen(self) -> Iterator[None]:
-        """Take over the two signals for a while; main thread only."""
-        before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+    def receive(number: int, frame: FrameType | None) -> None:
+        if came:
             raise KeyboardInterrupt
-        self.requested = True
+        came.append(number)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,12 +1,16 @@
-"""What is logged of episodes: means over a window of ended episodes, progress also by number of failed joints."""
+"""What is logged of episodes: means over a window of training episodes, or of an evaluation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
+
+from snake_gym.benchmark.runner import roll
+from snake_gym.interface.policy import Policy
 
 from .sb3_vec_env import Sb3VecEnv
 
@@ -68,6 +72,34 @@ class Accumulator:
 def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
     """What the env reported at the end of the episodes in ``worlds``."""
     return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in AT_END if name in infos}
+
+
+def play_episodes(
+    policy: Policy,
+    env: VectorEnv[Any, Any, Any],
+    seed: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Columns | None:
+    """One deterministic episode of every world; None if ``should_stop`` became true on the way.
+
+    The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``.
+    """
+    running = np.ones(env.num_envs, bool)
+    total = np.zeros(env.num_envs)
+    length = np.zeros(env.num_envs, np.int64)
+    sums = Accumulator(env.num_envs)
+    infos: Mapping[str, Any] = {}
+    for step, (reward, ended, infos) in enumerate(roll(policy, env, seed)):
+        if should_stop():
+            return None
+        if step > 0:
+            total += reward * running
+            length += running
+            sums.add(infos, running)
+        running = ~ended
+    worlds = np.arange(env.num_envs)
+    columns = {"return": total, "length": length.astype(np.float64)}
+    return {**columns, **end_columns(infos, worlds), **sums.close(worlds, length)}
 
 
 class EpisodeWindow:

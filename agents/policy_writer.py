@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from safetensors.numpy import save
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -22,7 +21,6 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from snake_gym.config import ConfigError, build, to_dict
-from snake_gym.envs import choose_env
 from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND
@@ -36,11 +34,11 @@ from snake_gym.interface.policy_contract import (
     PolicyContract,
     WeightsFile,
     action_contract,
-    field_rows,
     format_contract,
     golden_references,
 )
 from snake_gym.interface.policy_file import CONTRACT, WEIGHTS
+from snake_gym.registry import find_task
 
 from .config import TrainConfig
 from .run_folder import RunFolder, run_versions
@@ -72,30 +70,20 @@ class LearnerPolicy:
 
 
 class PolicyWriter:
-    """Makes policy files of a run's model.
-
-    Args:
-        config: complete settings of the run.
-        folder: the run's folder.
-    """
+    """Makes policy files of the model of a run with complete settings."""
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         self._config, self._folder = config, folder
-        env = choose_env(config.env_id)
-        self._core = env(_N_GOLDEN, AutoresetMode.DISABLED, config=build(env.config_type, config.env, "env")).core
+        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env"), _N_GOLDEN)
         drawn = np.random.default_rng(0).normal(size=(_N_GOLDEN, self._core.layout.size))
         fresh = self._core.reset(np.arange(_N_GOLDEN))
         self._observations = np.concatenate([fresh, np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
 
     def encode(self, model: BaseAlgorithm, evaluation: Mapping[str, float] | None = None) -> dict[str, bytes]:
-        """The files of the model's policy, the contract last.
+        """The files of the model's policy, the contract last, with the last ``evaluation`` for the record.
 
-        Args:
-            evaluation: the last one, for the record.
-
-        Raises:
-            ConfigError: a policy file cannot hold the policy.
-            FloatingPointError: its actions are not finite.
+        Raises ConfigError where a policy file cannot hold the policy, FloatingPointError where its actions are not
+        finite.
         """
         core, config, obs = self._core, self._config, self._observations
         layers, tensors = actor_layers(model.policy)
@@ -108,6 +96,9 @@ class PolicyWriter:
         if not np.isfinite(actions).all():
             raise FloatingPointError("an action is not finite")
         own = policy.normaliser
+        normaliser = None
+        if own is not None:
+            normaliser = NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)
         network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
         with np.errstate(all="ignore"):
             deviation = np.abs(network(obs if own is None else own(obs)) - actions)
@@ -119,7 +110,7 @@ class PolicyWriter:
                     format=FORMAT, name=self._folder.name,
                     weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
                     robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-                    action=action_contract(core.config.action, core.decoder), normaliser=_normaliser_contract(own),
+                    action=action_contract(core.config.action, core.decoder), normaliser=normaliser,
                     network=layers, golden=_golden(core, obs, actions, float(deviation.max())),
                     env=EnvOrigin(config.env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
                     training=self._training_summary(model, evaluation or {}), versions=run_versions(),
@@ -139,8 +130,7 @@ class PolicyWriter:
 def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
     """Layers, from the (normalised) observation to the action, and their weights by name.
 
-    Raises:
-        ConfigError: the policy is not a plain multilayer perceptron with actions in [-1, 1].
+    Raises ConfigError unless the policy is a plain multilayer perceptron with actions in [-1, 1].
     """
     space = policy.action_space
     low, high = np.asarray(space.low), np.asarray(space.high)  # type: ignore[attr-defined]
@@ -208,12 +198,6 @@ def _observation_contract(core: SnakeCore) -> ObservationContract:
     return ObservationContract(
         size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
         reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
-        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m, fields=field_rows(layout),
-        columns=layout.columns,
+        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
+        fields=tuple(layout.fields.values()), columns=layout.columns,
     )  # fmt: skip
-
-
-def _normaliser_contract(own: FrozenNormaliser | None) -> NormaliserContract | None:
-    if own is None:
-        return None
-    return NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)

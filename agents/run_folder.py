@@ -38,11 +38,9 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The folder's own name."""
         return self.path.resolve().name
 
     def holds_run(self) -> bool:
-        """Whether a run was begun here."""
         return (self.path / CONFIG).is_file()
 
     def read_config(self) -> TrainConfig:
@@ -57,7 +55,6 @@ class RunFolder:
         return build(TrainConfig, settings, str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:
-        """Store the settings, complete."""
         dump_yaml(config, self.path / CONFIG)
 
     def steps_done(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import TensorBoardOutputFormat
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
 from stable_baselines3.common.vec_env import VecEnv
@@ -58,17 +58,14 @@ class BetweenRollouts:
     between_rollouts: Callable[[], None]
 
     def collect_rollouts(self, *args: Any, **kwargs: Any) -> Any:
-        """SB3's method, with the call before it."""
         self.between_rollouts()
         return super().collect_rollouts(*args, **kwargs)  # type: ignore[misc]
 
 
 class ResumableTensorBoard(TensorBoardOutputFormat):
-    """SB3's TensorBoard output; what a killed launch wrote after the step we resume from is hidden.
+    """SB3's TensorBoard output in ``folder``; what a killed launch wrote after ``resumed_from`` is hidden.
 
-    Args:
-        folder: where the event files go; every launch adds one.
-        resumed_from: that step; None for a run that begins, or begins anew since it was killed before a checkpoint.
+    None: the run begins, or begins anew since it was killed before a checkpoint.
     """
 
     def __init__(self, folder: Path, resumed_from: int | None) -> None:
@@ -76,13 +73,8 @@ class ResumableTensorBoard(TensorBoardOutputFormat):
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=purge_step)
         self._is_closed = False
 
-    def attach(self, model: BaseAlgorithm, folder: Path) -> None:
-        """Make it the model's only output."""
-        model.set_logger(Logger(str(folder), [self]))
-
 
 def current_learning_rate(model: BaseAlgorithm) -> float:
-    """Learning rate at the present point of the run's schedule."""
     return float(model.lr_schedule(model._current_progress_remaining))
 
 
@@ -160,8 +152,7 @@ def capture(model: BaseAlgorithm) -> Snapshot:
 def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     """Put a captured state into a freshly made model of the same settings.
 
-    Raises:
-        KeyError, ValueError, RuntimeError, TypeError: the state is not of such a model.
+    Raises KeyError, ValueError, RuntimeError or TypeError if it is not of such a model.
     """
     tensors, arrays, plain = snapshot.tensors, snapshot.arrays, snapshot.plain
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
@@ -170,10 +161,10 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     unwrap(model.env).set_state(_part(arrays, "venv/"))
     for name, values in _part(arrays, "model/").items():
         setattr(model, name, values)
-    own = _normaliser_arrays(model)
     stored = _part(arrays, "normaliser/")
-    for name in own:
-        _set_normaliser(model, name, stored[name])
+    for name in _normaliser_arrays(model):
+        value = float(stored[name]) if name.endswith("count") else np.array(stored[name])
+        recursive_setattr(model.get_vec_normalize_env(), name.replace("/", "."), value)
     for name in COUNTERS:
         if hasattr(model, name):
             setattr(model, name, plain["counters"][name])
@@ -182,17 +173,13 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     model.ep_success_buffer = deque(plain["successes"], maxlen=size)
     if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
         _restore_replay(model, snapshot)
-    restore_generators(model, snapshot)
-
-
-def restore_generators(model: BaseAlgorithm, snapshot: Snapshot) -> None:
-    """Set numpy's, torch's and the action space's generators, all that SB3 draws from, to the captured state."""
-    kind, position, has_gauss, gauss = snapshot.plain["numpy_generator"]
-    np.random.set_state((kind, snapshot.arrays["numpy_generator"], position, has_gauss, gauss))  # noqa: NPY002
-    model.action_space.np_random.bit_generator.state = snapshot.plain["action_generator"]
-    torch.set_rng_state(snapshot.tensors["generator"])
-    if model.device.type == "cuda" and "cuda_generators" in snapshot.tensors:
-        torch.cuda.set_rng_state_all(snapshot.tensors["cuda_generators"])
+    # All that SB3 draws from: numpy's, torch's and the action space's generators.
+    kind, position, has_gauss, gauss = plain["numpy_generator"]
+    np.random.set_state((kind, arrays["numpy_generator"], position, has_gauss, gauss))  # noqa: NPY002
+    model.action_space.np_random.bit_generator.state = plain["action_generator"]
+    torch.set_rng_state(tensors["generator"])
+    if model.device.type == "cuda" and "cuda_generators" in tensors:
+        torch.cuda.set_rng_state_all(tensors["cuda_generators"])
 
 
 def _restore_replay(model: OffPolicyAlgorithm, snapshot: Snapshot) -> None:
@@ -224,21 +211,9 @@ def _normaliser_arrays(model: BaseAlgorithm) -> Arrays:
     normaliser = model.get_vec_normalize_env()
     if normaliser is None:
         return {}
-    arrays: Arrays = {"returns": np.array(normaliser.returns)}
-    for part in ("obs_rms", "ret_rms"):
-        statistics = getattr(normaliser, part, None)
-        if statistics is not None:
-            arrays |= {f"{part}/{name}": np.array(getattr(statistics, name)) for name in ("mean", "var", "count")}
-    return arrays
-
-
-def _set_normaliser(model: BaseAlgorithm, name: str, values: NDArray[Any]) -> None:
-    normaliser = model.get_vec_normalize_env()
-    part, _, inner = name.partition("/")
-    if inner:
-        setattr(getattr(normaliser, part), inner, float(values) if inner == "count" else np.array(values))
-    else:
-        setattr(normaliser, part, np.array(values))
+    parts = [part for part in ("obs_rms", "ret_rms") if getattr(normaliser, part, None) is not None]
+    names = ["returns", *(f"{part}/{name}" for part in parts for name in ("mean", "var", "count"))]
+    return {name: np.array(recursive_getattr(normaliser, name.replace("/", "."))) for name in names}
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -37,17 +37,11 @@ class Ends(NamedTuple):
 
 
 class Sb3VecEnv(VecEnv):
-    """SB3's view of ``env``.
+    """SB3's view of ``env``, whose autoreset mode is SAME_STEP.
 
-    Attributes:
-        infos: arrays (W, ...) that the env reported for the last step.
-        ends: the episodes that ended in the last step, or None.
-        returns, lengths: (W,) sum of rewards and number of steps of the running episodes.
-        had_cut_episodes: whether first episodes with a cut time limit were running in the last step.
-
-    Args:
-        env: with autoreset mode SAME_STEP.
-        stagger: spread the first episodes' ends over the time limit (``SnakeCore.spread_ends``).
+    ``infos`` are arrays (W, ...) of the last step, ``ends`` the episodes that ended in it (or None), ``returns`` and
+    ``lengths`` (W,) sum of rewards and number of steps of the running episodes. ``stagger`` spreads the first episodes'
+    ends over the time limit; ``had_cut_episodes``: whether such episodes were running in the last step.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], stagger: bool = False) -> None:
@@ -84,7 +78,6 @@ class Sb3VecEnv(VecEnv):
         return _as_float32(obs)
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keep the actions (W, A) for ``step_wait``."""
         self._actions = actions
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
@@ -117,7 +110,6 @@ class Sb3VecEnv(VecEnv):
         self.ends = None
 
     def close(self) -> None:
-        """Close the env."""
         self.env.close()
 
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
@@ -138,11 +130,9 @@ class Sb3VecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: int | Iterable[int] | None = None
     ) -> list[bool]:
-        """No world has a wrapper of its own."""
         return [False] * len(list(self._get_indices(indices)))
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """One frame of each world."""
         frames = self.env.render()
         return [None] * self.num_envs if frames is None else list(frames)  # type: ignore[arg-type]
 

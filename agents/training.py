@@ -17,10 +17,12 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from snake_gym.config import ConfigError, build
-from snake_gym.envs import choose_env
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm, make_learner
 from .checkpoint import (
@@ -33,8 +35,7 @@ from .checkpoint import (
 )
 from .config import TrainConfig
 from .display import TrainingDisplay
-from .evaluation import play_episodes
-from .metrics import EpisodeWindow, summarise
+from .metrics import EpisodeWindow, play_episodes, summarise
 from .policy_writer import LearnerPolicy, PolicyWriter
 from .run_folder import RunFolder
 from .sb3_internals import (
@@ -71,14 +72,10 @@ class Standing:
 
 
 class Training:
-    """One launch of a run.
+    """One launch of a run with complete settings in a folder that the caller has locked.
 
-    Args:
-        config: complete settings (``config.resolve_env``).
-        folder: the run's folder, locked by the caller.
-        display: what the user sees.
-        should_stop: asked between rollouts and during evaluation.
-        make_env: makes the vector env for a number of worlds and an autoreset mode; None: the env of the config.
+    ``should_stop`` is asked between rollouts and during evaluation. ``make_env`` makes the vector env for a number of
+    worlds and an autoreset mode; None: the env of the config.
     """
 
     def __init__(
@@ -124,10 +121,8 @@ class Training:
     def run(self) -> None:
         """Train to the end.
 
-        Raises:
-            TrainingStopped: it was asked to stop; the state is saved.
-            ConfigError: it diverged; what was saved before is kept.
-            OSError: something could not be written.
+        Raises TrainingStopped (it was asked to; the state is saved), ConfigError (it diverged; what was saved before is
+        kept) or OSError (something could not be written).
         """
         with self.logging(), self._explaining_divergence():
             self.learn(self.config.total_steps)
@@ -137,7 +132,7 @@ class Training:
     def logging(self) -> Iterator[None]:
         """Open the run's TensorBoard file for a while."""
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
-        writer.attach(self.model, self.folder.tensorboard)
+        self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
         try:
             yield
         except BaseException:
@@ -161,7 +156,6 @@ class Training:
         )
 
     def close(self) -> None:
-        """Free the envs."""
         self.venv.close()
         if self._evaluation_env is not None:
             self._evaluation_env.close()
@@ -200,7 +194,7 @@ class Training:
         self._clock = (now, step)
         self.standing.logged = step
         if "return" in means:
-            self.display.note(_describe(means))
+            self.display.note = _describe(means)
 
     def _evaluate(self) -> None:
         self._check_finite()
@@ -264,7 +258,7 @@ class Training:
             raise
 
     def _check_finite(self) -> None:
-        """Raise ConfigError unless the policy's weights and its actions are finite; draws no random numbers."""
+        """Raise ConfigError unless the policy is finite; draws no random numbers."""
         fault = find_divergence(self.model)
         if fault is not None:
             raise self._divergence(fault)
@@ -308,10 +302,8 @@ class StepCallback(BaseCallback):
 
 
 def make_envs(config: TrainConfig) -> MakeEnv:
-    """Makes the env of a config."""
-    env = choose_env(config.env_id)
-    settings = build(env.config_type, config.env, "env")
-    return lambda n_worlds, mode: env(n_worlds, mode, config=settings)
+    settings = build(find_task(config.env_id), config.env, "env")
+    return lambda n_worlds, mode: SnakeVectorEnv(config.env_id, n_worlds, mode, config=settings)
 
 
 def _describe(means: dict[str, float]) -> str:

@@ -23,7 +23,7 @@ TASKS: dict[str, str | type[Any]] = {
 """Settings of each simulated task; those named in text are imported when the env is made."""
 REAL = "SnakeGym/Real-v0"
 """The robot on the desk, which no reset puts back."""
-DEFAULT_TASK = next(iter(TASKS))
+DEFAULT_ENV = next(iter(TASKS))
 Config = TypeVar("Config", bound=type[Any])
 
 

@@ -135,7 +135,7 @@ def imports(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[Im
                 for alias in child.names:  # `from snake_gym import physics` imports snake_gym.physics
                     full = f"{source}.{alias.name}"
                     yield Import(full if source == "snake_gym" or is_module(full) else source, child.lineno, lazy)
-            elif isinstance(child, ast.Call) and called(child) in ("import_module", "__import__"):
+            elif isinstance(child, ast.Call) and dotted(child.func) in ("import_module", "__import__"):
                 argument = child.args[0] if child.args else None
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                     yield Import(argument.value, child.lineno, lazy)
@@ -145,12 +145,8 @@ def imports(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[Im
     return walk(tree, False)
 
 
-def called(call: ast.Call) -> str:
-    """Name of what a call calls, dotted as far as it is plain: ``np.random.rand``."""
-    return dotted(call.func)
-
-
 def dotted(node: ast.expr) -> str:
+    """A name, dotted as far as it is plain: ``np.random.rand``."""
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else "?"
@@ -257,7 +253,7 @@ def check_safety(tree: ast.AST, module: str) -> list[str]:
     no = ast.Constant(False)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = called(node)
+            name = dotted(node.func)
             keywords = {keyword.arg: keyword.value for keyword in node.keywords}
             last = name.split(".")[-1]
             if name == "yaml.load" and "_Loader" in ast.unparse(keywords.get("Loader", no)):
@@ -323,10 +319,6 @@ def complaints_about(source: str, module: str, is_package: bool = False) -> list
 # --- the house as it stands ------------------------------------------------------------------------------------------
 
 
-def identify(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def test_modules_obey_the_rules() -> None:
     complaints = [
         complaint
@@ -351,7 +343,7 @@ def test_every_package_has_its_place() -> None:
     assert packages - set(MAY_IMPORT) - TOP_LEVEL == set()
     assert modules - TOP_LEVEL == set()
     folders = {path.parent for path in SOURCES} - {ROOT}
-    assert [identify(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
 def test_the_layers_have_no_circle() -> None:
@@ -384,41 +376,29 @@ def test_the_top_level_scripts_hold_no_logic() -> None:
     ("module", "source", "complaint"),
     [
         ("snake_gym.physics.chain", "import snake_gym.robot.spec", "imports snake_gym.robot.spec"),
-        ("snake_gym.physics.chain", "from snake_gym import robot", "imports snake_gym.robot"),
         ("snake_gym.physics.chain", "from ..robot import spec", "imports snake_gym.robot"),
         ("snake_gym.physics.chain", "from .. import robot", "imports snake_gym.robot"),
         ("snake_gym.physics.chain", "def f():\n from snake_gym.robot import spec", "imports snake_gym.robot"),
-        ("snake_gym.physics.chain", "import_module('snake_gym.envs')", "imports snake_gym.envs"),
-        ("snake_gym.physics.chain", "import gymnasium", "needs only"),
         ("snake_gym.physics.chain", "from numpy.random import default_rng", "imports numpy.random"),
         ("snake_gym.physics.chain", "np.random.default_rng()", "uses np.random.default_rng"),
         ("snake_gym.tasks.waypoints", "from snake_gym.physics.chain import x", "imports snake_gym.physics.chain"),
-        ("snake_gym.controllers.sjc", "from snake_gym.envs import core", "imports snake_gym.envs"),
         ("snake_gym.controllers.base", "from snake_gym import load_robot", "imports snake_gym.load_robot"),
         ("papers.report", "from papers import __main__", "imports the program"),
-        ("papers.report", "from agents import training", "imports agents"),
         ("papers.report", "from snake_gym.envs.core import _x", "imports _x, which is private"),
         ("snake_gym.envs.core", "from papers.study import Claim", "which is above it"),
         ("snake_gym.interface.actions", "from snake_gym.simulation import robot", "imports snake_gym.simulation"),
         ("snake_gym.envs.core", "from snake_gym.render import frames", "imports snake_gym.render"),
-        ("snake_gym.envs.core", "from snake_gym.benchmark import runner", "imports snake_gym.benchmark"),
         ("snake_gym.envs.core", "import agents.training", "which is above it"),
         ("snake_gym.benchmark.runner", "import torch", "its home is"),
         ("snake_gym.envs.core", "from numba import njit", "its home is"),
-        ("train", "import torch.nn", "its home is"),
-        ("train", "from stable_baselines3 import PPO", "its home is"),
-        ("snake_gym.render.frames", "import mujoco", "its home is"),
         ("snake_gym.registry", "import snake_gym.envs", "imports snake_gym.envs"),
         ("snake_gym.robot.spec", "import snake_gym\nsnake_gym.make_waypoints(3)", "uses snake_gym.make_waypoints"),
         ("snake_gym.hardware.bus.exchange", "import snake_gym.hardware.safety.guard", "imports snake_gym.hardware"),
         ("snake_gym.hardware.safety.guard", "import snake_gym.hardware.commands.log", "imports the program"),
         ("snake_gym.newcomer.x", "import snake_gym.robot", "imports snake_gym.robot"),
         ("agents.training", "eval('1')", "calls eval"),
-        ("agents.training", "exec('1')", "calls exec"),
         ("agents.training", "pickle.load(f)", "calls pickle.load"),
-        ("agents.training", "cloudpickle.loads(b)", "calls cloudpickle.loads"),
         ("agents.training", "from pickle import loads", "imports pickle.loads"),
-        ("agents.training", "torch.load(f)", "without weights_only"),
         ("agents.training", "torch.load(f, weights_only=False)", "without weights_only"),
         ("agents.training", "np.load(f, allow_pickle=True)", "allow_pickle"),
         ("agents.training", "yaml.load(f, Loader=yaml.Loader)", "calls yaml.load"),
@@ -434,15 +414,11 @@ def test_a_breach_is_found(module: str, source: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("snake_gym.physics.chain", "import math\nimport numpy as np\nfrom numba import njit\nfrom .state import x"),
         ("snake_gym.tasks.waypoints", "from snake_gym.physics.state import ChainState"),
-        ("snake_gym.tasks.waypoints", "from snake_gym.physics import state"),
         ("snake_gym.benchmark.report", "from snake_gym import __version__"),
-        ("snake_gym.benchmark.report", "import snake_gym\nprint(snake_gym.__file__)"),
         ("papers.study", "from snake_gym.benchmark import runner\nfrom snake_gym import __version__"),
         ("snake_gym.envs.core", "def render():\n from snake_gym.render import frames"),
         ("snake_gym.hardware.commands.replay", "from snake_gym.render import frames"),
-        ("snake_gym.hardware.safety.guard", "from snake_gym.hardware.bus.servo_bus import ServoBus"),
         ("snake_gym.robot.catalogue", "from snake_gym.config import build"),
         ("agents.training", "import torch, stable_baselines3, snake_gym.benchmark\nmodel.eval()\nmodel.load(x)"),
         ("agents.training", "torch.load(f, weights_only=True)\nnp.load(f, allow_pickle=False)"),
@@ -470,11 +446,6 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import snake_gym") == set()
-
-
-def test_a_small_board_needs_neither_numba_nor_torch() -> None:
-    statement = "import snake_gym.robot.catalogue, snake_gym.controllers, snake_gym.interface"
-    assert loaded_by(statement).isdisjoint({"numba", "torch", "stable_baselines3", "pygame", "matplotlib"})
 
 
 def test_an_env_needs_no_learning_library() -> None:

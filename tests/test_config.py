@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 import os
 import subprocess
@@ -36,11 +35,6 @@ from snake_gym.config import (
 )
 
 
-class Colour(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
 @dataclass(frozen=True)
 class Algorithm:
     kind: Literal["ppo", "sac"] = "ppo"
@@ -58,6 +52,12 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
+class Required:
+    kind: Literal["a", "b"]
+    n: int = 1
+
+
+@dataclass(frozen=True)
 class Training:
     algorithm: Algorithm = field(default_factory=Algorithm)
     extra: Algorithm | None = None
@@ -68,18 +68,12 @@ class Training:
     name: str = "run"
     resume: bool = False
     weights: dict[str, float] = field(default_factory=dict)
-    colour: Colour = Colour.RED
     folder: Path = Path("runs")
     anything: Any = None
     tags: Sequence[str] = ()
     level: Annotated[int, "doc"] = 0
     seed: int | str | None = None
-
-
-@dataclass(frozen=True)
-class Required:
-    kind: Literal["a", "b"]
-    n: int = 1
+    either: Algorithm | Required | None = None
 
 
 def refusal(mapping: Mapping[str, Any], where: str = "", cls: type = Training) -> str:
@@ -102,26 +96,18 @@ def test_an_empty_mapping_gives_the_defaults() -> None:
     [
         ("limit", 3, 3.0),
         ("limit", "1e-3", 1e-3),
-        ("limit", "-2.5", -2.5),
-        ("limit", "inf", math.inf),
         ("limit", "-.inf", -math.inf),
         ("limit", np.float32(0.5), 0.5),
         ("steps", 3.0, 3),
         ("steps", "3e6", 3_000_000),
-        ("steps", "12", 12),
         ("steps", np.int64(7), 7),
-        ("gain", 2, 2.0),
         ("gain", [1, "2e0"], (1.0, 2.0)),
         ("gain", np.array([1.0, 2.0]), (1.0, 2.0)),
-        ("span", [1, 2], (1.0, 2.0)),
         ("extra", None, None),
         ("extra", {"batch_size": 8}, Algorithm(batch_size=8)),
         ("extra", Algorithm(batch_size=8), Algorithm(batch_size=8)),
         ("algorithm", {"kind": "sac", "hidden": [8]}, Algorithm(kind="sac", hidden=(8,))),
         ("weights", {"progress": 10, "target": "2"}, {"progress": 10.0, "target": 2.0}),
-        ("colour", "blue", Colour.BLUE),
-        ("colour", "BLUE", Colour.BLUE),
-        ("colour", Colour.BLUE, Colour.BLUE),
         ("folder", "a/b", Path("a/b")),
         ("anything", {"x": [1, "2"]}, {"x": [1, "2"]}),
         ("tags", ["a", "b"], ("a", "b")),
@@ -158,19 +144,12 @@ def test_an_unknown_key_names_the_nearest_one() -> None:
         "configs/train/x.yaml: algorithm.learning_ratee is not a setting; did you mean 'learning_rate'? "
         "(settings: kind, learning_rate, batch_size, hidden)"
     )
-
-
-def test_an_unknown_key_that_belongs_in_a_group_names_the_group() -> None:
     assert "did you mean 'algorithm.learning_rate'?" in refusal({"learning_rate": 1})
-
-
-def test_an_unknown_key_like_nothing_known_lists_the_settings() -> None:
     message = refusal({"zzz": 1}, "env")
-    assert message.startswith("env.zzz is not a setting (settings: algorithm, ")
-    assert "did you mean" not in message
+    assert message.startswith("env.zzz is not a setting (settings: algorithm, ") and "did you mean" not in message
 
 
-@pytest.mark.parametrize("key", [1, None, True, 2.5])
+@pytest.mark.parametrize("key", [1, None])
 def test_a_key_that_is_no_text_is_unknown(key: object) -> None:
     assert refusal({key: 1}).startswith(f"{key} is not a setting")  # type: ignore[dict-item]
 
@@ -182,35 +161,24 @@ def test_a_key_that_is_no_text_is_unknown(key: object) -> None:
         ({"steps": 2.5}, "steps is 2.5; expected an integer"),
         ({"steps": math.inf}, "steps is inf; expected an integer"),
         ({"steps": True}, "steps is true; expected an integer"),
-        ({"steps": None}, "steps is null; expected an integer"),
-        ({"steps": "010"}, "steps is '010'; expected an integer"),
         ({"limit": "1,5"}, "limit is '1,5'; expected a number"),
         ({"limit": math.nan}, "limit is nan; expected a number"),
-        ({"limit": "nan"}, "limit is 'nan'; expected a number"),
-        ({"limit": [1]}, "limit is [1]; expected a number"),
-        ({"limit": False}, "limit is false; expected a number"),
-        ({"resume": "yes"}, "resume is 'yes'; expected true or false"),
         ({"resume": 1}, "resume is 1; expected true or false"),
         ({"name": 12}, "name is 12; expected text (put it in quotes)"),
-        ({"name": ["a"]}, "name is ['a']; expected text"),
         ({"gain": "high"}, "gain is 'high'; expected a number or a list, each a number"),
         ({"gain": [1, "x"]}, "gain[1] is 'x'; expected a number"),
         ({"span": [1]}, "span is [1]; expected a list of 2: a number, a number"),
-        ({"span": [1, "x"]}, "span[1] is 'x'; expected a number"),
-        ({"weights": {"a": "x"}}, "weights.a is 'x'; expected a number"),
         ({"weights": {1: 2}}, "the key 1 of weights is 1; expected text (put it in quotes)"),
         ({"weights": [1]}, "weights is [1]; expected a group whose values are a number"),
-        ({"algorithm": "ppo"}, "algorithm is 'ppo'; expected a group of settings (kind, learning_rate, "),
         ({"algorithm": None}, "algorithm is null; expected a group of settings (kind, learning_rate, "),
         ({"algorithm": {"kind": "poo"}}, "algorithm.kind is 'poo'; expected one of 'ppo', 'sac'; did you mean 'ppo'?"),
         ({"algorithm": {"hidden": 8}}, "algorithm.hidden is 8; expected a list, each an integer"),
-        ({"algorithm": {"hidden": "8"}}, "algorithm.hidden is '8'; expected a list, each an integer"),
-        ({"extra": {"hidden": [1, "x"]}}, "extra.hidden[1] is 'x'; expected an integer"),
         ({"extra": {"kindd": 1}}, "extra.kindd is not a setting; did you mean 'kind'?"),
-        ({"colour": "bleu"}, "colour is 'bleu'; expected one of 'red', 'blue'; did you mean 'blue'?"),
         ({"folder": 3}, "folder is 3; expected a path"),
         ({"tags": "abc"}, "tags is 'abc'; expected a list, each text"),
         ({"seed": [1]}, "seed is [1]; expected an integer or text or null"),
+        ({"either": {"kind": "a", "n": "x"}}, "either.n is 'x'; expected an integer"),
+        ({"either": {"kind": "c", "m": 1}}, "either is {'kind': 'c', 'm': 1}; expected a group of settings (kind, lea"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place_and_what_was_expected(mapping: dict[str, Any], message: str) -> None:
@@ -221,41 +189,30 @@ def test_a_wrong_value_is_named_with_its_place_and_what_was_expected(mapping: di
         assert refusal(mapping, "demo.yaml: train").startswith(f"demo.yaml: train.{first} ")
 
 
-def test_a_required_setting_that_is_missing() -> None:
+def test_what_is_missing_no_mapping_or_too_long_to_be_shown() -> None:
     assert refusal({}, "env", Required) == "env.kind is missing; expected one of 'a', 'b'"
     assert build(Required, {"kind": "b"}) == Required("b")
-
-
-def test_a_settings_file_that_is_no_mapping() -> None:
     assert refusal([1], "demo.yaml").startswith("demo.yaml is [1]; expected a group of settings (")  # type: ignore
-
-
-def test_a_long_value_is_shortened() -> None:
     assert len(refusal({"steps": "x" * 5000})) < 200
 
 
+RATE, BATCH = {"learning_rate": -1}, {"batch_size": -1}
+
+
 @pytest.mark.parametrize(
-    ("where", "expected"),
+    ("cls", "mapping", "where", "expected"),
     [
-        ("", "learning_rate is -1; expected > 0"),
-        ("algorithm", "algorithm.learning_rate is -1; expected > 0"),
-        ("x.yaml", "x.yaml: learning_rate is -1; expected > 0"),
-        ("x.yaml: algorithm", "x.yaml: algorithm.learning_rate is -1; expected > 0"),
+        (Algorithm, RATE, "", "learning_rate is -1; expected > 0"),
+        (Algorithm, RATE, "algorithm", "algorithm.learning_rate is -1; expected > 0"),
+        (Algorithm, RATE, "x.yaml", "x.yaml: learning_rate is -1; expected > 0"),
+        (Algorithm, RATE, "x.yaml: algorithm", "x.yaml: algorithm.learning_rate is -1; expected > 0"),
+        (Algorithm, BATCH, "x.yaml: algorithm", "x.yaml: algorithm.batch_size is -1; expected >= 0"),
+        (Training, {"algorithm": BATCH}, "x.yaml", "x.yaml: algorithm.batch_size is -1; expected >= 0"),
+        (Training, {"algorithm": {"hidden": [1] * 6}}, "", "algorithm: more than five layers are of no use here"),
     ],
 )
-def test_an_error_of_post_init_gets_its_place(where: str, expected: str) -> None:
-    assert refusal({"learning_rate": -1}, where, Algorithm) == expected
-
-
-def test_an_error_of_post_init_that_names_its_group_names_it_once() -> None:
-    assert refusal({"batch_size": -1}, "x.yaml: algorithm", Algorithm) == (
-        "x.yaml: algorithm.batch_size is -1; expected >= 0"
-    )
-    assert refusal({"algorithm": {"batch_size": -1}}, "x.yaml") == "x.yaml: algorithm.batch_size is -1; expected >= 0"
-
-
-def test_an_error_of_post_init_about_the_whole_group() -> None:
-    assert refusal({"algorithm": {"hidden": [1] * 6}}) == "algorithm: more than five layers are of no use here"
+def test_an_error_of_post_init_gets_its_place_once(cls: type, mapping: Any, where: str, expected: str) -> None:
+    assert refusal(mapping, where, cls) == expected
 
 
 def test_only_dataclasses_can_be_built() -> None:
@@ -287,17 +244,11 @@ trainings = st.builds(
     name=text,
     resume=st.booleans(),
     weights=st.dictionaries(text, number, max_size=3),
-    colour=st.sampled_from(Colour),
     folder=st.sampled_from([Path("runs"), Path("/tmp/a b")]),
     tags=st.lists(text, max_size=3).map(tuple),
     level=st.integers(),
     seed=st.none() | st.integers() | text,
 )
-
-
-@given(trainings)
-def test_to_dict_then_build_is_the_identity(training: Training) -> None:
-    assert build(Training, to_dict(training)) == training
 
 
 @settings(max_examples=60)
@@ -319,7 +270,6 @@ def test_to_dict_gives_plain_data() -> None:
     plain = to_dict(Training(gain=(1.0, 2.0), weights={"a": np.float64(1)}, anything=np.arange(3)))  # type: ignore
     assert plain["gain"] == [1.0, 2.0]
     assert plain["anything"] == [0, 1, 2]
-    assert plain["colour"] == "red"
     assert plain["folder"] == "runs"
     assert plain["limit"] == math.inf
     assert plain["algorithm"] == dataclasses.asdict(Algorithm()) | {"hidden": [128, 128]}
@@ -335,28 +285,18 @@ def test_to_dict_gives_plain_data() -> None:
     ("written", "value"),
     [
         ("1e-3", 1e-3),
-        ("3e6", 3e6),
         (".5", 0.5),
-        ("1.", 1.0),
         ("-.inf", -math.inf),
         ("12", 12),
-        ("-3", -3),
-        ("0", 0),
         ("1_000_000", 1_000_000),
         ("0x1F", 31),
         ("010", "010"),
         ("1:30", "1:30"),
-        ("2026-01-01", "2026-01-01"),
         ("yes", "yes"),
-        ("off", "off"),
         ("true", True),
-        ("False", False),
         ("null", None),
-        ("~", None),
         ("", None),
-        ("[1, 2]", [1, 2]),
         ("'1'", "1"),
-        ("e5", "e5"),
         ("1e", "1e"),
     ],
 )
@@ -367,12 +307,9 @@ def test_scalars_are_read_by_the_rules_of_yaml_1_2(written: str, value: object, 
     assert type(read) is type(value)
 
 
-def test_an_empty_file_is_an_empty_mapping(tmp_path: Path) -> None:
+def test_an_empty_file_anchors_and_merge_keys(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("# nothing\n")
     assert load_yaml(tmp_path / "x.yaml") == {}
-
-
-def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: &base {x: 1, y: 2}\nb:\n  <<: *base\n  y: 3\n")
     assert load_yaml(tmp_path / "x.yaml")["b"] == {"x": 1, "y": 3}
 
@@ -423,38 +360,26 @@ def test_a_missing_file_names_what_is_there(tmp_path: Path) -> None:
     assert complaint(folder) == f"{folder} is a folder; expected a YAML file"
 
 
-def test_a_missing_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("demo.yaml").touch()
-    with pytest.raises(ConfigError, match=r"dem\.yaml does not exist; did you mean 'demo\.yaml'\?"):
-        load_yaml("dem.yaml")
-
-
-def test_a_near_path_is_found_by_folder_and_suffix(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "snake.json").touch()
-    assert near_path(tmp_path / "runs" / "snaek.json", (".json",)) == tmp_path / "runs" / "snake.json"
-    assert near_path(tmp_path / "runs" / "snake", (".json",)) == tmp_path / "runs" / "snake.json"
-    assert near_path(tmp_path / "rnus" / "snake.json", (".json",)) == tmp_path / "runs"
-    assert near_path(tmp_path / "runs" / "snaek.json", (".yaml",)) is None
-    (tmp_path / "runs" / "a.json").touch()
-    assert near_path(tmp_path / "runs" / "x.json", (".json",)) is None
+def test_a_near_path_is_found_by_folder_and_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "snake.json").touch()
+    assert near_path(runs / "snaek.json", (".json",)) == near_path(runs / "snake", (".json",)) == runs / "snake.json"
+    assert near_path(tmp_path / "rnus" / "snake.json", (".json",)) == runs
+    assert near_path(runs / "snaek.json", (".yaml",)) is None
+    monkeypatch.chdir(runs)
+    assert near_path("snaek.json", (".json",)) == Path("snake.json")
+    (runs / "a.json").touch()
+    assert near_path(runs / "x.json", (".json",)) is None
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def test_writing_replaces_the_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+def test_writing_replaces_the_file_or_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new" / "x.txt"
     write_atomic(path, "one")
     write_atomic(path, b"two")
-    assert path.read_text() == "two"
-    assert os.listdir(path.parent) == ["x.txt"]
-
-
-def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x.txt"
-    write_atomic(path, "old")
 
     def fail(_: int) -> None:
         raise OSError("disk full")
@@ -462,8 +387,8 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_atomic(path, "new")
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["x.txt"]
+    assert path.read_text() == "two"
+    assert os.listdir(path.parent) == ["x.txt"]
 
 
 def test_a_device_is_written_to_not_replaced() -> None:
@@ -532,14 +457,21 @@ def test_a_bad_override(assignment: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_nearest() -> None:
-    assert nearest("learning_ratee", ["batch", "learning_rate"]) == "learning_rate"
-    assert nearest("Learning-Rate", ["batch", "learning_rate"]) == "learning_rate"
-    assert nearest("qqq", ["batch", "learning_rate"]) is None
-    assert nearest("qqq", []) is None
-    assert nearest("evaluation", ["env", "eval", "checkpoint"]) == "eval"
-    assert nearest("check", ["env", "checkpoint_folder"]) == "checkpoint_folder"
-    assert nearest("e", ["env", "eval"]) is None
+@pytest.mark.parametrize(
+    ("name", "choices", "expected"),
+    [
+        ("Learning-Ratee", ["batch", "learning_rate"], "learning_rate"),
+        ("qqq", ["batch", "learning_rate"], None),
+        ("qqq", [], None),
+        ("evaluation", ["env", "eval", "checkpoint"], "eval"),
+        ("evaluation", ["eva", "eval"], "eval"),
+        ("chk", ["chk_of_the_folders", "chk_of_folders_x"], "chk_of_folders_x"),
+        ("ev", ["evaluations", "on"], None),
+        ("environment", ["en"], None),
+    ],
+)
+def test_nearest(name: str, choices: list[str], expected: str | None) -> None:
+    assert nearest(name, choices) == expected
 
 
 def test_choose() -> None:

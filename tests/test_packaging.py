@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import snake_gym
 from snake_gym.__main__ import COMMANDS, locate, main
 from snake_gym.config import ConfigError
 
@@ -47,10 +46,6 @@ def test_the_makefile_locks_every_extra() -> None:
     makefile = (ROOT / "Makefile").read_text()
     (listed,) = re.findall(r"^ALL_EXTRAS := (.*)$", makefile, re.MULTILINE)
     assert sorted(listed.split(",")) == sorted(EXTRAS)
-
-
-def test_the_version_is_a_release_number() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+", snake_gym.__version__)
 
 
 def test_every_command_has_a_program_and_others_are_named() -> None:

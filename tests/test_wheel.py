@@ -77,19 +77,7 @@ def test_installed_in_an_empty_environment_it_trains_evaluates_exports_and_repla
     run(program, "evaluate", *play, "--set", "resamples=200", "--out", "results", cwd=empty)
     assert "<canvas" in (empty / "results" / "replay.html").read_text()
     tune = ("--controller", "sjc", "--robot", "resilient_servo", "--env", "configs/env/locked_joints.yaml")
-    run(
-        program,
-        "tune",
-        *tune,
-        "--set",
-        "env.time_limit_s=2",
-        "--budget",
-        1,
-        "--population",
-        4,
-        "--worlds",
-        8,
-        cwd=empty,
-    )
+    short = ("--set", "env.time_limit_s=2", "--budget", 1, "--population", 4, "--worlds", 8)
+    run(program, "tune", *tune, *short, cwd=empty)
     assert (empty / "configs" / "controllers" / "resilient_servo" / "sjc.yaml").is_file()
     assert "emulate" in run(program, "hardware", "--help", cwd=empty)

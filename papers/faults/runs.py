@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
 from snake_gym.benchmark.statistics import mean_interval
 from snake_gym.config import build, load_yaml, merge
 from snake_gym.controllers import make_controller, resolve_controller
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.controllers.fault_detection import HEALTHY, KIND_NAMES, FaultDetector, FaultDetectorConfig
-from snake_gym.envs import DEFAULT_ENV, choose_env
+from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.catalogue import load_robot
@@ -111,8 +110,7 @@ def play(
     """
     settings = merge(scenario_settings(), {**env, "n_threads": 1})
     settings["action"] = {"kind": "joint_reference"}
-    make = choose_env(DEFAULT_ENV)
-    core = make(n_episodes, AutoresetMode.DISABLED, config=build(make.config_type, settings, "env")).core
+    core = SnakeCore(build(WaypointsConfig, settings, "env"), n_episodes)
     core.reset(seed + np.arange(n_episodes, dtype=np.int64))
     driver = make_controller(dict(controller), core.spec)
     state = driver.initial_state(n_episodes)

@@ -37,16 +37,10 @@ def compare(
 ) -> dict[str, Any]:
     """Play every entrant in ``scenarios``, those of ``config``, and write the results into ``out``.
 
-    Args:
-        fresh: play again what an earlier run into ``out`` has finished.
-        pictures: draw plots and replays (needs the extra ``render``).
-        progress: where to show progress bars; None: nowhere.
+    ``fresh``: play again what an earlier run into ``out`` has finished. ``pictures``: plots and replays (extra
+    ``render``). ``progress``: where to show bars; None: nowhere. Returns what ``results.json`` holds.
 
-    Returns:
-        What ``results.json`` holds; see ``report.DEFINITIONS``.
-
-    Raises:
-        ConfigError: no or equally named entrants, pictures are wanted and cannot be drawn, or ``out`` cannot be made.
+    Raises ConfigError: no or equally named entrants, pictures that cannot be drawn, or ``out`` that cannot be made.
     """
     names = [entrant.name for entrant in entrants]
     if not names:
@@ -59,8 +53,13 @@ def compare(
     make_folder(out)
     seeds = seed_note(config.seed, config.episodes)
     notes = [*([] if seeds is None else [seeds]), *entrant_notes(entrants)]
-    with _Bars(progress, names) as bars:
-        results = play_all(entrants, scenarios, out / "policies", bars.show, fresh)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=progress, disable=progress is None) as bars:
+        bar_of = {name: bars.add_task(name, total=None) for name in names}
+        results = play_all(
+            entrants, scenarios, out / "policies",
+            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh,
+        )  # fmt: skip
     summary = {
         **summarise(results, config.resamples),
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
@@ -106,23 +105,3 @@ def _draw(
         files |= draw_replay(entrants, results, scenarios, config.replays, title, verdict(summary))
         for name, data in files.items():
             write_atomic(out / name, data)
-
-
-class _Bars:
-    """One progress bar for each policy; silent without a console."""
-
-    def __init__(self, console: Console | None, names: Sequence[str]) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=console, disable=console is None)
-        self._tasks = {name: self._progress.add_task(name, total=None) for name in names}
-
-    def __enter__(self) -> _Bars:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def show(self, name: str, done: int, of: int) -> None:
-        """Control steps ``done`` of ``of`` in all worlds of policy ``name``."""
-        self._progress.update(self._tasks[name], completed=done, total=of)

@@ -54,11 +54,10 @@ from snake_gym.config import (
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
-from snake_gym.envs.task_settings import check_task, read_env_file, scenario_settings
+from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
 from snake_gym.plugins import add_plugin_option, is_result, load_object, load_plugins, take_plugins
 from snake_gym.registry import find_task
-from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
 
@@ -147,7 +146,7 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
     if args.env is not None:
         mapping |= {"env_file": args.env, "env": {}}
-        if "robot" in read_env_file(args.env):
+        if "robot" in load_yaml(args.env):
             mapping.pop("robot", None)
     given = {name: getattr(args, name) for name in ("robot", "episodes", "seed")}
     mapping |= {name: value for name, value in given.items() if value is not None}
@@ -164,22 +163,16 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
     if own and "controllers" not in mapping:
         config = replace(config, controllers=tuned_opponents(config))
-        if not config.controllers:
-            print(f"note: {no_opponent_note(config)}", file=sys.stderr)
     return config
 
 
 def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) -> dict[str, Any]:
     """Settings of the benchmark that the policies, by name, were all trained for: env, robot and scenarios.
 
-    Whether a policy is shown the faults is its own matter, and no setting of the scenarios.
+    Whether a policy is shown the faults is its own matter. Without ``with_env``, only the first one's robot and task.
 
-    Args:
-        with_env: False: the settings of the env come from elsewhere; then the first policy's robot and task are taken.
-
-    Raises:
-        ConfigError: the policies were trained in different scenarios or on different robots, or in an env that this
-            version does not know.
+    Raises ConfigError where they were trained in different scenarios or on different robots, or in an env that this
+    version does not know.
     """
     found = {}
     for name, policy in policies.items():
@@ -209,20 +202,19 @@ def _blind(config: EnvConfig) -> dict[str, Any]:
 
 
 def tuned_opponents(config: BenchmarkConfig) -> tuple[str, ...]:
-    """The classical controllers that were tuned for the benchmark's robot."""
-    robot = resolve_benchmark(config).robot
-    spec = load_robot("resilient_servo" if robot is None else robot)
-    return tuple(kind for kind in CONTROLLERS if tuned_file(spec.name, kind).is_file())
-
-
-def no_opponent_note(config: BenchmarkConfig) -> str:
-    """What to say where there is no controller that was tuned for the benchmark's robot."""
+    """The classical controllers that were tuned for the benchmark's robot; where there are none, a note says so."""
     scenarios = make_scenarios(config)
-    options = tune_options(scenarios.env.robot, config.env_id, scenarios.env)
-    return (
-        f"no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make one with "
-        f"{tuning_command('fault_aware', scenarios.spec, options)}"
-    )
+    kinds = tuple(kind for kind in CONTROLLERS if tuned_file(scenarios.spec.name, kind).is_file())
+    if not kinds:
+        command = tuning_command(
+            "fault_aware", scenarios.spec, tune_options(scenarios.env.robot, config.env_id, scenarios.env)
+        )
+        print(
+            f"note: no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make "
+            f"one with {command}",
+            file=sys.stderr,
+        )
+    return kinds
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
     """Play all scenarios again, exactly as ``play`` does, and return the motion in the given worlds."""
     env = scenarios.make_env(entrant)
     recorder = Recorder(env.core, worlds)
-    for _ in roll(entrant, env, scenarios.seed):
+    for _ in roll(entrant.make_policy(env), env, scenarios.seed):
         recorder.take()
+    env.close()
     return recorder.recordings(entrant.name, entrant.kind, scenarios.seed)
 
 
@@ -115,13 +116,10 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
 
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
-    """Scenarios to show: for each number of failed joints the one where every policy is nearest to its median there.
+    """Up to ``count`` scenarios: for numbers of failed joints the one where every policy is nearest to its median
+    there.
 
-    The median of the progress or, where there is one goal, of the time to it.
-
-    Args:
-        pair: the policies that will be shown.
-        count: the largest number of scenarios; numbers of failed joints are spread over what there is.
+    The median is of the progress or, where there is one goal, of the time to it.
     """
     if not pair or count < 1:
         return []

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 from snake_gym.config import ConfigError
 from snake_gym.controllers.tuned import Tuning
-from snake_gym.envs import DEFAULT_ENV, EnvConfig, choose_env
+from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env, changed_assignments, scenario_settings
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.robot.difference import describe_changes
@@ -24,7 +24,7 @@ from snake_gym.robot.spec import RobotSpec
 def layout_in(env_id: str, trained_in: EnvConfig | Mapping[str, Any]) -> ObservationLayout | None:
     """The observations of a registered env with these settings; None where they are none of this version."""
     try:
-        return choose_env(env_id)(1, AutoresetMode.DISABLED, config=trained_in).core.layout
+        return SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=trained_in).core.layout
     except (ConfigError, ValueError):
         return None
 
@@ -84,4 +84,4 @@ def tune_options(robot: str | Mapping[str, Any], env_id: str, env: EnvConfig) ->
 
 
 def _columns(layout: ObservationLayout) -> list[str]:
-    return [field.name for field in layout.fields.values() for _ in range(field.columns.start, field.columns.stop)]
+    return [field.name for field in layout.fields.values() for _ in range(field.width)]

@@ -1,8 +1,7 @@
 """What a comparison says: numbers with intervals, a table and rows.
 
-Progress is the way made towards the current target, or along the route to the goal, in the whole episode [m]. The score
-is what the env's task says: progress, or whether the goal was reached. The classical policy with the largest mean score
-is the one to beat; the ratio's interval chooses it again in every bootstrap resample.
+Policies are compared by the score of the env's task: progress [m], or whether the goal was reached. The classical one
+with the largest mean score is the one to beat; the ratio's interval chooses it again in every bootstrap resample.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 import snake_gym
@@ -23,6 +24,7 @@ from snake_gym.benchmark.scenarios import Entrant, EntrantKind, Scenarios
 from snake_gym.config import digest, read_json, to_json, write_atomic
 from snake_gym.config.records import digest_sources, versions
 from snake_gym.envs import SnakeVectorEnv
+from snake_gym.interface.policy import Policy
 from snake_gym.physics.faults import FAULT_CODES
 from snake_gym.robot.spec import FloatArray
 
@@ -55,7 +57,6 @@ class Episodes:
 
     @property
     def n(self) -> int:
-        """Number of episodes W."""
         return int(self.columns["seed"].size)
 
 
@@ -70,13 +71,14 @@ def play(
     total = np.zeros(scenarios.episodes)
     infos: dict[str, Any] = {}
     scenario, faults = "", [""]
-    for done, reward, infos in roll(entrant, env, scenarios.seed):
+    for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, scenarios.seed)):
         if done == 0:
             scenario, faults = _digest(env), _fault_texts(env)
         total += reward
         if done == sampled[len(samples)]:
             samples.append(infos["progress_m"])
         on_step(done, n_steps)
+    env.close()
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
     on_step(n_steps, n_steps)
     seeds = np.arange(scenarios.seed, scenarios.seed + scenarios.episodes)
@@ -87,23 +89,25 @@ def play(
     return Episodes(entrant.name, entrant.kind, columns, times, progress, scenario, env.core.task.score)
 
 
-def roll(entrant: Entrant, env: SnakeVectorEnv, seed: int) -> Iterator[tuple[int, FloatArray, dict[str, NDArray[Any]]]]:
-    """Play one episode of every world; yields (steps done, rewards (W,), infos) from the reset on, until all end."""
-    policy = entrant.make_policy(env)
+def roll(
+    policy: Policy, env: VectorEnv[Any, Any, Any], seed: int
+) -> Iterator[tuple[FloatArray, NDArray[np.bool_], dict[str, NDArray[Any]]]]:
+    """Play one deterministic episode of every world: seed ``seed + i`` for world i, autoreset mode DISABLED.
+
+    Yields rewards (W,), which worlds (W,) have ended, and infos, from the reset on, until all have ended.
+    """
+    if env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
+        raise ValueError(f"the env's autoreset mode is {env.metadata.get('autoreset_mode')}; expected DISABLED")
     obs, infos = env.reset(seed=seed)
     carried: Any = None
-    start = np.ones(env.num_envs, dtype=bool)
-    try:
-        yield 0, np.zeros(env.num_envs), infos
-        for done in range(1, env.core.n_steps + 1):
-            action, carried = policy.predict(obs, carried, start, deterministic=True)
-            start = np.zeros_like(start)
-            obs, reward, terminated, truncated, infos = env.step(action)
-            yield done, reward, infos
-            if (terminated | truncated).all():
-                return
-    finally:
-        env.close()
+    start, ended = np.ones(env.num_envs, bool), np.zeros(env.num_envs, bool)
+    yield np.zeros(env.num_envs), ended, infos
+    while not ended.all():
+        action, carried = policy.predict(obs, carried, start, deterministic=True)
+        start = np.zeros_like(start)
+        obs, reward, terminated, truncated, infos = env.step(action)
+        ended = ended | terminated | truncated
+        yield reward, ended, infos
 
 
 def play_all(
@@ -113,14 +117,10 @@ def play_all(
     on_step: Callable[[str, int, int], None] = lambda name, done, of: None,
     fresh: bool = False,
 ) -> list[Episodes]:
-    """Play every entrant, or take its finished rows from ``folder`` where nothing has changed.
+    """Play every entrant, or take its finished rows from ``folder`` where nothing has changed and not ``fresh``.
 
-    Args:
-        on_step: hears (entrant, control steps done, of how many).
-        fresh: play again whatever is there.
-
-    Raises:
-        RuntimeError: two policies did not get the same scenarios, so that nothing could be compared.
+    ``on_step`` hears (entrant, control steps done, of how many). Raises RuntimeError where two policies did not get the
+    same scenarios, so that nothing could be compared.
     """
     results = []
     for entrant in entrants:

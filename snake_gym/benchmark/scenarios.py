@@ -27,7 +27,7 @@ from snake_gym.config import ConfigError, Settings, build, merge, to_dict
 from snake_gym.config.settings import Count, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
-from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv, choose_env
+from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.plugins import choose_registered
@@ -46,27 +46,22 @@ class TrainedPolicy(Policy, Protocol):
     @property
     def env_id(self) -> str:
         """Registered name of the env it was trained in."""
-        ...
 
     @property
     def env_config(self) -> Mapping[str, Any]:
         """Settings of the env it was trained in, complete."""
-        ...
 
     @property
     def digest(self) -> str:
         """Changes whenever the policy would act differently."""
-        ...
 
     @property
     def observation_space(self) -> Space[Any]:
         """Observation space of one world."""
-        ...
 
     @property
     def action_space(self) -> Space[Any]:
         """Action space of one world."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,6 @@ class Axis(Settings):
     values: tuple[float | int | bool | str, ...]
 
     def check(self) -> None:
-        """Raise ValueError for an axis without keys or values."""
         if not self.keys or not self.values:
             raise ValueError(f"keys are {list(self.keys)}, values {list(self.values)}; expected at least one of each")
 
@@ -111,8 +105,7 @@ class BenchmarkConfig(Settings):
     """What ``evaluate.py --sweep`` varies, by the name of the axis."""
 
     def check(self) -> None:
-        """Raise ValueError for an unknown env, seeds that run out, or settings that do not belong here."""
-        choose_env(self.env_id)
+        find_task(self.env_id)
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
         for key, instead in (("robot", "robot"), ("action", "controllers and policies")):
@@ -150,23 +143,8 @@ class Scenarios:
         """All scenarios (or the first ones) at once, with the entrant's action space, ended worlds standing still."""
         settings = merge(to_dict(self.env), entrant.env_settings)
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
-        make = choose_env(self.env_id)
-        config = build(make.config_type, settings, f"{entrant.name}: env")
-        return make(n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
-
-    def check_spaces(self, entrant: Entrant, observation: Space[Any], action: Space[Any]) -> None:
-        """Raise ConfigError unless a policy with these spaces of one world fits the robot and env of the scenarios."""
-        env = self.make_env(entrant, 1)
-        pairs = {
-            "observations": (observation, env.single_observation_space),
-            "actions": (action, env.single_action_space),
-        }
-        for what, (own, here) in pairs.items():
-            if own.shape != here.shape:
-                raise ConfigError(
-                    f"policy {entrant.name} has {own.shape} {what}, these scenarios on robot {self.spec.name} have "
-                    f"{here.shape}; it was trained for another robot or env than {self.env_id}"
-                )
+        config = build(find_task(self.env_id), settings, f"{entrant.name}: env")
+        return SnakeVectorEnv(self.env_id, n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
 
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a scenario would."""
@@ -198,14 +176,10 @@ def make_scenarios(config: BenchmarkConfig) -> Scenarios:
 
 
 def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
-    """A classical controller. A gait that was tuned on another robot or in other scenarios is noted.
+    """A classical controller: a kind, with the parameters that were tuned for the robot, or ``name=file``.
 
-    Args:
-        entry: a controller kind, played with the parameters that were tuned for the robot, or ``name=file``.
-        config: the benchmark that it takes part in.
-
-    Raises:
-        ConfigError: unknown kind, no tuned parameters, or a file that is none of a controller.
+    A gait that was tuned on another robot or in other scenarios than those of ``config`` is noted. Raises ConfigError:
+    unknown kind, no tuned parameters, or a file that is none of a controller.
     """
     scenarios = make_scenarios(config)
     spec, env = scenarios.spec, scenarios.env
@@ -251,8 +225,17 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     task = find_task(policy.env_id, f"policy {name}: env_id")
     settings = policy_settings(policy.env_config)
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
-    scenarios.check_spaces(entrant, policy.observation_space, policy.action_space)
-    core = scenarios.make_env(entrant, 1).core
+    env_here = scenarios.make_env(entrant, 1)
+    core = env_here.core
+    for what, own_space, here_space in (
+        ("observations", policy.observation_space, env_here.single_observation_space),
+        ("actions", policy.action_space, env_here.single_action_space),
+    ):
+        if own_space.shape != here_space.shape:
+            raise ConfigError(
+                f"policy {name} has {own_space.shape} {what}, these scenarios on robot {scenarios.spec.name} have "
+                f"{here_space.shape}; it was trained for another robot or env than {scenarios.env_id}"
+            )
     try:
         env = build(task, policy.env_config)
     except ConfigError:

@@ -46,12 +46,9 @@ def share_interval(successes: ArrayLike) -> tuple[float, float]:
 def ratio_interval(
     values: ArrayLike, references: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float]:
-    """95 % interval of mean(values) / max over references of mean(reference), episodes paired.
+    """95 % interval of mean(values) / max over references of mean(reference), ``values`` (n,), ``references`` (R, n).
 
-    Args:
-        values: (n,).
-        references: (R, n) in the same order of episodes. Which one is best is chosen again in every resample, so the
-            interval also holds the uncertainty about which it is.
+    Episodes are paired. Which reference is best is chosen again in every resample, so its uncertainty is included.
     """
     columns = np.vstack([np.asarray(values, dtype=np.float64), np.atleast_2d(np.asarray(references, dtype=np.float64))])
 
@@ -65,16 +62,10 @@ def ratio_interval(
 def interval(
     columns: FloatArray, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
 ) -> tuple[float, float]:
-    """BCa interval of ``statistic`` of the column means.
+    """BCa interval of ``statistic``, vectorised over the trailing axes of means (K, ...), for ``columns`` (K, n).
 
-    Args:
-        columns: (K, n) K numbers of each of n episodes.
-        statistic: function of the means (K, ...), vectorised over the trailing axes.
-        resamples: bootstrap resamples; the same ``seed`` gives the same interval.
-
-    Returns:
-        (low, high); (nan, nan) without episodes or where the statistic is undefined in a resample; low = high = the
-        estimate where all episodes are equal.
+    Episodes n are resampled with their K numbers; the same ``seed`` gives the same interval. It is (nan, nan) without
+    episodes or where the statistic is undefined in a resample, and low = high = the estimate where all are equal.
     """
     n = columns.shape[1]
     if n == 0:

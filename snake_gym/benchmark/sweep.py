@@ -83,9 +83,10 @@ def play_sweep(
     scenarios = [make_scenarios(each.config) for each in made]  # a wrong setting is named before anything is played
     pairs = zip(made, scenarios, strict=True)
     summaries = [play(each.config, scenario, out / each.folder) for each, scenario in pairs]
-    results = {"sweep": to_dict(config.sweep), "rows": sweep_rows(made, summaries)}
+    rows = sweep_rows(made, summaries)
+    results = {"sweep": to_dict(config.sweep), "rows": rows}
     write_atomic(out / "sweep.json", to_json(results))
-    write_atomic(out / "sweep.csv", sweep_csv(made, summaries))
+    write_atomic(out / "sweep.csv", sweep_csv(rows))
     title = f"{config.episodes} scenarios of {scenarios[0].env.time_limit_s:g} s for each line, 95 % intervals"
     said = [f"{each.folder}: {verdict(summary)}" for each, summary in zip(made, summaries, strict=True)]
     notes = dict.fromkeys(note for summary in summaries for note in summary["notes"])
@@ -106,10 +107,10 @@ def sweep_rows(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any
     ]
 
 
-def sweep_csv(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]]) -> str:
+def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """``sweep_rows`` as text; an interval becomes two columns, ``_low`` and ``_high``."""
     flat = []
-    for row in sweep_rows(made, summaries):
+    for row in rows:
         line: dict[str, Any] = {}
         for name, value in row.items():
             if name.endswith("ci95"):
@@ -133,17 +134,15 @@ def sweep_table(made: Sequence[Combination], summaries: Sequence[Mapping[str, An
     for name in (*made[0].values, *summaries[0]["policies"]):
         shown.add_column(Text(name), justify="right")
     for one, summary in zip(made, summaries, strict=True):
-        cells = [_share(policy) if by_success else _metres(policy) for policy in summary["policies"].values()]
+        cells = [_score(policy, by_success) for policy in summary["policies"].values()]
         shown.add_row(*(_plain(value) for value in one.values.values()), *cells)
     return shown
 
 
-def _share(policy: Mapping[str, Any]) -> str:
-    low, high = (100.0 * bound for bound in policy["success_ci95"])
-    return f"{100.0 * policy['success']:.1f} [{low:.1f}, {high:.1f}] %"
-
-
-def _metres(policy: Mapping[str, Any]) -> str:
+def _score(policy: Mapping[str, Any], by_success: bool) -> str:
+    if by_success:
+        low, high = policy["success_ci95"]
+        return f"{100.0 * policy['success']:.1f} [{100.0 * low:.1f}, {100.0 * high:.1f}] %"
     low, high = policy["ci95"] or (math.nan, math.nan)
     return f"{policy['mean']:.2f} [{low:.2f}, {high:.2f}] m"
 

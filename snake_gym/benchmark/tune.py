@@ -2,12 +2,9 @@
 
     snake-gym tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
 
-The result (by default ``configs/controllers/<robot>/<controller>.yaml``, where evaluation looks for it) holds the
-controller's settings, its score with a confidence interval, and what it was tuned on; ``{tuned: sjc}`` uses it wherever
-a controller of that robot is configured, ``{file: PATH}`` any result. The score is the one by which the env's task
-compares policies: progress in Waypoints, success in ObstacleField. A result that is there is kept unless
-``--overwrite`` is given. A search that was interrupted goes on where it stood, from a file next to the result, which is
-removed at the end.
+The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score by
+the env's task, and what it was tuned on; ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
+``{file: PATH}`` any result. An interrupted search goes on where it stood, from a file next to the result.
 """
 
 from __future__ import annotations
@@ -18,8 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from snake_gym.benchmark.objective import describe_score
-from snake_gym.benchmark.tuning import TuningConfig, run_search
+from snake_gym.benchmark.tuning import TuningConfig, describe_score, run_search
 from snake_gym.config import (
     ConfigError,
     OptionParser,

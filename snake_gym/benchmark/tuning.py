@@ -12,6 +12,7 @@ and benchmarks (``seed_ranges``).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,13 +23,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from snake_gym.benchmark.objective import describe_score, objective, score_of
 from snake_gym.benchmark.seed_ranges import TUNING
+from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
 from snake_gym.config.settings import PositiveCount, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.base import search_ranges
-from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv, choose_env
+from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.policy import controller_action
@@ -48,6 +49,8 @@ LEAST_DEVIATION = 0.02
 """Standard deviations, as shares of a parameter's range."""
 MOST_FINALISTS = 8
 FORMAT = 2
+TIME_WEIGHT = 1e-6
+"""Weight of the time, given as a share of its largest value; less than one part in the number of episodes."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,6 @@ class TuningConfig(Settings):
     seed: Annotated[int, Range(0, 1999)] = 0
 
     def check(self) -> None:
-        """Raise ValueError unless the candidates share the worlds evenly, and there are seeds for all."""
         if self.worlds < self.population or self.worlds % self.population:
             near = max(1, round(self.worlds / self.population)) * self.population
             raise ValueError(
@@ -108,20 +110,53 @@ class TuningConfig(Settings):
             raise ValueError(f"generations is {self.generations}, worlds {self.worlds}; too many for the seeds")
 
 
+def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float) -> FloatArray:
+    """What each episode is worth (W,), from the infos at its end, by the task's ``score``, so that candidates differ.
+
+    Progress is its own measure. Success is yes or no, and many candidates have the same share of it; among those the
+    one that needs less time is better. The time is that to the goal; a miss counts as the time limit, longer by the
+    share of the route that is left, so that where all miss the ones that get further are ahead. It weighs so little
+    that no time makes up for one episode more that succeeds, in any number of episodes that can be played.
+    """
+    values = np.asarray(infos[score], dtype=np.float64)
+    if infos[score].dtype != np.bool_:
+        return values
+    succeeded = infos[score]
+    taken = infos.get("time_to_goal_s", infos["episode_time_s"])
+    left = np.ones(succeeded.size)
+    if "route_m" in infos:
+        left -= np.clip(infos["progress_m"] / infos["route_m"], 0.0, 1.0)
+    time = np.where(succeeded, np.minimum(taken, time_limit_s), time_limit_s * (1.0 + left))
+    return values + TIME_WEIGHT * (1.0 - time / (2.0 * time_limit_s))
+
+
+def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
+    """Mean of the task's score over episodes, from what they are worth, with its 95 % interval."""
+    if score == "is_success":
+        succeeded = worth >= 1.0
+        mean, bounds = float(succeeded.mean()), share_interval(succeeded)
+    else:
+        mean, bounds = float(worth.mean()), mean_interval(worth)
+    return {"mean": round(mean, 4), "ci95": [round(bound, 4) for bound in bounds], "episodes": int(worth.size)}
+
+
+def describe_score(value: float, score: str) -> str:
+    """A mean score for people."""
+    if score == "is_success":
+        return f"{100.0 * value:.1f} %"
+    return f"{value:.2f} m" if score == "progress_m" else f"{value:.4g}"
+
+
 class Search:
     """One search: ``advance`` plays a generation, ``report`` chooses and scores the result.
 
-    A generation depends on the seed, its number and the distribution only, so that a search that was interrupted and
-    restored goes on exactly as it would have.
-
-    Raises:
-        ConfigError: unknown robot, controller or setting, or nothing left to search.
+    A generation depends on the seed, its number and the distribution only: restored, a search goes on exactly. Raises
+    ConfigError: unknown robot, controller or setting, or nothing left to search.
     """
 
     def __init__(self, config: TuningConfig) -> None:
         self.config = config
-        settings = merge(config.env, {"robot": config.robot})
-        make, env_config = choose_env(config.env_id), build_env(config.env_id, settings)
+        env_config = build_env(config.env_id, merge(config.env, {"robot": config.robot}))
         self.spec = env_config.load_robot()
         fixed = resolve_controller(config.controller, spec=self.spec)
         self.kind = str(fixed["kind"])
@@ -137,7 +172,7 @@ class Search:
         self.base = {**fixed, **{p.name: float(p.value(np.array(0.5))) for p in self.space}}
         make_controller(self.base, self.spec)
         self.env_config = replace(env_config, action=build(ActionConfig, controller_action(self.base), "action"))
-        self.env: SnakeVectorEnv = make(config.worlds, AutoresetMode.DISABLED, config=self.env_config)
+        self.env = SnakeVectorEnv(config.env_id, config.worlds, AutoresetMode.DISABLED, config=self.env_config)
         self.generation = 0
         self.mean = np.full(len(self.space), 0.5)
         self.deviation = np.full(len(self.space), START_DEVIATION)
@@ -198,13 +233,12 @@ class Search:
         worth = self.play(finalists[winner : winner + 1], np.arange(score, score + config.worlds)).ravel()
         found = {name: float(values[winner]) for name, values in self.parameters(finalists).items()}
         searched = self.generation * (config.worlds // config.population)
-        env = to_dict(self.env_config)
         return {
             "controller": resolve_controller({**self.base, **found}),
             "tuning": {
                 "robot": to_dict(self.spec),
                 "env_id": config.env_id,
-                "env": {name: env[name] for name in env if name not in ("robot", "action", "n_threads")},
+                "env": self.scenario(),
                 "score": self.score,
                 self.score: score_of(worth, self.score),
                 "searched": {p.name: p.value(np.array([0.0, 1.0])).tolist() for p in self.space},
@@ -220,13 +254,15 @@ class Search:
             },
         }
 
+    def scenario(self) -> dict[str, Any]:
+        """Plain settings of the env but for the robot and what changes no episode."""
+        env = to_dict(self.env_config)
+        return {name: env[name] for name in env if name not in ("robot", "action", "n_threads")}
+
     def identity(self) -> dict[str, Any]:
         """Plain data that changes whenever a generation would."""
-        env = to_dict(self.env_config)
-        for irrelevant in ("n_threads", "robot", "action"):
-            env.pop(irrelevant)
         return {
-            "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": env,
+            "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": self.scenario(),
             "controller": self.base, "space": to_dict(self.space), "population": self.config.population,
             "worlds": self.config.worlds, "seed": self.config.seed,
         }  # fmt: skip

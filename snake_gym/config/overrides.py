@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from snake_gym.config.errors import ConfigError, UnexpectedKeywordError, show
-from snake_gym.config.plain import to_dict
+from snake_gym.config.records import to_dict
 from snake_gym.config.schema import build, describe_unknown
 
 T = TypeVar("T")
@@ -24,6 +24,18 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[key] = copy.deepcopy(value)
     return merged
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> dict[str, tuple[Any, Any]]:
+    """Dotted names of the settings that differ, with both values; None for one that is not there."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found |= differences(old, new, f"{group}{key}.")
+        elif old != new:
+            found[group + key] = (old, new)
+    return found
 
 
 def apply_keywords(

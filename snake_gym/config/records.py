@@ -1,18 +1,38 @@
-"""Records of results: strict JSON, digests of what they depend on, and versions of the libraries."""
+"""Records: settings as plain data, strict JSON, digests of what results depend on, and versions of the libraries."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config.errors import ConfigError
-from snake_gym.config.plain import to_dict
+from snake_gym.config.errors import ConfigError, show
+
+
+def to_dict(obj: object) -> Any:
+    """Plain data for JSON or YAML: dataclasses become dicts, tuples and arrays lists."""
+    if is_dataclass(obj) and not isinstance(obj, type):
+        return {f.name: to_dict(getattr(obj, f.name)) for f in fields(obj) if f.init}
+    if obj is None or isinstance(obj, (bool, str)):
+        return obj
+    if isinstance(obj, Mapping):
+        return {str(key): to_dict(value) for key, value in obj.items()}
+    if isinstance(obj, (list, tuple)):
+        return [to_dict(value) for value in obj]
+    if hasattr(obj, "tolist"):  # a numpy array or scalar
+        return to_dict(obj.tolist())
+    if isinstance(obj, (int, float)):
+        return obj
+    if isinstance(obj, os.PathLike):
+        return os.fspath(obj)
+    raise TypeError(f"a {type(obj).__name__} cannot be written as plain data: {show(obj)}")
 
 
 def to_json(value: object, indent: int | None = 1) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 import numbers
 import os
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast
 
 from snake_gym.config.errors import ConfigError, hint, join, show
-from snake_gym.config.plain import to_dict
 from snake_gym.config.settings import Range, declared_types
 
 T = TypeVar("T")
@@ -112,8 +110,6 @@ def _describe(tp: Any) -> str:
         return _describe_list(origin or tp, args)
     if (origin or tp) in _MAPPINGS:
         return "a group of settings" if not args or args[1] is Any else f"a group whose values are {_describe(args[1])}"
-    if isinstance(tp, type) and issubclass(tp, enum.Enum):
-        return "one of " + ", ".join(show(to_dict(member)) for member in tp)
     if isinstance(tp, type) and is_dataclass(tp):
         return f"a group of settings ({', '.join(f.name for f in fields(tp) if f.init)})"
     plain = {bool: "true or false", int: "an integer", float: "a number", str: "text", Path: "a path"}
@@ -151,8 +147,6 @@ def coerce(tp: Any, value: Any, where: str, allowed: Range = _ANY) -> Any:
         return _coerce_mapping(tp, value, where)
     if isinstance(tp, type) and is_dataclass(tp):
         return value if isinstance(value, tp) else build(tp, value, where)
-    if isinstance(tp, type) and issubclass(tp, enum.Enum):
-        return _coerce_enum(tp, value, where)
     if tp is float or tp is int:
         return _coerce_number(tp, value, where, allowed)
     return _coerce_scalar(tp, value, where)
@@ -216,13 +210,6 @@ def _coerce_literal(tp: Any, value: object, where: str) -> Any:
         if type(option) is type(value) and option == value:
             return option
     _refuse(tp, value, where, hint(str(value), [str(option) for option in options]))
-
-
-def _coerce_enum(tp: type[enum.Enum], value: object, where: str) -> enum.Enum:
-    for member in tp:
-        if value is member or value == member.name or (type(value) is type(member.value) and value == member.value):
-            return member
-    _refuse(tp, value, where, hint(str(value), [str(member.value) for member in tp]))
 
 
 def _coerce_sequence(tp: Any, value: object, where: str) -> Any:

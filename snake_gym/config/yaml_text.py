@@ -13,7 +13,7 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from snake_gym.config.errors import ConfigError
-from snake_gym.config.plain import to_dict
+from snake_gym.config.records import to_dict
 from snake_gym.config.schema import NUMBER
 
 

@@ -38,14 +38,10 @@ StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[s
 
 
 class SnakeCore:
-    """The worlds, without Gymnasium's conventions.
+    """The worlds, without Gymnasium's conventions: ``n_worlds`` W with the settings ``config``.
 
     A world is *live* from its reset until it ends; a step leaves ended worlds as they are (no motion, reward 0, their
     flags and infos repeated) until they are reset.
-
-    Args:
-        config: the env's settings, which make the task and choose the sensors.
-        n_worlds: W.
     """
 
     def __init__(self, config: EnvConfig, n_worlds: int) -> None:
@@ -101,9 +97,8 @@ class SnakeCore:
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
         """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).
 
-        Args:
-            seeds: (M,) new seeds of the masked worlds, whose episodes then count from 0 again; NO_SEED (or None for
-                all): go on with the next episode of the present seed.
+        ``seeds`` (M,) are those of the masked worlds, whose episodes then count from 0 again; NO_SEED (or None for
+        all): go on with the next episode of the present seed.
         """
         rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
         self.episode[rows] += 1
@@ -148,16 +143,10 @@ class SnakeCore:
         return bool((self.step_limit < self.n_steps).any())
 
     def step(self, action: NDArray[Any]) -> StepResult:
-        """One control step of all live worlds.
+        """One control step of all live worlds with actions (W, A); entries beyond [-1, 1] are clipped.
 
-        Args:
-            action: (W, A); entries beyond [-1, 1] are clipped.
-
-        Returns:
-            observation (W, D) float32, reward (W,), terminated (W,), truncated (W,), infos.
-
-        Raises:
-            ValueError: wrong shape, no numbers, or an entry that is not finite.
+        Returns observation (W, D) float32, reward (W,), terminated (W,), truncated (W,), infos. Raises ValueError for a
+        wrong shape, no numbers, or an entry that is not finite.
         """
         self.action = check_action(action, (self.n_worlds, self.decoder.size))
         all_live = bool(self.live.all())
@@ -247,15 +236,11 @@ class SnakeCore:
         return {name: values.copy() for name, values in self._state_arrays().items()}
 
     def set_state(self, state: Mapping[str, Any], beside: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Go back to what ``get_state`` returned, bit for bit.
+        """Go back to what ``get_state`` returned, arrays or lists by name, bit for bit; ``beside`` are further arrays
+        in it.
 
-        Args:
-            state: arrays or lists by name.
-            beside: further arrays to be written to, which ``state`` holds too.
-
-        Raises:
-            ValueError: names, shapes or kinds are not those of this env, a number is not finite where the state's is,
-                or what follows from obstacles does not follow from those of the state; the env is left as it was.
+        Raises ValueError, with the env left as it was: names, shapes or kinds are not those of this env, a number is
+        not finite where the state's is, or what follows from obstacles does not follow from those of the state.
         """
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}

@@ -1,13 +1,11 @@
 """How many steps an episode has: the env's own clock, and Gymnasium's ``max_episode_steps`` that replaces it.
 
-The envs truncate by their own clock (``time_limit_s``), whose steps depend on the robot, so their ids are registered
-without a limit. Gymnasium's vector envs are told ``max_episode_steps`` by ``make_vec``. A single env is not: ``make``
-puts a ``TimeLimit`` around it, which can only shorten. All that ``make`` does with the env itself is to set its
-``spec``; then the env looks up, in the frame of ``make``, what it was asked for, and makes that its own limit.
+The steps of ``time_limit_s`` depend on the robot, so ids are registered without a limit. Vector envs are told
+``max_episode_steps`` by ``make_vec``. ``make`` puts a ``TimeLimit`` around a single env, which can only shorten; when
+it sets the env's ``spec``, the env looks up in the frame of ``make`` what it was asked for, and makes that its limit.
 
-The env's own ``spec`` tells the number of steps that follows from its clock. Made again from that spec, with another
-``time_limit_s`` or another robot, it has to have another number: ``make`` is told of no limit (``OwnClockSpec``). A
-number that was asked for stays, and another time limit beside it is refused, as the two contradict each other.
+A ``spec`` tells the number that follows from the env's clock; ``make`` is not told (``OwnClockSpec``), as with another
+time limit or robot it would be another. A number that was asked for stays; a time limit beside it is refused.
 """
 
 from __future__ import annotations
@@ -72,21 +70,16 @@ class TellsItsLimit:
 
     def limit_steps(self, max_episode_steps: Any) -> None:
         """Make ``max_episode_steps`` the limit of the episodes unless it is None or -1. Raises ConfigError."""
-        self._has_own_clock &= not limit_steps(self.core, max_episode_steps)
-
-
-def limit_steps(core: SnakeCore, max_episode_steps: Any) -> bool:
-    """Make ``max_episode_steps`` the limit of ``core`` unless it is None or -1; whether it is. Raises ConfigError."""
-    if max_episode_steps is None or max_episode_steps == OWN_CLOCK:
-        return False
-    is_number = isinstance(max_episode_steps, int) and not isinstance(max_episode_steps, bool)
-    if not (is_number and 1 <= max_episode_steps <= MAX_STEPS):
-        raise ConfigError(
-            f"max_episode_steps is {show(max_episode_steps)}; expected an integer from 1 to {MAX_STEPS}, or "
-            f"{OWN_CLOCK} for time_limit_s"
-        )
-    core.limit_steps(max_episode_steps)
-    return True
+        if max_episode_steps is None or max_episode_steps == OWN_CLOCK:
+            return
+        is_number = isinstance(max_episode_steps, int) and not isinstance(max_episode_steps, bool)
+        if not (is_number and 1 <= max_episode_steps <= MAX_STEPS):
+            raise ConfigError(
+                f"max_episode_steps is {show(max_episode_steps)}; expected an integer from 1 to {MAX_STEPS}, or "
+                f"{OWN_CLOCK} for time_limit_s"
+            )
+        self.core.limit_steps(max_episode_steps)
+        self._has_own_clock = False
 
 
 def _asked_of_make(frame: FrameType) -> int | None:

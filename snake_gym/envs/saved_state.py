@@ -18,17 +18,12 @@ Arrays = Mapping[str, NDArray[Any]]
 def write_state(
     own: Arrays, state: Mapping[str, Any], at_first: Arrays, check: Callable[[Arrays], None] = lambda arrays: None
 ) -> None:
-    """Write the arrays of ``state`` into those of ``own``, which have the same names, shapes and kinds.
+    """Write the arrays or lists of ``state`` into those of ``own``, which have the same names, shapes and kinds.
 
-    Args:
-        own: the arrays that hold the state.
-        state: arrays or lists of the same names.
-        at_first: values at the beginning. What was infinite or NaN there somewhere (times that have not come, places
-            not found yet) may be so again; nothing else may.
-        check: raises ValueError for arrays, by name, that are right each for itself and do not go together.
+    What was infinite or NaN somewhere ``at_first`` (times that have not come) may be so again; nothing else may.
+    ``check`` raises ValueError for arrays that are right each for itself and do not go together.
 
-    Raises:
-        ValueError: another name, shape or kind, or a number that the state cannot have; nothing is written then.
+    Raises ValueError for another name, shape or kind, or a number that cannot be; nothing is written then.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"env state is {show(state)}; expected what get_state returned")

@@ -14,7 +14,7 @@ from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.envs.vector_env import single_spaces
-from snake_gym.registry import DEFAULT_TASK
+from snake_gym.registry import DEFAULT_ENV
 from snake_gym.tasks.task import EnvConfig
 
 RenderMode = Literal["rgb_array", "human"]
@@ -54,7 +54,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
 
     def __init__(
         self,
-        env_id: str = DEFAULT_TASK,
+        env_id: str = DEFAULT_ENV,
         render_mode: RenderMode | None = None,
         config: EnvConfig | Mapping[str, Any] | None = None,
         plugin: str | Sequence[str] | None = None,

@@ -32,7 +32,6 @@ INFO_NOTES = {
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
@@ -87,16 +86,14 @@ def default_core(config_type: type[EnvConfig], kind: str) -> SnakeCore:
 
 
 def observation_table(core: SnakeCore) -> str:
-    """The parts of the observation."""
     rows = [
-        (f"{part.columns.start}-{part.columns.stop - 1}", part.name, part.unit, f"{part.scale:g}", part.meaning)
+        (f"{part.first}-{part.first + part.width - 1}", part.name, part.unit, f"{part.scale:g}", part.meaning)
         for part in core.layout.fields.values()
     ]
     return table(("columns", "name", "unit", "scale", "meaning"), rows)
 
 
 def action_table(core: SnakeCore) -> str:
-    """The entries of the action."""
     rows = describe_action(core.decoder)
     return table(("entry", "at -1", "at 1", "unit"), ((r["name"], r["low"], r["high"], r["unit"]) for r in rows))
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge, to_dict
-from snake_gym.registry import DEFAULT_TASK, TASKS, find_task
+from snake_gym.config import ConfigError, apply_overrides, build, differences, load_yaml, merge, to_dict
+from snake_gym.registry import DEFAULT_ENV, TASKS, find_task
 from snake_gym.tasks.task import EnvConfig
 
 _NOT_SCENARIO = ("robot", "action", "reward", "n_threads", "columns")
@@ -38,16 +38,11 @@ def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> E
     return build(find_task(env_id), settings, where)
 
 
-def read_env_file(path: str) -> dict[str, Any]:
-    """Settings in a file."""
-    return load_yaml(path)
-
-
 def laid_over(env_id: str, env_file: str | None, env: Mapping[str, Any]) -> dict[str, Any]:
     """The settings ``env`` over those of ``env_file``. Raises ConfigError, which names the file for its mistakes."""
     if env_file is None:
         return dict(env)
-    in_file = read_env_file(env_file)
+    in_file = load_yaml(env_file)
     build_env(env_id, in_file, env_file)
     return merge(in_file, env)
 
@@ -61,7 +56,7 @@ def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str
         where: names the config.
     """
     replaced = {text.partition("=")[0].strip() for text in assignments}
-    before = config.get("env_id", DEFAULT_TASK)
+    before = config.get("env_id", DEFAULT_ENV)
     after = apply_overrides({"env_id": before}, [text for text in assignments if text.startswith("env_id")])["env_id"]
     if after == before or before not in TASKS or after not in TASKS:
         return
@@ -71,7 +66,7 @@ def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str
     advice = [f"--set {group}={{}}" for group in kept]
     file = config.get("env_file") if "env_file" not in replaced else None
     if isinstance(file, str):
-        content = read_env_file(file)
+        content = load_yaml(file)
         inside = [group for group in groups if content.get(group)]
         kept += [f"{group} (in {file})" for group in inside]
         advice += ["--set env_file=FILE"] if inside else []
@@ -89,18 +84,8 @@ def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
 
 def changed_assignments(config: EnvConfig) -> list[str]:
     """The scenario's settings that are not the default, as assignments of a command line: ``env.faults.n_max=3``."""
-    default = scenario_settings(type(config)())
-
-    def differences(own: Mapping[str, Any], default: Mapping[str, Any], path: str) -> list[str]:
-        found = []
-        for name, value in own.items():
-            if isinstance(value, Mapping):
-                found += differences(value, default[name], f"{path}.{name}")
-            elif value != default[name]:
-                found.append(f"{path}.{name}={_as_yaml(value)}")
-        return found
-
-    return differences(scenario_settings(config), default, "env")
+    changed = differences(scenario_settings(type(config)()), scenario_settings(config))
+    return [f"env.{name}={_as_yaml(value)}" for name, (_, value) in changed.items()]
 
 
 def _as_yaml(value: Any) -> str:

@@ -18,7 +18,7 @@ from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
-from snake_gym.registry import DEFAULT_TASK
+from snake_gym.registry import DEFAULT_ENV
 from snake_gym.tasks.task import EnvConfig
 
 MAX_ENVS = 1_000_000
@@ -58,7 +58,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
 
     def __init__(
         self,
-        env_id: str = DEFAULT_TASK,
+        env_id: str = DEFAULT_ENV,
         num_envs: int = 1,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
@@ -92,12 +92,9 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin new episodes in all worlds, or in those of ``options["reset_mask"]`` (W,) bool.
 
-        A world without a seed goes on with its next episode. World i that has had none gets ``np_random_seed + i``, or,
-        where that is a list or ``np_random`` was set from outside, a seed that ``np_random`` draws. In a list of
-        seeds, None is no seed.
-
-        Raises:
-            ValueError: a seed is no integer from 0 to 2**63 - 1, or the list has another length.
+        A world without a seed (None in a list) goes on with its next episode. World i that has had none gets
+        ``np_random_seed + i``, or, where that is a list or ``np_random`` was set from outside, one that ``np_random``
+        draws. Raises ValueError for what is no integer from 0 to 2**63 - 1, and for a list of another length.
         """
         mask = self._reset_mask(options)
         seeds = self._choose_seeds(seed)

@@ -47,7 +47,6 @@ class ActionConfig(Settings):
     """``gait``: offset for an action of 1 (40 degrees); -1 gives its negative."""
 
     def check(self) -> None:
-        """Raise ConfigError where a controller is set that nothing would use."""
         if self.kind != "residual":
             check_unused(self.controller, "action.controller")
 

@@ -43,7 +43,6 @@ class Layer(Settings):
     """``clip``: upper bound."""
 
     def check(self) -> None:
-        """Raise ValueError unless linear layers, and no others, have weights, and the bounds are in order."""
         if (self.kind == "linear") != (self.weight is not None) or (self.bias is not None and self.kind != "linear"):
             raise ValueError(f"a layer of kind {self.kind!r} has weight {self.weight!r} and bias {self.bias!r}")
         if not self.low < self.high:
@@ -63,16 +62,9 @@ class FrozenNormaliser:
 
 
 class ActorNetwork:
-    """Layers with their weights.
+    """Layers, from the input (D numbers) to the action (A), with their weights: ``tensors``, W and b by name.
 
-    Args:
-        layers: from the input to the action.
-        tensors: W and b by name; exactly those that the layers name.
-        n_inputs: D.
-        n_outputs: A.
-
-    Raises:
-        ValueError: a tensor is missing, not needed, not finite, or of a shape that does not fit its neighbours.
+    Raises ValueError for a tensor that is missing, not needed, not finite, or of a shape that does not fit.
     """
 
     def __init__(self, layers: Sequence[Layer], tensors: Mapping[str, Array], n_inputs: int, n_outputs: int) -> None:

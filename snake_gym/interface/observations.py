@@ -10,6 +10,7 @@ Directions are relative to the robot, so what it sees does not depend on where i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -77,14 +78,10 @@ def register_column(
     scale: float | Callable[[ObservationLayout], float] = 1.0,
     bound: float = BOUND,
 ) -> Callable[[Values], Values]:
-    """Decorator: make a function from ``Seen`` to values (W, width) an observation column.
+    """Decorator: make a function from ``Seen`` to values (W, width) an observation column, named so in ``columns``.
 
-    Args:
-        name: as ``columns`` of an env or a task names it.
-        unit, meaning: of the values, for the table of observations.
-        width: entries, or a function of the layout that says how many.
-        scale: what values are multiplied by, likewise.
-        bound: largest size of a scaled value, at most ``BOUND``.
+    ``unit`` and ``meaning`` stand in the table of observations. ``width``: entries; ``scale``: what values are
+    multiplied by; either may be a function of the layout. ``bound``: largest size of a scaled value, at most ``BOUND``.
 
     Raises ConfigError for numbers out of their range, and where another function has the name.
     """
@@ -113,34 +110,37 @@ def find_column(name: str, where: str) -> Column:
     return COLUMNS[choose_registered(name, COLUMNS, where)]
 
 
-class Field(NamedTuple):
-    """A column's place in the observations of one robot."""
+@dataclass(frozen=True)
+class Field:
+    """A column's place in the observations of one robot: from ``first`` on, ``clip(value * scale, -bound, bound)``."""
 
     name: str
-    columns: slice
+    first: int
+    width: int
     scale: float
+    bound: float
     unit: str
     meaning: str
-    bound: float = BOUND
-    """Scaled values are clipped to plus and minus this."""
+
+    @property
+    def columns(self) -> slice:
+        """The entries of an observation."""
+        return slice(self.first, self.first + self.width)
+
+    @property
+    def place(self) -> str:
+        """Everything about the part that a policy depends on, in words."""
+        return f"{self.name} (first {self.first}, width {self.width}, scale {self.scale!r}, bound {self.bound:g})"
 
 
 class ObservationLayout:
-    """Names, places and scales of the observation's entries for one robot and action space.
+    """Names, places and scales of the observation's entries for one robot and ``n_actions`` A.
 
-    Args:
-        spec: the robot.
-        n_actions: A.
-        has_phase: whether a gait clock runs below the policy.
-        point: "centre" or "head", from where the target is seen.
-        reveal_faults: whether the failed joints are shown.
-        contact_limit_n: largest force that the links' sensors tell; None: no such sensors.
-        n_beams: B of the head's scanner; 0: no scanner.
-        max_range_m: its reach.
-        columns: names of registered columns after the standard ones.
+    ``has_phase``: a gait clock runs below the policy. ``point``: "centre" or "head", from where the target is seen.
+    ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
+    scanner, 0: none; ``max_range_m``: its reach. ``columns``: registered columns after the standard ones.
 
-    Raises:
-        ConfigError: nobody has registered such a column, or it is there already.
+    Raises ConfigError where nobody has registered such a column, or it is there already.
     """
 
     def __init__(
@@ -171,13 +171,10 @@ class ObservationLayout:
             if check_numbers(scale, (), f"the scale of column {name}") == 0.0:
                 raise ConfigError(f"the scale of column {name} is 0; expected another number")
             if width:
-                place = slice(start, start + width)
-                self.fields[name] = Field(name, place, scale, column.unit, column.meaning, column.bound)
+                self.fields[name] = Field(name, start, width, scale, column.bound, column.unit, column.meaning)
                 start += width
         self.size = start
-        self._bound = np.concatenate(
-            [np.full(f.columns.stop - f.columns.start, f.bound, np.float32) for f in self.fields.values()]
-        )
+        self._bound = np.concatenate([np.full(f.width, f.bound, np.float32) for f in self.fields.values()])
 
     def build(
         self,
@@ -198,8 +195,7 @@ class ObservationLayout:
         for name, place in self.fields.items():
             values = COLUMNS[name].values(seen)
             if name not in STANDARD:  # a user's own
-                width = place.columns.stop - place.columns.start
-                values = check_numbers(values, (obs.shape[0], width), f"the column {name} of the observations")
+                values = check_numbers(values, (obs.shape[0], place.width), f"the column {name} of the observations")
             if place.scale == 1.0:
                 obs[:, place.columns] = values
             else:
@@ -212,10 +208,9 @@ class ObservationLayout:
         return obs[:, part.columns].astype(np.float64) / part.scale
 
     def restore(self, obs: NDArray[np.float32]) -> tuple[Measurement, Goal]:
-        """Measurement and goal that look like ``obs`` (W, D), in a frame that starts at the robot.
+        """Measurement and goal that look like ``obs`` (W, D): tracked point at the origin, mean link angle 0.
 
-        The tracked point is put at the origin with mean link angle 0. A target that is farther away than the
-        observation tells is put where the observation's bound is.
+        A target that is farther away than the observation tells is put where the observation's bound is.
         """
         angle = self.read(obs, "joint_angle")
         n_worlds = angle.shape[0]

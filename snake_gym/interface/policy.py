@@ -23,17 +23,12 @@ class Policy(Protocol):
 
         ``episode_start`` (W,) marks worlds whose episode begins with this observation.
         """
-        ...
 
 
 class ZeroResidual:
-    """A classical controller as a policy: in the action space of ``controller_action`` it adds nothing.
+    """A classical controller as a policy: in the action space of ``controller_action``, of ``size`` A, it adds nothing.
 
-    The controller runs in the action decoder and so sees the measurements themselves, as it does below a learned
-    residual: noise, pose and all.
-
-    Args:
-        size: A.
+    The controller runs in the action decoder and sees the measurements themselves, as below a learned residual.
     """
 
     def __init__(self, size: int) -> None:

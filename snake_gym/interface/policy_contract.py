@@ -1,7 +1,6 @@
 """What a policy file says about its policy: everything that is needed to play it on a robot, and to check that.
 
-``docs/policy_file.md`` describes the JSON. A contract is sealed by a SHA-256 of its own content, which guards against
-damage and edits by hand; it is no signature and does not say who wrote it.
+``docs/policy_file.md`` describes the JSON. Its seal, a SHA-256 of its own content, guards against damage, not forgery.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError, Settings, build, read_json, to_dict, to_json
+from snake_gym.config import ConfigError, Settings, build, read_json, to_json
 from snake_gym.config.settings import Limit, NonNegative, Positive, Range
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
-from snake_gym.interface.observations import BOUND, ObservationLayout
+from snake_gym.interface.observations import BOUND, Field, ObservationLayout
 from snake_gym.registry import check_env_id
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -42,27 +41,8 @@ class WeightsFile(Settings):
     sha256: str
 
     def check(self) -> None:
-        """Raise ValueError unless the file lies beside the contract."""
         if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors", self.file):
             raise ValueError(f"file is {self.file!r}; expected a plain file name that ends in .safetensors")
-
-
-@dataclass(frozen=True)
-class FieldRow:
-    """A part of the observation: columns from ``first`` hold ``clip(value * scale, -bound, bound)``."""
-
-    name: str
-    first: int
-    width: int
-    scale: float
-    bound: float
-    unit: str
-    meaning: str
-
-    @property
-    def place(self) -> str:
-        """Everything about the part that the policy depends on, in words."""
-        return f"{self.name} (first {self.first}, width {self.width}, scale {self.scale!r}, bound {self.bound:g})"
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,7 @@ class ObservationContract(Settings):
     contact_limit_n: float | None
     n_beams: Annotated[int, Range(0, 10_000)]
     max_range_m: float
-    fields: tuple[FieldRow, ...]
+    fields: tuple[Field, ...]
     columns: tuple[str, ...] = ()
     """Registered columns after the standard ones."""
 
@@ -86,7 +66,7 @@ class ObservationContract(Settings):
             spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
             self.n_beams, self.max_range_m, self.columns,
         )  # fmt: skip
-        here = field_rows(layout)
+        here = list(layout.fields.values())
         for own, other in zip(self.fields, here, strict=False):
             if own.place != other.place:
                 raise ValueError(f"observation field {own.place} is {other.place} in this version of snake_gym")
@@ -152,7 +132,6 @@ class Golden(Settings):
     reference_tolerance_rad: Tolerance = 1e-6
 
     def check(self) -> None:
-        """Raise ValueError unless there are pairs."""
         if not self.observations or len(self.actions) != len(self.observations):
             raise ValueError(f"{len(self.observations)} observations and {len(self.actions)} actions; expected pairs")
 
@@ -193,25 +172,10 @@ class PolicyContract(Settings):
     """Versions of the packages that wrote the file."""
 
     def check(self) -> None:
-        """Raise ValueError unless the timing is the robot's."""
         if self.control_dt_s != self.robot.control_dt_s:
             raise ValueError(
                 f"control_dt_s is {self.control_dt_s:g}; expected the robot's, {self.robot.control_dt_s:g}"
             )
-
-    @property
-    def env_config(self) -> dict[str, Any]:
-        """Settings of the env it was trained in, complete."""
-        settings = {name: value for name, value in self.env.settings.items() if name not in TRAINING_ONLY}
-        return {**settings, "robot": to_dict(self.robot), "action": to_dict(self.action.settings)}
-
-
-def field_rows(layout: ObservationLayout) -> tuple[FieldRow, ...]:
-    """The table of a layout."""
-    return tuple(
-        FieldRow(f.name, f.columns.start, f.columns.stop - f.columns.start, f.scale, f.bound, f.unit, f.meaning)
-        for f in layout.fields.values()
-    )
 
 
 def action_contract(config: ActionConfig, decoder: ActionDecoder) -> ActionContract:

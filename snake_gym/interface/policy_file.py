@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from snake_gym.config import ConfigError, near_path, read_json
+from snake_gym.config import ConfigError, near_path, read_json, to_dict
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract
+from snake_gym.interface.policy_contract import TRAINING_ONLY, PolicyContract, golden_references, parse_contract
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
@@ -40,40 +40,28 @@ _MOST_NAMED = 4
 class FilePolicy:
     """A policy that was read from a file; ``load_policy`` makes it.
 
-    Raises:
-        ValueError: contract, weights and this version of snake_gym do not fit each other.
+    Raises ValueError where contract, weights and this version of snake_gym do not fit each other.
     """
 
     def __init__(self, contract: PolicyContract, tensors: Mapping[str, NDArray[Any]], path: Path) -> None:
         self.contract = contract
         self.path = path
         """The contract's file."""
+        self.name = contract.name
+        self.spec: RobotSpec = contract.robot
+        """The robot it was trained on."""
+        self.env_id = contract.env.id
+        """Registered name of the env it was trained in."""
+        settings = {name: value for name, value in contract.env.settings.items() if name not in TRAINING_ONLY}
+        own = {"robot": to_dict(contract.robot), "action": to_dict(contract.action.settings)}
+        self.env_config: Mapping[str, Any] = {**settings, **own}
+        """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
         size = contract.observation.size
         self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)
         normaliser = contract.normaliser
         self._normaliser = None if normaliser is None else normaliser.make_normaliser(size)
         with np.errstate(all="ignore"):  # numbers that overflow miss their golden outputs
             self._check_golden(self.make_layout(), self.make_decoder())
-
-    @property
-    def name(self) -> str:
-        """The policy's own name."""
-        return self.contract.name
-
-    @property
-    def spec(self) -> RobotSpec:
-        """The robot it was trained on."""
-        return self.contract.robot
-
-    @property
-    def env_id(self) -> str:
-        """Registered name of the env it was trained in."""
-        return self.contract.env.id
-
-    @property
-    def env_config(self) -> Mapping[str, Any]:
-        """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
-        return self.contract.env_config
 
     @property
     def digest(self) -> str:
@@ -114,10 +102,7 @@ class FilePolicy:
     ) -> tuple[NDArray[np.float32], Any]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), and ``state`` as it was.
 
-        A policy file holds no spread of actions: they are the deterministic ones, whatever ``deterministic`` says.
-
-        Raises:
-            ValueError: observations of another shape.
+        A policy file holds no spread of actions: they are the deterministic ones. Raises ValueError for another shape.
         """
         obs = np.asarray(observation, np.float32)
         size = self.contract.observation.size
@@ -153,14 +138,10 @@ class FilePolicy:
 
 
 def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | RobotSpec | None = None) -> FilePolicy:
-    """The policy under a path; see ``find_policy_file``.
+    """The policy under a path: the contract or its folder, a run of ``train`` (its best policy), or a checkpoint of
+    one.
 
-    Args:
-        path: the contract or its folder, a run of ``train`` (its best policy), or a checkpoint of one.
-        robot: the robot that is to be controlled, checked by ``FilePolicy.check_robot``; None: no check.
-
-    Raises:
-        ConfigError: it is missing, damaged, changed, none of ours, or not for this version or robot.
+    Raises ConfigError: it is missing, damaged, changed, none of ours, or not for this version or for ``robot``.
     """
     file = find_policy_file(path)
     if file is None:

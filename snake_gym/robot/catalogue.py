@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.config import ConfigError, build, choose, load_yaml, merge, nearest, to_dict
+from snake_gym.config import ConfigError, build, choose, differences, load_yaml, merge, nearest, to_dict
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
 
@@ -54,12 +54,6 @@ def _build_robot(settings: Mapping[str, Any], where: str) -> RobotSpec:
     return spec
 
 
-def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> list[str]:
-    """Dotted names of the settings whose value differs, but for ``name`` and ``source``."""
-    names: list[str] = []
-    for key, value in after.items():
-        if isinstance(value, Mapping) and isinstance(before[key], Mapping):
-            names += changed_settings(before[key], value, f"{group}{key}.")
-        elif value != before[key] and group + key not in ("name", "source"):
-            names.append(group + key)
-    return names
+def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Dotted names of the settings whose value differs, with both values, but for ``name`` and ``source``."""
+    return {name: pair for name, pair in differences(before, after).items() if name not in ("name", "source")}

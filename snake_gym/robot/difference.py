@@ -16,11 +16,10 @@ _MOST_SHOWN = 4
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """The first settings of ``after`` that are others than in ``before``, with both values; None if none is."""
-    changed = changed_settings(before, after)
-    changed.sort(key=lambda name: name not in _SHOWN_FIRST)
+    changed = sorted(changed_settings(before, after).items(), key=lambda item: item[0] not in _SHOWN_FIRST)
     if not changed:
         return None
-    shown = ", ".join(f"{name} {_value(after, name)} for {_value(before, name)}" for name in changed[:_MOST_SHOWN])
+    shown = ", ".join(f"{name} {_show(new)} for {_show(old)}" for name, (old, new) in changed[:_MOST_SHOWN])
     return shown + (f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else "")
 
 
@@ -34,8 +33,5 @@ def robot_note(own: RobotSpec, here: RobotSpec, made: str = "trained") -> str | 
     return f"plays on a changed {own.name}: {shown}"
 
 
-def _value(settings: Mapping[str, Any], name: str) -> str:
-    value: Any = settings
-    for key in name.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
+def _show(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)

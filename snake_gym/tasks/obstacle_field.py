@@ -90,13 +90,11 @@ class ObstacleFieldConfig(EnvConfig):
     range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
-        """Random fields with a goal behind them."""
         start = self.start
         extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
         return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds)
 
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
-        """Encoders, pose, contact forces and the scanner on the head."""
         return SensorSuite(
             self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan, self.faults.reveal
         )
@@ -132,16 +130,7 @@ def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
 
 
 class ObstacleField(Task):
-    """Fields, routes and progress of W worlds.
-
-    Args:
-        field: the obstacles.
-        goal: where to go.
-        reward: weights.
-        spec: the robot.
-        extent: its size at the start and under way.
-        n_worlds: W.
-    """
+    """Fields, routes and progress of W worlds; ``extent`` is the robot's size at the start and under way."""
 
     stream = "obstacles"
     score = "is_success"
@@ -186,11 +175,9 @@ class ObstacleField(Task):
 
     @property
     def n_random(self) -> int:
-        """One number, from which a world's field follows."""
         return 1
 
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
-        """New fields in the worlds of ``rows``, from the origin in the direction ``heading``; see ``Task``."""
         for world, direction, number in zip(rows.tolist(), heading.tolist(), u[:, 0].tolist(), strict=True):
             rng = np.random.default_rng(int(number * 2.0**53))
             field = self.maker.make(rng, (0.0, 0.0), direction)
@@ -204,7 +191,7 @@ class ObstacleField(Task):
         return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
-        """Move the target that is shown along the route; see ``Task``."""
+        """Move the target that is shown along the route."""
         if self.config.guidance == "route":
             self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
         self._show(rows)
@@ -212,7 +199,6 @@ class ObstacleField(Task):
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
     ) -> tuple[dict[str, FloatArray], BoolArray]:
-        """Raw reward terms of one step, and which worlds have reached the goal; see ``Task``."""
         point = self.point(state)
         going = live & (self.index == 0)
         made = np.where(going, self.routes.nearest(point, self.progress_m, _REACH_M) - self.progress_m, 0.0)
@@ -237,19 +223,15 @@ class ObstacleField(Task):
         return terms, self.index > 0
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """See ``Task``."""
         return {**super().infos(), "route_m": self.routes.length_m.copy()}
 
     def scenario(self) -> dict[str, NDArray[Any]]:
-        """Fields and routes."""
         return {"obstacles": self.obstacles.feature.copy(), "route_xy": self.routes.xy.copy()}
 
     def scenery(self, world: int) -> Scenery | None:
-        """One world's obstacles and route."""
         return Scenery(self.obstacles.feature[world, : self.n_features[world]].copy(), self.routes.xy[world].copy())
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """See ``Task``."""
         obstacles = {_OBSTACLE + name: v for name, v in self.obstacles._asdict().items() if isinstance(v, np.ndarray)}
         return {
             **super().state_arrays(), "n_features": self.n_features, "route_xy": self.routes.xy,
@@ -257,7 +239,7 @@ class ObstacleField(Task):
         }  # fmt: skip
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """The grid has to be that of the obstacles; see ``Task``."""
+        """The grid has to be that of the obstacles."""
         counts, most = arrays["n_features"], self._arrays.feature.shape[1]
         if (counts > most).any():
             raise ValueError(f"env state n_features holds {counts.max()}; expected at most {most}")
@@ -270,7 +252,6 @@ class ObstacleField(Task):
             raise ValueError(f"env state {_OBSTACLE}{error.array} {error}") from None
 
     def restored(self) -> None:
-        """See ``Task``."""
         self.routes.restored()
         self._show(slice(None))
 

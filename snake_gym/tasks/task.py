@@ -64,7 +64,6 @@ class EnvConfig(Settings, ABC):
     """Observation columns beside those that every env has, by the names that they are registered by."""
 
     def check(self) -> None:
-        """Raise ConfigError for a column that nobody has registered."""
         for i, column in enumerate(self.columns):
             find_column(column, f"columns[{i}]")
 
@@ -133,12 +132,8 @@ class Record(NamedTuple):
 class Task(ABC):
     """One task in W worlds. The goal is the current target, unless a subclass shows something else.
 
-    Args:
-        reward: dataclass of weights, one for each reward term; the reward is the sum of weight times term.
-        n_worlds: W.
-        n_targets: K, places to reach in each world.
-        radius_m: a target is reached when the tracked point is this near.
-        tracked_point: the point of the robot that counts.
+    ``reward``: dataclass of weights, one for each reward term; the reward is the sum of weight times term.
+    ``n_targets`` K: places to reach in each world, each reached when the ``tracked_point`` is within ``radius_m``.
     """
 
     stream: ClassVar[str] = "task"
@@ -178,10 +173,8 @@ class Task(ABC):
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
         """New episodes in the worlds of ``rows`` (M indices); returns where their robots are to start.
 
-        Args:
-            joint_angle: (M, J) [rad] the robots' shape.
-            heading: (M,) [rad] a direction that the task may use or not.
-            u: (M, n_random) numbers in [0, 1).
+        ``joint_angle`` (M, J) [rad]: the robots' shape; ``heading`` (M,) [rad]: a direction that the task may use or
+        not; ``u`` (M, n_random): numbers in [0, 1).
         """
 
     @abstractmethod
@@ -190,11 +183,8 @@ class Task(ABC):
     ) -> tuple[dict[str, FloatArray], BoolArray]:
         """Raw reward terms (dict of (W,), named as in ``weights``) of one step and which worlds are complete.
 
-        Args:
-            before_xy: (W, 2) [m] tracked point at the step's start.
-            action: (W, A).
-            work_j: (W,) [J] positive actuator work of the step.
-            live: (W,) worlds that took the step.
+        ``before_xy`` (W, 2) [m]: tracked point at the step's start; ``action`` (W, A); ``work_j`` (W,) [J]: positive
+        actuator work of the step; ``live`` (W,): worlds that took the step.
         """
 
     @property

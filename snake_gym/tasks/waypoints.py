@@ -49,7 +49,6 @@ class CourseConfig(Settings):
     tracked_point: Point = "centre"
 
     def check(self) -> None:
-        """Raise ValueError unless there are targets, and distances in order."""
         if self.kind == "list" and not self.targets:
             raise ValueError("course.targets is empty; expected at least one [x, y] for course.kind list")
         check_order(self, "min_distance_m", "max_distance_m")
@@ -82,7 +81,6 @@ class WaypointsConfig(EnvConfig):
     reward: RewardConfig = field(default_factory=RewardConfig)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
-        """Courses of targets on a plane."""
         return Waypoints(self.course, n_worlds, self.reward)
 
 
@@ -111,21 +109,10 @@ class Waypoints(Task):
 
     @property
     def n_random(self) -> int:
-        """Random numbers that ``begin`` needs per world."""
         return 2 * self.n_targets if self.config.kind == "random" else 0
 
-    @property
-    def n_success(self) -> int:
-        """Targets that make an episode a success."""
-        return min(self.config.success_targets, self.n_targets) if self.config.kind == "random" else self.n_targets
-
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
-        """New courses for the worlds of ``rows`` (M indices), from the origin in the direction ``heading`` (M,) [rad].
-
-        Args:
-            joint_angle: (M, J) [rad]; any shape will do.
-            u: (M, n_random) numbers in [0, 1).
-        """
+        """New courses, from the origin in the direction ``heading``; any joint angles will do. See ``Task``."""
         config = self.config
         start = Start(np.zeros((heading.size, 2)), heading)
         if config.kind == "random":
@@ -142,7 +129,6 @@ class Waypoints(Task):
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
     ) -> tuple[dict[str, FloatArray], BoolArray]:
-        """Raw reward terms of one step and which worlds completed their course; moves targets on. See ``Task``."""
         goal = self.goal()
         gap_before = goal.target_xy_w - before_xy
         gap = goal.target_xy_w - self.point(state)
@@ -166,6 +152,7 @@ class Waypoints(Task):
         return terms, self.index >= self.n_targets
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """See ``Task``."""
-        reached = self.index.copy()
-        return {**super().infos(), "targets_reached": reached, "is_success": reached >= self.n_success}
+        reached, n_success = self.index.copy(), self.n_targets
+        if self.config.kind == "random":
+            n_success = min(self.config.success_targets, n_success)
+        return {**super().infos(), "targets_reached": reached, "is_success": reached >= n_success}

@@ -21,7 +21,7 @@ from agents.sb3_vec_env import Sb3VecEnv
 from agents.training import MakeEnv, Training, TrainingStopped
 from benchmarks.zero_cost_env import CopyEnv
 from snake_gym.config import build, merge, to_dict
-from snake_gym.envs import DEFAULT_ENV, choose_env
+from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 
 SNAKE = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 4.0, "n_threads": 1}
@@ -48,7 +48,7 @@ def untrained(path: Path, settings: Mapping[str, Any], env_id: str = DEFAULT_ENV
     """The folder of a run in that env whose only policy has learned nothing; ``still``: its actions are 0."""
     config = TrainConfig(env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm={**PPO, "batch_size": 16})
     algorithm = find_algorithm(config.algorithm)
-    env = choose_env(env_id)(2, "SAME_STEP", config=build_env(env_id, settings))
+    env = SnakeVectorEnv(env_id, 2, "SAME_STEP", config=build_env(env_id, settings))
     model = make_learner(algorithm, Sb3VecEnv(env), 0)
     for parameter in model.policy.action_net.parameters() if still else ():
         parameter.data.zero_()

@@ -86,12 +86,12 @@ import numpy, torch
 import snake_gym.interface.policy_file as policy_file
 import agents.checkpoint as checkpoint
 from snake_gym.config import ConfigError
-from snake_gym.envs import choose_env
+from snake_gym.envs import SnakeVectorEnv
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
 def play(path):
     policy = policy_file.load_policy(path)
-    choose_env(policy.env_id)(1, config=policy.env_config)
+    SnakeVectorEnv(policy.env_id, 1, config=policy.env_config)
 
 read = {"play": play, "checkpoint": checkpoint.read_checkpoint}
 for what, path in zip(sys.argv[1::2], sys.argv[2::2]):

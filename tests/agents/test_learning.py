@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agents.evaluation import play_episodes
+from agents.metrics import play_episodes
 from agents.policy_writer import LearnerPolicy
 from agents.training import make_envs
 from benchmarks.zero_cost_env import CopyEnv
@@ -32,13 +32,8 @@ IDLE = -0.64 * 2 / 3 * 10
 def test_copying_what_is_seen_is_learned(
     algorithm: dict[str, Any], steps: int, normalise: dict[str, bool], tmp_path: Path
 ) -> None:
-    config = small_config(
-        algorithm=algorithm,
-        stagger=False,
-        total_steps=steps,
-        normalise=normalise,
-        eval={"every_steps": 0, "episodes": 64},
-    )
+    once = {"every_steps": 0, "episodes": 64}
+    config = small_config(algorithm=algorithm, stagger=False, total_steps=steps, normalise=normalise, eval=once)
     training = run_to_end(config, tmp_path / "run", make_env=copy_envs)
     columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
     assert columns is not None

@@ -87,11 +87,6 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
         make_training(other, tmp_path / "run").resume()
 
 
-def test_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
-    run_to_end(small_config(checkpoint={"every_steps": 128, "keep": 3}), tmp_path / "run")
-    assert [path.name for path in list_checkpoints(tmp_path / "run")] == [f"step_{n:012d}" for n in (1280, 1152, 1024)]
-
-
 def write_config(path: Path, total_steps: int) -> None:
     settings = {
         "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": total_steps, "torch_threads": 1,

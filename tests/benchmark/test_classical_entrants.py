@@ -10,7 +10,7 @@ from snake_gym.benchmark.runner import play, roll
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.config import dump_yaml
 from snake_gym.controllers import make_controller
-from snake_gym.envs import choose_env
+from snake_gym.envs import SnakeVectorEnv
 
 EPISODES, SEED = 6, 700
 NOISE = {"angle_noise_rad": 0.01, "rate_noise_rad_s": 0.05, "position_noise_m": 0.01, "heading_noise_rad": 0.02}
@@ -18,7 +18,7 @@ NOISE = {"angle_noise_rad": 0.01, "rate_noise_rad_s": 0.05, "position_noise_m": 
 
 def driven_by_hand(config: BenchmarkConfig, settings: dict[str, Any]) -> np.ndarray:
     """Centres (W, 2) [m] at the end, with joint references that the controller gives for what the sensors measure."""
-    env = choose_env(config.env_id)(config.episodes, "DISABLED", config={**config.env, "robot": config.robot})
+    env = SnakeVectorEnv(config.env_id, config.episodes, "DISABLED", config={**config.env, "robot": config.robot})
     env.reset(seed=config.seed)
     core = env.core
     limit = core.spec.joint_limit_rad
@@ -43,7 +43,7 @@ def test_a_classical_entrant_steers_by_what_its_file_says(kind: str, env_id: str
     scenarios = make_scenarios(config)
     entrant = classical_entrant(f"{kind}={tmp_path / 'gait.yaml'}", config)
     made = scenarios.make_env(entrant)
-    for _ in roll(entrant, made, SEED):
+    for _ in roll(entrant.make_policy(made), made, SEED):
         pass
     np.testing.assert_allclose(made.core.robot.state.centre_xy, driven_by_hand(config, settings), atol=1e-9)
     assert np.abs(made.core.robot.state.centre_vel).max() > 1e-3

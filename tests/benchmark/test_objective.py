@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snake_gym.benchmark.objective import describe_score, objective, score_of
-from snake_gym.benchmark.tuning import Search, TuningConfig
+from snake_gym.benchmark.tuning import Search, TuningConfig, describe_score, objective, score_of
 
 LIMIT = 60.0
 

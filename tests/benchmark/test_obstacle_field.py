@@ -11,9 +11,9 @@ import pytest
 
 from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
-from snake_gym.benchmark.runner import Episodes, load_episodes, save_episodes
+from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import EntrantKind, policy_settings
-from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
+from snake_gym.config import dump_yaml, to_dict
 from snake_gym.envs import ObstacleFieldConfig
 
 ROOT = Path(__file__).parents[2]
@@ -57,12 +57,6 @@ def test_policies_are_compared_by_how_often_they_get_through() -> None:
     assert "time_to_goal_s" in rows_csv(results).splitlines()[0]
 
 
-def test_rows_keep_their_score(tmp_path: Path) -> None:
-    save_episodes(episodes("cc", "classical", [True, False]), tmp_path / "cc.npz", "key")
-    kept = load_episodes(tmp_path / "cc.npz", "key")
-    assert kept is not None and kept.score == "is_success"
-
-
 def test_controllers_play_the_field_and_everything_is_drawn(tmp_path: Path) -> None:
     for kind in ("sjc", "cc"):
         dump_yaml(
@@ -93,17 +87,3 @@ def test_a_learned_policy_takes_its_senses_along() -> None:
     assert settings["contact_sensor"] == {"limit_n": trained["contact_sensor"]["limit_n"]}
     assert settings["faults"] == {"reveal": False}
     assert "field" not in settings
-
-
-def test_an_unknown_env_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'SnakeGym/ObstacleField-v0'"):
-        evaluate.main(["--set", "env_id=SnakeGym/ObstacleFeld-v0", "--out", str(tmp_path)])
-
-
-def test_the_shipped_files_are_of_one_field() -> None:
-    benchmark = load_yaml(ROOT / "configs/benchmark/obstacle_field.yaml")
-    train = load_yaml(ROOT / "configs/train/obstacle_field.yaml")
-    assert benchmark["env_file"] == "configs/env/obstacle_field.yaml" and "env" not in benchmark
-    assert train["env_id"] == benchmark["env_id"] == ENV_ID
-    assert train["env_file"] == "configs/env/obstacle_field.yaml"
-    assert benchmark["seed"] >= 1_000_000

@@ -126,6 +126,7 @@ def test_shipped_benchmarks_are_their_env_files() -> None:
         config = config_of("--config", ROOT / f"configs/benchmark/{benchmark}.yaml")
         settings = load_yaml(ROOT / f"configs/env/{env}.yaml")
         assert (config.env_file, {**config.env, "robot": config.robot}) == (None, settings)
+        assert 1_000_000 <= config.seed < config.seed + config.episodes <= 2_000_000 and config.episodes >= 256
 
 
 def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp_path: Path) -> None:
@@ -133,8 +134,9 @@ def test_a_policy_at_home_needs_no_word_and_one_away_gets_it(policies: Path, tmp
     away = ["--policy", f"mine={policies}/free", "--controllers", "none"]
     notes = play(tmp_path, *away, "--set", "env.faults.n_max=2", "--set", "env.sensors.angle_noise_rad=0.01")["notes"]
     assert notes == ["mine: trained in other scenarios: faults.n_max 2 for 1, sensors.angle_noise_rad 0.01 for 0"]
-    notes = play(tmp_path, *away, "--env", "configs/env/locked_joints.yaml")["notes"]
-    assert "time_limit_s 60 for 4" in notes[0] or "and " in notes[0]
+    heavier = ["--set", "robot={preset: resilient_servo, link_mass_kg: 1.5, joint_limit_rad: 1.2}"]
+    (note,) = play(tmp_path, "--policy", f"ppo={SHIPPED}", "--controllers", "none", *heavier)["notes"]
+    assert note == "ppo: plays on a changed resilient_servo: link_mass_kg 1.5 for 1, joint_limit_rad 1.2 for 1.5708"
 
 
 def test_gaits_of_another_robot_task_or_env_are_noted_together() -> None:

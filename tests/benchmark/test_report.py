@@ -47,29 +47,21 @@ def test_means_by_hand() -> None:
         targets_reached=np.array([1, 0, 1, 2]), is_success=np.array([False, False, False, True]),
     )  # fmt: skip
     policy = summarise([one], 500)["policies"]["one"]
-    assert policy["mean"] == 3.0
-    assert policy["episodes"] == 4
-    assert policy["targets"] == 1.0
-    assert policy["success"] == 0.25
-    assert policy["time_to_target_s"] == 30.0  # the one that never got there counts with its 60 s
-    assert policy["energy_j"] == 50.0
+    expected = {
+        "mean": 3.0, "episodes": 4, "targets": 1.0, "success": 0.25, "energy_j": 50.0,
+        "time_to_target_s": 30.0,  # the one that never got there counts with its 60 s
+    }  # fmt: skip
+    assert {name: policy[name] for name in expected} == expected
     assert policy["energy_j_per_m"] == pytest.approx(200.0 / 12.0)
-    assert list(policy["by_faults"]) == ["0", "2"]
-    assert policy["by_faults"]["0"]["mean"] == 1.5
-    assert policy["by_faults"]["2"]["mean"] == 4.5
-    assert policy["by_faults"]["2"]["episodes"] == 2
+    groups = {count: (group["mean"], group["episodes"]) for count, group in policy["by_faults"].items()}
+    assert groups == {"0": (1.5, 2), "2": (4.5, 2)}
     low, high = policy["ci95"]
     assert 1.0 <= low < 3.0 < high <= 6.0
 
 
 def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() -> None:
-    results = [
-        episodes("weak"),
-        episodes("ppo", "learned", 3.0),
-        episodes("strong", mean=2.0),
-        episodes("sac", "learned", 8.0),
-    ]
-    summary = summarise(results, 500)
+    learned, strong = episodes("ppo", "learned", 3.0), episodes("strong", mean=2.0)
+    summary = summarise([episodes("weak"), learned, strong, episodes("sac", "learned", 8.0)], 500)
     assert summary["learned"] == "ppo"
     assert summary["best_classical"] == "strong"
     means = {name: policy["mean"] for name, policy in summary["policies"].items()}

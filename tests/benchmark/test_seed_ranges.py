@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.benchmark.seed_ranges import RANGES, seed_note, uses
 from snake_gym.benchmark.tuning import SEED_BASE
 
@@ -15,15 +14,10 @@ def test_the_ranges_follow_one_another() -> None:
     assert uses(SEED_BASE, 1) == ["tuning"]
 
 
-def test_the_defaults_are_the_benchmarks_own() -> None:
-    config = BenchmarkConfig()
-    assert uses(config.seed, config.episodes) == ["benchmarks"]
-    assert seed_note(config.seed, config.episodes) is None
-
-
 def test_seeds_of_another_use_are_named() -> None:
     assert uses(499_999, 1) == ["training"]
     assert uses(499_999, 2) == ["training", "evaluation during training"]
+    assert seed_note(1_999_900, 100) is None
     note = seed_note(1_999_900, 101)
     assert note is not None
     assert "seeds 1999900 to 2000000 are among those of tuning" in note

@@ -45,7 +45,7 @@ def test_rows_and_text_say_the_same() -> None:
     ]
     rows = sweep_rows(made, summaries)
     assert [(row["locked joints"], row["policy"], row["success"]) for row in rows] == [(0, "cc", 0.5), (2, "cc", 0.25)]
-    lines = list(csv.DictReader(sweep_csv(made, summaries).splitlines()))
+    lines = list(csv.DictReader(sweep_csv(rows).splitlines()))
     assert [float(line["success_ci95_low"]) for line in lines] == pytest.approx([0.4, 0.15])
 
 

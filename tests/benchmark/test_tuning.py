@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,9 @@ import numpy as np
 import pytest
 
 from snake_gym.benchmark.tune import main
-from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, run_search, search_space
+from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, search_space
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
-from snake_gym.controllers.base import per_world_parameters, searched
-from snake_gym.controllers.serpenoid import Serpenoid, SerpenoidConfig
-from snake_gym.controllers.tuned import tuned_file
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 
 SHORT: dict[str, Any] = {"env": {"time_limit_s": 4.0, "n_threads": 1}, "population": 8, "worlds": 16}
@@ -38,25 +33,21 @@ def test_every_controller_can_be_tuned_anywhere_in_its_space(robot: str) -> None
             make_controller({"kind": kind, **values}, spec)
 
 
-def test_candidates_play_paired_scenarios() -> None:
-    tuned = search()
-    same = np.tile(np.linspace(0.3, 0.6, len(tuned.space)), (8, 1))
-    seeds = np.array([SEED_BASE, SEED_BASE + 5])
-    progress = tuned.play(same, seeds)
-    assert progress.shape == (8, 2)
-    np.testing.assert_array_equal(progress, np.tile(progress[0], (8, 1)))
-    assert progress[0, 0] != progress[0, 1]
-    np.testing.assert_array_equal(tuned.play(same, seeds), progress)  # nothing is left over from the last play
-
-
-def test_a_candidate_in_the_population_plays_like_that_controller_alone() -> None:
+def test_a_candidate_plays_like_that_controller_alone_on_the_scenarios_of_the_others() -> None:
     tuned = search(controller={"kind": "cc"})
     shares = np.random.default_rng(0).uniform(0.2, 0.8, (8, len(tuned.space)))
-    seeds = np.arange(SEED_BASE, SEED_BASE + 2)
+    seeds = np.array([SEED_BASE, SEED_BASE + 5])
     progress = tuned.play(shares, seeds)
     alone = tuned.play(np.tile(shares[3], (8, 1)), seeds)
-    np.testing.assert_array_equal(progress[3], alone[0])
-    assert np.unique(progress[:, 0]).size == 8
+    np.testing.assert_array_equal(alone, np.tile(progress[3], (8, 1)))
+    assert np.unique(progress).size == 16
+    np.testing.assert_array_equal(tuned.play(shares, seeds), progress)  # nothing is left over from the last play
+
+
+def test_values_of_a_share_are_even_in_their_range_or_its_logarithm_and_rounded() -> None:
+    shares = np.array([0.0, 1.0 / 3.0, 1.0])
+    assert Parameter("x", 1.0, 3.0).value(shares).tolist() == [1.0, 1.6667, 3.0]
+    assert Parameter("x", 0.1, 10.0, log=True).value(shares).tolist() == [0.1, 0.46416, 10.0]
 
 
 def test_the_search_improves_the_gait() -> None:
@@ -104,15 +95,6 @@ def test_a_broken_standing_is_one_clear_line(tmp_path: Path) -> None:
         search().restore(path)
 
 
-def test_run_search_continues_and_can_start_over(tmp_path: Path) -> None:
-    config = TuningConfig(**SHORT, generations=2)
-    standing = tmp_path / "standing.json"
-    report = run_search(config, standing)
-    assert json.loads(standing.read_text())["generation"] == 2
-    assert run_search(config, standing) == report  # plays no generation, only the choice and the score
-    assert run_search(config, standing, resume=False) == report
-
-
 def test_the_report_says_what_was_done() -> None:
     tuned = search(controller={"kind": "cpg", "topology": "full", "heading_gain": 0.5}, generations=2)
     tuned.advance()
@@ -122,19 +104,41 @@ def test_the_report_says_what_was_done() -> None:
     assert report["controller"]["heading_gain"] == 0.5
     tuning = report["tuning"]
     assert "heading_gain" not in tuning["searched"]
-    low, high = tuning["searched"]["amplitude_rad"]
-    assert low <= report["controller"]["amplitude_rad"] <= high
-    assert tuning["progress_m"]["ci95"][0] <= tuning["progress_m"]["mean"] <= tuning["progress_m"]["ci95"][1]
-    assert tuning["progress_m"]["episodes"] == 16
-    ranges = sorted(tuning["seeds"].values())
-    assert ranges[0][0] >= SEED_BASE > 1_000_000 + 100_000  # clear of training and of benchmarks
-    assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
-    assert tuning["seeds"]["search"] == [SEED_BASE, SEED_BASE + 3]
+    assert tuning["searched"]["amplitude_rad"] == [0.05, 1.2]
+    assert 0.05 <= report["controller"]["amplitude_rad"] <= 1.2
+    score = tuning["progress_m"]
+    assert score["ci95"][0] <= score["mean"] <= score["ci95"][1] and score["episodes"] == 16
+    assert [tuning[name] for name in ("generations", "population", "worlds", "seed")] == [2, 8, 16, 0]
+
+
+@pytest.mark.parametrize(("tried", "worlds", "chosen"), [(10, 72, slice(2, 10)), (7, 16, slice(3, 7))])
+def test_the_last_means_play_for_the_choice_and_the_best_is_scored_on_new_seeds(
+    tried: int, worlds: int, chosen: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most eight finalists, as many as share the worlds evenly."""
+    tuned = search(seed=2, worlds=worlds)
+    means = [0.1 * k for k in range(tried)]
+    tuned.trail, tuned.generation = [[mean] * len(tuned.space) for mean in means], tried
+    played: list[tuple[list[float], list[int]]] = []
+
+    def play(shares: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        played.append((shares[:, 0].tolist(), seeds.tolist()))
+        return np.repeat(-((shares[:, :1] - 0.5) ** 2), seeds.size, axis=1)
+
+    monkeypatch.setattr(tuned, "play", play)
+    seeds = tuned.report()["tuning"]["seeds"]
+    first, n_each = 4_000_000, worlds // len(means[chosen])
+    choice, score = range(first + 800_000, first + 800_000 + n_each), range(first + 900_000, first + 900_000 + worlds)
+    assert played == [(means[chosen], list(choice)), ([means[5]], list(score))]
+    assert seeds == {
+        "search": [first, first + worlds // 8 * tried - 1], "choice": [choice[0], choice[-1]],
+        "score": [score[0], score[-1]],
+    }  # fmt: skip
 
 
 def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cross-entropy by hand: 8 candidates around 0.5 with deviation 0.3, the best quarter, 0.7 of the way to it."""
-    tuned = search(seed=1)
+    """Cross-entropy by hand: 12 candidates around 0.5 with deviation 0.3, the best quarter, 0.7 of the way to it."""
+    tuned = search(seed=1, population=12, worlds=24)
     played: list[tuple[np.ndarray, list[int]]] = []
 
     def play(shares: np.ndarray, seeds: np.ndarray) -> np.ndarray:
@@ -144,12 +148,17 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
     monkeypatch.setattr(tuned, "play", play)
     tuned.advance()
     tuned.advance()
-    noise = np.random.default_rng([1, 0]).standard_normal((8, len(tuned.space)))
+    noise = np.random.default_rng([1, 0]).standard_normal((12, len(tuned.space)))
     noise[0] = 0.0
     shares = np.clip(0.5 + 0.3 * noise, 0.0, 1.0)
     np.testing.assert_allclose(played[0][0], shares)
-    elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:2]]
+    elite = shares[np.argsort(np.abs(shares - 0.6).sum(axis=1))[:3]]
+    np.testing.assert_allclose(tuned.scores[0], -np.sort(np.abs(shares - 0.6).sum(axis=1))[:3].mean())
     np.testing.assert_allclose(tuned.trail[0], 0.7 * elite.mean(axis=0) + 0.3 * 0.5)
+    deviation = np.maximum(0.7 * elite.std(axis=0) + 0.3 * 0.3, 0.02)
+    noise = np.random.default_rng([1, 1]).standard_normal((12, len(tuned.space)))
+    noise[0] = 0.0
+    np.testing.assert_allclose(played[1][0], np.clip(tuned.trail[0] + deviation * noise, 0.0, 1.0))
     assert [seeds for _, seeds in played] == [[SEED_BASE + 1_000_000 + k for k in pair] for pair in ([0, 1], [2, 3])]
     tuned.deviation[:] = 0.0
     tuned.advance()
@@ -160,8 +169,11 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
     ("settings", "message"),
     [
         ({"worlds": 20}, "worlds is 20; expected a multiple of population 8, such as 16"),
-        ({"population": 2}, "population is 2; expected >= 4"),
-        ({"generations": 800_000}, "too many for the seeds"),
+        ({"worlds": 4}, "worlds is 4; expected a multiple of population 8, such as 8"),
+        ({"population": 3}, "population is 3; expected >= 4"),
+        ({"seed": 2000}, r"seed is 2000; expected in \[0, 1999\]"),
+        ({"generations": 400_001}, "too many for the seeds"),
+        ({"worlds": 100_008}, "too many for the seeds"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
@@ -169,11 +181,21 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
         TuningConfig(**{**SHORT, **settings})
 
 
-def test_nothing_left_to_search_is_refused() -> None:
+def test_the_seeds_of_a_search_last_for_its_longest_and_its_widest() -> None:
+    TuningConfig(**{**SHORT, "generations": 400_000, "seed": 1999})
+    TuningConfig(**{**SHORT, "worlds": 100_000})
+    default = TuningConfig()
+    assert (default.generations, default.population, default.worlds, default.seed) == (40, 32, 256, 0)
+
+
+def test_nothing_left_to_search_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     space = search_space("sjc", RESILIENT_SERVO)
     fixed = {parameter.name: float(parameter.value(np.array(0.5))) for parameter in space}
     with pytest.raises(ConfigError, match="expected one left to search"):
         search(controller={"kind": "sjc", **fixed})
+    monkeypatch.setattr("snake_gym.benchmark.tuning.search_space", lambda kind, spec: ())
+    with pytest.raises(ConfigError, match=r"controller sjc has nothing to search; give .* \(SjcConfig\) a range"):
+        search()
 
 
 # --- the program -----------------------------------------------------------------------------------------------------
@@ -204,6 +226,9 @@ def test_the_program_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.Captu
     assert "going on after generation 1" in capsys.readouterr().err
     interrupted.advance()
     assert load_yaml(out)["controller"] == interrupted.report()["controller"]
+    (tmp_path / ".sjc.yaml.search.json").write_text("damaged")
+    assert main([*arguments, "n_threads=1", *FAST, "--overwrite", "--no-resume"]) == 0
+    assert load_yaml(out)["controller"] == interrupted.report()["controller"]
 
 
 def test_a_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
@@ -217,13 +242,6 @@ def test_a_result_is_replaced_only_when_asked(tmp_path: Path) -> None:
     assert load_yaml(out)["controller"]["kind"] == "sjc"
 
 
-def test_shipped_results_are_found_whatever_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert load_yaml(tuned_file("resilient_servo", "sjc"))["controller"]["kind"] == "sjc"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -232,10 +250,7 @@ def test_shipped_results_are_found_whatever_the_working_directory(
         (["--robot", "resilient", "--controller", "sjc", "--out", "x.txt"], "--out is 'x.txt'; expected .* .yaml"),
         (["--robot", "resilient", "--controller", "sjc", "--out", "/proc/no/x.yaml"], "/proc/no cannot be written to"),
         (["--robot", "resilient", "--controller", "sjc", "--set", "fault.n_max=1"], "env.fault is not a setting"),
-        (
-            ["--robot", "resilient", "--controller", "sjc", "--set", "controller.gain=1"],
-            "controller.gain is not a setting",
-        ),
+        (["--robot", "resilient", "--controller", "sjc", "--set", "controller.gain=1"], "gain is not a setting"),
     ],
 )
 def test_bad_arguments_are_one_clear_line(arguments: list[str], message: str) -> None:
@@ -282,50 +297,6 @@ def test_the_search_spaces_are_those_of_the_shipped_gaits(kind: str, robot: Any)
     }  # fmt: skip
     expected = tuple(Parameter(name, *bounds[name]) for name in SEARCHED[kind])
     assert search_space(kind, robot) == expected
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A controller without any wave: two numbers with a range, and one that is left alone."""
-
-    push_rad: float = searched(0.1, 0.0, 0.5)
-    rate: float = searched(1.0, 0.1, 4.0, log=True)
-    left_alone: float = 3.0
-
-
-class Drifting(Serpenoid):
-    config_type = Drift
-
-    def __init__(self, config: Any, spec: Any, per_world: Any = None) -> None:
-        parameters = per_world_parameters(config, per_world)
-        gait = {"amplitude_rad": parameters["push_rad"], "frequency_rad_s": parameters["rate"]}
-        worlds = {name: values for name, values in gait.items() if values.ndim}
-        numbers = {name: float(values) for name, values in gait.items() if not values.ndim}
-        super().__init__(SerpenoidConfig(**numbers), spec, worlds)
-
-
-class Unsearched(Serpenoid):
-    @dataclass(frozen=True)
-    class Settings:
-        gain: float = 1.0
-
-    config_type = Settings
-
-
-def test_a_new_controller_is_tuned_where_its_settings_have_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CONTROLLERS, "drifting", Drifting)
-    tuned = search(controller={"kind": "drifting"}, generations=1)
-    tuned.advance()
-    report = tuned.report()
-    assert report["tuning"]["searched"] == {"push_rad": [0.0, 0.5], "rate": [0.1, 4.0]}
-    assert report["controller"]["left_alone"] == 3.0
-    assert report["controller"]["push_rad"] != 0.1
-
-
-def test_a_controller_without_any_range_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CONTROLLERS, "unsearched", Unsearched)
-    with pytest.raises(ConfigError, match=r"controller unsearched has nothing to search; give .* \(Settings\) a range"):
-        search(controller={"kind": "unsearched"})
 
 
 def test_the_result_records_the_whole_robot(tmp_path: Path) -> None:

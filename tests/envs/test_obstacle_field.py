@@ -1,11 +1,8 @@
 """``SnakeGym/ObstacleField-v0``: the same contract as every env, and what it promises of fields, forces and ranges."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
 from snake_gym.envs import make_obstacle_field
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.obstacles.shapes import distance
@@ -106,22 +103,3 @@ def test_the_first_observation_holds_true_ranges() -> None:
         hit = seen[world] < 1.4999
         np.testing.assert_allclose(gap[hit], 0.0, atol=1e-5)
         assert (gap[~hit] > -1e-5).all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"field": {"kind": "pegbord"}}, "env.field.kind is 'pegbord'.*did you mean 'pegboard'"),
-        ({"field": {"difficult": 0.5}}, "env.field.difficult is not a setting; did you mean 'difficulty'"),
-        ({"feld": {}}, "env.feld is not a setting; did you mean 'field'"),
-        ({"field": None}, "env.field is null; expected a group"),
-        ({"faults": {"kinds": ["lokced"]}}, "did you mean 'locked'"),
-        ({"goal": {"tracked_point": "tail"}}, "expected one of 'centre', 'head'"),
-        ({"range_scan": {"n_beams": 0}}, r"env.range_scan.n_beams is 0; expected in \[1, 1024\]"),
-        ({"time_limit_s": 0.33}, r"time_limit_s is 0.33; expected a multiple .*nearest: 0.4"),
-    ],
-)
-def test_wrong_settings_are_named_in_one_line(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
-        make_obstacle_field(1, settings)
-    assert "\n" not in str(caught.value)

@@ -19,17 +19,15 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build, merge
-from snake_gym.config.errors import show
 from snake_gym.controllers import CONTROLLERS
-from snake_gym.envs import EnvConfig, ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
+from snake_gym.envs import EnvConfig, ObstacleFieldConfig, WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.faults import FaultConfig, JointFault
+from snake_gym.simulation.faults import JointFault
 from snake_gym.simulation.sensors import EncoderFault
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.tasks.waypoints import CourseConfig
 
 NONSENSE = (math.nan, math.inf, -math.inf, 1e300, -1, 1e-300)
 Path = tuple[str, ...]
@@ -228,17 +226,6 @@ def test_a_place_or_a_joint_without_sense_is_refused_by_name(name: str) -> None:
     assert attempt_all(trials) == []
 
 
-def test_an_object_of_settings_is_refused_where_it_is_made() -> None:
-    for make, message in (
-        (lambda: FaultConfig(onset_max_s=math.inf), "onset_max_s is inf; expected finite"),
-        (lambda: FaultConfig(period_min_s=1e-300), "period_min_s is 1e-300; expected"),
-        (lambda: EncoderFault(joint=1, bias_rad=-math.inf), "bias_rad is -inf; expected"),
-        (lambda: CourseConfig(tracked_point="tail"), "tracked_point is 'tail'; expected one of 'centre', 'head'"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(ValueError, match=re.escape(message)):
-            make()
-
-
 def test_a_point_that_no_robot_has_is_refused_wherever_it_is_named() -> None:
     robot = SimulatedRobot(PRESETS["resilient_servo"], 1, 1)
     with pytest.raises(ValueError, match="point is 'tail'; expected one of centre, head"):
@@ -251,7 +238,6 @@ def test_a_point_that_no_robot_has_is_refused_wherever_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"robot": {"preset": "resilient_servo", "sim_dt_s": 1e-12}}, "sim_dt_s is 2e+11; expected at most 100000"),
         ({"robot": {"preset": "resilient_servo", "sim_dt_s": 1e-6}}, "sim_dt_s at least 2e-06"),
         ({"time_limit_s": 1e9}, "time_limit_s is 1e+09; expected at most 2e+06 (10000000 control steps"),
         ({"time_limit_s": 2e6 + 0.2}, "time_limit_s is 2e+06; expected at most 2e+06"),
@@ -264,14 +250,3 @@ def test_a_point_that_no_robot_has_is_refused_wherever_it_is_named() -> None:
 def test_an_episode_that_would_never_end_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         SnakeCore(build(WaypointsConfig, settings, "env"), 1)
-
-
-def test_max_episode_steps_has_the_same_bound() -> None:
-    with pytest.raises(ConfigError, match="max_episode_steps is 10000001; expected an integer from 1 to 10000000"):
-        SnakeVectorEnv(num_envs=1, max_episode_steps=10_000_001)
-
-
-def test_a_huge_number_is_shown_short() -> None:
-    with pytest.raises(ConfigError, match=r"course.n_targets is 1000") as caught:
-        build(WaypointsConfig, {"course": {"n_targets": 10**300}}, "env")
-    assert len(str(caught.value)) < 250 and show(3) == "3"

@@ -103,14 +103,3 @@ def test_a_motion_that_is_no_number_any_more_is_an_error_that_names_world_and_st
     envs.core.robot.state.link_rate[1] = np.inf
     with pytest.raises(FloatingPointError, match="the motion of world 1 is no longer finite after step 2"):
         envs.step(np.zeros(envs.action_space.shape, np.float32))
-
-
-@pytest.mark.parametrize(("name", "value"), [("fault/period_s", -5.0), ("step_count", -1), ("episode", -5)])
-def test_a_saved_state_with_numbers_that_no_episode_has_is_refused(name: str, value: float) -> None:
-    env = SnakeEnv()
-    env.reset(seed=1)
-    state = env.get_state()
-    state[name] = np.full_like(state[name], value)
-    with pytest.raises(ValueError, match=rf"env state {name} holds {value:g}.*; expected >= "):
-        env.set_state(state)
-    env.step(env.action_space.sample())

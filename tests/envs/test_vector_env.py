@@ -86,18 +86,6 @@ def test_world_in_batch_equals_world_alone_with_any_threads(env_id: str, threads
             assert info[told] == steps[i][4][told][world]
 
 
-def test_make_and_make_vec_agree() -> None:
-    single = gym.make("SnakeGym/Waypoints-v0", faults={"n_max": 2}).unwrapped
-    vector = gym.make_vec(
-        "SnakeGym/Waypoints-v0", num_envs=1, vectorization_mode="vector_entry_point", faults={"n_max": 2}
-    )
-    a, _ = single.reset(seed=5)
-    b, _ = vector.reset(seed=5)
-    assert_same(a, b[0], "reset")
-    action = draw_actions(vector, 1)[0]
-    assert_same(single.step(action[0])[0], vector.step(action)[0][0], "step")
-
-
 @pytest.mark.parametrize("make", [make_waypoints, make_obstacle_field])
 def test_same_step_infos_of_a_world_are_of_its_new_episode_and_final_info_of_its_old(make: Any) -> None:
     """Against a batch that is reset by hand: the end's infos, then the reset's."""
@@ -118,21 +106,6 @@ def test_same_step_infos_of_a_world_are_of_its_new_episode_and_final_info_of_its
     assert env.core.episode.min() >= 2
 
 
-def test_first_ends_can_be_spread_over_the_time_limit() -> None:
-    env = make_waypoints(10, {"time_limit_s": 10.0}, "SAME_STEP")
-    env.reset(seed=0)
-    assert not env.core.has_cut_episodes
-    env.core.spread_ends()
-    assert env.core.has_cut_episodes
-    ends = np.array([env.step(np.zeros((10, 9), np.float32))[3] for _ in range(50)])
-    assert not env.core.has_cut_episodes, "the second episodes have the whole time limit"
-    assert ends.sum() == 10
-    first = ends.argmax(axis=0) + 1
-    assert (np.diff(first) > 0).all()
-    assert first[0] <= 5
-    assert first[-1] >= 45
-
-
 def test_bad_arguments_name_value_and_expectation() -> None:
     env = make_waypoints(2)
     with pytest.raises(gym.error.ResetNeeded):
@@ -146,15 +119,9 @@ def test_bad_arguments_name_value_and_expectation() -> None:
         env.step(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="reset_mask"):
         env.reset(options={"reset_mask": np.array([True])})
-    with pytest.raises(ValueError, match="seed is a list of 1; expected 2"):
-        env.reset(seed=[1])
     with pytest.raises(ValueError, match="autoreset_mode is 'sometimes'; expected one of"):
         make_waypoints(2, None, "sometimes")
     with pytest.raises(ValueError, match=r"joint 12; expected 1 to 9"):
         make_waypoints(2, {"faults": {"joints": [12]}})
     with pytest.raises(ValueError, match=r"time_limit_s is 1.05; expected a multiple .* \(nearest: 1\)"):
         make_waypoints(2, {"time_limit_s": 1.05})
-    other = make_waypoints(3)
-    other.reset(seed=0)
-    with pytest.raises(ValueError, match="shape"):
-        env.set_state(other.get_state())

@@ -17,20 +17,13 @@ from snake_gym.benchmark.tuning import Search, TuningConfig
 from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.controllers import CONTROLLERS, make_controller
 from snake_gym.robot.catalogue import load_robot
-
-PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
-
-
-def block(section: str, language: str) -> str:
-    """The first block of code in a section of the page."""
-    text = PAGE.read_text().split(f"## {section}\n")[1].split("\n## ")[0]
-    return text.split(f"```{language}\n")[1].split("```")[0]
+from tests.extending.test_plugins import example
 
 
 @pytest.fixture
 def gait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The page's gait, imported from a folder of its own."""
-    (tmp_path / "my_gait.py").write_text(block("A controller of your own", "python"))
+    (tmp_path / "my_gait.py").write_text(example("A controller of your own", "python"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     importlib.import_module("my_gait")
@@ -41,7 +34,7 @@ def gait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's robot, in the working folder."""
-    (tmp_path / "my_robot.yaml").write_text(block("A robot of your own", "yaml"))
+    (tmp_path / "my_robot.yaml").write_text(example("A robot of your own", "yaml"))
     monkeypatch.chdir(tmp_path)
 
 

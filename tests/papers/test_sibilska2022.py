@@ -259,11 +259,8 @@ def survey(ratio: float, lost: bool = False) -> Survey:
 
 
 def test_a_survey_of_failures() -> None:
-    assert [failures_claims(survey(ratio))[0].verdict for ratio in (0.9, 1.02, 1.1)] == [
-        "reproduced",
-        "reproduced",
-        "not",
-    ]
+    verdicts = [failures_claims(survey(ratio))[0].verdict for ratio in (0.9, 1.02, 1.1)]
+    assert verdicts == ["reproduced", "reproduced", "not"]
     claim = failures_claims(survey(0.9, lost=True))[0]
     assert claim.verdict == "partly" and "SJC does not arrive in 41, CC in 41 of all" in claim.note
     single, double = failures_table(survey(0.9)).rows
@@ -330,12 +327,9 @@ def test_sjc_can_be_given_the_wave_of_cc() -> None:
 
 def test_a_run_in_a_batch_is_that_run_alone() -> None:
     batch = [
-        Trial("cc", (4,), "free"),
-        Trial("sjc", (3,), "locked", math.radians(25.0)),
-        Trial("cc", (5,), "weak", start_angle_rad=0.1),
-        Trial("sjc", (6,), "free"),
-        Trial("sjc", (3,), coupled_wave=True),
-    ]
+        Trial("cc", (4,), "free"), Trial("sjc", (3,), "locked", math.radians(25.0)), Trial("sjc", (6,), "free"),
+        Trial("cc", (5,), "weak", start_angle_rad=0.1), Trial("sjc", (3,), coupled_wave=True),
+    ]  # fmt: skip
     together = play(batch, n_targets=1, time_limit_s=60.0)
     for row, trial in enumerate(batch):
         alone = play([trial], n_targets=1, time_limit_s=60.0)
