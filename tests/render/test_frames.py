@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError
-from snake_gym.render.camera import Camera
 from snake_gym.render.frames import FrameRenderer, standing
 from snake_gym.render.palette import BLUE, ORANGE, fault_colours, rgb
+from snake_gym.render.sketch import Camera
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
 STRAIGHT = np.zeros(10)
@@ -159,8 +159,7 @@ def run(program: str, **env: str) -> subprocess.CompletedProcess[str]:
 def test_arrays_need_no_display_and_change_no_setting() -> None:
     program = """
 import os
-from snake_gym.render.camera import Camera
-from snake_gym.render.frames import FrameRenderer, standing
+from snake_gym.render.frames import FrameRenderer
 from snake_gym.robot.presets import RESILIENT_SERVO as spec
 frame = FrameRenderer(spec).draw([0.0] * 10, (0, 0), [[1, 0]], 0)
 import pygame
@@ -172,8 +171,7 @@ assert frame.shape == (480, 640, 3) and not pygame.display.get_init() and "SDL_V
 
 def test_a_window_without_a_display_is_one_clear_error() -> None:
     program = """
-from snake_gym.render.camera import Camera
-from snake_gym.render.frames import FrameRenderer, standing
+from snake_gym.render.frames import FrameRenderer
 from snake_gym.robot.presets import RESILIENT_SERVO as spec
 FrameRenderer(spec, "human")
 """

@@ -15,10 +15,9 @@ from snake_gym.envs import SnakeEnv
 from snake_gym.envs.recording import RecordedSurroundings, Recorder, Recording
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
 from snake_gym.render.frames import FrameRenderer
-from snake_gym.render.outlines import outline
 from snake_gym.render.palette import FORCE, ROCK, SKY, rgb
 from snake_gym.render.replay import Scene, replay_page
-from snake_gym.render.surroundings import force_arrows, surroundings_at
+from snake_gym.render.surroundings import force_arrows, outline, surroundings_at
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
 
 SHAPES = [
@@ -60,13 +59,13 @@ def draw(surroundings: RecordedSurroundings | None) -> np.ndarray:
 
 
 def test_edges_become_polygons_and_all_else_bars() -> None:
-    made = outline(features(SHAPES))
-    assert [len(corners) for corners in made.polygons] == [4, 3]
-    np.testing.assert_allclose(made.polygons[0], SHAPES[1].points)  # type: ignore[union-attr]
-    assert sorted(radius for _, _, radius in made.bars) == [0.0, 0.05, 0.2]
+    bars, polygons = outline(features(SHAPES))
+    assert [len(corners) for corners in polygons] == [4, 3]
+    np.testing.assert_allclose(polygons[0], SHAPES[1].points)  # type: ignore[union-attr]
+    assert sorted(radius for _, _, radius in bars) == [0.0, 0.05, 0.2]
     assert outline(np.zeros((0, 6))) == ([], [])
     open_chain = features([Wall(0.0, 0.0, 1.0, 0.0), Wall(1.0, 0.0, 1.0, 1.0)])
-    assert len(outline(open_chain).bars) == 2
+    assert len(outline(open_chain)[0]) == 2
 
 
 def test_a_frame_shows_obstacles_where_they_are_and_forces_while_they_act() -> None:

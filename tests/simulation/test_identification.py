@@ -9,23 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.irani2015.friction import record_runs
 from snake_gym.config import ConfigError
 from snake_gym.robot.presets import RESILIENT_SERVO, ROBO_CONDA
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.identification import (
-    Coefficient,
-    Place,
-    Prediction,
-    Replay,
-    RunLog,
-    SensorNoise,
-    alternating_variable_search,
-    head_error,
-    identify,
-    record_runs,
-    with_values,
-)
+from snake_gym.simulation.identification import Coefficient, Place, RunLog, SensorNoise, identify
+from snake_gym.simulation.identification.alternating_search import alternating_variable_search
+from snake_gym.simulation.identification.coefficients import with_values
 from snake_gym.simulation.identification.fit import Residuals
+from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.sensors import SensorConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
 

@@ -126,9 +126,11 @@ def _with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
 
 
 def _sentence(played: Any) -> str:
-    from snake_gym.render.run_comparison import describe_errors
-
-    return describe_errors(played.errors())
+    errors = played.errors()
+    return (
+        f"joints: {math.degrees(errors['joint_rms_rad']):.2f} deg rms; head: {100 * errors['path_rms_m']:.1f} cm rms, "
+        f"{100 * errors['path_end_m']:.1f} cm at the end of a path of {errors['path_length_m']:.2f} m"
+    )
 
 
 def _table(found: Any) -> list[str]:
@@ -155,7 +157,7 @@ def _write_robot(found: Any, path: str) -> None:
 
 
 def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[Any], name: str) -> list[str]:
-    from snake_gym.render.run_comparison import draw_comparison
+    from snake_gym.render.plots import draw_comparison
 
     lines = []
     for number, (log, record, one) in enumerate(zip(options.log, records, played, strict=True)):

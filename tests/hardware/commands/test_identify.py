@@ -19,8 +19,7 @@ from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.run.record import read_record
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.identification import SensorNoise
-from snake_gym.simulation.identification.held_out import Miss, Proof
+from snake_gym.simulation.identification.robot_fit import Miss, Proof
 
 ROOT = Path(__file__).parents[3]
 CHAIN = load_robot(str(ROOT / "configs/robot/sts3215_chain.yaml"))
@@ -146,7 +145,6 @@ def test_a_run_that_gets_worse_is_an_objection_though_all_runs_together_get_bett
         return Miss(0.01, math.radians(degrees))
 
     better = (miss(2.0), miss(1.0))
-    noise = SensorNoise(0.004, 0.01, 0.002)
-    assert Proof(better, better, noise, (better, (miss(0.50), miss(0.52)))).objection() is None
-    said = Proof(better, better, noise, (better, (miss(0.50), miss(0.59)))).objection(["a.jsonl", "b.jsonl"])
+    assert Proof(better, better, (better, (miss(0.50), miss(0.52)))).objection() is None
+    said = Proof(better, better, (better, (miss(0.50), miss(0.59)))).objection(["a.jsonl", "b.jsonl"])
     assert said == "b.jsonl gets worse by it: joints 0.50 -> 0.59 deg rms"
