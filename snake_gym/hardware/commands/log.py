@@ -84,31 +84,24 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
 
 
 def _read(
-    bus: ServoBus,
-    calibration: Calibration,
-    pose: PoseSource | None,
-    writer: RecordWriter,
-    period_s: float,
+    bus: ServoBus, calibration: Calibration, pose: PoseSource | None, writer: RecordWriter, period_s: float,
     seconds: float,
-) -> None:
+) -> None:  # fmt: skip
     begun = next_s = time.monotonic()
     readings = ServoReadings(calibration)
+    n = len(calibration.joints)
     while next_s < begun + seconds:
         time.sleep(max(0.0, next_s - time.monotonic()))
         read = bus.read_block(calibration.ids, *READING, deadline_s=next_s + period_s)
         readings.take(read)
-        writer.cycle(limp_sample(readings, read.stamp_s))
+        writer.cycle(
+            BodySample(  # nothing is sent to limp servos
+                readings.angle, readings.rate, readings.stamp_s, read.stamp_s, np.full(n, math.nan), np.zeros(n, bool),
+                np.zeros(n, bool), readings.health,
+            )
+        )  # fmt: skip
         if pose is not None:
             pose.follow(readings.angle, readings.rate, read.stamp_s)
             writer.pose(pose.read(time.monotonic()))
         writer.flush()
         next_s = max(next_s + period_s, time.monotonic())
-
-
-def limp_sample(readings: ServoReadings, cycle_s: float) -> BodySample:
-    """What limp servos say, of a cycle that began at ``cycle_s`` [s]; nothing is sent to them."""
-    answered = readings.health.answered
-    nothing, none = np.full(answered.size, math.nan), np.zeros(answered.size, bool)
-    return BodySample(
-        readings.angle, readings.rate, readings.stamp_s, cycle_s, nothing, none, none.copy(), readings.health
-    )

@@ -15,7 +15,6 @@ import termios
 import threading
 import tty
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
@@ -40,7 +39,7 @@ class KeyWatch:
         self._begin()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     @contextlib.contextmanager

@@ -28,6 +28,8 @@ from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrd
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.run.record import read_record
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.rig import ending
 from tests.interface.test_small_board import ABSENT, HOOK
 
@@ -416,7 +418,8 @@ def test_replay_names_the_log_that_is_too_short(tmp_path: Path) -> None:
 
 def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     from snake_gym.hardware.pose.source import PoseSample
-    from snake_gym.hardware.run.live_view import LineView, Moment, TableView, Timing, make_view
+    from snake_gym.hardware.run.live_view import LineView, TableView, Timing, make_view
+    from snake_gym.hardware.run.robot_loop import CourseConfig, MeasuredCourse, StepRecord
     from snake_gym.hardware.safety.body import BodySample
     from snake_gym.hardware.safety.checks import ServoHealth
 
@@ -426,7 +429,10 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     lost = np.array([False, True])
     sample = BodySample(np.zeros(2), np.zeros(2), 1.0, 1.0, np.zeros(2), ~lost, lost, health)
     pose = PoseSample(np.array([0.1, 0.2]), 0.3, 1.0, False)
-    moment = Moment(1.0, sample, pose, np.array([1.0, 0.0]), 0.7, 0, 2, 0.4, False)
+    step = StepRecord(np.zeros(1, np.float32), 0, False, False, None, np.zeros(2), sample, pose, 0, 0, 0, False, ())
+    course = MeasuredCourse(CourseConfig(((1.0, 0.0), (2.0, 0.0)), tracked_point="head"), RESILIENT_SERVO)
+    course.begin(Measurement(np.zeros((1, 9)), np.zeros((1, 9)), np.array([[0.3, 0.0]]), np.zeros(1), np.ones(1, bool)))
+    course.progress_m = 0.4
     timing = Timing(0.02)
     for stamp in (0.0, 0.02, 0.061):
         timing.cycle(stamp)
@@ -442,15 +448,15 @@ def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
     assert isinstance(make_view("title", plain), LineView)
     assert isinstance(make_view("title", Terminal(), plain=True), LineView)
     view = make_view("robot", plain)
-    view.show(moment, timing)
-    view.show(moment._replace(time_s=1.1), timing)
+    for time_s in (1.0, 1.1):
+        view.show(time_s, step, course, timing)
     assert len(plain.getvalue().splitlines()) == 3  # two titles, one line a second
     assert "lost 2" in plain.getvalue() and "no pose" in plain.getvalue()
     assert "head x +0.10 y +0.20 m" in plain.getvalue() and "target 1/2, 0.70 m away" in plain.getvalue()
     drawn = make_view("[robot]", table)
     assert isinstance(drawn, TableView)
     drawn.say("joint 2 is lost")
-    drawn.show(moment, timing)
+    drawn.show(1.0, step, course, timing)
     drawn.close()
     texts = ["[robot]", "[deg]", "clamped", "lost", "NO POSE", "joint 2 is lost", "progress 0.40 m", "1 missed"]
     texts += ["head x +0.10", "(1.00, 0.00) m, 0.70 m away", "latest policy step began 117 ms late"]

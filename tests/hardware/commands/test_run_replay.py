@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build, dump_yaml
+from snake_gym.hardware.commands.replay import resample
 from snake_gym.hardware.commands.run import drive
-from snake_gym.hardware.run.record import RunRecord, read_record, resample
+from snake_gym.hardware.run.record import read_record
 from snake_gym.hardware.run.run_config import RunConfig, plan_run
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.identification import RunLog
 from snake_gym.simulation.identification.fit import with_delay
 from snake_gym.simulation.identification.robot_fit import identify_robot, in_steps_of
 from snake_gym.simulation.identification.robot_replay import fine, replay
@@ -25,10 +25,6 @@ REAL = replace(
     RESILIENT_SERVO, name="real", friction=replace(RESILIENT_SERVO.friction, tangential_ns_m=1.5, normal_ns_m=7.0),
     actuator=replace(RESILIENT_SERVO.actuator, kp=45.0, kd=9.0),
 )  # fmt: skip
-
-
-def to_run_log(record: RunRecord, **part: float) -> RunLog:
-    return RunLog(**resample(record, **part)._asdict())
 
 
 def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings: Any) -> Path:
@@ -50,7 +46,7 @@ def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings:
 
 def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     record = read_record(record_run(tmp_path, REAL, 6.0))
-    log = to_run_log(record)
+    log = resample(record)
     assert log.period_s == 0.02
     right, wrong = (replay(log, with_delay(spec, 0.004)).errors() for spec in (record.spec, RESILIENT_SERVO))
     assert right["joint_rms_rad"] < 2e-3
@@ -58,14 +54,14 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
     assert right["path_length_m"] > 0.5
     assert wrong["joint_rms_rad"] > 5.0 * right["joint_rms_rad"]
     assert wrong["path_rms_m"] > 5.0 * right["path_rms_m"]
-    part = to_run_log(record, to_s=3.0)
+    part = resample(record, to_s=3.0)
     assert part.n_periods < 0.7 * log.n_periods
     np.testing.assert_array_equal(part.reference_rad[:50], log.reference_rad[:50])
 
 
 @pytest.mark.slow
 def test_the_robot_behind_a_log_is_identified(tmp_path: Path) -> None:
-    log = to_run_log(read_record(record_run(tmp_path, REAL)))
+    log = resample(read_record(record_run(tmp_path, REAL)))
     found = identify_robot([log], RESILIENT_SERVO, backlash=False, said="a test")
     for name, value in {"tangential_ns_m": 1.5, "normal_ns_m": 7.0, "kp": 45.0, "kd": 9.0}.items():
         assert found.values[name] == pytest.approx(value, rel=0.05), name
@@ -79,9 +75,9 @@ def test_the_robot_behind_a_log_is_identified(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_servos_that_act_late_are_told_from_slow_ones(tmp_path: Path) -> None:
-    plain = identify_robot([to_run_log(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO, backlash=False)
+    plain = identify_robot([resample(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO, backlash=False)
     slow = with_delay(REAL, 0.02)
-    late = identify_robot([to_run_log(read_record(record_run(tmp_path, slow)))], RESILIENT_SERVO, backlash=False)
+    late = identify_robot([resample(read_record(record_run(tmp_path, slow)))], RESILIENT_SERVO, backlash=False)
     assert late.delay_s - plain.delay_s == pytest.approx(0.02, abs=0.003)
     assert late.values["kp"] == pytest.approx(45.0, rel=0.05)
     assert late.values["normal_ns_m"] == pytest.approx(7.0, rel=0.05)
@@ -90,19 +86,19 @@ def test_servos_that_act_late_are_told_from_slow_ones(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_backlash_is_found_where_there_is_some_and_not_where_there_is_none(tmp_path: Path) -> None:
     slack = replace(REAL, actuator=replace(REAL.actuator, backlash_rad=0.03), sim_dt_s=0.0005)
-    log = to_run_log(read_record(record_run(tmp_path, slack)))
+    log = resample(read_record(record_run(tmp_path, slack)))
     found = identify_robot([log], RESILIENT_SERVO)
     assert found.values["backlash_rad"] == pytest.approx(0.03, rel=0.2)
     for name, value in {"tangential_ns_m": 1.5, "normal_ns_m": 7.0, "kp": 45.0, "kd": 9.0}.items():
         assert found.values[name] == pytest.approx(value, rel=0.1), name
-    tight = identify_robot([to_run_log(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO)
+    tight = identify_robot([resample(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO)
     assert "backlash_rad" not in tight.values
 
 
 @pytest.mark.slow
 def test_the_alternating_search_finds_the_friction_too(tmp_path: Path) -> None:
     friction = replace(RESILIENT_SERVO, friction=REAL.friction)
-    log = to_run_log(read_record(record_run(tmp_path, friction)))
+    log = resample(read_record(record_run(tmp_path, friction)))
     found = identify_robot([log], RESILIENT_SERVO, "avs")
     assert found.relative_std is None
     assert replay(log, found.spec).errors()["path_end_m"] < 0.01
@@ -114,11 +110,11 @@ def test_logs_that_cannot_be_replayed_are_named(tmp_path: Path) -> None:
     limp = replace(record, start={**record.start, "limp": True})
     for bad, message in [(blind, "no pose of the head"), (limp, "limp robot")]:
         with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl .*{message}"):
-            to_run_log(bad)
+            resample(bad)
     with pytest.raises(ConfigError, match=rf"{tmp_path}/run.jsonl has \d bus cycles; expected at least 10"):
-        to_run_log(record, to_s=0.1)
+        resample(record, to_s=0.1)
     with pytest.raises(ConfigError, match="has 9 joints; expected 14"):
-        replay(to_run_log(record), load_robot("snakesys"))
+        replay(resample(record), load_robot("snakesys"))
 
 
 @pytest.mark.parametrize("period_s", [0.02, 0.035, 0.045, 0.3])

@@ -27,8 +27,8 @@ from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, connect
 from snake_gym.hardware.run.real_env import RealSnakeEnv
-from snake_gym.hardware.run.robot_loop import CourseConfig
-from snake_gym.hardware.run.run_config import Contract, LoopSettings, action_contract, open_loop
+from snake_gym.hardware.run.robot_loop import Contract, CourseConfig
+from snake_gym.hardware.run.run_config import LoopSettings, action_contract, open_loop
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import READING_SHARE, shortest_period_s

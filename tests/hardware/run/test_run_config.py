@@ -14,7 +14,7 @@ from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, make_pose
 from snake_gym.hardware.run.robot_loop import LoopConfig
-from snake_gym.hardware.run.run_config import RunConfig, open_run, plan_run
+from snake_gym.hardware.run.run_config import RunConfig, open_loop, plan_run
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.robot.presets import RESILIENT_SERVO
 
@@ -50,14 +50,14 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
         loop=LoopConfig(first_pose_timeout_s=0.5),
     )  # fmt: skip
-    opened = open_run(config, plan_run(config), emulate)
+    loop, connected = open_loop(plan_run(config).contract, config, emulate)
     try:
         with pytest.raises(
             BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
         ):
-            opened.loop.reset()
+            loop.reset()
     finally:
-        opened.connected.close()
+        connected.close()
 
 
 def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
