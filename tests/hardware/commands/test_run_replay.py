@@ -25,6 +25,7 @@ REAL = replace(
     RESILIENT_SERVO, name="real", friction=replace(RESILIENT_SERVO.friction, tangential_ns_m=1.5, normal_ns_m=7.0),
     actuator=replace(RESILIENT_SERVO.actuator, kp=45.0, kd=9.0),
 )  # fmt: skip
+VALUES = {"tangential_ns_m": 1.5, "normal_ns_m": 7.0, "kp": 45.0, "kd": 9.0}
 
 
 def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings: Any) -> Path:
@@ -45,7 +46,7 @@ def record_run(folder: Path, spec: RobotSpec, seconds: float = 10.0, **settings:
 
 
 def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
-    record = read_record(record_run(tmp_path, REAL, 6.0))
+    record = read_record(record_run(tmp_path, REAL, 5.0))
     log = resample(record)
     assert log.period_s == 0.02
     right, wrong = (replay(log, with_delay(spec, 0.004)).errors() for spec in (record.spec, RESILIENT_SERVO))
@@ -60,10 +61,14 @@ def test_a_replay_of_the_right_robot_follows_it_closely(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_robot_behind_a_log_is_identified(tmp_path: Path) -> None:
-    log = resample(read_record(record_run(tmp_path, REAL)))
-    found = identify_robot([log], RESILIENT_SERVO, backlash=False, said="a test")
-    for name, value in {"tangential_ns_m": 1.5, "normal_ns_m": 7.0, "kp": 45.0, "kd": 9.0}.items():
+def test_the_robot_behind_a_log_is_identified_and_late_servos_are_told_from_slow_ones(tmp_path: Path) -> None:
+    found, late = (
+        identify_robot(
+            [resample(read_record(record_run(tmp_path, spec)))], RESILIENT_SERVO, backlash=False, said="a test"
+        )
+        for spec in (REAL, with_delay(REAL, 0.02))
+    )
+    for name, value in VALUES.items():
         assert found.values[name] == pytest.approx(value, rel=0.05), name
     assert 0.0 <= found.delay_s < 0.008  # bus and servo: goals go out some 3 ms after a reading began
     dump_yaml(found.spec, tmp_path / "found.yaml")
@@ -71,16 +76,9 @@ def test_the_robot_behind_a_log_is_identified(tmp_path: Path) -> None:
     assert loaded == found.spec
     assert loaded.control_dt_s == RESILIENT_SERVO.control_dt_s
     assert "a test" in loaded.source
-
-
-@pytest.mark.slow
-def test_servos_that_act_late_are_told_from_slow_ones(tmp_path: Path) -> None:
-    plain = identify_robot([resample(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO, backlash=False)
-    slow = with_delay(REAL, 0.02)
-    late = identify_robot([resample(read_record(record_run(tmp_path, slow)))], RESILIENT_SERVO, backlash=False)
-    assert late.delay_s - plain.delay_s == pytest.approx(0.02, abs=0.003)
-    assert late.values["kp"] == pytest.approx(45.0, rel=0.05)
-    assert late.values["normal_ns_m"] == pytest.approx(7.0, rel=0.05)
+    assert late.delay_s - found.delay_s == pytest.approx(0.02, abs=0.003)
+    for name in ("kp", "normal_ns_m"):
+        assert late.values[name] == pytest.approx(VALUES[name], rel=0.05)
 
 
 @pytest.mark.slow
@@ -89,7 +87,7 @@ def test_backlash_is_found_where_there_is_some_and_not_where_there_is_none(tmp_p
     log = resample(read_record(record_run(tmp_path, slack)))
     found = identify_robot([log], RESILIENT_SERVO)
     assert found.values["backlash_rad"] == pytest.approx(0.03, rel=0.2)
-    for name, value in {"tangential_ns_m": 1.5, "normal_ns_m": 7.0, "kp": 45.0, "kd": 9.0}.items():
+    for name, value in VALUES.items():
         assert found.values[name] == pytest.approx(value, rel=0.1), name
     tight = identify_robot([resample(read_record(record_run(tmp_path, REAL)))], RESILIENT_SERVO)
     assert "backlash_rad" not in tight.values
