@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,6 @@ from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, 
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 RenderMode = Literal["rgb_array", "human"]
-RENDER_MODES: tuple[RenderMode, ...] = ("rgb_array", "human")
 
 _BODY_WIDTH = 0.42
 """Width of the drawn body as a share of a link's length."""
@@ -49,14 +48,10 @@ class FrameRenderer:
     """
 
     def __init__(
-        self,
-        spec: RobotSpec,
-        mode: RenderMode = "rgb_array",
-        size: tuple[int, int] = (640, 480),
-        fps: float | None = None,
-        head_colour: str = palette.BLUE,
-    ) -> None:
-        self.mode = choose(mode, RENDER_MODES, "render_mode")
+        self, spec: RobotSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
+        fps: float | None = None, head_colour: str = palette.BLUE,
+    ) -> None:  # fmt: skip
+        self.mode = choose(mode, get_args(RenderMode), "render_mode")
         self.size = (int(size[0]), int(size[1]))
         if min(self.size) < 64:
             raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
@@ -73,18 +68,11 @@ class FrameRenderer:
             self._open_window()
 
     def draw(
-        self,
-        theta: ArrayLike,
-        head_xy: ArrayLike,
-        targets: ArrayLike,
-        current: int,
-        trail: ArrayLike = (),
-        failed: ArrayLike = (),
-        text: Sequence[str] = (),
-        radius_m: float = 0.1,
+        self, theta: ArrayLike, head_xy: ArrayLike, targets: ArrayLike, current: int, trail: ArrayLike = (),
+        failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
         surroundings: Surroundings | None = None,
-    ) -> NDArray[np.uint8]:
-        """One frame.
+    ) -> NDArray[np.uint8]:  # fmt: skip
+        """One frame (H, W, 3).
 
         Args:
             theta: (N,) [rad] link angles, world frame, tail first.
@@ -96,9 +84,6 @@ class FrameRenderer:
             text: lines for the upper left corner.
             radius_m: how near a target has to be passed [m].
             surroundings: what is around the robot and what it senses of it.
-
-        Returns:
-            (H, W, 3) uint8.
         """
         angle = np.asarray(theta, dtype=np.float64)
         goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)

@@ -65,15 +65,9 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str
 
 
 def plot_paired(
-    x: ArrayLike,
-    y: ArrayLike,
-    n_faults: ArrayLike,
-    names: tuple[str, str],
-    colours: tuple[str, str],
-    title: str = "",
-    quantity: str = "progress [m]",
-    less_is_better: bool = False,
-) -> bytes:
+    x: ArrayLike, y: ArrayLike, n_faults: ArrayLike, names: tuple[str, str], colours: tuple[str, str],
+    title: str = "", quantity: str = "progress [m]", less_is_better: bool = False,
+) -> bytes:  # fmt: skip
     """Two policies scenario by scenario, and the distribution of each.
 
     Args:

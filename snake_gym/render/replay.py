@@ -33,13 +33,7 @@ class Scene:
 
 
 def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
-    """The page as text.
-
-    Args:
-        title: headline.
-        scenes: at least one scenario, each with at least one recording.
-        note: a line below the headline.
-    """
+    """The page as text: headline, a ``note`` below it, and scenes, each with at least one recording."""
     if not scenes or not all(scene.recordings for scene in scenes):
         raise ValueError("a replay needs at least one scene with at least one recording")
     data: dict[str, Any] = {

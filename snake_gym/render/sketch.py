@@ -25,12 +25,7 @@ _BARS_M = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01)
 
 
 class Camera:
-    """Maps the world to pixels: the robot and its current target, followed smoothly.
-
-    Args:
-        pixels: width and height of the picture.
-        length_m: length of the robot.
-    """
+    """Maps the world to a picture of so many pixels: a robot of ``length_m`` and its target, followed smoothly."""
 
     def __init__(self, pixels: tuple[int, int], length_m: float) -> None:
         self.pixels: FloatArray = np.array(pixels, dtype=np.float64)
@@ -83,13 +78,7 @@ class Camera:
 
 
 class Sketch:
-    """Canvas, camera and font of one picture.
-
-    Args:
-        pygame: the library.
-        size: width and height of the finished picture [pixel].
-        length_m: length of the robot.
-    """
+    """Canvas, camera and font of one picture of ``size`` (width, height) [pixel] of a robot of ``length_m``."""
 
     scale = 2
     """Pixels of the canvas to one of the picture."""

@@ -210,11 +210,9 @@ def calibrate(
         ids: servos from the tail to the head.
         kind: type of the servos; None: what they say.
         limit_rad: the same range for all joints, to both sides; None: joints are moved by hand.
-        interrupted: asked while a joint moves: why to stop, or None.
+        interrupted: asked while a joint moves: why to stop (StoppedError), or None.
 
-    Raises:
-        ProcedureError: what is wrong with which servo.
-        StoppedError: it was interrupted.
+    Raises ProcedureError: what is wrong with which servo.
     """
     family, name = bus.family, common_model(bus, ids, kind)
     positions = read_positions(bus, ids)

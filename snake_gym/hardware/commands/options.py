@@ -41,11 +41,8 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
 
 
 def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:
-    """The settings of --config, the options and --set, each laid over the one before. Raises ConfigError.
-
-    Args:
-        asked: what options of the command itself ask for.
-    """
+    """The settings of --config, ``asked`` (what options of the command itself ask for), the options and --set, each
+    laid over the one before. Raises ConfigError."""
     settings: dict[str, Any] = {} if options.config is None else load_yaml(options.config)
     told = ((name, getattr(options, name, None)) for name in ("port", "baud", "calibration", "latch"))
     connection: dict[str, Any] = {name: value for name, value in told if value is not None}
@@ -194,14 +191,8 @@ class Supervised(NamedTuple):
 
 @contextlib.contextmanager
 def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
-    """Move servos under supervision; whatever ends it, SIGKILL included, torque goes off, and the port is free.
-
-    Args:
-        what: is done, in a word.
-
-    Raises:
-        ConfigError: the port cannot be opened, the stop is tripped, or could not be.
-    """
+    """Move servos (``what`` is done, in a word) under supervision; whatever ends it, SIGKILL included, torque goes off,
+    and the port is free. Raises ConfigError: the port cannot be opened, the stop is tripped, or could not be."""
     with contextlib.ExitStack() as closing:
         bus = closing.enter_context(contextlib.closing(open_bus(port)))
         closing.enter_context(ending_by_signal())

@@ -243,8 +243,6 @@ class Sighting(NamedTuple):
     angle: float
     """Direction of the head link [rad]."""
     n_floor_tags: int
-    floor_error_m: float
-    """Root mean square error of the floor tags' corners."""
 
 
 class TagReader:
@@ -263,7 +261,7 @@ class TagReader:
         self.trouble = ""
         """Why the last picture gave no pose."""
         self._floor: FloatArray | None = None
-        self._floor_tags, self._floor_error_m, self._floor_s = 0, math.inf, -math.inf
+        self._floor_tags, self._floor_s = 0, -math.inf
 
     def read(self, image: Any, stamp_s: float) -> Sighting | None:
         """The head's pose in a grey or BGR picture taken at ``stamp_s`` [s]; None: see ``trouble``."""
@@ -285,7 +283,7 @@ class TagReader:
                 angle = math.remainder(print_angle - head.angle_rad, 2.0 * math.pi)
                 cos, sin = math.cos(angle), math.sin(angle)
                 offset = np.array([cos * head.forward_m - sin * head.left_m, sin * head.forward_m + cos * head.left_m])
-                return Sighting(xy_m - offset, angle, self._floor_tags, self._floor_error_m)
+                return Sighting(xy_m - offset, angle, self._floor_tags)
             self.trouble = f"the head's tag is off its shape by {1e3 * misfit_m:.1f} mm"
         return None
 
@@ -311,17 +309,14 @@ class TagReader:
             return
         error = math.sqrt(float((off**2).sum(axis=1).mean()))
         if error <= self.config.max_floor_error_m and np.isfinite(to_image(floor, places)).all():
-            self._floor, self._floor_tags, self._floor_error_m, self._floor_s = floor, len(tags), error, stamp_s
+            self._floor, self._floor_tags, self._floor_s = floor, len(tags), stamp_s
 
 
 class CameraPose(PoseSource):
-    """A thread reads the camera's pictures.
+    """A thread reads the camera's pictures; a pose older than ``stale_s`` [s] is not valid.
 
-    Args:
-        config: camera and tags.
-        stale_s: an older pose is not valid [s].
-        open_camera: opens the camera, a ``cv2.VideoCapture`` or anything that acts like it, again after it was lost;
-            may raise whatever it likes.
+    ``open_camera`` opens the camera, a ``cv2.VideoCapture`` or anything that acts like it, again after it was lost; it
+    may raise whatever it likes.
     """
 
     def __init__(
@@ -391,7 +386,7 @@ def load_camera(path: str | Path) -> CameraConfig:
     return build(CameraConfig, load_yaml(path), str(path))
 
 
-def open_camera(config_path: str | Path | None, stale_s: float = 0.5) -> CameraPose:
+def open_camera(config_path: str | Path | None, stale_s: float) -> CameraPose:
     """The pose source that the YAML file describes. Raises ConfigError: no such file, no OpenCV, wrong settings."""
     if config_path is None:
         raise ConfigError("pose.camera is missing; expected a YAML file with camera and tags")

@@ -33,12 +33,7 @@ _LONGEST_GAP_S = 0.5
 
 
 class DeadReckoning(PoseSource):
-    """The pose that follows from the joints.
-
-    Args:
-        spec: the nominal robot.
-        xy_w, angle: [m], [rad] pose of the head link at the start, world frame.
-    """
+    """The pose that follows from the joints of the nominal robot; xy_w [m], angle [rad]: of the head at the start."""
 
     def __init__(self, spec: RobotSpec, xy_w: tuple[float, float] = (0.0, 0.0), angle: float = 0.0) -> None:
         self.spec = spec

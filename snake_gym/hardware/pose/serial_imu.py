@@ -26,13 +26,6 @@ _LARGEST_BUFFER = 4096
 _YAW_UNIT = math.radians(0.01)
 
 
-def pack_rvc(index: int, yaw_rad: float) -> bytes:
-    """A packet of a level, unaccelerated sensor; for tests and emulation."""
-    yaw = round(math.remainder(yaw_rad, 2.0 * math.pi) / _YAW_UNIT)
-    body = struct.pack("<B6h3x", index & 0xFF, yaw, 0, 0, 0, 0, 1000)
-    return HEADER + body + bytes([sum(body) & 0xFF])
-
-
 class RvcParser:
     """Finds packets in a stream of bytes, whatever else is in it."""
 

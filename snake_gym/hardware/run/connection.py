@@ -185,7 +185,15 @@ def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None)
                 "pose.kind is 'truth', which only a robot that is emulated in this process tells; expected --pose and "
                 f"one of {', '.join(get_args(PoseKind)[1:])} (for a robot of `emulate`: --pose udp_json)"
             )
-        return EmulatedPose(lambda: _true_pose(emulated))
+        bus = emulated
+
+        def look() -> tuple[float, float, float]:
+            with bus.lock:
+                bus.advance_to(bus.clock.now())
+                state = bus.plant.robot.state  # type: ignore[attr-defined]
+                return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])
+
+        return EmulatedPose(look)
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)
     if kind == "april_tags":
@@ -222,10 +230,3 @@ def check_joints(calibration: Calibration, spec: RobotSpec) -> None:
         raise ConfigError(
             f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
         )
-
-
-def _true_pose(emulated: EmulatedBus) -> tuple[float, float, float]:
-    with emulated.lock:
-        emulated.advance_to(emulated.clock.now())
-        state = emulated.plant.robot.state  # type: ignore[attr-defined]
-        return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])

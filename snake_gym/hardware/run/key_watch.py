@@ -23,12 +23,7 @@ STOP_KEYS = b" qQ"
 
 
 class KeyWatch:
-    """A context in which the keys work.
-
-    Args:
-        stop: what they trip.
-        source: file descriptor of the keyboard; None: standard input.
-    """
+    """A context in which keys of ``source``, a file descriptor (None: standard input), trip ``stop``."""
 
     def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
         self._stop = stop

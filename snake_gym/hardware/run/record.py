@@ -34,11 +34,8 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class Imposed:
-    """What a run imposes on its robot with J joints besides the references.
-
-    A model that is to move as the robot did needs it: a joint with a third of its torque follows as one with a softer
-    servo and less friction would.
-    """
+    """What a run imposes on its robot with J joints besides the references; a model that is to move as the robot did
+    needs it."""
 
     torque_limit: float = 1.0
     """Share of the servos' stall torque."""
@@ -149,13 +146,9 @@ class RecordWriter:
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        spec: RobotSpec,
-        calibration: Calibration | None,
-        told: Mapping[str, Any],
+        self, path: str | Path, spec: RobotSpec, calibration: Calibration | None, told: Mapping[str, Any],
         imposed: Imposed | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.path = Path(path)
         self.fault = ""
         """Why nothing is written any more."""
@@ -187,24 +180,17 @@ class RecordWriter:
 
     def step(self, record: StepRecord, now_s: float, target: FloatArray, progress_m: float) -> None:
         """One step of the policy."""
-        pose = record.pose
-        row: dict[str, Any] = {
-            "kind": "step", "t": self._time(now_s), "wanted": _rounded(record.wanted), "xy": _rounded(pose.xy_w, 6),
-            "angle": _plain(pose.angle), "pose_t": self._time(pose.stamp_s), "pose_valid": bool(pose.valid),
+        self._write({
+            "kind": "step", "t": self._time(now_s), "wanted": _rounded(record.wanted), **self._pose(record.pose),
             "target": _rounded(target), "progress": round(progress_m, 6), "late": round(record.late_s, 6),
-            "age": round(record.sample_age_s, 6),
-        }  # fmt: skip
-        if record.held:
-            row["held"] = True
-        if record.news:
-            row["news"] = list(record.news)
-        self._write(row)
+            "age": round(record.sample_age_s, 6), **({"held": True} if record.held else {}),
+            **({"news": list(record.news)} if record.news else {}),
+        })  # fmt: skip
         self.flush()
 
     def pose(self, pose: PoseSample) -> None:
         """Where the robot is, outside of a step: before the first one, or where there are none."""
-        row = {"kind": "pose", "xy": _rounded(pose.xy_w, 6), "angle": _plain(pose.angle)}
-        self._write({**row, "pose_t": self._time(pose.stamp_s), "pose_valid": bool(pose.valid)})
+        self._write({"kind": "pose", **self._pose(pose)})
 
     def note(self, line: str) -> None:
         """Something that happened outside of a step."""
@@ -235,6 +221,11 @@ class RecordWriter:
             if file is not None:
                 file.close()
                 self._partial.unlink()
+
+    def _pose(self, pose: PoseSample) -> Row:
+        (angle,) = _rounded(np.array([pose.angle]), 6)
+        stamp = self._time(pose.stamp_s)
+        return {"xy": _rounded(pose.xy_w, 6), "angle": angle, "pose_t": stamp, "pose_valid": bool(pose.valid)}
 
     def _time(self, stamp_s: float) -> float | None:
         if not math.isfinite(stamp_s):
@@ -268,12 +259,8 @@ class RunRecord:
     """(K,) [s] increasing."""
     joint_angle: FloatArray
     """(K, J) [rad]; NaN where the servo did not answer."""
-    joint_rate: FloatArray
-    """(K, J) [rad/s]."""
     reference: FloatArray
     """(K, J) [rad] what the servos were last told before this cycle's reading."""
-    load: FloatArray
-    """(K, J) share of the stall torque."""
     step_s: FloatArray
     """(S,) [s]."""
     pose_s: FloatArray
@@ -290,7 +277,6 @@ class RunRecord:
     end: dict[str, Any] | None
     """The last line; None: the run was cut off."""
     path: Path
-    """The file."""
     time_fault: tuple[float, str] | None = None
     """From when on [s] the cycles' times are not those of one run, and a line about it."""
 
@@ -370,16 +356,12 @@ def _arranged(rows: list[Row], path: Path) -> RunRecord:
     news = [line for row in steps for line in row.get("news", [])]
     news += [row["text"] for row in rows if row["kind"] == "note"]
     return RunRecord(
-        rows[0], series(cycles, "t"), angle, series(cycles, "rate", n_joints), series(cycles, "sent", n_joints),
-        series(cycles, "load", n_joints), series(steps, "t"), series(poses, "pose_t"), series(poses, "xy", 2),
-        series(poses, "angle"), np.array([row["pose_valid"] for row in poses], dtype=bool), series(steps, "progress"),
-        tuple(news), rows[-1] if rows[-1]["kind"] == "end" else None, path, find_time_fault(rows),
+        rows[0], series(cycles, "t"), angle, series(cycles, "sent", n_joints), series(steps, "t"),
+        series(poses, "pose_t"), series(poses, "xy", 2), series(poses, "angle"),
+        np.array([row["pose_valid"] for row in poses], dtype=bool), series(steps, "progress"), tuple(news),
+        rows[-1] if rows[-1]["kind"] == "end" else None, path, find_time_fault(rows),
     )  # fmt: skip
 
 
 def _rounded(values: FloatArray, digits: int = 5) -> list[float | None]:
     return [round(one, digits) if math.isfinite(one) else None for one in values.tolist()]
-
-
-def _plain(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None

@@ -161,11 +161,8 @@ class RobotLoop:
         self._pose = NO_POSE
 
     def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
-        """Begin an episode from where the robot is; returns the first observation (D,).
-
-        Raises:
-            BringUpError: the robot may not move, or no pose came in time.
-        """
+        """Begin an episode from where the robot is; returns the first observation (D,). Raises BringUpError: the robot
+        may not move, or no pose came in time."""
         self.state = self.decoder.initial_state(1)
         self.body.start()
         # The robot may have been up for long without anybody looking.
@@ -180,11 +177,7 @@ class RobotLoop:
         return self._observe(self.measurement)
 
     def step(self, action: NDArray[Any]) -> StepRecord:
-        """One control step (A,).
-
-        Raises:
-            ValueError: wrong shape, or an entry that is not finite.
-        """
+        """One control step (A,). Raises ValueError: wrong shape, or an entry that is not finite."""
         if self.measurement is None:
             raise RuntimeError("step before the first reset")
         values = np.asarray(action, dtype=np.float64)

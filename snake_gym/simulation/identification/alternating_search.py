@@ -52,14 +52,9 @@ def alternating_variable_search(
     low: FloatArray,
     high: FloatArray,
     max_iterations: int = 600,
-    pattern_moves: bool = True,
 ) -> list[SearchStep]:
-    """Minimise over positive variables within ``low`` and ``high`` (n,); returns every iteration.
-
-    Args:
-        objective: from candidates (K, n) to their costs (K,).
-        pattern_moves: False: the plain search, of one variable at a time.
-    """
+    """Minimise ``objective``, from candidates (K, n) to their costs (K,), over positive variables within ``low`` and
+    ``high`` (n,); returns every iteration."""
     values = np.array(start, dtype=np.float64)
     cost = float(objective(values[None])[0])
 
@@ -88,7 +83,7 @@ def alternating_variable_search(
             wanted = np.clip(moved, _NARROWER * widths[variable], widths[variable] / _NARROWER)
             widths[variable] = min(float(wanted), _REACH)
         move = np.log(values / begin)
-        if pattern_moves and move.any():
+        if move.any():
             candidates = np.clip(values * np.exp(_PATTERN[:, None] * move), low, high)
             costs = objective(candidates)
             best = int(np.argmin(costs))

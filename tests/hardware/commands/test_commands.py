@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import signal
@@ -351,28 +350,6 @@ def test_log_reads_limp_servos_without_moving_them(port: EmulatedPort, tmp_path:
     assert angle.size > 10
     assert record.pose_valid.any()
     assert not torque_on(port)
-
-
-# --- emulate, replay, camera -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_replay_writes_figure_numbers_and_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = str(tmp_path / "run.jsonl")
-    words = ["log", "--controller", "cc", "--seconds", "6", "--log", log, "--latch", str(tmp_path / "e"), "--plain"]
-    assert main(words) == 0
-    capsys.readouterr()
-    found = str(tmp_path / "found.yaml")
-    assert main(["replay", log, "--identify", found, "--no-backlash", "--json", str(tmp_path / "n.json")]) == 0
-    out = capsys.readouterr().out
-    assert "normal_ns_m" in out and "delay [ms]" in out
-    assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
-    told = json.loads((tmp_path / "n.json").read_text())
-    assert told["identified"]["values"]["kp"] == pytest.approx(60.0, rel=0.05)
-    assert told["runs"][log]["joint_rms_rad"] < 2e-3
-    assert main(["replay", log, "--robot", found, "--no-plot", "--json", "-"]) == 0
-    again = json.loads(capsys.readouterr().out)
-    assert again["runs"][log]["path_rms_m"] < 5e-3
 
 
 def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:

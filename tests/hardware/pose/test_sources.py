@@ -7,6 +7,7 @@ import math
 import os
 import pty
 import socket
+import struct
 import tty
 from collections.abc import Iterator
 
@@ -16,7 +17,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
-from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu, pack_rvc
+from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -136,6 +137,13 @@ def test_junk_from_the_network_is_counted_and_changes_nothing(
 def test_a_port_in_use_is_named(udp: UdpJson) -> None:
     with pytest.raises(ConfigError, match=r"cannot listen there: another program does \(a run still going\?\)"):
         UdpJson(port=udp.port)
+
+
+def pack_rvc(index: int, yaw_rad: float) -> bytes:
+    """A packet of a level, unaccelerated sensor."""
+    yaw = round(math.remainder(yaw_rad, 2.0 * math.pi) / math.radians(0.01))
+    body = struct.pack("<B6h3x", index & 0xFF, yaw, 0, 0, 0, 0, 1000)
+    return b"\xaa\xaa" + body + bytes([sum(body) & 0xFF])
 
 
 def test_imu_packets_are_found_in_noise_and_bad_ones_refused() -> None:

@@ -300,7 +300,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.M
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
     contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
-    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, command_timeout_s=0.3)
+    limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
     loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)
     assert connected.emulated is not None
     try:
@@ -313,7 +313,7 @@ def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Pat
         connected.body.watch = samples.append
         for _ in range(20):
             samples.clear()
-            time.sleep(0.4)  # longer than command_timeout_s
+            time.sleep(0.8)  # longer than command_timeout_s
             with contextlib.suppress(BringUpError):
                 loop.reset()
             assert samples, "it has been looked at"
