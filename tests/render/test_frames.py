@@ -78,7 +78,7 @@ def test_a_failed_joint_shows_its_kind(kind: int) -> None:
 
 def test_the_camera_keeps_a_fast_robot_and_a_far_target_in_view() -> None:
     renderer = FrameRenderer(SPEC)
-    for step in range(30):
+    for step in range(15):
         head = np.array([0.4 * step, 0.1 * step])
         frame = draw(renderer, head_xy=head, targets=[[300.0, 80.0]], current=0, trail=[[0, 0], head])
         blue = np.argwhere(near(frame, BLUE))

@@ -35,8 +35,8 @@ def printed_commands() -> list[list[str]]:
     return [shlex.split(line)[3:] for line in blocks.splitlines() if line.startswith("python -m snake_gym.hardware ")]
 
 
-def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> int:
-    """Answer what calibrate asks at the end of a line by what the robot says it did; the exit code."""
+def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> None:
+    """Answer what calibrate asks at the end of a line by what the robot says it did."""
     assert command.stdin is not None and command.stdout is not None
     said = ""
     while letter := command.stdout.read(1):
@@ -50,7 +50,7 @@ def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> int:
             said = ""
     command.stdin.close()
     command.stdout.close()
-    return command.wait(20)
+    assert command.wait(20) == 0, said
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_commands_of_the_page_work_as_printed(
         for words in commands[1:]:
             if words[0] == "calibrate":
                 robot.joint_angles_deg()  # what it has said of the wiggle is heard
-                assert converse(launch(*adapted(words)), robot) == 0
+                converse(launch(*adapted(words)), robot)
                 continue
             assert main(adapted(words)) == 0, (words, capsys.readouterr().out)
         out = capsys.readouterr().out

@@ -31,7 +31,7 @@ NO_JOINTS = np.zeros(RESILIENT_SERVO.n_joints)
 )
 def test_dead_reckoning_drifts_by_a_few_per_cent_of_the_way(name: str, wave: tuple[float, float, float]) -> None:
     """A simulated robot crawls, and the source follows its joints fifty times a second."""
-    spec, source, seconds = PRESETS[name], DeadReckoning(PRESETS[name]), 20.0
+    spec, source, seconds = PRESETS[name], DeadReckoning(PRESETS[name]), 10.0
     amplitude, frequency, shift = wave
     robot = SimulatedRobot(spec, 1, 1)
     lag = shift * np.arange(spec.n_joints)
