@@ -19,12 +19,9 @@ _COLOURS = 128
 
 
 def scene_gif(
-    scene: Scene,
-    duration_s: float = 10.0,
-    fps: float = 10.0,
-    size: tuple[int, int] = (360, 300),
+    scene: Scene, duration_s: float = 10.0, fps: float = 10.0, size: tuple[int, int] = (360, 300),
     max_bytes: int = 2_000_000,
-) -> bytes:
+) -> bytes:  # fmt: skip
     """The scene as an animated GIF that repeats.
 
     Args:
@@ -53,33 +50,27 @@ def _frames(scene: Scene, count: int, size: tuple[int, int]) -> list[NDArray[np.
     ]
     gap = np.full((size[1], _GAP, 3), rgb(LINE), dtype=np.uint8)
     frames = []
-    for time_s in np.linspace(0.0, end_s, count):
+    for time_s in np.linspace(0.0, end_s, count).tolist():
         panels: list[NDArray[np.uint8]] = []
         for recording, renderer in zip(scene.recordings, renderers, strict=True):
-            panels += [_panel(recording, renderer, float(time_s)), gap]
+            panels += [_panel(recording, renderer, time_s), gap]
         frames.append(np.concatenate(panels[:-1], axis=1))
-    for renderer in renderers:
-        renderer.close()
     return frames
 
 
 def _panel(recording: Recording, renderer: FrameRenderer, time_s: float) -> NDArray[np.uint8]:
     at = min(int(np.searchsorted(recording.time_s, time_s - 1e-9)), recording.time_s.size - 1)
     last = min(int(recording.target.max()) + 1, len(recording.targets_xy) - 1)
-    reached = int(recording.target[at])
+    reached, angle, head = int(recording.target[at]), recording.link_angle[at], recording.head_xy[at]
     where = standing(reached, recording.targets_xy, recording.point_xy[at])
-    angle, head, around = recording.link_angle[at], recording.head_xy[at], recording.around
+    text = [recording.name, f"{time_s:.1f} s   {recording.progress_m[at]:.2f} m   {where}"]
+    seen = None
+    if recording.around is not None:
+        seen = surroundings_at(recording.around, at, head, float(angle[-1]), recording.spec)
     return renderer.draw(
-        angle,
-        head,
-        recording.targets_xy[: last + 1],
-        reached,
-        recording.point_xy[: at + 1],
-        recording.fault_kind[at],
-        [recording.name, f"{time_s:.1f} s   {recording.progress_m[at]:.2f} m   {where}"],
-        recording.radius_m,
-        None if around is None else surroundings_at(around, at, head, float(angle[-1]), recording.spec),
-    )
+        angle, head, recording.targets_xy[: last + 1], reached, recording.point_xy[: at + 1], recording.fault_kind[at],
+        text, recording.radius_m, seen,
+    )  # fmt: skip
 
 
 def _encode(frames: list[NDArray[np.uint8]], frame_ms: float) -> bytes:
@@ -89,8 +80,6 @@ def _encode(frames: list[NDArray[np.uint8]], frame_ms: float) -> bytes:
     sample = np.concatenate(frames[:: max(1, len(frames) // 6)], axis=0)
     palette = Image.fromarray(sample).quantize(_COLOURS, dither=Image.Dither.NONE)
     images = [Image.fromarray(f).quantize(palette=palette, dither=Image.Dither.NONE) for f in frames]
-    buffer = io.BytesIO()
-    images[0].save(
-        buffer, "GIF", save_all=True, append_images=images[1:], duration=round(frame_ms), loop=0, optimize=False
-    )
+    buffer, duration = io.BytesIO(), round(frame_ms)
+    images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], duration=duration, loop=0, optimize=False)
     return buffer.getvalue()

@@ -1,8 +1,7 @@
 """Pictures of one robot on its course, drawn with pygame: an array for videos, or a window to watch.
 
-Frame: world x to the right, y up. The camera keeps the robot and its current target in view; a target too far away
-to be shown is pointed at from the edge. Everything is drawn on a canvas twice as large and scaled down, which gives
-smooth edges. ``rgb_array`` needs no display and leaves the SDL settings of the process alone.
+The camera keeps the robot and its current target in view; a target too far away to be shown is pointed at from the
+edge. ``rgb_array`` needs no display and leaves the SDL settings of the process alone.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +27,6 @@ from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, 
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 RenderMode = Literal["rgb_array", "human"]
-RENDER_MODES: tuple[RenderMode, ...] = ("rgb_array", "human")
 
 _BODY_WIDTH = 0.42
 """Width of the drawn body as a share of a link's length."""
@@ -50,14 +48,10 @@ class FrameRenderer:
     """
 
     def __init__(
-        self,
-        spec: RobotSpec,
-        mode: RenderMode = "rgb_array",
-        size: tuple[int, int] = (640, 480),
-        fps: float | None = None,
-        head_colour: str = palette.BLUE,
-    ) -> None:
-        self.mode = choose(mode, RENDER_MODES, "render_mode")
+        self, spec: RobotSpec, mode: RenderMode = "rgb_array", size: tuple[int, int] = (640, 480),
+        fps: float | None = None, head_colour: str = palette.BLUE,
+    ) -> None:  # fmt: skip
+        self.mode = choose(mode, get_args(RenderMode), "render_mode")
         self.size = (int(size[0]), int(size[1]))
         if min(self.size) < 64:
             raise ConfigError(f"the frame size is {self.size}; expected at least 64 x 64 pixels")
@@ -68,27 +62,17 @@ class FrameRenderer:
         self._half_length = spec.links("link_half_length_m")
         self._body_m = _BODY_WIDTH * 2.0 * float(self._half_length.mean())
         self._sketch = Sketch(self._pygame, self.size, spec.length_m)
-        self._scale, self._camera, self._canvas = self._sketch.scale, self._sketch.camera, self._sketch.canvas
+        self._camera = self._sketch.camera
         self._window: Any = None
-        self._clock: Any = None
-        self._font = self._sketch.font
-        self._closed = False
         if self.mode == "human":
             self._open_window()
 
     def draw(
-        self,
-        theta: ArrayLike,
-        head_xy: ArrayLike,
-        targets: ArrayLike,
-        current: int,
-        trail: ArrayLike = (),
-        failed: ArrayLike = (),
-        text: Sequence[str] = (),
-        radius_m: float = 0.1,
+        self, theta: ArrayLike, head_xy: ArrayLike, targets: ArrayLike, current: int, trail: ArrayLike = (),
+        failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
         surroundings: Surroundings | None = None,
-    ) -> NDArray[np.uint8]:
-        """One frame.
+    ) -> NDArray[np.uint8]:  # fmt: skip
+        """One frame (H, W, 3).
 
         Args:
             theta: (N,) [rad] link angles, world frame, tail first.
@@ -100,16 +84,15 @@ class FrameRenderer:
             text: lines for the upper left corner.
             radius_m: how near a target has to be passed [m].
             surroundings: what is around the robot and what it senses of it.
-
-        Returns:
-            (H, W, 3) uint8.
         """
         angle = np.asarray(theta, dtype=np.float64)
         goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
         joints = self._joints(angle, np.asarray(head_xy, dtype=np.float64))
-        kinds = _fault_kinds(failed, angle.size - 1)
+        kinds = np.asarray(failed, dtype=np.int64).ravel() if np.size(failed) else np.zeros(angle.size - 1, np.int64)
+        if kinds.size != angle.size - 1:
+            raise ValueError(f"failed has {kinds.size} entries; expected {angle.size - 1}, one for each joint")
         self._camera.follow(joints, goals[current] if 0 <= current < len(goals) else None)
-        self._canvas.fill(rgb(palette.PAPER))
+        self._sketch.canvas.fill(rgb(palette.PAPER))
         self._sketch.grid()
         if surroundings is not None:
             draw_below(self._sketch, surroundings)
@@ -122,7 +105,10 @@ class FrameRenderer:
             self._sketch.point_at(goals[current])
         self._sketch.scale_bar()
         self._draw_text(text, kinds)
-        return self._finish()
+        frame = self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
+        if self._window is not None:
+            self._show(frame)
+        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
 
     def cut(self) -> None:
         """Begin another scene: the camera goes to the robot at once."""
@@ -130,10 +116,7 @@ class FrameRenderer:
 
     def close(self) -> None:
         """Close the window. May be called more than once."""
-        if self._closed:
-            return
-        self._closed = True
-        if self.mode == "human":
+        if self._window is not None:
             self._window = None
             self._pygame.display.quit()
 
@@ -146,81 +129,63 @@ class FrameRenderer:
         ends = np.vstack([np.zeros(2), np.cumsum(step, axis=0)])
         return np.asarray(tip + ends - ends[-1])
 
-    # drawing --------------------------------------------------------------------------------------------------------
-
     def _draw_targets(self, targets: FloatArray, current: int, radius_m: float) -> None:
-        path = self._camera.to_pixel(targets)
+        sketch, path = self._sketch, self._camera.to_pixel(targets)
         for start, end in pairwise(path):
-            self._sketch.dashed(start, end, rgb(blend(palette.MUTED, palette.PAPER, 0.35)))
-        radius = max(radius_m * self._camera.pixel_per_m, self._sketch.width(4.0))
+            sketch.dashed(start, end, blend(palette.MUTED, palette.PAPER, 0.35))
+        radius = max(radius_m * self._camera.pixel_per_m, sketch.width(4.0))
         for index, at in enumerate(path):
             colour = palette.GREEN if index < current else palette.ORANGE if index == current else palette.MUTED
             fill = 0.55 if index < current else 0.35 if index == current else 0.1
-            self._pygame.draw.circle(self._canvas, rgb(blend(colour, palette.PAPER, fill)), at, radius)
-            self._pygame.draw.circle(self._canvas, rgb(colour), at, radius, self._sketch.width(1.5))
+            sketch.circle(at, radius, blend(colour, palette.PAPER, fill))
+            sketch.circle(at, radius, colour, sketch.width(1.5))
             if index == current:
-                self._pygame.draw.circle(self._canvas, rgb(colour), at, self._sketch.width(2.5))
+                sketch.circle(at, sketch.width(2.5), colour)
 
     def _draw_trail(self, trail: FloatArray) -> None:
-        if len(trail) < 2:
-            return
-        pixels = self._camera.to_pixel(trail)
-        for index, (start, end) in enumerate(pairwise(pixels)):
-            share = 0.15 + 0.5 * (index + 1) / (len(trail) - 1)
-            colour = rgb(blend(self._head_colour, palette.PAPER, share))
+        for index, (start, end) in enumerate(pairwise(self._camera.to_pixel(trail))):
+            colour = blend(self._head_colour, palette.PAPER, 0.15 + 0.5 * (index + 1) / (len(trail) - 1))
             self._sketch.capsule(start, end, self._sketch.width(2.0), colour)
 
     def _draw_robot(self, joints: FloatArray, kinds: NDArray[np.int64]) -> None:
-        pixels = self._camera.to_pixel(joints)
+        sketch, pixels = self._sketch, self._camera.to_pixel(joints)
         body = self._body_m * self._camera.pixel_per_m
-        edge = self._sketch.width(1.5)
+        edge = sketch.width(1.5)
         for inset, tail, head in ((0.0, palette.INK, palette.INK), (2.0 * edge, palette.BODY, self._head_colour)):
             for index, (start, end) in enumerate(pairwise(pixels)):
                 is_head = index == len(joints) - 2
                 width = body * (1.15 if is_head else 1.0) - inset
-                self._sketch.capsule(start, end, max(width, 1.0), rgb(head if is_head else tail))
-        self._draw_eyes(pixels[-2], pixels[-1], body)
-        for at, kind in zip(pixels[1:-1], kinds, strict=True):
-            if kind:
-                colour = self._fault_colours.get(int(kind), palette.MUTED)
-                self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, 0.62 * body + edge)
-                self._pygame.draw.circle(self._canvas, rgb(colour), at, 0.62 * body)
-            else:
-                self._pygame.draw.circle(self._canvas, rgb(palette.JOINT), at, 0.24 * body)
-
-    def _draw_eyes(self, neck: FloatArray, tip: FloatArray, body: float) -> None:
+                sketch.capsule(start, end, max(width, 1.0), head if is_head else tail)
+        neck, tip = pixels[-2:]
         along = (tip - neck) / max(float(np.hypot(*(tip - neck))), 1e-9)
         side = np.array([-along[1], along[0]])
-        for sign in (-1.0, 1.0):
-            at = tip + 0.05 * body * along + sign * 0.28 * body * side
-            self._pygame.draw.circle(self._canvas, rgb(palette.PAPER), at, 0.15 * body)
+        for sign in (-1.0, 1.0):  # eyes
+            sketch.circle(tip + 0.05 * body * along + sign * 0.28 * body * side, 0.15 * body, palette.PAPER)
+        for at, kind in zip(pixels[1:-1], kinds, strict=True):
+            if kind:
+                sketch.circle(at, 0.62 * body + edge, palette.INK)
+                sketch.circle(at, 0.62 * body, self._fault_colours.get(int(kind), palette.MUTED))
+            else:
+                sketch.circle(at, 0.24 * body, palette.JOINT)
 
     def _draw_text(self, text: Sequence[str], kinds: NDArray[np.int64]) -> None:
-        x, y = 12 * self._scale, 10 * self._scale
+        sketch = self._sketch
+        x, y = 12 * sketch.scale, 10 * sketch.scale
         for line in text:
-            label = self._font.render(line, True, rgb(palette.INK))
-            self._sketch.label(label, (x, y))
+            label = sketch.font.render(line, True, rgb(palette.INK))
+            sketch.label(label, (x, y))
             y += round(1.15 * label.get_height())
-        y = int(self._camera.pixels[1]) - 12 * self._scale
+        y = int(self._camera.pixels[1]) - 12 * sketch.scale
         for kind in sorted(set(kinds[kinds != 0].tolist())):
             numbers = ", ".join(str(j + 1) for j in np.flatnonzero(kinds == kind))
             plural = "s" if "," in numbers else ""
-            label = self._font.render(f"{palette.fault_name(kind)}: joint{plural} {numbers}", True, rgb(palette.INK))
+            label = sketch.font.render(f"{palette.fault_name(kind)}: joint{plural} {numbers}", True, rgb(palette.INK))
             y -= round(1.25 * label.get_height())
             radius = label.get_height() * 0.36
             at = (x + radius, y + label.get_height() / 2)
-            self._sketch.label(label, (x + 3 * radius, y), 3 * radius)
-            self._pygame.draw.circle(self._canvas, rgb(palette.INK), at, radius + self._sketch.width(1.0))
-            self._pygame.draw.circle(self._canvas, rgb(self._fault_colours.get(kind, palette.MUTED)), at, radius)
-
-    # window ---------------------------------------------------------------------------------------------------------
-
-    def _finish(self) -> NDArray[np.uint8]:
-        frame = self._pygame.transform.smoothscale(self._canvas, self.size)
-        if self._window is not None:
-            self._show(frame)
-        pixels = self._pygame.surfarray.array3d(frame)
-        return np.ascontiguousarray(np.swapaxes(pixels, 0, 1))
+            sketch.label(label, (x + 3 * radius, y), 3 * radius)
+            sketch.circle(at, radius + sketch.width(1.0), palette.INK)
+            sketch.circle(at, radius, self._fault_colours.get(kind, palette.MUTED))
 
     def _open_window(self) -> None:
         try:
@@ -228,18 +193,15 @@ class FrameRenderer:
             self._window = self._pygame.display.set_mode(self.size)
         except self._pygame.error as error:
             self._pygame.display.quit()
-            raise ConfigError(
-                f"render_mode 'human' cannot open a window ({error}); use render_mode 'rgb_array' on a machine "
-                "without a display"
-            ) from None
+            why = f"render_mode 'human' cannot open a window ({error})"
+            raise ConfigError(f"{why}; use render_mode 'rgb_array' on a machine without a display") from None
         self._pygame.display.set_caption("snake_gym")
         self._clock = self._pygame.time.Clock()
 
     def _show(self, frame: Any) -> None:
         """Show the frame for its time. A window that the user closes stays closed; frames are still returned."""
         if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
-            self._window = None
-            self._pygame.display.quit()
+            self.close()
             return
         self._window.blit(frame, (0, 0))
         self._pygame.display.flip()
@@ -260,40 +222,33 @@ class WorldView:
         """The present frame (H, W, 3)."""
         core, world = self._core, self._world
         state, task = core.robot.state, core.task
-        if state.time_s[world] < self._time_s:
+        point, time_s, head_xy = task.point(state)[world], float(state.time_s[world]), state.head_xy[world]
+        if time_s < self._time_s:
             self._trail.clear()
             self._renderer.cut()
-        if state.time_s[world] != self._time_s:
-            self._trail = [*self._trail[1 - _TRAIL_POINTS :], task.point(state)[world].copy()]
-        self._time_s = float(state.time_s[world])
+        if time_s != self._time_s:
+            self._trail = [*self._trail[1 - _TRAIL_POINTS :], point.copy()]
+        self._time_s = time_s
         failed = np.where(core.robot.failed_now()[world], core.robot.faults.kind[world], HEALTHY)
         around = observe_surroundings(core, world)
-        force = 0.0 if around is None else float(np.hypot(*around.force_w[0].T).sum())
-        where = standing(int(task.index[world]), task.targets_xy[world], task.point(state)[world])
+        contact, seen = "", None
+        if around is not None:
+            contact = f"   contact {float(np.hypot(*around.force_w[0].T).sum()):.0f} N"
+            seen = surroundings_at(around, 0, head_xy, state.link_angle[world, -1], core.spec)
         text = [
-            f"{self._time_s:.1f} s",
-            f"progress {task.progress_m[world]:.2f} m   {where}",
-            f"failed joints {np.count_nonzero(failed)}" + ("" if around is None else f"   contact {force:.0f} N"),
+            f"{time_s:.1f} s",
+            f"progress {task.progress_m[world]:.2f} m   "
+            + standing(int(task.index[world]), task.targets_xy[world], point),
+            f"failed joints {np.count_nonzero(failed)}{contact}",
         ]
         return self._renderer.draw(
-            state.link_angle[world], state.head_xy[world], task.targets_xy[world], int(task.index[world]),
-            np.array(self._trail), failed, text, task.radius_m,
-            None if around is None
-            else surroundings_at(around, 0, state.head_xy[world], state.link_angle[world, -1], core.spec),
+            state.link_angle[world], head_xy, task.targets_xy[world], int(task.index[world]), np.array(self._trail),
+            failed, text, task.radius_m, seen,
         )  # fmt: skip
 
     def close(self) -> None:
         """Free the window or surface."""
         self._renderer.close()
-
-
-def _fault_kinds(failed: ArrayLike, n_joints: int) -> NDArray[np.int64]:
-    kinds = np.asarray(failed, dtype=np.int64).ravel()
-    if kinds.size == 0:
-        return np.zeros(n_joints, dtype=np.int64)
-    if kinds.size != n_joints:
-        raise ValueError(f"failed has {kinds.size} entries; expected {n_joints}, one for each joint")
-    return kinds
 
 
 def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from snake_gym.config import require
-from snake_gym.render.palette import GRID, INK, MUTED
+from snake_gym.render.palette import BLUE, GRID, INK, MUTED, VERMILION
 from snake_gym.robot.spec import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DPI = 150
 _MARKERS = "osD^vPX*"
+_SHOWN, _SHOWN_S = 4, 10.0
+"""Joints of a comparison that are drawn, from tail to head, and how much of their motion, from the start."""
 
 
-@dataclass(frozen=True)
-class FaultSeries:
+class FaultSeries(NamedTuple):
     """Mean of one quantity of one policy for each number of failed joints."""
 
     name: str
@@ -34,8 +33,7 @@ class FaultSeries:
     high: Sequence[float]
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """Progress over time of one policy in all episodes."""
 
     name: str
@@ -62,29 +60,20 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str
     axes.set_xticks(counts)
     axes.set_xlim(min(counts, default=0) - 0.5, max(counts, default=0) + 0.5)
     axes.set_ylim(min(0.0, *(low for one in series for low in one.low), 0.0), None)
-    axes.set_xlabel("failed joints in the episode")
-    axes.set_ylabel(f"{quantity}, 95 % interval")
+    axes.set(xlabel="failed joints in the episode", ylabel=f"{quantity}, 95 % interval")
     return _finish(figure, title, len(series), below=True)
 
 
 def plot_paired(
-    x: ArrayLike,
-    y: ArrayLike,
-    n_faults: ArrayLike,
-    names: tuple[str, str],
-    colours: tuple[str, str],
-    title: str = "",
-    quantity: str = "progress [m]",
-    less_is_better: bool = False,
-) -> bytes:
+    x: ArrayLike, y: ArrayLike, n_faults: ArrayLike, names: tuple[str, str], colours: tuple[str, str],
+    title: str = "", quantity: str = "progress [m]", less_is_better: bool = False,
+) -> bytes:  # fmt: skip
     """Two policies scenario by scenario, and the distribution of each.
 
     Args:
-        x: (W,) the reference's ``quantity``.
-        y: (W,) the other's in the same scenarios.
+        x, y: (W,) ``quantity`` of the reference and of the other in the same scenarios, with their ``names`` and
+            ``colours``.
         n_faults: (W,) failed joints of each scenario.
-        names: of x and y.
-        colours: of x and y.
     """
     from matplotlib import colormaps
 
@@ -98,11 +87,8 @@ def plot_paired(
         left.scatter(first[chosen], second[chosen], s=16, color=colour, alpha=0.75, lw=0, label=f"{count} failed")
     ends = _span(np.concatenate([first, second]))
     left.plot(ends, ends, color=INK, lw=1, ls="--", zorder=0)
-    left.set_xlim(ends)
-    left.set_ylim(ends)
-    left.set_aspect("equal")
-    left.set_xlabel(f"{names[0]}: {quantity}")
-    left.set_ylabel(f"{names[1]}: {quantity}")
+    left.set(xlim=ends, ylim=ends, aspect="equal")
+    left.set(xlabel=f"{names[0]}: {quantity}", ylabel=f"{names[1]}: {quantity}")
     ahead = second < first if less_is_better else second > first
     wins, side = float(np.mean(ahead)) if first.size else float("nan"), "below" if less_is_better else "above"
     left.set_title(f"one dot per scenario; {side} the line {names[1]} is ahead ({wins:.0%})", fontsize=9, color=MUTED)
@@ -112,8 +98,7 @@ def plot_paired(
         right.hist(values, bins, color=tint, alpha=0.35)
         right.hist(values, bins, color=tint, histtype="step", lw=1.6, label=name)
         right.axvline(values.mean() if values.size else 0.0, color=tint, lw=1.6, ls=":")
-    right.set_xlabel(f"{quantity} (dotted: mean)")
-    right.set_ylabel("episodes")
+    right.set(xlabel=f"{quantity} (dotted: mean)", ylabel="episodes")
     right.legend(frameon=False)
     return _finish(figure, title, 0)
 
@@ -128,18 +113,58 @@ def plot_over_time(curves: Sequence[Curve], title: str = "") -> bytes:
         axes.plot(curve.time_s, mean, color=curve.colour, lw=2, label=curve.name)
         axes.fill_between(curve.time_s, mean - spread, mean + spread, color=curve.colour, alpha=0.2, lw=0)
     axes.set_xlim(0.0, max((float(curve.time_s[-1]) for curve in curves), default=1.0))
-    axes.set_xlabel("time [s]")
-    axes.set_ylabel("mean progress [m], 95 % interval")
+    axes.set(xlabel="time [s]", ylabel="mean progress [m], 95 % interval")
     return _finish(figure, title, len(curves))
 
 
-def _figure(columns: int, size: tuple[float, float]) -> tuple[Figure, Sequence[Axes]]:
-    require("a plot", "matplotlib")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def draw_comparison(
+    time_s: FloatArray, measured_joint: FloatArray, simulated_joint: FloatArray, reference: FloatArray,
+    measured_xy: FloatArray, simulated_xy: FloatArray, title: str,
+) -> bytes:  # fmt: skip
+    """A run of the real robot beside its replay in simulation: joints over time, and the head's path.
 
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    Args:
+        time_s: (T + 1,).
+        measured_joint, simulated_joint: (T + 1, J) [rad].
+        reference: (T, J) [rad].
+        measured_xy, simulated_xy: (T + 1, 2) [m] of the head; NaN is not drawn.
+    """
+    n_joints = measured_joint.shape[1]
+    shown = sorted({round(k) for k in np.linspace(0, n_joints - 1, min(_SHOWN, n_joints))})
+    figure = _empty_figure((11.0, 1.5 + 1.35 * len(shown)))
+    grid = figure.add_gridspec(len(shown), 2, width_ratios=[1.5, 1.0])
+    part = time_s <= _SHOWN_S
+    for row, joint in enumerate(shown):
+        axes = figure.add_subplot(grid[row, 0])
+        sent, measured, simulated = (
+            np.degrees(values[part[: len(values)], joint]) for values in (reference, measured_joint, simulated_joint)
+        )
+        axes.step(time_s[:-1][part[:-1]], sent, where="post", color=MUTED, lw=1.0, label="reference sent")
+        axes.plot(time_s[part], measured, color=VERMILION, lw=1.8, label="measured")
+        axes.plot(time_s[part], simulated, color=BLUE, lw=1.2, ls="--", label="simulated")
+        axes.set_ylabel(f"joint {joint + 1} [deg]", color=INK)
+        axes.grid(color=GRID)
+        axes.tick_params(labelbottom=row == len(shown) - 1)
+    axes.set_xlabel("time [s]", color=INK)
+    path = figure.add_subplot(grid[:, 1])
+    seen = np.isfinite(measured_xy).all(axis=1)
+    path.plot(*measured_xy[seen].T, color=VERMILION, lw=1.8)
+    path.plot(*simulated_xy.T, color=BLUE, lw=1.2, ls="--")
+    if seen.any():
+        path.plot(*measured_xy[seen][0], "o", color=INK, ms=6)
+        path.annotate("start", measured_xy[seen][0], xytext=(6, 6), textcoords="offset points", color=INK)
+    path.set_aspect("equal", adjustable="datalim")
+    path.set_xlabel("head x [m]", color=INK)
+    path.set_ylabel("head y [m]", color=INK)
+    path.grid(color=GRID)
+    figure.suptitle(title, color=INK)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return _png(figure, 130)
+
+
+def _figure(columns: int, size: tuple[float, float]) -> tuple[Figure, Sequence[Axes]]:
+    figure = _empty_figure(size)
     axes = [figure.add_subplot(1, columns, column + 1) for column in range(columns)]
     for one in axes:
         one.grid(color=GRID, lw=0.8)
@@ -149,13 +174,27 @@ def _figure(columns: int, size: tuple[float, float]) -> tuple[Figure, Sequence[A
     return figure, axes
 
 
+def _empty_figure(size: tuple[float, float]) -> Figure:
+    require("a plot", "matplotlib")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def _finish(figure: Figure, title: str, entries: int, below: bool = False) -> bytes:
     if title:
         figure.suptitle(title, fontsize=11)
     if entries:
         figure.axes[0].legend(frameon=False, ncols=1 if entries < 6 else 2, loc="lower left" if below else "best")
+    return _png(figure, 150)
+
+
+def _png(figure: Figure, dpi: int) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=_DPI, format="png")
+    figure.savefig(buffer, dpi=dpi, format="png")
     return buffer.getvalue()
 
 

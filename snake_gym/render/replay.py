@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from snake_gym.envs.recording import RecordedSurroundings, Recording
-from snake_gym.render.outlines import outline
 from snake_gym.render.palette import fault_colours, fault_name, policy_colours
-from snake_gym.render.surroundings import force_arrows
+from snake_gym.render.surroundings import force_arrows, outline
 from snake_gym.robot.spec import RobotSpec
 
 ASSETS = Path(__file__).parent / "assets"
@@ -34,30 +33,22 @@ class Scene:
 
 
 def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
-    """The page as text.
-
-    Args:
-        title: headline.
-        scenes: at least one scenario, each with at least one recording.
-        note: a line below the headline.
-    """
+    """The page as text: headline, a ``note`` below it, and scenes, each with at least one recording."""
     if not scenes or not all(scene.recordings for scene in scenes):
         raise ValueError("a replay needs at least one scene with at least one recording")
-    data = {
+    data: dict[str, Any] = {
         "faults": {str(code): {"name": fault_name(code), "colour": own} for code, own in fault_colours().items()},
-        "scenes": [_scene(scene) for scene in scenes],
+        "scenes": [],
     }
+    for scene in scenes:
+        colours = policy_colours([recording.kind for recording in scene.recordings])
+        policies = [_policy(recording, colour) for recording, colour in zip(scene.recordings, colours, strict=True)]
+        data["scenes"].append({"label": scene.label, "policies": policies})
     # "</" would end the script element, "<!--" would start a comment in it.
     payload = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     page, style, player = ((ASSETS / f"replay.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
     parts = {"title": html.escape(title), "note": html.escape(note), "style": style, "player": player, "data": payload}
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
-
-
-def _scene(scene: Scene) -> dict[str, Any]:
-    chosen = policy_colours([recording.kind for recording in scene.recordings])
-    policies = [_policy(recording, colour) for recording, colour in zip(scene.recordings, chosen, strict=True)]
-    return {"label": scene.label, "policies": policies}
 
 
 def _policy(recording: Recording, colour: str) -> dict[str, Any]:
@@ -82,10 +73,10 @@ def _policy(recording: Recording, colour: str) -> dict[str, Any]:
 
 
 def _surroundings(around: RecordedSurroundings, spec: RobotSpec) -> dict[str, Any]:
-    outlines = outline(around.features)
+    bars, polygons = outline(around.features)
     return {
-        "bars_mm": [_whole([*start, *end, radius]) for start, end, radius in outlines.bars],
-        "polygons_mm": [_whole(corners) for corners in outlines.polygons],
+        "bars_mm": [_whole([*start, *end, radius]) for start, end, radius in bars],
+        "polygons_mm": [_whole(corners) for corners in polygons],
         "route_mm": _whole(around.route_xy),
         "aim_mm": _whole(around.aim_xy),
         "beam_mrad": _whole(around.beam_angle),

@@ -1,6 +1,7 @@
 """A canvas with a camera: the strokes that pictures of robots are made of, drawn with pygame.
 
-Everything is drawn twice as large and scaled down later, which gives smooth edges.
+Everything is drawn twice as large and scaled down later, which gives smooth edges. Frame: world x to the right, y up;
+pixels count from the upper left corner. Colours are ``"#RRGGBB"``.
 """
 
 from __future__ import annotations
@@ -11,29 +12,79 @@ from typing import Any
 import numpy as np
 
 from snake_gym.render import palette
-from snake_gym.render.camera import Camera
 from snake_gym.render.palette import blend, rgb
 from snake_gym.robot.spec import FloatArray
 
-Rgb = tuple[int, int, int]
-
-_SUPERSAMPLING = 2
+_SHARE = 0.15
+"""How much of the way to its goal the camera goes in one frame."""
+_MIN_VIEW, _MAX_VIEW = 1.4, 3.5
+"""Smallest and largest height of the view, in robot lengths."""
+_MARGIN = 0.25
+"""Room around what is kept in view, in robot lengths."""
 _BARS_M = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01)
 
 
-class Sketch:
-    """Canvas, camera and font of one picture.
+class Camera:
+    """Maps the world to a picture of so many pixels: a robot of ``length_m`` and its target, followed smoothly."""
 
-    Args:
-        pygame: the library.
-        size: width and height of the finished picture [pixel].
-        length_m: length of the robot.
-    """
+    def __init__(self, pixels: tuple[int, int], length_m: float) -> None:
+        self.pixels: FloatArray = np.array(pixels, dtype=np.float64)
+        self._length = length_m
+        self._aspect = pixels[0] / pixels[1]
+        self._placed = False
+        self.centre: FloatArray = np.zeros(2)
+        """(2,) [m] what is in the middle of the picture."""
+        self.view_m = length_m
+        """Height of what is shown [m]."""
+
+    def cut(self) -> None:
+        """Forget the last view: the next one begins where the robot then is."""
+        self._placed = False
+
+    @property
+    def pixel_per_m(self) -> float:
+        return float(self.pixels[1]) / self.view_m
+
+    def to_pixel(self, xy: FloatArray) -> FloatArray:
+        """World points (..., 2) [m] as pixels."""
+        offset = (xy - self.centre) * np.array([1.0, -1.0])
+        return np.asarray(self.pixels / 2.0 + offset * self.pixel_per_m)
+
+    def follow(self, body: FloatArray, target: FloatArray | None) -> None:
+        """Move a part of the way towards the view of ``body`` (P, 2) and ``target`` (2,) [m].
+
+        The first call, and one with a robot far from the last view, moves all the way. Where the target is out of reach
+        of the largest view, the whole robot stays inside.
+        """
+        points = body if target is None else np.vstack([body, target])
+        margin = _MARGIN * self._length
+        low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+        needed = max(float(high[1] - low[1]), float(high[0] - low[0]) / self._aspect)
+        view = min(max(needed, _MIN_VIEW * self._length / min(self._aspect, 1.0)), _MAX_VIEW * self._length)
+        centre = self._hold(body, (low + high) / 2.0, view)
+        if not self._placed or float(np.hypot(*(centre - self.centre))) > 2.0 * self.view_m:
+            self._placed, self.centre, self.view_m = True, centre, view
+        else:
+            self.view_m += _SHARE * (view - self.view_m)
+            self.centre = self._hold(body, self.centre + _SHARE * (centre - self.centre), self.view_m)
+
+    def _hold(self, body: FloatArray, centre: FloatArray, view: float) -> FloatArray:
+        """``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole ``body`` (P, 2) [m]."""
+        low, high = body.min(axis=0), body.max(axis=0)
+        robot, room = (low + high) / 2.0, (high - low) / 2.0 + 0.1 * self._length
+        half = np.array([self._aspect, 1.0]) * view / 2.0
+        reach = np.maximum(half - room, 0.0)
+        return np.asarray(np.clip(centre, robot - reach, robot + reach))
+
+
+class Sketch:
+    """Canvas, camera and font of one picture of ``size`` (width, height) [pixel] of a robot of ``length_m``."""
+
+    scale = 2
+    """Pixels of the canvas to one of the picture."""
 
     def __init__(self, pygame: Any, size: tuple[int, int], length_m: float) -> None:
         self.pygame = pygame
-        self.scale = _SUPERSAMPLING
-        """Pixels of the canvas to one of the picture."""
         pixels = size[0] * self.scale, size[1] * self.scale
         self.camera = Camera(pixels, length_m)
         self.canvas = pygame.Surface(pixels, depth=32)
@@ -44,6 +95,38 @@ class Sketch:
         """Pixels of the canvas for ``points`` pixels of the picture, at least one."""
         return max(1, round(points * self.scale))
 
+    def line(self, start: Any, end: Any, colour: str, points: float = 1.0) -> None:
+        """A line of ``points`` pixels of the picture between two pixels (2,)."""
+        self.pygame.draw.line(self.canvas, rgb(colour), start, end, self.width(points))
+
+    def circle(self, at: Any, radius: float, colour: str, width: int = 0) -> None:
+        """A disc around a pixel (2,), or a circle ``width`` pixels wide."""
+        self.pygame.draw.circle(self.canvas, rgb(colour), at, radius, width)
+
+    def polygon(self, corners: Any, colour: str, width: int = 0) -> None:
+        """A filled polygon, or its edge ``width`` pixels wide."""
+        self.pygame.draw.polygon(self.canvas, rgb(colour), corners, width)
+
+    def capsule(self, start: FloatArray, end: FloatArray, width: float, colour: str) -> None:
+        """A bar of ``width`` pixels with round ends between two pixels (2,)."""
+        along = end - start
+        length = float(np.hypot(*along))
+        radius = width / 2.0
+        if length > 0.0:
+            side = np.array([-along[1], along[0]]) * radius / length
+            self.polygon([start + side, end + side, end - side, start - side], colour)
+        if radius >= 1.0:
+            self.circle(start, radius, colour)
+            self.circle(end, radius, colour)
+
+    def dashed(self, start: FloatArray, end: FloatArray, colour: str) -> None:
+        """A dashed line between two pixels (2,)."""
+        length = float(np.hypot(*(end - start)))
+        dash = 6.0 * self.scale
+        for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
+            a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
+            self.line(a, b, colour)
+
     def grid(self) -> None:
         """Lines every half metre."""
         half = self.camera.pixels / 2.0 / self.camera.pixel_per_m
@@ -53,52 +136,26 @@ class Sketch:
                 ends = np.array([self.camera.centre - half, self.camera.centre + half])
                 ends[:, axis] = value
                 strong = value == round(value)
-                colour = rgb(palette.GRID if strong else blend(palette.GRID, palette.PAPER, 0.45))
+                colour = palette.GRID if strong else blend(palette.GRID, palette.PAPER, 0.45)
                 start, end = self.camera.to_pixel(ends)
-                self.pygame.draw.line(self.canvas, colour, start, end, self.width(1.0))
-
-    def dashed(self, start: FloatArray, end: FloatArray, colour: Rgb) -> None:
-        """A dashed line between two pixels (2,)."""
-        length = float(np.hypot(*(end - start)))
-        dash = 6.0 * self.scale
-        for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
-            a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
-            self.pygame.draw.line(self.canvas, colour, a, b, self.width(1.0))
-
-    def capsule(self, start: FloatArray, end: FloatArray, width: float, colour: Rgb) -> None:
-        """A bar of ``width`` pixels with round ends between two pixels (2,)."""
-        along = end - start
-        length = float(np.hypot(*along))
-        radius = width / 2.0
-        if length > 0.0:
-            side = np.array([-along[1], along[0]]) * radius / length
-            corners = [start + side, end + side, end - side, start - side]
-            self.pygame.draw.polygon(self.canvas, colour, corners)
-        if radius >= 1.0:
-            self.pygame.draw.circle(self.canvas, colour, start, radius)
-            self.pygame.draw.circle(self.canvas, colour, end, radius)
+                self.line(start, end, colour)
 
     def point_at(self, target: FloatArray) -> None:
         """An arrow at the edge towards a target that is out of view."""
         at = self.camera.to_pixel(target)
         if (at > 0.0).all() and (at < self.camera.pixels).all():
             return
-        border = 14.0 * self.scale
         middle = self.camera.pixels / 2.0
-        ray = at - middle
-        along = ray / float(np.hypot(*ray))
-        reach = float(np.min((middle - border) / np.maximum(np.abs(along), 1e-9)))
+        along = (at - middle) / float(np.hypot(*(at - middle)))
+        reach = float(np.min((middle - 14.0 * self.scale) / np.maximum(np.abs(along), 1e-9)))
         side = np.array([-along[1], along[0]])
         tip, size = middle + reach * along, 11.0 * self.scale
         corners = [tip, tip - size * along + 0.6 * size * side, tip - size * along - 0.6 * size * side]
-        self.pygame.draw.polygon(self.canvas, rgb(palette.ORANGE), corners)
+        self.polygon(corners, palette.ORANGE)
 
     def label(self, text: Any, at: tuple[float, float], before: float = 0.0) -> None:
-        """Rendered ``text`` with its upper left corner ``at`` a pixel, readable on anything.
-
-        Args:
-            before: pixels to the left of it that are kept free for a sign.
-        """
+        """Rendered ``text`` with its upper left corner ``at`` a pixel, readable on anything; ``before``: pixels to the
+        left of it that are kept free for a sign."""
         pad = self.width(2.0)
         size = (text.get_width() + before + 2 * pad, text.get_height() + pad)
         ground = self.pygame.Surface(size)
@@ -112,9 +169,8 @@ class Sketch:
         length_m = next((m for m in _BARS_M if m <= self.camera.view_m / 3.0), _BARS_M[-1])
         length = length_m * self.camera.pixel_per_m
         right, bottom = (self.camera.pixels - 14 * self.scale).tolist()
-        pygame, ink, width = self.pygame, rgb(palette.INK), self.width(2.0)
-        pygame.draw.line(self.canvas, ink, (right - length, bottom), (right, bottom), width)
+        self.line((right - length, bottom), (right, bottom), palette.INK, 2.0)
         for x in (right - length, right):
-            pygame.draw.line(self.canvas, ink, (x, bottom - 4 * self.scale), (x, bottom + 3 * self.scale), width)
-        label = self.font.render(f"{length_m:g} m", True, ink)
-        self.label(label, (right - length / 2 - label.get_width() / 2, bottom - label.get_height() - width))
+            self.line((x, bottom - 4 * self.scale), (x, bottom + 3 * self.scale), palette.INK, 2.0)
+        label = self.font.render(f"{length_m:g} m", True, rgb(palette.INK))
+        self.label(label, (right - length / 2 - label.get_width() / 2, bottom - label.get_height() - self.width(2.0)))

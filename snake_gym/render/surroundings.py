@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snake_gym.envs.recording import RecordedSurroundings
 from snake_gym.render import palette
-from snake_gym.render.outlines import outline
-from snake_gym.render.palette import blend, rgb
+from snake_gym.render.palette import blend
 from snake_gym.render.sketch import Sketch
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 
@@ -17,10 +17,10 @@ _ARROW_LENGTHS = 2.0
 """Length of the arrow of a very large force, in links."""
 _HALF_WEIGHT = 0.2
 """Share of the robot's weight whose arrow is half as long as that."""
+_TOUCHING_M = 1e-6
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """One moment, world frame."""
 
     features: FloatArray
@@ -33,8 +33,8 @@ class Surroundings:
     """(2,) [m] where the scanner is."""
     beam_end_xy: FloatArray
     """(B, 2) [m] how far each of its beams gets."""
-    echo: FloatArray
-    """(B,) 1 where the beam has met something."""
+    echo: NDArray[np.bool_]
+    """(B,) whether the beam has met something."""
     arrow_xy: FloatArray
     """(N, 2) [m] contact force on each link, as the arrow's length."""
 
@@ -44,15 +44,11 @@ def surroundings_at(
 ) -> Surroundings:
     """One moment of a recording; head_xy (2,) [m] and head_angle [rad] are those of the head link then."""
     distance = recorded.range_m[moment]
-    return Surroundings(
-        features=recorded.features,
-        route_xy=recorded.route_xy,
-        aim_xy=recorded.aim_xy[moment],
-        beam_start_xy=head_xy,
-        beam_end_xy=beam_ends(head_xy, head_angle + recorded.beam_angle, distance),
-        echo=distance < recorded.max_range_m,
-        arrow_xy=force_arrows(recorded.force_w[moment], spec),
-    )
+    direction = head_angle + recorded.beam_angle
+    ends = head_xy + distance[:, None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
+    arrows = force_arrows(recorded.force_w[moment], spec)
+    met = distance < recorded.max_range_m
+    return Surroundings(recorded.features, recorded.route_xy, recorded.aim_xy[moment], head_xy, ends, met, arrows)
 
 
 def force_arrows(force: FloatArray, spec: RobotSpec) -> FloatArray:
@@ -63,31 +59,59 @@ def force_arrows(force: FloatArray, spec: RobotSpec) -> FloatArray:
     return np.asarray(force * (longest / (size + half)))
 
 
-def beam_ends(head_xy: FloatArray, direction: FloatArray, range_m: FloatArray) -> FloatArray:
-    """Ends (..., B, 2) [m] of beams from head_xy (..., 2) in the directions (..., B) [rad], range_m (..., B) long."""
-    along = np.stack([np.cos(direction), np.sin(direction)], axis=-1)
-    return np.asarray(head_xy[..., None, :] + range_m[..., None] * along)
+def outline(features: FloatArray) -> tuple[list[tuple[FloatArray, FloatArray, float]], list[FloatArray]]:
+    """What to draw of obstacles' features (k, 6), see ``physics.state.Obstacles``.
+
+    Returns:
+        Bars (discs, capsules and walls): start (2,), end (2,) and radius [m]; and polygons: corners (n, 2) [m]. Edges
+        of radius 0 that follow each other around in a circle make a polygon.
+    """
+    bars: list[tuple[FloatArray, FloatArray, float]] = []
+    polygons: list[FloatArray] = []
+    chain: list[tuple[FloatArray, FloatArray]] = []
+    for row in np.asarray(features, dtype=np.float64).reshape(-1, 6):
+        start, end = row[:2], row[:2] + row[2:4] * row[4]
+        is_edge = row[5] == 0.0 and row[4] > 0.0
+        if chain and not (is_edge and _is_same(chain[-1][1], start)):
+            bars += [(a, b, 0.0) for a, b in chain]
+            chain = []
+        if not is_edge:
+            bars.append((start, end, float(row[5])))
+            continue
+        chain.append((start, end))
+        if len(chain) > 2 and _is_same(end, chain[0][0]):
+            polygons.append(np.array([a for a, _ in chain]))
+            chain = []
+    return bars + [(a, b, 0.0) for a, b in chain], polygons
+
+
+def _is_same(a: FloatArray, b: FloatArray) -> bool:
+    return bool(np.hypot(*(a - b)) < _TOUCHING_M)
 
 
 def draw_below(sketch: Sketch, around: Surroundings) -> None:
     """Beams, obstacles, route and aim: what lies below the robot."""
-    pygame, canvas, to_pixel = sketch.pygame, sketch.canvas, sketch.camera.to_pixel
-    faint, line = rgb(blend(palette.SKY, palette.PAPER, 0.35)), sketch.width(1.0)
+    to_pixel, line = sketch.camera.to_pixel, sketch.width(1.0)
     start = to_pixel(around.beam_start_xy)
     for end in to_pixel(around.beam_end_xy):
-        pygame.draw.line(canvas, faint, start, end, line)
-    body, edge = rgb(palette.ROCK), rgb(palette.MUTED)
-    outlines = outline(around.features)
-    for corners in outlines.polygons:
-        pygame.draw.polygon(canvas, body, to_pixel(corners))
-        pygame.draw.polygon(canvas, edge, to_pixel(corners), line)
-    for inset, colour in ((0.0, edge), (2.0 * line, body)):
-        for a, b, radius in outlines.bars:
+        sketch.line(start, end, blend(palette.SKY, palette.PAPER, 0.35))
+    bars, polygons = outline(around.features)
+    for corners in polygons:
+        sketch.polygon(to_pixel(corners), palette.ROCK)
+        sketch.polygon(to_pixel(corners), palette.MUTED, line)
+    for inset, colour in ((0.0, palette.MUTED), (2.0 * line, palette.ROCK)):
+        for a, b, radius in bars:
             width = max(2.0 * radius * sketch.camera.pixel_per_m, sketch.width(3.0)) - inset
             sketch.capsule(to_pixel(a), to_pixel(b), max(width, 1.0), colour)
-    for end in to_pixel(around.beam_end_xy[around.echo > 0.0]):
-        pygame.draw.circle(canvas, rgb(palette.SKY), end, sketch.width(1.8))
-    _draw_route(sketch, around)
+    for end in to_pixel(around.beam_end_xy[around.echo]):
+        sketch.circle(end, sketch.width(1.8), palette.SKY)
+    # The route is dashed along the whole of it, around its bends.
+    pixels, dash = to_pixel(around.route_xy), 6.0 * sketch.scale
+    arc = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(pixels, axis=0).T))])
+    begins = np.arange(0.0, min(float(arc[-1]), 1000.0 * dash), 2.0 * dash)
+    for ends in zip(_along(pixels, arc, begins), _along(pixels, arc, begins + dash), strict=True):
+        sketch.line(*ends, blend(palette.GREEN, palette.PAPER, 0.6), 1.5)
+    sketch.circle(to_pixel(around.aim_xy), sketch.width(4.0), palette.ORANGE, sketch.width(1.5))
 
 
 def draw_above(sketch: Sketch, around: Surroundings, link_xy: FloatArray) -> None:
@@ -99,22 +123,9 @@ def draw_above(sketch: Sketch, around: Surroundings, link_xy: FloatArray) -> Non
             continue
         along = (end - start) / length
         side, head = np.array([-along[1], along[0]]), min(float(sketch.width(6.0)), length)
-        colour = rgb(palette.FORCE)
-        sketch.capsule(start, end - head * along, sketch.width(2.0), colour)
+        sketch.capsule(start, end - head * along, sketch.width(2.0), palette.FORCE)
         corners = [end, end - head * along + 0.5 * head * side, end - head * along - 0.5 * head * side]
-        sketch.pygame.draw.polygon(sketch.canvas, colour, corners)
-
-
-def _draw_route(sketch: Sketch, around: Surroundings) -> None:
-    colour, dash = rgb(blend(palette.GREEN, palette.PAPER, 0.6)), 6.0 * sketch.scale
-    pixels = sketch.camera.to_pixel(around.route_xy)
-    steps = np.hypot(*np.diff(pixels, axis=0).T)
-    arc = np.concatenate([[0.0], np.cumsum(steps)])
-    begins = np.arange(0.0, min(float(arc[-1]), 1000.0 * dash), 2.0 * dash)
-    for start, end in zip(_along(pixels, arc, begins), _along(pixels, arc, begins + dash), strict=True):
-        sketch.pygame.draw.line(sketch.canvas, colour, start, end, sketch.width(1.5))
-    at = sketch.camera.to_pixel(around.aim_xy)
-    sketch.pygame.draw.circle(sketch.canvas, rgb(palette.ORANGE), at, sketch.width(4.0), sketch.width(1.5))
+        sketch.polygon(corners, palette.FORCE)
 
 
 def _along(points: FloatArray, arc: FloatArray, at: FloatArray) -> FloatArray:

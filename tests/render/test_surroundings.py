@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,11 +13,12 @@ from snake_gym.envs import SnakeEnv
 from snake_gym.envs.recording import RecordedSurroundings, Recorder, Recording
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
 from snake_gym.render.frames import FrameRenderer
-from snake_gym.render.outlines import outline
-from snake_gym.render.palette import FORCE, ROCK, SKY, rgb
-from snake_gym.render.replay import Scene, replay_page
-from snake_gym.render.surroundings import force_arrows, surroundings_at
+from snake_gym.render.palette import FORCE, ROCK, SKY
+from snake_gym.render.replay import ASSETS, Scene, replay_page
+from snake_gym.render.surroundings import force_arrows, outline, surroundings_at
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
+from tests.render.test_frames import near
+from tests.render.test_replay import Page, page_data
 
 SHAPES = [
     Circle(1.0, 0.5, 0.2),
@@ -50,23 +49,19 @@ def recording(name: str = "cc") -> Recording:
     )  # fmt: skip
 
 
-def near(frame: np.ndarray, colour: str, tolerance: int = 12) -> np.ndarray:
-    return (np.abs(frame.astype(int) - rgb(colour)) <= tolerance).all(axis=-1)
-
-
 def draw(surroundings: RecordedSurroundings | None) -> np.ndarray:
     seen = None if surroundings is None else surroundings_at(surroundings, 0, np.zeros(2), 0.0, SPEC)
     return FrameRenderer(SPEC).draw(np.zeros(10), (0.0, 0.0), [[2.0, 0.0]], 0, surroundings=seen)
 
 
 def test_edges_become_polygons_and_all_else_bars() -> None:
-    made = outline(features(SHAPES))
-    assert [len(corners) for corners in made.polygons] == [4, 3]
-    np.testing.assert_allclose(made.polygons[0], SHAPES[1].points)  # type: ignore[union-attr]
-    assert sorted(radius for _, _, radius in made.bars) == [0.0, 0.05, 0.2]
+    bars, polygons = outline(features(SHAPES))
+    assert [len(corners) for corners in polygons] == [4, 3]
+    np.testing.assert_allclose(polygons[0], SHAPES[1].points)  # type: ignore[union-attr]
+    assert sorted(radius for _, _, radius in bars) == [0.0, 0.05, 0.2]
     assert outline(np.zeros((0, 6))) == ([], [])
     open_chain = features([Wall(0.0, 0.0, 1.0, 0.0), Wall(1.0, 0.0, 1.0, 1.0)])
-    assert len(outline(open_chain).bars) == 2
+    assert len(outline(open_chain)[0]) == 2
 
 
 def test_a_frame_shows_obstacles_where_they_are_and_forces_while_they_act() -> None:
@@ -88,20 +83,17 @@ def test_arrows_point_along_the_force_and_stay_short() -> None:
 
 
 def test_the_replay_holds_the_surroundings() -> None:
-    page = replay_page("t", [Scene("s", (recording(),))])
-    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+    data = page_data(Page(replay_page("t", [Scene("s", (recording(),))])))
     seen = data["scenes"][0]["policies"][0]["around"]
     assert [1000, 500, 1000, 500, 200] in seen["bars_mm"]
     assert len(seen["polygons_mm"]) == 2
     assert seen["range_mm"][0] == [700, 700, 2000] and seen["reach_mm"] == 2000
     assert seen["arrow_mm"][0][9][1] > 0
-    assert "{{" not in page
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="checks the script's syntax with node")
 def test_the_player_is_valid_javascript(tmp_path: Path) -> None:
-    page = replay_page("t", [Scene("s", (recording(),))])
-    (tmp_path / "player.js").write_text(re.findall(r"<script>(.*?)</script>", page, re.S)[0])
+    (tmp_path / "player.js").write_text((ASSETS / "replay.js").read_text())
     done = subprocess.run(["node", "--check", str(tmp_path / "player.js")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -37,13 +37,14 @@ from snake_gym.hardware.calibration.procedures import (
 from snake_gym.hardware.commands.options import (
     add_bus,
     add_latch,
+    add_motion,
     bus_port,
+    check_motion,
     check_new_file,
     id_list,
     stop_of,
     supervised,
 )
-from snake_gym.hardware.commands.wiggle import check_motion
 from snake_gym.hardware.run.key_watch import STOP_KEYS, KeyWatch, standard_input
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 
@@ -89,11 +90,10 @@ class Person:
         """To which side joint ``joint`` (from 1 at the tail) has bent just now."""
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
         question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop) "
-        while True:
-            answer = self._ask(question).strip().lower()
-            sides: dict[str, Side] = {"r": "right", "l": "left", "n": "unseen"}
-            if answer[:1] in sides:
-                return sides[answer[:1]]
+        sides: dict[str, Side] = {"r": "right", "l": "left", "n": "unseen"}
+        while (answer := self._ask(question).strip().lower()[:1]) not in sides:
+            pass
+        return sides[answer]
 
     def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
         """Whether all joints have been moved to both stops; asked again and again."""
@@ -118,26 +118,22 @@ class Person:
         """The answer, without its end of line. Raises StoppedError as soon as somebody stops the robot."""
         print(question, end="", flush=True)
         with nullcontext() if self._keys is None else self._keys.paused():
-            while True:
-                answer = self._heard(_LOOK_S)
-                if answer is not None:
-                    return answer
+            while (answer := self._heard(_LOOK_S)) is None:
+                pass
+        return answer
 
     def _heard(self, wait_s: float) -> str | None:
         """An answer that comes within ``wait_s``. Raises StoppedError: it stops the robot, or somebody else has."""
-        answer = self._typed(wait_s)
+        try:
+            answer = self._lines.next(wait_s)
+        except EOFError:
+            raise ConfigError(_NOBODY) from None
         if answer is not None and answer in STOP_ANSWERS:
             self._stop.trip("a key was pressed")
         reason = self._stop.reason if self._stop.tripped else self._interrupted()
         if reason is not None:
             raise StoppedError(f"stopped: {reason}")
         return answer
-
-    def _typed(self, wait_s: float) -> str | None:
-        try:
-            return self._lines.next(wait_s)
-        except EOFError:
-            raise ConfigError(_NOBODY) from None
 
 
 class TypedLines:
@@ -166,8 +162,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ids", type=id_list, required=True, help="servos from the tail to the head, as in 1-9")
     parser.add_argument("--out", metavar="FILE", default="calibration.json", help="where to (%(default)s)")
     parser.add_argument("--model", help="type of the servos, as STS3215 (default: what they say)")
-    parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle (%(default)s)")
-    parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
+    add_motion(parser)
     parser.add_argument("--limit", type=float, metavar="DEG", help="same range for all joints; default: by hand")
     parser.add_argument("--margin", type=float, default=3.0, metavar="DEG", help="inside the stops (%(default)s)")
     parser.add_argument(
@@ -204,28 +199,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def calibrate(
-    bus: ServoBus,
-    ids: Sequence[int],
-    guide: Person,
-    kind: str | None = None,
-    amplitude_rad: float = math.radians(6.0),
-    torque: float = 0.25,
-    limit_rad: float | None = None,
-    margin_rad: float = math.radians(3.0),
-    recentring: Recentring = "auto",
+    bus: ServoBus, ids: Sequence[int], guide: Person, kind: str | None = None,
+    amplitude_rad: float = math.radians(6.0), torque: float = 0.25, limit_rad: float | None = None,
+    margin_rad: float = math.radians(3.0), recentring: Recentring = "auto",
     interrupted: Callable[[], str | None] = never,
-) -> Calibration:
+) -> Calibration:  # fmt: skip
     """The tour. Servos keep nothing of it but, where they were recentred, their offset.
 
     Args:
         ids: servos from the tail to the head.
         kind: type of the servos; None: what they say.
         limit_rad: the same range for all joints, to both sides; None: joints are moved by hand.
-        interrupted: asked while a joint moves: why to stop, or None.
+        interrupted: asked while a joint moves: why to stop (StoppedError), or None.
 
-    Raises:
-        ProcedureError: what is wrong with which servo.
-        StoppedError: it was interrupted.
+    Raises ProcedureError: what is wrong with which servo.
     """
     family, name = bus.family, common_model(bus, ids, kind)
     positions = read_positions(bus, ids)
@@ -248,11 +235,10 @@ def calibrate(
                 bus, servo_id, lambda one, joint=joint: guide.look(joint, one),  # type: ignore[misc]
                 amplitude_rad, torque, interrupted=interrupted,
             )  # fmt: skip
-    ranges: dict[int, tuple[float, float]] = {}
-    if limit_rad is not None:
-        ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
-    else:
+    if limit_rad is None:
         ranges = _ranges_by_hand(bus, ids, guide, zeros, directions, margin_rad)
+    else:
+        ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
     held = held_settings(bus, ids)
     for one in ids:
         ends = [zeros[one] + directions[one] * family.steps(angle) for angle in ranges[one]]
@@ -266,13 +252,9 @@ def calibrate(
 
 
 def _ranges_by_hand(
-    bus: ServoBus,
-    ids: Sequence[int],
-    guide: Person,
-    zeros: Mapping[int, int],
-    directions: Mapping[int, int],
+    bus: ServoBus, ids: Sequence[int], guide: Person, zeros: Mapping[int, int], directions: Mapping[int, int],
     margin_rad: float,
-) -> dict[int, tuple[float, float]]:
+) -> dict[int, tuple[float, float]]:  # fmt: skip
     """Least and largest angle [rad] by ID of joints moved by hand; those with a range that cannot be are asked for
     again. Raises ProcedureError."""
     guide.say("Move every joint by hand to its stop on both sides, several at a time if you like.")

@@ -61,22 +61,12 @@ quit"""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, pose=False)
-    parser.add_argument(
-        "--link", metavar="FILE", help="name of the serial port (default: snake-bus in a temporary folder)"
-    )
-    parser.add_argument(
-        "--mounting", type=int, metavar="SEED", help="servos put on at random, as by hand: calibrate them"
-    )
-    parser.add_argument("--single", action="store_true", help="one loose servo, new from the factory (id 1)")
-    parser.add_argument(
-        "--pose-port", type=int, default=47800, help="UDP port for the true pose; 0: none (%(default)s)"
-    )
-    parser.add_argument("--seconds", type=float, help="end after so long; default: at Ctrl-C")
-
-
-def default_link() -> Path:
-    """Where the emulated port of this user is."""
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / "snake-bus"
+    add = parser.add_argument
+    add("--link", metavar="FILE", help="name of the serial port (default: snake-bus in a temporary folder)")
+    add("--mounting", type=int, metavar="SEED", help="servos put on at random, as by hand: calibrate them")
+    add("--single", action="store_true", help="one loose servo, new from the factory (id 1)")
+    add("--pose-port", type=int, default=47800, help="UDP port for the true pose; 0: none (%(default)s)")
+    add("--seconds", type=float, help="end after so long; default: at Ctrl-C")
 
 
 def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
@@ -93,25 +83,22 @@ def run(options: argparse.Namespace) -> int:
     if options.port is not None:
         raise ConfigError(f"--port is {options.port!r}; the port of an emulated robot is named by --link")
     config = read_settings(options)
-    spec = robot_of(config)
+    connection, spec = config.connection, robot_of(config)
+    rates, mounting = find_family(connection.family).baud_rates, None
     if options.single:
-        baud, family = config.connection.baud, find_family(config.connection.family)
-        servo = EmulatedServo(1, config.connection.servo_model, settings={"baud_rate": family.baud_rates.index(baud)})
-        bus = EmulatedBus([servo], clock=MonotonicClock(), baud=baud)
-        mounting = None
+        servo = EmulatedServo(1, connection.servo_model, settings={"baud_rate": rates.index(connection.baud)})
+        bus = EmulatedBus([servo], clock=MonotonicClock(), baud=connection.baud)
     else:
-        told = config.connection.calibration if options.mounting is None else None
-        model = config.connection.servo_model
-        mounting = (
-            straight_chain(range(1, spec.n_links), spec.joint_limit_rad, model)
-            if told is None
-            else load_calibration(told)
-        )
+        if options.mounting is None and connection.calibration is not None:
+            mounting = load_calibration(connection.calibration)
+        else:
+            mounting = straight_chain(range(1, spec.n_links), spec.joint_limit_rad, connection.servo_model)
         if options.mounting is not None:
             mounting = mounted_at_random(mounting, options.mounting)
         print("physics are made ready; the first time takes up to a minute", flush=True)
-        bus = emulate(config.connection, spec, mounting, MonotonicClock())
-    link = Path(options.link or default_link())
+        bus = emulate(connection, spec, mounting, MonotonicClock())
+    folder = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    link = Path(options.link or Path(folder) / "snake-bus")
     if link.exists() and not link.is_symlink():
         raise ConfigError(f"--link is {str(link)!r}, which is no link; expected a free name")
     with _port(bus, link) as port:
@@ -122,9 +109,8 @@ def run(options: argparse.Namespace) -> int:
                   f"{mounting.joints[-1].servo_id}, straight at {mounting.joints[0].zero_steps}")  # fmt: skip
             if options.pose_port:
                 print(f"true pose to UDP port {options.pose_port}: --pose udp_json")
-        usual = config.connection.baud == find_family(config.connection.family).baud_rates[0]
         example = f"{PROGRAM} scan --port {shlex.quote(port.port)}"
-        example += "" if usual else f" --baud {config.connection.baud}"
+        example += "" if connection.baud == rates[0] else f" --baud {connection.baud}"
         print(f"try: {example}\nlines on standard input are what the world does (help)", flush=True)
         world.live(options.seconds)
     return 0
@@ -161,19 +147,18 @@ class World:
     def live(self, seconds: float | None) -> None:
         """Until the time is over, somebody says quit, or a signal comes."""
         give_up = math.inf if seconds is None else time.monotonic() + seconds
-        out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        source = standard_input()
+        source, turn_s = standard_input(), 1.0 / _POSE_HZ
         lines = None if source < 0 else TypedLines(source)
-        with out:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
             while not self._ends and time.monotonic() < give_up:
                 line = None
-                if lines is None:
-                    time.sleep(1.0 / _POSE_HZ)
-                else:
-                    try:
-                        line = lines.next(1.0 / _POSE_HZ)
-                    except (EOFError, OSError):  # nobody types any more
-                        lines = None
+                try:
+                    if lines is None:
+                        time.sleep(turn_s)
+                    else:
+                        line = lines.next(turn_s)
+                except (EOFError, OSError):  # nobody types any more
+                    lines = None
                 if line is not None and line.strip():
                     print(self.obey(line.split()), flush=True)
                 if self._pose_port and not self._blind and not self._bus.unplugged:
@@ -190,39 +175,34 @@ class World:
             return f"{' '.join(words)}? expected one of\n{_WORLD}"
 
     def _do(self, what: str, numbers: list[float]) -> str:
-        bus = self._bus
-        with bus.lock:
+        if what in ("unplug", "plug"):
+            (self._port.unplug if what == "unplug" else self._port.plug)()
+            return "done"
+        if what == "help":
+            return _WORLD
+        with self._bus.lock:
+            if what == "state":
+                angles = " ".join(f"{math.degrees(angle):+.0f}" for angle in self._bus.plant.joint_angle())
+                return f"joints [deg]: {angles}; torque on: {sum(servo.torque_on for servo in self._bus.servos)}"
             if what in ("dead", "alive"):
-                bus.servo(int(numbers[0])).dead = what == "dead"
+                self._bus.servo(int(numbers[0])).dead = what == "dead"
             elif what == "hot":
-                bus.servo(int(numbers[0])).temperature_c = numbers[1]
+                self._bus.servo(int(numbers[0])).temperature_c = numbers[1]
             elif what in ("jam", "free"):
-                self._jam(int(numbers[0]) - 1, what == "jam")
+                joint, plant = int(numbers[0]) - 1, self._bus.plant
+                if self._physics:
+                    plant.jam(joint, what == "jam")  # type: ignore[attr-defined]
+                else:
+                    plant.blocked[joint] = what == "jam"  # type: ignore[attr-defined]
             elif what == "bend":
                 self._bend(int(numbers[0]) - 1, math.radians(numbers[1]))
-            elif what == "state":
-                angles = " ".join(f"{math.degrees(angle):+.0f}" for angle in bus.plant.joint_angle())
-                return f"joints [deg]: {angles}; torque on: {sum(servo.torque_on for servo in bus.servos)}"
             elif what in ("blind", "see"):
                 self._blind = what == "blind"
-            elif what == "help":
-                return _WORLD
-            elif what not in ("unplug", "plug", "quit"):
+            elif what == "quit":
+                self._ends = True
+            else:
                 raise ValueError(what)
-        if what == "unplug":
-            self._port.unplug()
-        elif what == "plug":
-            self._port.plug()
-        elif what == "quit":
-            self._ends = True
         return "done"
-
-    def _jam(self, joint: int, is_jammed: bool) -> None:
-        plant: Any = self._bus.plant
-        if self._physics:
-            plant.jam(joint, is_jammed)
-        else:
-            plant.blocked[joint] = is_jammed
 
     def _bend(self, joint: int, angle_rad: float) -> None:
         """Joint -1: all of them, straight."""

@@ -124,19 +124,17 @@ def end(mark: TorqueMark) -> bool:
     theirs any more."""
     try:
         process = os.pidfd_open(mark.pid)
-    except ProcessLookupError:
-        return True  # it has ended: whether its mark has gone as well is looked at next
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)  # it has ended: whether its mark has gone too is looked at next
     try:
-        if user_of(mark.pid) != mark.uid:
-            return False
-        signal.pidfd_send_signal(process, signal.SIGTERM)
+        is_theirs = user_of(mark.pid) == mark.uid
+        if is_theirs:
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        return is_theirs
     except OSError:
         return False
     finally:
         os.close(process)
-    return True
 
 
 def _await(marks: Iterable[TorqueMark], begun_s: float, wait_s: float) -> list[TorqueMark]:

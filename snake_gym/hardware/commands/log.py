@@ -16,13 +16,12 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.family import READING
-from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
-from snake_gym.hardware.calibration.calibration import Calibration, load_calibration
+from snake_gym.hardware.bus.servo_bus import BusPort
+from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.calibration.procedures import ProcedureError, limp
 from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.commands.options import add_settings, open_bus, read_settings
 from snake_gym.hardware.commands.run import add_output, drive, new_log
-from snake_gym.hardware.pose.source import PoseSource
 from snake_gym.hardware.run.connection import check_joints, make_pose
 from snake_gym.hardware.run.record import RecordWriter
 from snake_gym.hardware.run.run_config import RunConfig, plan_run, robot_of
@@ -67,7 +66,20 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
         with limp(bus, calibration.ids):
             find_missing(bus, calibration, 0, lambda: None)
             print(f"the servos are limp; reading them for {seconds:g} s (Ctrl-C ends)", flush=True)
-            _read(bus, calibration, pose, writer, connection.period_s, seconds)
+            begun = next_s = time.monotonic()
+            readings, n = ServoReadings(calibration), len(calibration.joints)
+            nothing, none = np.full(n, math.nan), np.zeros(n, bool)  # is sent to limp servos
+            while next_s < begun + seconds:
+                time.sleep(max(0.0, next_s - time.monotonic()))
+                read = bus.read_block(calibration.ids, *READING, deadline_s=next_s + connection.period_s)
+                readings.take(read)
+                now = readings.angle, readings.rate, readings.stamp_s
+                writer.cycle(BodySample(*now, read.stamp_s, nothing, none, none, readings.health))
+                if pose is not None:
+                    pose.follow(readings.angle, readings.rate, read.stamp_s)
+                    writer.pose(pose.read(time.monotonic()))
+                writer.flush()
+                next_s = max(next_s + connection.period_s, time.monotonic())
         reason = "the time is over"
     except (ProcedureError, BringUpError) as error:
         writer.discard()
@@ -81,34 +93,3 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
             pose.close()
     print(writer.fault or f"wrote {writer.path}")
     return 0
-
-
-def _read(
-    bus: ServoBus,
-    calibration: Calibration,
-    pose: PoseSource | None,
-    writer: RecordWriter,
-    period_s: float,
-    seconds: float,
-) -> None:
-    begun = next_s = time.monotonic()
-    readings = ServoReadings(calibration)
-    while next_s < begun + seconds:
-        time.sleep(max(0.0, next_s - time.monotonic()))
-        read = bus.read_block(calibration.ids, *READING, deadline_s=next_s + period_s)
-        readings.take(read)
-        writer.cycle(limp_sample(readings, read.stamp_s))
-        if pose is not None:
-            pose.follow(readings.angle, readings.rate, read.stamp_s)
-            writer.pose(pose.read(time.monotonic()))
-        writer.flush()
-        next_s = max(next_s + period_s, time.monotonic())
-
-
-def limp_sample(readings: ServoReadings, cycle_s: float) -> BodySample:
-    """What limp servos say, of a cycle that began at ``cycle_s`` [s]; nothing is sent to them."""
-    answered = readings.health.answered
-    nothing, none = np.full(answered.size, math.nan), np.zeros(answered.size, bool)
-    return BodySample(
-        readings.angle, readings.rate, readings.stamp_s, cycle_s, nothing, none, none.copy(), readings.health
-    )

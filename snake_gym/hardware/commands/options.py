@@ -41,20 +41,11 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
 
 
 def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:
-    """The settings of --config, the options and --set, each laid over the one before. Raises ConfigError.
-
-    Args:
-        asked: what options of the command itself ask for.
-    """
-    settings: dict[str, Any] = {}
-    where = "settings"
-    if options.config is not None:
-        settings = load_yaml(options.config)
-        where = options.config
-    connection: dict[str, Any] = {}
-    for name in ("port", "baud", "calibration", "latch"):
-        if getattr(options, name, None) is not None:
-            connection[name] = getattr(options, name)
+    """The settings of --config, ``asked`` (what options of the command itself ask for), the options and --set, each
+    laid over the one before. Raises ConfigError."""
+    settings: dict[str, Any] = {} if options.config is None else load_yaml(options.config)
+    told = ((name, getattr(options, name, None)) for name in ("port", "baud", "calibration", "latch"))
+    connection: dict[str, Any] = {name: value for name, value in told if value is not None}
     if getattr(options, "pose", None) is not None:
         connection["pose"] = {"kind": options.pose}
     settings = merge(settings, asked or {})
@@ -64,12 +55,7 @@ def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = No
         settings["robot"] = options.robot
     if options.set:
         settings = apply_overrides(settings, options.set)
-    return build(RunConfig, settings, where)
-
-
-def is_emulated(config: RunConfig) -> bool:
-    """Whether the robot would be emulated in this process."""
-    return config.connection.port in EMULATED
+    return build(RunConfig, settings, options.config or "settings")
 
 
 def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
@@ -104,6 +90,20 @@ def bus_port(options: argparse.Namespace) -> BusPort:
 def add_latch(parser: argparse.ArgumentParser) -> None:
     """--latch of everything that moves the robot."""
     parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop (this machine's)")
+
+
+def add_motion(parser: argparse.ArgumentParser) -> None:
+    """--degrees and --torque of a wiggle."""
+    parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle, up to 30 (%(default)s)")
+    parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
+
+
+def check_motion(degrees: float, torque: float) -> None:
+    """Raise ArgumentTypeError for a motion that is no wiggle."""
+    if not 1.0 <= abs(degrees) <= 30.0:
+        raise argparse.ArgumentTypeError(f"--degrees is {degrees:g}; expected 1 to 30, or -30 to -1")
+    if not 0.0 < torque <= 1.0:
+        raise argparse.ArgumentTypeError(f"--torque is {torque:g}; expected in (0, 1]")
 
 
 def stop_of(options: argparse.Namespace) -> EmergencyStop:
@@ -141,14 +141,15 @@ def say_ids(ids: Iterable[int]) -> str:
 def check_new_file(path: str) -> None:
     """Raises ConfigError where ``--out`` cannot be written, before anybody has answered anything."""
     out = Path(path)
-    if out.is_dir():
-        raise ConfigError(f"--out is '{out}', which is a folder; expected a file")
-    if os.path.lexists(out):
-        raise ConfigError(f"--out is '{out}', which exists; move it away or name another")
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out is '{out}': there is no folder {out.parent}")
-    if not os.access(out.parent, os.W_OK | os.X_OK):
-        raise ConfigError(f"--out is '{out}': the folder {out.parent} cannot be written")
+    wrong = {
+        ", which is a folder; expected a file": out.is_dir(),
+        ", which exists; move it away or name another": os.path.lexists(out),
+        f": there is no folder {out.parent}": not out.parent.is_dir(),
+        f": the folder {out.parent} cannot be written": not os.access(out.parent, os.W_OK | os.X_OK),
+    }
+    for what, is_so in wrong.items():
+        if is_so:
+            raise ConfigError(f"--out is '{out}'{what}")
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -167,17 +168,15 @@ def ending_by_signal() -> Iterator[None]:
             ends = True
             raise KeyboardInterrupt
 
-    before: dict[int, Any] = {}
-    try:
+    before: dict[signal.Signals, Any] = {}
+    with contextlib.suppress(ValueError):  # not the main thread
         for one in ENDING:
-            before[int(one)] = signal.signal(one, end)
-    except ValueError:  # not the main thread
-        pass
+            before[one] = signal.signal(one, end)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 class Supervised(NamedTuple):
@@ -192,14 +191,8 @@ class Supervised(NamedTuple):
 
 @contextlib.contextmanager
 def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
-    """Move servos under supervision; whatever ends it, SIGKILL included, torque goes off, and the port is free.
-
-    Args:
-        what: is done, in a word.
-
-    Raises:
-        ConfigError: the port cannot be opened, the stop is tripped, or could not be.
-    """
+    """Move servos (``what`` is done, in a word) under supervision; whatever ends it, SIGKILL included, torque goes off,
+    and the port is free. Raises ConfigError: the port cannot be opened, the stop is tripped, or could not be."""
     with contextlib.ExitStack() as closing:
         bus = closing.enter_context(contextlib.closing(open_bus(port)))
         closing.enter_context(ending_by_signal())

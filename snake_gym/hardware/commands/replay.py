@@ -1,6 +1,6 @@
 """``replay``: set logged runs beside the simulation, draw both, and identify the robot from them.
 
-The simulation and its fits are ``simulation.identification``; they are loaded here and by nothing else of the hardware.
+The simulation and its fits are loaded here and by nothing else of the hardware.
 """
 
 from __future__ import annotations
@@ -9,17 +9,24 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from snake_gym.config import ConfigError, to_dict, write_atomic
-from snake_gym.hardware.run.record import RunRecord, read_record, resample
+from snake_gym.config.yaml_text import format_yaml
+from snake_gym.hardware.run.record import Imposed, RunRecord, read_record
+from snake_gym.render.plots import draw_comparison
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.difference import describe_changes, robot_note
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.identification import RunLog
+from snake_gym.simulation.identification.fit import with_delay
+from snake_gym.simulation.identification.robot_fit import FoundRobot, identify_robot
+from snake_gym.simulation.identification.robot_replay import ReplayedRun, replay
+
+_START_POSE_S = 0.3
+"""Latest time of a first pose that counts for the start [s]: the robot lay still."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +49,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.identify is not None and not options.identify.endswith((".yaml", ".yml")):
         raise ConfigError(f"--identify is {options.identify!r}; expected a file name that ends in .yaml")
-    from snake_gym.simulation.identification import RunLog
-    from snake_gym.simulation.identification.robot_fit import identify_robot
-    from snake_gym.simulation.identification.robot_replay import replay
-
     records = [read_record(path) for path in options.log]
     spec = records[0].spec if options.robot is None else load_robot(options.robot, "--robot")
     for path, record in zip(options.log, records, strict=True):
@@ -59,11 +62,14 @@ def run(options: argparse.Namespace) -> int:
             print(f"note: {path}: {record.time_fault[1]}", file=sys.stderr)
     if options.identify is not None:
         _require_one_robot(options.log, records)
-    logs = [RunLog(**resample(record, to_s=options.to)._asdict()) for record in records]
+    logs = [resample(record, to_s=options.to) for record in records]
     told: dict[str, object] = {}
     lines: list[str] = []
     if options.delay is not None:
-        spec = _with_delay(spec, options.delay)
+        try:
+            spec = with_delay(spec, options.delay)
+        except ValueError as error:
+            raise ConfigError(f"--delay: {error}") from None
     if options.identify is not None:
         before = [replay(log, spec) for log in logs]
         lines += [f"{path}, as given: {_sentence(one)}" for path, one in zip(options.log, before, strict=True)]
@@ -75,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
             why = "the model lacks something that these runs had, or they are not of one robot"
             print(f"{options.identify} is not written: {objection}; {why}", file=sys.stderr)
             return 1
-        _write_robot(found, options.identify)
+        head = [f"# {line.strip()}" for line in _table(found)]
+        write_atomic(options.identify, "\n".join(head) + "\n" + format_yaml(found.spec))
         lines.append(f"wrote {options.identify}")
         told["identified"] = found.as_dict()
         spec = found.spec
@@ -118,20 +125,15 @@ def _require_one_robot(paths: list[str], records: list[RunRecord]) -> None:
         )
 
 
-def _with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
-    try:
-        return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
-    except ValueError as error:
-        raise ConfigError(f"--delay: {error}") from None
+def _sentence(played: ReplayedRun) -> str:
+    errors = played.errors()
+    return (
+        f"joints: {math.degrees(errors['joint_rms_rad']):.2f} deg rms; head: {100 * errors['path_rms_m']:.1f} cm rms, "
+        f"{100 * errors['path_end_m']:.1f} cm at the end of a path of {errors['path_length_m']:.2f} m"
+    )
 
 
-def _sentence(played: Any) -> str:
-    from snake_gym.render.run_comparison import describe_errors
-
-    return describe_errors(played.errors())
-
-
-def _table(found: Any) -> list[str]:
+def _table(found: FoundRobot) -> list[str]:
     lines = [f"identified in {found.seconds:.0f} s:"]
     for name, value in found.values.items():
         spread = "" if found.relative_std is None else f"  +- {100 * found.relative_std[name]:.1f} %"
@@ -147,16 +149,7 @@ def _table(found: Any) -> list[str]:
     return lines
 
 
-def _write_robot(found: Any, path: str) -> None:
-    from snake_gym.config.yaml_text import format_yaml
-
-    head = [f"# {line.strip()}" for line in _table(found)]
-    write_atomic(path, "\n".join(head) + "\n" + format_yaml(found.spec))
-
-
-def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[Any], name: str) -> list[str]:
-    from snake_gym.render.run_comparison import draw_comparison
-
+def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[ReplayedRun], name: str) -> list[str]:
     lines = []
     for number, (log, record, one) in enumerate(zip(options.log, records, played, strict=True)):
         if options.plot is None:
@@ -171,3 +164,57 @@ def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[An
         write_atomic(target, png)
         lines.append(f"wrote {target}")
     return lines
+
+
+def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> RunLog:
+    """The log on an even grid of the bus's period. Raises ConfigError: limp, too short, or no pose at its start.
+
+    References are those that were sent to the servos, after all safety clamps, in whole steps of their encoders.
+    """
+    if record.is_limp:
+        raise ConfigError(f"{record.path} is of a limp robot, without references; expected a run under a policy")
+    inside = (record.cycle_s >= from_s) & (record.cycle_s <= to_s)
+    cycle_s = record.cycle_s[inside]
+    if cycle_s.size < 10:
+        raise ConfigError(f"{record.path} has {cycle_s.size} bus cycles; expected at least 10")
+    joint, sent = record.joint_angle[inside], record.reference[inside]
+    period = float(np.median(np.diff(cycle_s)))
+    period = float(record.start.get("config", {}).get("connection", {}).get("period_s", period))
+    n = round((cycle_s[-1] - cycle_s[0]) / period)
+    grid: FloatArray = cycle_s[0] + period * np.arange(n + 1, dtype=np.float64)
+    angle = np.stack([_resampled(grid, cycle_s, column, period) for column in joint.T], axis=1)
+    # Held until the next sample: what that sample says was sent last.
+    following = np.minimum(np.searchsorted(cycle_s, grid[1:] - 0.5 * period), cycle_s.size - 1)
+    xy, heading = np.full((n + 1, 2), np.nan), np.full(n + 1, np.nan)
+    known = record.pose_valid & np.isfinite(record.pose_s)
+    for at, place, direction in zip(record.pose_s[known], record.xy_w[known], record.angle[known], strict=True):
+        k = round((at - grid[0]) / period)
+        k = 0 if 0 <= k * period <= _START_POSE_S and np.isnan(heading[0]) and from_s <= 0.0 else k
+        if 0 <= k <= n:
+            xy[k], heading[k] = place, direction
+    if np.isnan(heading[0]):
+        first = np.flatnonzero(np.isfinite(heading))
+        if not first.size:
+            raise ConfigError(f"{record.path} has no pose of the head; expected one to start from")
+        return resample(record, float(grid[first[0]]) - 1e-6, to_s)
+    free = tuple((np.flatnonzero(np.isnan(joint).mean(axis=0) > 0.5) + 1).tolist())
+    step_rad = 2.0 * math.pi / (record.start["calibration"] or {}).get("steps_per_turn", 4096)
+    sent = step_rad * np.rint(sent / step_rad)
+    imposed = record.imposed or Imposed()
+    speeds = imposed.servo_speed_rad_s or (None,) * joint.shape[1]
+    return RunLog(
+        period, sent[following], angle, xy, heading, free, torque_share=imposed.torque_limit,
+        speed_limit_rad_s=tuple(math.inf if one is None else one for one in speeds),
+    )  # fmt: skip
+
+
+def _resampled(grid: FloatArray, stamps: FloatArray, values: FloatArray, period: float) -> FloatArray:
+    """``values`` at the grid's times, NaN in gaps of more than two periods."""
+    known = np.isfinite(values)
+    if known.sum() < 2:
+        return np.full(grid.size, np.nan)
+    at, here = stamps[known], values[known]
+    found = np.interp(grid, at, here)
+    after = np.clip(np.searchsorted(at, grid), 1, at.size - 1)
+    found[at[after] - at[after - 1] > 2.5 * period] = np.nan
+    return np.asarray(found)

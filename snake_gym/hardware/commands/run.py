@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.hardware.calibration.calibration import load_calibration
 from snake_gym.hardware.commands.emulated_robot import emulate
-from snake_gym.hardware.commands.options import add_settings, ending_by_signal, is_emulated, read_settings
+from snake_gym.hardware.commands.options import add_settings, ending_by_signal, read_settings
 from snake_gym.hardware.pose.source import PoseSample
+from snake_gym.hardware.run.connection import EMULATED
 from snake_gym.hardware.run.key_watch import KeyWatch
-from snake_gym.hardware.run.live_view import LineView, Moment, Timing, make_view
+from snake_gym.hardware.run.live_view import LineView, Timing, make_view
 from snake_gym.hardware.run.record import PARTIAL, RecordWriter, imposed_by
-from snake_gym.hardware.run.run_config import OpenRun, Plan, RunConfig, open_run, plan_run
+from snake_gym.hardware.run.robot_loop import RobotLoop
+from snake_gym.hardware.run.run_config import Plan, RunConfig, open_loop, plan_run
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.interface.policy import Policy
 
 DONE, OUT_OF_TIME, INTERRUPTED = "all targets reached", "the time is over", "interrupted"
 
@@ -62,107 +65,54 @@ def read_target(text: str) -> tuple[float, float]:
     return x, y
 
 
-def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool, told: Mapping[str, Any] | None = None) -> int:
+def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
     """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted.
 
     A robot that did not come up leaves no log.
     """
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
-    stop = config.connection.stop()
-    timing = Timing(config.connection.period_s)
+    stop, timing = config.connection.stop(), Timing(config.connection.period_s)
     path = None if log == "none" else new_log(log)
-    with ending_by_signal(), KeyWatch(stop):
-        opened = open_run(config, plan, emulate)
-        try:
-            writer = _writer(config, plan, path, told or {})
-        except ConfigError:
-            opened.connected.close()
-            raise
+    with ending_by_signal(), KeyWatch(stop), contextlib.ExitStack() as closing:
+        loop, connected = open_loop(plan.contract, config, emulate)
+        closing.callback(connected.close)
+        body, course = loop.body, loop.course
+        writer = None if path is None else _writer(config, plan, path)
 
         def tell(sample: BodySample) -> None:
             timing.cycle(sample.cycle_s)
             if writer is not None:
                 writer.cycle(sample)
 
-        opened.connected.body.watch = tell
-        spec, where = opened.loop.spec, config.connection.port
-        view = make_view(
-            f"{plan.name} on {spec.name}, {where}" + (" (emulated)" if is_emulated(config) else ""), plain=plain
-        )
-        reason, code, used_s = INTERRUPTED, 130, time.process_time()
-        begun_s = opened.loop.body.clock.now()
+        body.watch = tell
+        where = config.connection.port + (" (emulated)" if config.connection.port in EMULATED else "")
+        view = make_view(f"{plan.name} on {loop.spec.name}, {where}", plain=plain)
+        reason, code, used_s, begun_s = INTERRUPTED, 130, time.process_time(), body.clock.now()
         try:
-            reason, code = _steps(config, opened, stop, timing, writer, view)
+            reason, code = _steps(config, loop, plan.policy, stop, timing, writer, view)
         except BringUpError as error:
             reason, code = str(error), 1
         except KeyboardInterrupt:
             pass
         finally:
-            opened.connected.close()
-            passed_s = max(opened.loop.body.clock.now() - begun_s, 1e-9)
+            connected.close()
+            passed_s = max(body.clock.now() - begun_s, 1e-9)
             view.close()
-            left = [line for line in opened.loop.body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
+            left = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             for line in left:
                 print(line)
-            summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}
-            summary |= {"progress_m": opened.loop.course.progress_m, "targets_reached": opened.loop.course.index}
-            came_up = opened.loop.measurement is not None
+            came_up = loop.measurement is not None
             if writer is not None and not came_up:
                 writer.discard()
             elif writer is not None:
                 for line in left:
                     writer.note(line)
-                writer.close(reason, summary)
-    if came_up:
-        _conclude(opened, reason, timing, writer)
-    else:
+                summary = {**timing.summary(), "cpu_share": (time.process_time() - used_s) / passed_s}
+                writer.close(reason, summary | {"progress_m": course.progress_m, "targets_reached": course.index})
+    if not came_up:
         print(reason)
-    return code
-
-
-def _steps(
-    config: RunConfig, opened: OpenRun, stop: EmergencyStop, timing: Timing, writer: RecordWriter | None, view: LineView
-) -> tuple[str, int]:
-    """Until the run ends; why, and the exit code."""
-    loop, course = opened.loop, opened.loop.course
-    observation = loop.reset()
-    clock = loop.body.clock
-    if writer is not None and loop.measurement is not None:
-        first = loop.measurement
-        writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
-    timing.begin()
-    begun_s = clock.now()
-    carried = None
-    while True:
-        action, carried = opened.policy.predict(observation, carried)
-        record = loop.step(action)
-        observation, now = record.observation, clock.now()
-        timing.step(record.late_s)
-        target = course.goal().target_xy_w[0]
-        if writer is not None:
-            writer.step(record, now, target, course.progress_m)
-        for line in record.news:
-            view.say(line)
-        n_targets = len(course.targets_xy)
-        view.show(
-            Moment(
-                now - begun_s, record.body, record.pose, target, course.distance_m, course.index, n_targets,
-                course.progress_m, record.held,
-            ), timing,
-        )  # fmt: skip
-        if record.stop_reason is not None:
-            return record.stop_reason, 1
-        if stop.tripped:  # whoever owns the port sees it first, unless the latch could not be written
-            return f"emergency stop: {stop.reason}", 1
-        if record.complete:
-            return DONE, 0
-        if now - begun_s > config.time_limit_s - 0.5 * loop.spec.control_dt_s:
-            return OUT_OF_TIME, 0
-
-
-def _conclude(opened: OpenRun, reason: str, timing: Timing, writer: RecordWriter | None) -> None:
-    course = opened.loop.course
+        return code
     print(f"{reason}; progress {course.progress_m:.2f} m, {course.index} of {len(course.targets_xy)} targets")
     if timing.n_cycles:
         off = [f"{1e3 * value:.2f} ms" for value in (timing.percentile(50), timing.percentile(99.9), timing.worst_s)]
@@ -172,6 +122,39 @@ def _conclude(opened: OpenRun, reason: str, timing: Timing, writer: RecordWriter
         )
     if writer is not None:
         print(writer.fault or f"wrote {writer.path}")
+    return code
+
+
+def _steps(
+    config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing,
+    writer: RecordWriter | None, view: LineView,
+) -> tuple[str, int]:  # fmt: skip
+    """Until the run ends; why, and the exit code."""
+    observation, clock = loop.reset(), loop.body.clock
+    if writer is not None and loop.measurement is not None:
+        first = loop.measurement
+        writer.pose(PoseSample(first.head_xy_w[0], float(first.head_angle[0]), clock.now(), bool(first.pose_valid[0])))
+    timing.begin()
+    begun_s = clock.now()
+    carried = None
+    while True:
+        action, carried = policy.predict(observation, carried)
+        record = loop.step(action)
+        observation, now = record.observation, clock.now()
+        timing.step(record.late_s)
+        if writer is not None:
+            writer.step(record, now, loop.course.goal().target_xy_w[0], loop.course.progress_m)
+        for line in record.news:
+            view.say(line)
+        view.show(now - begun_s, record, loop.course, timing)
+        if record.stop_reason is not None:
+            return record.stop_reason, 1
+        if stop.tripped:  # whoever owns the port sees it first, unless the latch could not be written
+            return f"emergency stop: {stop.reason}", 1
+        if record.complete:
+            return DONE, 0
+        if now - begun_s > config.time_limit_s - 0.5 * loop.spec.control_dt_s:
+            return OUT_OF_TIME, 0
 
 
 def new_log(asked: str | None) -> Path:
@@ -183,14 +166,12 @@ def new_log(asked: str | None) -> Path:
     return path
 
 
-def _writer(config: RunConfig, plan: Plan, path: Path | None, told: Mapping[str, Any]) -> RecordWriter | None:
-    if path is None:
-        return None
+def _writer(config: RunConfig, plan: Plan, path: Path) -> RecordWriter:
     robot, path_of = plan.contract.robot, config.connection.calibration
     calibration = None if path_of is None else load_calibration(path_of)
     start = {
         "time": time.strftime("%Y-%m-%d %H:%M:%S"), "policy": plan.name, "config": to_dict(config),
         "command": shlex.join(["python", "-m", "snake_gym.hardware", *sys.argv[1:]]),
-        "action": to_dict(plan.contract.decoder.config), "notes": list(plan.notes), **told,
+        "action": to_dict(plan.contract.decoder.config), "notes": list(plan.notes),
     }  # fmt: skip
     return RecordWriter(path, robot, calibration, start, imposed_by(config.safety, robot, calibration))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import sys
 from collections.abc import Sequence
@@ -30,10 +31,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.change_id is not None:
-        return _change(options)
-    if options.change_baud is not None:
-        return _change_bauds(options)
+    change = _change if options.change_id is not None else _change_bauds if options.change_baud is not None else None
+    if change is not None:
+        try:
+            change(options)
+        except ProcedureError as error:
+            raise ConfigError(str(error)) from None
+        return 0
     port = bus_port(options)
     family = port.family
     bauds = family.safe_bauds if options.all_bauds else [family.check_baud(one) for one in options.bauds or [port.baud]]
@@ -56,33 +60,22 @@ def _nobody(options: argparse.Namespace, bauds: Sequence[int]) -> str:
     return f"nobody of {ids} answers on {options.port} at {rates} baud; look at power, cable and ids{more}"
 
 
-def _change(options: argparse.Namespace) -> int:
+def _change(options: argparse.Namespace) -> None:
     old, new = options.change_id
-    bus = open_bus(bus_port(options))
-    try:
+    with contextlib.closing(open_bus(bus_port(options))) as bus:
         change_id(bus, old, new)
-    except ProcedureError as error:
-        raise ConfigError(str(error)) from None
-    finally:
-        bus.close()
     print(f"servo {old} is servo {new} now")
-    return 0
 
 
-def _change_bauds(options: argparse.Namespace) -> int:
+def _change_bauds(options: argparse.Namespace) -> None:
     """All servos of --ids that answer at --baud, each as if it were alone."""
     port, new = bus_port(options), options.change_baud
-    old = port.baud
-    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), [old], options.ids)
+    found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), [port.baud], options.ids)
     if not found:
-        raise ConfigError(_nobody(options, [old]))
+        raise ConfigError(_nobody(options, [port.baud]))
     for servo in found:
-        try:
-            change_baud(lambda baud: open_bus(port._replace(baud=baud)), servo.info.id, old, new)
-        except ProcedureError as error:
-            raise ConfigError(str(error)) from None
+        change_baud(lambda baud: open_bus(port._replace(baud=baud)), servo.info.id, port.baud, new)
         print(f"servo {servo.info.id} talks at {new} baud now")
-    return 0
 
 
 def table(found: list[FoundServo], family: ServoFamily) -> str:

@@ -9,7 +9,17 @@ import argparse
 import math
 
 from snake_gym.hardware.calibration.procedures import ProcedureError, StoppedError, Wiggle, wiggle
-from snake_gym.hardware.commands.options import add_bus, add_latch, bus_port, id_list, say_ids, stop_of, supervised
+from snake_gym.hardware.commands.options import (
+    add_bus,
+    add_latch,
+    add_motion,
+    bus_port,
+    check_motion,
+    id_list,
+    say_ids,
+    stop_of,
+    supervised,
+)
 from snake_gym.hardware.run.key_watch import KeyWatch
 
 _USUAL = range(1, 31)
@@ -20,26 +30,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_bus(parser)
     add_latch(parser)
     parser.add_argument("--ids", type=id_list, required=True, help="servos, one after the other, as in 1-9 or 3,5")
-    parser.add_argument("--degrees", type=float, default=6.0, help="how far, up to 30 (%(default)s)")
-    parser.add_argument("--torque", type=float, default=0.25, help="share of the stall torque (%(default)s)")
-
-
-def check_motion(degrees: float, torque: float) -> None:
-    """Raise ArgumentTypeError for a motion that is no wiggle."""
-    if not 1.0 <= abs(degrees) <= 30.0:
-        raise argparse.ArgumentTypeError(f"--degrees is {degrees:g}; expected 1 to 30, or -30 to -1")
-    if not 0.0 < torque <= 1.0:
-        raise argparse.ArgumentTypeError(f"--torque is {torque:g}; expected in (0, 1]")
+    add_motion(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     check_motion(options.degrees, options.torque)
     bad = 0
     stop = stop_of(options)
-    with (
-        supervised(bus_port(options), options.ids, stop, "wiggle") as (bus, there, interrupted),
-        KeyWatch(stop),
-    ):
+    with supervised(bus_port(options), options.ids, stop, "wiggle") as (bus, there, interrupted), KeyWatch(stop):
         all_there = len(there) == len(options.ids)
         others = "" if all_there else say_ids(one for one in _USUAL if bus.ping(one) is not None)
         for servo_id in options.ids:
@@ -50,15 +48,14 @@ def run(options: argparse.Namespace) -> int:
                 continue
             try:
                 done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque, interrupted=interrupted)
+                said, good = describe(done), done.moved
             except StoppedError as error:
                 print(f"servo {servo_id:3d}: {error}")
                 return 1
             except ProcedureError as error:
-                print(f"servo {servo_id:3d}: {error}")
-                bad += 1
-                continue
-            print(f"servo {servo_id:3d}: {describe(done)}")
-            bad += not done.moved
+                said, good = str(error), False
+            print(f"servo {servo_id:3d}: {said}")
+            bad += not good
     return int(bad > 0)
 
 

@@ -19,14 +19,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, build, load_yaml, require
 from snake_gym.config.settings import NonNegative, Positive, PositiveCount
-from snake_gym.hardware.pose.source import NO_POSE, PoseSample
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.spec import FloatArray
 
 _ENDS = 0.12
@@ -46,39 +46,33 @@ def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
 
     They are in the order given. Where a side cannot be found, the corners are as they were.
     """
-    start, end = corners, np.roll(corners, -1, axis=0)
-    along = end - start
-    length = np.hypot(along[:, 0], along[:, 1])
-    if length.min() < 4.0:
-        return corners
-    tangent = along / length[:, None]
-    normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
-    # No further than to the first cells of the pattern inside, and the end of the margin outside: one cell of ten.
-    reach = min(_LARGEST_REACH, 0.09 * float(length.min()))
+    found = corners
+    share = np.linspace(_ENDS, 1.0 - _ENDS, _PER_SIDE)
+    reach = 0.0
     for _ in range(3):  # each time from better lines
-        share = np.linspace(_ENDS, 1.0 - _ENDS, _PER_SIDE)
-        points = start[:, None] + share[None, :, None] * along[:, None]
-        offsets = np.arange(-reach, reach + 0.5 * _STEP, _STEP)
+        along = np.roll(found, -1, axis=0) - found
+        length = np.hypot(along[:, 0], along[:, 1])
+        if not reach:
+            if length.min() < 4.0:
+                return corners
+            # No further than to the first cells of the pattern inside, and the end of the margin outside: one cell of
+            # ten.
+            reach = min(_LARGEST_REACH, 0.09 * float(length.min()))
+            offsets = np.arange(-reach, reach + 0.5 * _STEP, _STEP)
+        tangent = along / length[:, None]
+        normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
+        points = found[:, None] + share[None, :, None] * along[:, None]
         grey = _sample(image, points[:, :, None] + offsets[None, None, :, None] * normal[:, None, None])
         slope = np.abs(np.diff(grey, axis=2))
         slope = np.maximum(slope - 0.2 * slope.max(axis=2, keepdims=True), 0.0)
         weight = slope.sum(axis=2)
-        middle = 0.5 * (offsets[1:] + offsets[:-1])
-        off = (slope * middle).sum(axis=2) / np.maximum(weight, 1e-9)
-        lines = [_line(share * length[k], off[k], weight[k]) for k in range(4)]
-        if any(line is None for line in lines):
-            return corners
-        begin = np.array([start[k] + line[0] * normal[k] for k, line in enumerate(lines) if line is not None])
-        towards = np.array([tangent[k] + line[1] * normal[k] for k, line in enumerate(lines) if line is not None])
+        off = (slope * 0.5 * (offsets[1:] + offsets[:-1])).sum(axis=2) / np.maximum(weight, 1e-9)
+        lines = np.array([_line(share * length[k], off[k], weight[k]) for k in range(4)])
+        begin, towards = found + lines[:, :1] * normal, tangent + lines[:, 1:] * normal
         found = np.array([_cross(begin[k - 1], towards[k - 1], begin[k], towards[k]) for k in range(4)])
         if not (np.isfinite(found).all() and (np.hypot(*(found - corners).T) < 2.0 * _LARGEST_REACH).all()):
             return corners
-        start, end = found, np.roll(found, -1, axis=0)
-        along = end - start
-        length = np.hypot(along[:, 0], along[:, 1])
-        tangent = along / length[:, None]
-        normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
-    return start
+    return found
 
 
 def _sample(image: NDArray[np.uint8], at: FloatArray) -> FloatArray:
@@ -92,41 +86,30 @@ def _sample(image: NDArray[np.uint8], at: FloatArray) -> FloatArray:
     return np.asarray((1.0 - fy) * top + fy * low)
 
 
-def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> tuple[float, float] | None:
-    """Offset at the side's start and slope of the line through points (K,); None where there is no line."""
+def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> FloatArray:
+    """Offset at the side's start and slope of the line through points (K,); NaN where there is no line."""
     good = weight > 0.25 * np.median(weight)
     for _ in range(3):
         if good.sum() < 0.4 * along.size:
-            return None
+            return np.full(2, np.nan)
         matrix = np.column_stack([np.ones(int(good.sum())), along[good]])
-        (constant, slope), *_ = np.linalg.lstsq(matrix, off[good], rcond=None)
-        away = np.abs(off - constant - slope * along)
+        line, *_ = np.linalg.lstsq(matrix, off[good], rcond=None)
+        away = np.abs(off - line[0] - line[1] * along)
         spread = float(np.sqrt((away[good] ** 2).mean()))
         good = good & (away <= max(_OUTLIER * spread, _EVEN))
-    return float(constant), float(slope)
+    return np.asarray(line)
 
 
 def _cross(p: FloatArray, along_p: FloatArray, q: FloatArray, along_q: FloatArray) -> FloatArray:
     """Where two lines meet (2,); inf where they do not."""
     turn = along_p[0] * along_q[1] - along_p[1] * along_q[0]
-    if abs(turn) < 0.05:
+    if not abs(turn) >= 0.05:
         return np.full(2, np.inf)
     gap = q - p
     return np.asarray(p + (gap[0] * along_q[1] - gap[1] * along_q[0]) / turn * along_p)
 
 
 _UPRIGHT = np.array([[-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
-
-
-class PlanePose(NamedTuple):
-    """A tag in a horizontal plane."""
-
-    xy_m: FloatArray
-    """(2,) [m] its centre."""
-    angle_rad: float
-    """Direction of its x axis."""
-    misfit_m: float
-    """Root mean square distance of its corners from those of a square of its size."""
 
 
 def tag_corners(size_m: float, xy_m: FloatArray, angle_rad: float) -> FloatArray:
@@ -160,28 +143,25 @@ def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
 
 def to_plane(homography: FloatArray, image_uv: FloatArray) -> FloatArray:
     """Points (K, 2) [m] of the plane whose images are ``image_uv`` (K, 2)."""
-    return _apply(np.asarray(np.linalg.inv(homography), dtype=np.float64), image_uv)
+    return to_image(np.asarray(np.linalg.inv(homography), dtype=np.float64), image_uv)
 
 
 def to_image(homography: FloatArray, plane_xy: FloatArray) -> FloatArray:
     """Images (K, 2) of points (K, 2) [m] of the plane."""
-    return _apply(homography, plane_xy)
+    homogeneous = np.column_stack([plane_xy, np.ones(len(plane_xy))]) @ homography.T
+    return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
 
 
-def fit_square(corners_m: FloatArray, size_m: float) -> PlanePose:
-    """The tag of side ``size_m`` whose corners are nearest to ``corners_m`` (4, 2) (Procrustes without scale)."""
+def fit_square(corners_m: FloatArray, size_m: float) -> tuple[FloatArray, float, float]:
+    """The tag of side ``size_m`` whose corners are nearest to ``corners_m`` (4, 2) (Procrustes without scale): its
+    centre (2,) [m], the direction of its x axis [rad], and the root mean square distance of the corners [m]."""
     centre = corners_m.mean(axis=0)
     arms, square = corners_m - centre, size_m * _UPRIGHT
     sine = float((square[:, 0] * arms[:, 1] - square[:, 1] * arms[:, 0]).sum())
     cosine = float((square * arms).sum())
     angle = math.atan2(sine, cosine)
     off = corners_m - tag_corners(size_m, centre, angle)
-    return PlanePose(centre, angle, math.sqrt(float((off**2).sum(axis=1).mean())))
-
-
-def _apply(matrix: FloatArray, points: FloatArray) -> FloatArray:
-    homogeneous = np.column_stack([points, np.ones(len(points))]) @ matrix.T
-    return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
+    return centre, angle, math.sqrt(float((off**2).sum(axis=1).mean()))
 
 
 TagId = Annotated[int, Range(0, 586)]
@@ -263,18 +243,12 @@ class Sighting(NamedTuple):
     angle: float
     """Direction of the head link [rad]."""
     n_floor_tags: int
-    floor_error_m: float
-    """Root mean square error of the floor tags' corners."""
 
 
 class TagReader:
     """Reads pictures; remembers the floor between them, because the camera does not move.
 
-    Args:
-        config: camera and tags.
-
-    Raises:
-        ConfigError: OpenCV is not installed.
+    Raises ConfigError: OpenCV is not installed.
     """
 
     def __init__(self, config: CameraConfig) -> None:
@@ -287,7 +261,7 @@ class TagReader:
         self.trouble = ""
         """Why the last picture gave no pose."""
         self._floor: FloatArray | None = None
-        self._floor_tags, self._floor_error_m, self._floor_s = 0, math.inf, -math.inf
+        self._floor_tags, self._floor_s = 0, -math.inf
 
     def read(self, image: Any, stamp_s: float) -> Sighting | None:
         """The head's pose in a grey or BGR picture taken at ``stamp_s`` [s]; None: see ``trouble``."""
@@ -303,14 +277,14 @@ class TagReader:
             self.trouble = "the head's tag is not in sight"
         else:
             plane = self._floor if head.height_m == 0.0 else raise_plane(self._floor, head.height_m)
-            pose = fit_square(to_plane(plane, seen[head.id]), head.size_m)
-            if pose.misfit_m <= _MISFIT_SHARE * head.size_m:
+            xy_m, print_angle, misfit_m = fit_square(to_plane(plane, seen[head.id]), head.size_m)
+            if misfit_m <= _MISFIT_SHARE * head.size_m:
                 self.trouble = ""
-                angle = math.remainder(pose.angle_rad - head.angle_rad, 2.0 * math.pi)
+                angle = math.remainder(print_angle - head.angle_rad, 2.0 * math.pi)
                 cos, sin = math.cos(angle), math.sin(angle)
                 offset = np.array([cos * head.forward_m - sin * head.left_m, sin * head.forward_m + cos * head.left_m])
-                return Sighting(pose.xy_m - offset, angle, self._floor_tags, self._floor_error_m)
-            self.trouble = f"the head's tag is off its shape by {1e3 * pose.misfit_m:.1f} mm"
+                return Sighting(xy_m - offset, angle, self._floor_tags)
+            self.trouble = f"the head's tag is off its shape by {1e3 * misfit_m:.1f} mm"
         return None
 
     def _points(self, grey: Any, corners: Any) -> FloatArray:
@@ -335,35 +309,22 @@ class TagReader:
             return
         error = math.sqrt(float((off**2).sum(axis=1).mean()))
         if error <= self.config.max_floor_error_m and np.isfinite(to_image(floor, places)).all():
-            self._floor, self._floor_tags, self._floor_error_m, self._floor_s = floor, len(tags), error, stamp_s
+            self._floor, self._floor_tags, self._floor_s = floor, len(tags), stamp_s
 
 
-class Camera(Protocol):
-    """What pictures come from: ``cv2.VideoCapture``, or anything that acts like it."""
+class CameraPose(PoseSource):
+    """A thread reads the camera's pictures; a pose older than ``stale_s`` [s] is not valid.
 
-    def read(self) -> tuple[bool, Any]:
-        """Wait for the next picture."""
-        ...
-
-    def release(self) -> None: ...
-
-
-class CameraPose:
-    """A ``PoseSource``: a thread reads the camera's pictures.
-
-    Args:
-        config: camera and tags.
-        stale_s: an older pose is not valid [s].
-        open_camera: opens the camera, again after it was lost; may raise whatever it likes.
+    ``open_camera`` opens the camera, a ``cv2.VideoCapture`` or anything that acts like it, again after it was lost; it
+    may raise whatever it likes.
     """
 
     def __init__(
-        self, config: CameraConfig, stale_s: float = 0.5, open_camera: Callable[[], Camera] | None = None
+        self, config: CameraConfig, stale_s: float = 0.5, open_camera: Callable[[], Any] | None = None
     ) -> None:
         self.n_frames = self.n_seen = self.n_failures = 0
         """Pictures taken, those with a pose, and times that the camera failed."""
-        self.trouble = "no picture yet"
-        """Why there is no pose; empty: there is one."""
+        self._trouble = "no picture yet"
         self._reader = TagReader(config)
         self._latency_s, self._stale_s = config.latency_s, stale_s
         self._open = open_camera or (lambda: _open_device(config))
@@ -373,8 +334,9 @@ class CameraPose:
         self._thread = threading.Thread(target=self._run, name="camera", daemon=True)
         self._thread.start()
 
-    def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
-        """The camera sees the robot."""
+    @property
+    def trouble(self) -> str:
+        return self._trouble
 
     def read(self, now_s: float) -> PoseSample:
         with self._lock:
@@ -387,21 +349,21 @@ class CameraPose:
 
     def _run(self) -> None:
         while not self._ends.is_set():
-            camera: Camera | None = None
+            camera: Any = None
             try:
                 camera = self._open()
                 while not self._ends.is_set() and self._take(camera):
                     pass
-                self.trouble = "the camera gives no pictures"
+                self._trouble = "the camera gives no pictures"
             except Exception as error:  # OpenCV and drivers raise what they like; the loop above must go on
-                self.trouble = f"camera {self._reader.config.camera}: {error}"
+                self._trouble = f"camera {self._reader.config.camera}: {error}"
             finally:
                 if camera is not None:
                     camera.release()
             self.n_failures += 1
             self._ends.wait(_REOPEN_S)
 
-    def _take(self, camera: Camera) -> bool:
+    def _take(self, camera: Any) -> bool:
         """One picture; False: there is none."""
         good, image = camera.read()
         if not good:
@@ -409,7 +371,7 @@ class CameraPose:
         stamp_s = time.monotonic() - self._latency_s
         self.n_frames += 1
         sighting = self._reader.read(image, stamp_s)
-        self.trouble = self._reader.trouble
+        self._trouble = self._reader.trouble
         if sighting is not None:
             self.n_seen += 1
             with self._lock:
@@ -424,7 +386,7 @@ def load_camera(path: str | Path) -> CameraConfig:
     return build(CameraConfig, load_yaml(path), str(path))
 
 
-def open_camera(config_path: str | Path | None, stale_s: float = 0.5) -> CameraPose:
+def open_camera(config_path: str | Path | None, stale_s: float) -> CameraPose:
     """The pose source that the YAML file describes. Raises ConfigError: no such file, no OpenCV, wrong settings."""
     if config_path is None:
         raise ConfigError("pose.camera is missing; expected a YAML file with camera and tags")
@@ -438,7 +400,7 @@ def tag_image(tag_id: int, pixels: int) -> Any:
     return cv2.aruco.generateImageMarker(dictionary, tag_id, pixels)
 
 
-def _open_device(config: CameraConfig) -> Camera:
+def _open_device(config: CameraConfig) -> Any:
     cv2 = _opencv()
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # what cannot be opened we say ourselves
     camera = cv2.VideoCapture(config.camera)
@@ -448,8 +410,7 @@ def _open_device(config: CameraConfig) -> Camera:
         camera.set(cv2.CAP_PROP_FRAME_WIDTH, config.width)
         camera.set(cv2.CAP_PROP_FRAME_HEIGHT, config.height)
         camera.set(cv2.CAP_PROP_BUFFERSIZE, 1)
-    opened: Camera = camera
-    return opened
+    return camera
 
 
 def _opencv() -> Any:

@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from snake_gym.hardware.pose.source import NO_POSE, PoseSample
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -31,16 +32,8 @@ _LONGEST_GAP_S = 0.5
 """A longer pause between two joint samples is no motion that can be followed."""
 
 
-class DeadReckoning:
-    """A ``PoseSource`` that follows the joints.
-
-    Args:
-        spec: the nominal robot.
-        xy_w, angle: [m], [rad] pose of the head link at the start, world frame.
-    """
-
-    trouble = ""
-    """It needs nothing but the joints."""
+class DeadReckoning(PoseSource):
+    """The pose that follows from the joints of the nominal robot; xy_w [m], angle [rad]: of the head at the start."""
 
     def __init__(self, spec: RobotSpec, xy_w: tuple[float, float] = (0.0, 0.0), angle: float = 0.0) -> None:
         self.spec = spec
@@ -49,10 +42,11 @@ class DeadReckoning:
         self._coulomb = np.stack([spec.coulomb_force(axis) for axis in ("tangential", "normal")])
         self._coupled = spec.friction.coulomb_axes == "coupled"
         self._turning = spec.links("friction.rotational_nms_rad"), spec.links("friction.rotational_coulomb_nm")
-        self._pose = NO_POSE._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
+        self._pose = NO_POSE
+        self.place(xy_w, angle)
         self._last: tuple[FloatArray, float] | None = None
 
-    def place(self, xy_w: FloatArray, angle: float) -> None:
+    def place(self, xy_w: ArrayLike, angle: float) -> None:
         """Take over a pose that is known from elsewhere."""
         self._pose = self._pose._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
 
@@ -72,17 +66,12 @@ class DeadReckoning:
                 half = self._velocity(0.5 * (angle + before), rate, self._pose.angle)
                 turned = self._pose.angle + 0.5 * dt * half[2]
                 middle = self._velocity(0.5 * (angle + before), rate, turned)
-                self._pose = self._pose._replace(
-                    xy_w=self._pose.xy_w + dt * middle[:2], angle=self._pose.angle + dt * float(middle[2])
-                )
+                self.place(self._pose.xy_w + dt * middle[:2], self._pose.angle + dt * float(middle[2]))
         self._pose = self._pose._replace(stamp_s=stamp_s, valid=True)
         self._last = angle, stamp_s
 
     def read(self, now_s: float) -> PoseSample:
         return self._pose
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _velocity(self, joint_angle: FloatArray, joint_rate: FloatArray, head_angle: float) -> FloatArray:
         """(v_x, v_y, omega) of the head link, [m/s] and [rad/s]."""
@@ -91,10 +80,8 @@ class DeadReckoning:
         spin = np.append(np.cumsum(joint_rate[::-1])[::-1], 0.0)
         along = np.stack([np.cos(theta), np.sin(theta)], axis=1)
         across = np.stack([-along[:, 1], along[:, 0]], axis=1)
-        lever, push = (
-            self._from_head(along * self._half[:, None]),
-            self._from_head(across * (self._half * spin)[:, None]),
-        )
+        lever = _from_head(along * self._half[:, None])
+        push = _from_head(across * (self._half * spin)[:, None])
         # v_i = v + omega J r_i + push_i; its parts along and across are linear in (v, omega).
         turned = np.stack([-lever[:, 1], lever[:, 0]], axis=1)
         rows = np.stack([np.column_stack([axis, (axis * turned).sum(axis=1)]) for axis in (along, across)])
@@ -113,8 +100,8 @@ class DeadReckoning:
             velocity = np.linalg.solve(matrix + 1e-12 * math.fabs(np.trace(matrix)) * np.eye(3), right)
         return np.asarray(velocity)
 
-    @staticmethod
-    def _from_head(part: FloatArray) -> FloatArray:
-        """Sums from the head's centre to each link's centre (N, 2) of ``part`` (N, 2), which is for half a link."""
-        between = part[:-1] + part[1:]
-        return np.concatenate([-np.cumsum(between[::-1], axis=0)[::-1], np.zeros((1, 2))])
+
+def _from_head(part: FloatArray) -> FloatArray:
+    """Sums from the head's centre to each link's centre (N, 2) of ``part`` (N, 2), which is for half a link."""
+    between = part[:-1] + part[1:]
+    return np.concatenate([-np.cumsum(between[::-1], axis=0)[::-1], np.zeros((1, 2))])

@@ -17,20 +17,13 @@ import numpy as np
 
 from snake_gym.hardware.bus.transport import PortGone, Transport
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
-from snake_gym.hardware.pose.source import NO_POSE, PoseSample
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 from snake_gym.robot.spec import FloatArray
 
 HEADER = b"\xaa\xaa"
 PACKET_BYTES = 19
 _LARGEST_BUFFER = 4096
 _YAW_UNIT = math.radians(0.01)
-
-
-def pack_rvc(index: int, yaw_rad: float) -> bytes:
-    """A packet of a level, unaccelerated sensor; for tests and emulation."""
-    yaw = round(math.remainder(yaw_rad, 2.0 * math.pi) / _YAW_UNIT)
-    body = struct.pack("<B6h3x", index & 0xFF, yaw, 0, 0, 0, 0, 1000)
-    return HEADER + body + bytes([sum(body) & 0xFF])
 
 
 class RvcParser:
@@ -52,15 +45,14 @@ class RvcParser:
             if len(self._buffer) < PACKET_BYTES:
                 return found
             body, checksum = self._buffer[2 : PACKET_BYTES - 1], self._buffer[PACKET_BYTES - 1]
-            if sum(body) & 0xFF == checksum:
+            is_whole = sum(body) & 0xFF == checksum
+            if is_whole:
                 found.append(struct.unpack_from("<h", body, 1)[0] * _YAW_UNIT)
-                del self._buffer[:PACKET_BYTES]
-            else:
-                del self._buffer[:1]
+            del self._buffer[: PACKET_BYTES if is_whole else 1]
 
 
-class SerialImu:
-    """A ``PoseSource``: heading from the sensor, position by dead reckoning.
+class SerialImu(PoseSource):
+    """Heading from the sensor, position by dead reckoning.
 
     Args:
         transport: the sensor's open port.
@@ -73,9 +65,7 @@ class SerialImu:
         self, transport: Transport, reckoning: DeadReckoning, stale_s: float = 0.2, direction: int = -1
     ) -> None:
         self._transport: Transport | None = transport
-        self._reckoning = reckoning
-        self._stale_s = stale_s
-        self._direction = direction
+        self._reckoning, self._stale_s, self._direction = reckoning, stale_s, direction
         self._parser = RvcParser()
         self._offset: float | None = None
         self._yaw = 0.0

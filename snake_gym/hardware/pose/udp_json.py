@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from snake_gym.config import ConfigError
-from snake_gym.hardware.pose.source import NO_POSE, PoseSample
-from snake_gym.robot.spec import FloatArray
+from snake_gym.hardware.pose.source import NO_POSE, PoseSample, PoseSource
 
 _LARGEST = 2048
 
 
-class UdpJson:
-    """A ``PoseSource`` that listens on a port.
+class UdpJson(PoseSource):
+    """What arrives on a port.
 
     Args:
         host, port: where to listen; port 0: any that is free (see ``port``).
@@ -65,9 +64,6 @@ class UdpJson:
             return f"the {self.n_refused} datagrams on UDP {self._host}:{self.port} were no poses"
         return f"nothing arrives on UDP {self._host}:{self.port}"
 
-    def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
-        """The sender sees the robot."""
-
     def read(self, now_s: float) -> PoseSample:
         while self._socket is not None:
             try:
@@ -87,15 +83,17 @@ class UdpJson:
             told: Any = json.loads(data)
             x, y, angle = (float(told[name]) for name in ("x_m", "y_m", "angle_rad"))
             sent = float(told.get("stamp_s", math.inf))
+            if not all(map(math.isfinite, (x, y, angle))) or math.isnan(sent):
+                raise ValueError("not finite")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-            self.n_refused += 1
-            return
-        if not all(map(math.isfinite, (x, y, angle))) or math.isnan(sent):
             self.n_refused += 1
             return
         if sender != self._sender:
             if now_s - self._pose.stamp_s <= self._stale_s:
-                self._name_other(sender)
+                if not self._named_other and self._sender is not None:
+                    first, other = (f"{host}:{port}" for host, port in (self._sender, sender))
+                    print(f"poses also come from {other}; ignored, those of {first} count", file=sys.stderr, flush=True)
+                self._named_other = True
                 return
             self._sender, self._sender_s = sender, -math.inf
         if sent <= self._sender_s and self._sender_s - sent < 10.0:
@@ -103,9 +101,3 @@ class UdpJson:
             return
         self._sender_s = -math.inf if math.isinf(sent) else sent
         self._pose = PoseSample(np.array([x, y]), angle, now_s, True)
-
-    def _name_other(self, sender: tuple[str, int]) -> None:
-        if not self._named_other and self._sender is not None:
-            first, other = (f"{host}:{port}" for host, port in (self._sender, sender))
-            print(f"poses also come from {other}; ignored, those of {first} count", file=sys.stderr, flush=True)
-        self._named_other = True

@@ -123,14 +123,19 @@ Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], Emu
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emulate: Emulate) -> Connected:
     """Open what the settings name. Raises ConfigError for what the user has to correct."""
     calibration = _calibration(config, spec)
-    _check_period(config, spec, calibration)
+    complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
+    if complaint is not None:
+        raise ConfigError(complaint)
+    if config.period_s > spec.control_dt_s:
+        expected = f"expected <= {spec.control_dt_s:g}, the control period of {spec.name}"
+        raise ConfigError(f"connection.period_s is {config.period_s:g}; {expected}")
     speed, stop = spec.joints("actuator.speed_limit_rad_s"), config.stop()
-    emulated = None
+    emulated, in_memory = None, config.port == "memory"
     with contextlib.ExitStack() as opened:
         port = BusPort(config.port, config.baud, calibration.family)
         if config.port in EMULATED:
-            emulated = emulate(config, spec, calibration, None if config.port == "memory" else MonotonicClock())
-        if emulated is not None and config.port == "pty":
+            emulated = emulate(config, spec, calibration, None if in_memory else MonotonicClock())
+        if emulated is not None and not in_memory:
             from snake_gym.hardware.emulator.port import EmulatedPort
 
             terminal = EmulatedPort(emulated)
@@ -139,21 +144,23 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
         pose = make_pose(config.pose, spec, emulated)
         opened.callback(pose.close)
         body: Body
-        if config.guarded and config.port != "memory":
+        if config.guarded and not in_memory:
             body = GuardedBody(port, calibration, limits, config.period_s, speed, stop.latch, config.priority)
-        elif emulated is not None and config.port == "memory":
-            host = emulated.host_transport
-            bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
-            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop)
         else:
-            try:
-                bus = port.open(reopens=True)
-            except PortGone as error:
-                raise ConfigError(f"connection.port: {error}") from None
-            opened.callback(bus.close)
-            watcher = watch(port, calibration.ids, stop, "run")
-            opened.callback(watcher.close)
-            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop, watcher.trouble)
+            trouble: Callable[[], str | None] = lambda: None  # noqa: E731
+            if emulated is not None and in_memory:
+                host = emulated.host_transport
+                bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
+            else:
+                try:
+                    bus = port.open(reopens=True)
+                except PortGone as error:
+                    raise ConfigError(f"connection.port: {error}") from None
+                opened.callback(bus.close)
+                watcher = watch(port, calibration.ids, stop, "run")
+                opened.callback(watcher.close)
+                trouble = watcher.trouble
+            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop, trouble)
         opened.callback(body.close)
         return Connected(body, pose, emulated, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover
@@ -172,12 +179,19 @@ def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None)
     kind = choose(config.kind, get_args(PoseKind), "pose.kind")
     if kind == "truth":
         if emulated is None:
-            others = ", ".join(other for other in get_args(PoseKind) if other != kind)
             raise ConfigError(
-                "pose.kind is 'truth', which only a robot that is emulated in this process tells; "
-                f"expected --pose and one of {others} (for a robot of `emulate`: --pose udp_json)"
+                "pose.kind is 'truth', which only a robot that is emulated in this process tells; expected --pose and "
+                f"one of {', '.join(get_args(PoseKind)[1:])} (for a robot of `emulate`: --pose udp_json)"
             )
-        return EmulatedPose(lambda: _true_pose(emulated))
+        bus = emulated
+
+        def look() -> tuple[float, float, float]:
+            with bus.lock:
+                bus.advance_to(bus.clock.now())
+                state = bus.plant.robot.state  # type: ignore[attr-defined]
+                return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])
+
+        return EmulatedPose(look)
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)
     if kind == "april_tags":
@@ -214,21 +228,3 @@ def check_joints(calibration: Calibration, spec: RobotSpec) -> None:
         raise ConfigError(
             f"the calibration has {len(calibration.joints)} joints; expected {spec.n_joints} ({spec.name})"
         )
-
-
-def _check_period(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration) -> None:
-    complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
-    if complaint is not None:
-        raise ConfigError(complaint)
-    if config.period_s > spec.control_dt_s:
-        raise ConfigError(
-            f"connection.period_s is {config.period_s:g}; expected <= {spec.control_dt_s:g}, "
-            f"the control period of {spec.name}"
-        )
-
-
-def _true_pose(emulated: EmulatedBus) -> tuple[float, float, float]:
-    with emulated.lock:
-        emulated.advance_to(emulated.clock.now())
-        state = emulated.plant.robot.state  # type: ignore[attr-defined]
-        return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])

@@ -15,7 +15,6 @@ import termios
 import threading
 import tty
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
@@ -24,12 +23,7 @@ STOP_KEYS = b" qQ"
 
 
 class KeyWatch:
-    """A context in which the keys work.
-
-    Args:
-        stop: what they trip.
-        source: file descriptor of the keyboard; None: standard input.
-    """
+    """A context in which keys of ``source``, a file descriptor (None: standard input), trip ``stop``."""
 
     def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
         self._stop = stop
@@ -40,7 +34,7 @@ class KeyWatch:
         self._begin()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     @contextlib.contextmanager

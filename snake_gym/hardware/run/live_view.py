@@ -9,16 +9,12 @@ import math
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 from snake_gym.hardware.pose.source import PoseSample
-from snake_gym.hardware.safety.body import BodySample
-from snake_gym.robot.spec import FloatArray
-
-_REDRAW_S = 0.25
-_LINE_S = 1.0
+from snake_gym.hardware.run.robot_loop import MeasuredCourse, StepRecord
 
 
 @dataclass
@@ -70,22 +66,6 @@ class Timing:
         }  # fmt: skip
 
 
-class Moment(NamedTuple):
-    """The state of a run, for people."""
-
-    time_s: float
-    sample: BodySample
-    pose: PoseSample
-    target: FloatArray
-    """(2,) [m]."""
-    distance_m: float
-    """From the point that counts for it (of the whole robot, or the head); NaN: not known."""
-    reached: int
-    n_targets: int
-    progress_m: float
-    held: bool
-
-
 def make_view(title: str, stream: TextIO | None = None, plain: bool = False) -> LineView:
     """The table on a terminal, else lines."""
     out = sys.stdout if stream is None else stream
@@ -95,15 +75,17 @@ def make_view(title: str, stream: TextIO | None = None, plain: bool = False) -> 
 class LineView:
     """Shows a run by one line a second."""
 
+    every_s = 1.0
+
     def __init__(self, title: str, stream: TextIO) -> None:
-        self._stream, self._next_s = stream, -math.inf
+        self._title, self._stream, self._next_s = title, stream, -math.inf
         self.say(title)
 
-    def show(self, moment: Moment, timing: Timing) -> None:
-        if moment.time_s < self._next_s:
-            return
-        self._next_s = moment.time_s + _LINE_S
-        self.say(describe(moment, timing))
+    def show(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
+        """Show a step ``time_s`` into the run, if it is time to."""
+        if time_s >= self._next_s:
+            self._next_s = time_s + self.every_s
+            self._draw(time_s, step, course, timing)
 
     def say(self, line: str) -> None:
         """Show a line that stays."""
@@ -112,39 +94,38 @@ class LineView:
     def close(self) -> None:
         """Nothing is held."""
 
-
-def describe(moment: Moment, timing: Timing) -> str:
-    """A moment in one line."""
-    sample, pose = moment.sample, moment.pose
-    parts = [f"{moment.time_s:7.1f} s", _pose_text(moment)]
-    arrived = moment.reached >= moment.n_targets
-    parts.append("arrived" if arrived else f"target {moment.reached + 1}/{moment.n_targets}{_away(moment)}")
-    parts.append(f"progress {moment.progress_m:.2f} m")
-    load, hot = np.abs(sample.health.load), sample.health.temperature_c
-    if np.isfinite(load).any():
-        worst = int(np.nanargmax(load))
-        parts.append(f"load {100 * load[worst]:.0f} % (joint {worst + 1})")
-    if np.isfinite(hot).any():
-        parts.append(f"{np.nanmax(hot):.0f} C")
-    if sample.lost.any():
-        parts.append("lost " + ", ".join(str(joint + 1) for joint in np.flatnonzero(sample.lost)))
-    parts.append(f"jitter {1e3 * timing.percentile(99.9):.1f} ms")
-    if moment.held or not pose.valid:
-        parts.append("holding its shape: no pose" if moment.held else "no pose")
-    return "  ".join(parts)
+    def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
+        health, n_targets = step.body.health, len(course.targets_xy)
+        parts = [f"{time_s:7.1f} s", _pose_text(step.pose)]
+        parts.append("arrived" if course.complete else f"target {course.index + 1}/{n_targets}{_away(course)}")
+        parts.append(f"progress {course.progress_m:.2f} m")
+        load, hot = np.abs(health.load), health.temperature_c
+        if np.isfinite(load).any():
+            worst = int(np.nanargmax(load))
+            parts.append(f"load {100 * load[worst]:.0f} % (joint {worst + 1})")
+        if np.isfinite(hot).any():
+            parts.append(f"{np.nanmax(hot):.0f} C")
+        if step.body.lost.any():
+            parts.append("lost " + ", ".join(str(joint + 1) for joint in np.flatnonzero(step.body.lost)))
+        parts.append(f"jitter {1e3 * timing.percentile(99.9):.1f} ms")
+        if step.held or not step.pose.valid:
+            parts.append("holding its shape: no pose" if step.held else "no pose")
+        self.say("  ".join(parts))
 
 
-def _pose_text(moment: Moment) -> str:
-    xy, angle = moment.pose.xy_w, math.degrees(moment.pose.angle)
-    return f"head x {xy[0]:+.2f} y {xy[1]:+.2f} m {math.remainder(angle, 360.0):+4.0f} deg"
+def _pose_text(pose: PoseSample) -> str:
+    degrees = math.remainder(math.degrees(pose.angle), 360.0)
+    return f"head x {pose.xy_w[0]:+.2f} y {pose.xy_w[1]:+.2f} m {degrees:+4.0f} deg"
 
 
-def _away(moment: Moment) -> str:
-    return f", {moment.distance_m:.2f} m away" if math.isfinite(moment.distance_m) else ""
+def _away(course: MeasuredCourse) -> str:
+    return f", {course.distance_m:.2f} m away" if math.isfinite(course.distance_m) else ""
 
 
 class TableView(LineView):
     """A table of the joints and the pose, drawn in place; news scroll by above it."""
+
+    every_s = 0.25
 
     def __init__(self, title: str, stream: TextIO) -> None:
         from rich.console import Console
@@ -154,44 +135,37 @@ class TableView(LineView):
         self._live: Any = Live(console=Console(file=stream), auto_refresh=False, transient=False)
         self._live.start()
 
-    def show(self, moment: Moment, timing: Timing) -> None:
-        if moment.time_s < self._next_s:
-            return
-        self._next_s = moment.time_s + _REDRAW_S
-        self._live.update(self._draw(moment, timing), refresh=True)
-
     def say(self, line: str) -> None:
         self._live.console.print(line, markup=False, highlight=False, style="yellow")  # above the table
 
     def close(self) -> None:
         self._live.stop()
 
-    def _draw(self, moment: Moment, timing: Timing) -> Any:
+    def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
         from rich.console import Group
         from rich.markup import escape
         from rich.table import Table
         from rich.text import Text
 
-        sample, health = moment.sample, moment.sample.health
+        sample, health, n_targets = step.body, step.body.health, len(course.targets_xy)
         table = Table(title=escape(self._title), caption="space or q: emergency stop", expand=False)
         for name in ("joint", "angle [deg]", "reference [deg]", "load [%]", "[C]", "[V]", "[A]", ""):
             table.add_column(escape(name), justify="right" if name else "left")
-        for joint in range(sample.joint_angle.size):
-            lost = bool(sample.lost[joint])
+        columns = (
+            (np.degrees(sample.joint_angle), "+.1f"), (np.degrees(sample.reference), "+.1f"),
+            (100.0 * health.load, "+.0f"), (health.temperature_c, ".0f"), (health.voltage_v, ".1f"),
+            (health.current_a, "+.2f"),
+        )  # fmt: skip
+        for joint, lost in enumerate(sample.lost):
             note = "lost" if lost else ("clamped" if sample.clamped[joint] else "")
-            numbers = (
-                (math.degrees(sample.joint_angle[joint]), "+.1f"), (math.degrees(sample.reference[joint]), "+.1f"),
-                (100.0 * health.load[joint], "+.0f"), (health.temperature_c[joint], ".0f"),
-                (health.voltage_v[joint], ".1f"), (health.current_a[joint], "+.2f"),
-            )  # fmt: skip
-            cells = [f"{value:{form}}" if math.isfinite(value) else "-" for value, form in numbers]
+            cells = [f"{row[joint]:{form}}" if math.isfinite(row[joint]) else "-" for row, form in columns]
             table.add_row(str(joint + 1), *cells, note, style="red" if lost else None)
-        target = f"({moment.target[0]:.2f}, {moment.target[1]:.2f}) m"
-        where = f"{moment.time_s:.1f} s   {_pose_text(moment)}" + ("" if moment.pose.valid else "   NO POSE")
-        where += "   holding its shape" if moment.held else ""
-        way = f"target {min(moment.reached + 1, moment.n_targets)} of {moment.n_targets} {target}{_away(moment)}   "
-        way += f"progress {moment.progress_m:.2f} m"
+        x, y = course.goal().target_xy_w[0]
+        where = f"{time_s:.1f} s   {_pose_text(step.pose)}" + ("" if step.pose.valid else "   NO POSE")
+        where += "   holding its shape" if step.held else ""
+        way = f"target {min(course.index + 1, n_targets)} of {n_targets} ({x:.2f}, {y:.2f}) m{_away(course)}   "
+        way += f"progress {course.progress_m:.2f} m"
         bus = f"bus: {timing.n_cycles} cycles, {timing.n_missed} missed, jitter 99.9 % "
         bus += f"{1e3 * timing.percentile(99.9):.2f} ms, worst {1e3 * timing.worst_s:.2f} ms; "
         bus += f"latest policy step began {1e3 * timing.latest_s:.0f} ms late"
-        return Group(table, Text(where), Text(way), Text(bus))
+        self._live.update(Group(table, Text(where), Text(way), Text(bus)), refresh=True)

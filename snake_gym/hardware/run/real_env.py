@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Settings, apply_keywords
 from snake_gym.hardware.commands.emulated_robot import emulate
-from snake_gym.hardware.run.robot_loop import StepRecord
-from snake_gym.hardware.run.run_config import Contract, LoopSettings, action_contract, file_contract, open_loop
+from snake_gym.hardware.run.robot_loop import Contract, StepRecord
+from snake_gym.hardware.run.run_config import LoopSettings, action_contract, file_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_file import load_policy
@@ -82,10 +82,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
-        self,
-        render_mode: None = None,
-        config: RealConfig | Mapping[str, Any] | None = None,
-        **settings: Any,
+        self, render_mode: None = None, config: RealConfig | Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}; expected None: the robot can be looked at")
@@ -117,18 +114,20 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             "target": float(record.reached),
             "effort": float((self.loop.action**2).sum()),
         }
-        weights = self.config.reward
-        reward = sum(getattr(weights, name) * value for name, value in terms.items())
+        weighted = {name: getattr(self.config.reward, name) * value for name, value in terms.items()}
         truncated = not record.complete and (self.step_count >= self.n_steps or record.stop_reason is not None)
-        return record.observation, float(reward), record.complete, truncated, self._info(record, terms)
+        info = self._info(record)
+        for name, value in terms.items():
+            info |= {"reward_raw/" + name: value, "reward/" + name: weighted[name]}
+        return record.observation, float(sum(weighted.values())), record.complete, truncated, info
 
     def close(self) -> None:
         """Torque off, port free; may be called twice."""
         self._close()
 
-    def _info(self, record: StepRecord, terms: Mapping[str, float]) -> dict[str, Any]:
-        weights, course = self.config.reward, self.loop.course
-        info: dict[str, Any] = {
+    def _info(self, record: StepRecord) -> dict[str, Any]:
+        course = self.loop.course
+        return {
             "progress_m": course.progress_m,
             "targets_reached": course.index,
             "is_success": course.complete,
@@ -144,10 +143,6 @@ class RealSnakeEnv(gym.Env[Any, Any]):
             "stop_reason": record.stop_reason or "",
             "news": record.news,
         }
-        for name, value in terms.items():
-            info["reward_raw/" + name] = value
-            info["reward/" + name] = getattr(weights, name) * value
-        return info
 
 
 def contract_of(config: RealConfig) -> Contract:

@@ -136,43 +136,34 @@ class StepRecord(NamedTuple):
     news: tuple[str, ...]
 
 
-class RobotLoop:
-    """A policy's view of one real robot.
+class Contract(NamedTuple):
+    """What a policy and a loop have to agree about."""
 
-    Args:
-        decoder, layout: the policy's action and observation (the same robot in both).
-        body: the servo chain.
-        pose: the pose source.
-        course: where to go.
-    """
+    decoder: ActionDecoder
+    layout: ObservationLayout
+    robot: RobotSpec
+    """The nominal robot; the scales of action and observation may be those of another one, as trained."""
+
+
+class RobotLoop:
+    """A policy's view of one real robot, on a body and a pose source that somebody else closes."""
 
     def __init__(
-        self,
-        decoder: ActionDecoder,
-        layout: ObservationLayout,
-        body: Body,
-        pose: PoseSource,
-        course: MeasuredCourse,
-        config: LoopConfig | None = None,
+        self, contract: Contract, body: Body, pose: PoseSource, course: CourseConfig, config: LoopConfig
     ) -> None:
-        if "failed" in layout.fields:
-            raise ValueError("the policy expects to be shown which joints are failed, which a real robot cannot do")
-        self.spec = decoder.spec
-        self.decoder, self.layout, self.body, self.pose, self.course = decoder, layout, body, pose, course
-        self.config = LoopConfig() if config is None else config
-        self.state = decoder.initial_state(1)
-        self.action: FloatArray = np.zeros((1, decoder.size))
+        self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
+        self.spec = self.decoder.spec
+        self.course = MeasuredCourse(course, self.spec)
+        self.state = self.decoder.initial_state(1)
+        self.action: FloatArray = np.zeros((1, self.decoder.size))
         self.reference: FloatArray = np.zeros((1, self.spec.n_joints))
         self.measurement: Measurement | None = None
         self._tick_s = 0.0
         self._pose = NO_POSE
 
     def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
-        """Begin an episode from where the robot is; returns the first observation (D,).
-
-        Raises:
-            BringUpError: the robot may not move, or no pose came in time.
-        """
+        """Begin an episode from where the robot is; returns the first observation (D,). Raises BringUpError: the robot
+        may not move, or no pose came in time."""
         self.state = self.decoder.initial_state(1)
         self.body.start()
         # The robot may have been up for long without anybody looking.
@@ -184,14 +175,10 @@ class RobotLoop:
         self.reference = sample.joint_angle[None].copy()
         self.course.begin(self.measurement, targets)
         self._tick_s = self.body.clock.now()
-        return self._observe()
+        return self._observe(self.measurement)
 
     def step(self, action: NDArray[Any]) -> StepRecord:
-        """One control step (A,).
-
-        Raises:
-            ValueError: wrong shape, or an entry that is not finite.
-        """
+        """One control step (A,). Raises ValueError: wrong shape, or an entry that is not finite."""
         if self.measurement is None:
             raise RuntimeError("step before the first reset")
         values = np.asarray(action, dtype=np.float64)
@@ -205,24 +192,19 @@ class RobotLoop:
         if not held:
             self.reference = self.decoder.decode(self.action, self.measurement, self.course.goal(), self.state)
         self.body.command(self.reference[0])
-        late_s = self._next_tick()
+        late_s = max(0.0, self.body.clock.now() - self._tick_s)
+        if late_s > self.config.late_share * self.spec.control_dt_s:
+            self._tick_s = self.body.clock.now()
+        self._tick_s += self.spec.control_dt_s
         sample = self.body.run_until(self._tick_s)
         self.measurement = self._measure(sample)
         now = self.body.clock.now()
         progress, reached = self.course.advance(self.measurement)
         return StepRecord(
-            self._observe(), progress, reached, self.course.complete, self.body.stop_reason, self.reference[0].copy(),
-            sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held, tuple(self.body.news()),
+            self._observe(self.measurement), progress, reached, self.course.complete, self.body.stop_reason,
+            self.reference[0].copy(), sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held,
+            tuple(self.body.news()),
         )  # fmt: skip
-
-    def _next_tick(self) -> float:
-        """Move the tick on by a period; how late this step began [s]."""
-        period = self.spec.control_dt_s
-        late = max(0.0, self.body.clock.now() - self._tick_s)
-        if late > self.config.late_share * period:
-            self._tick_s = self.body.clock.now()
-        self._tick_s += period
-        return late
 
     def _wait_for_pose(self, sample: BodySample) -> BodySample:
         """Hold the shape until there is a pose; the newest sample."""
@@ -233,10 +215,11 @@ class RobotLoop:
             self._pose = self.pose.read(clock.now())
             if self._pose.valid:
                 return sample
-            if self.body.stop_reason is not None or clock.now() > give_up:
-                why = self.body.stop_reason or f"no pose within {self.config.first_pose_timeout_s:g} s"
-                if self.body.stop_reason is None and self.pose.trouble:
-                    why += f": {self.pose.trouble}"
+            why = self.body.stop_reason
+            if why is None and clock.now() > give_up:
+                why = f"no pose within {self.config.first_pose_timeout_s:g} s"
+                why += f": {self.pose.trouble}" if self.pose.trouble else ""
+            if why is not None:
                 raise BringUpError(f"the episode cannot begin: {why}")
             sample = self.body.run_until(clock.now() + self.spec.control_dt_s)
             self.body.command(sample.reference)
@@ -252,7 +235,6 @@ class RobotLoop:
         centre = measurement.head_xy_w + centre_offset(self.spec, link_angles(measurement))
         return measurement._replace(centre_xy_w=centre)
 
-    def _observe(self) -> NDArray[np.float32]:
-        assert self.measurement is not None
+    def _observe(self, measurement: Measurement) -> NDArray[np.float32]:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
-        return self.layout.build(self.measurement, self.course.goal(), self.reference, self.action, phase)[0]
+        return self.layout.build(measurement, self.course.goal(), self.reference, self.action, phase)[0]

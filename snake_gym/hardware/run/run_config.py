@@ -16,7 +16,7 @@ from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emulate, connect
-from snake_gym.hardware.run.robot_loop import CourseConfig, LoopConfig, MeasuredCourse, RobotLoop
+from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
@@ -56,15 +56,6 @@ class RunConfig(LoopSettings):
     """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
 
 
-class Contract(NamedTuple):
-    """What a policy and a loop have to agree about."""
-
-    decoder: ActionDecoder
-    layout: ObservationLayout
-    robot: RobotSpec
-    """The nominal robot; the scales of action and observation may be those of another one, as trained."""
-
-
 class Plan(NamedTuple):
     """A policy and the loop's parts that belong to it, before any port is opened."""
 
@@ -76,14 +67,6 @@ class Plan(NamedTuple):
     """What to know of it: another robot or task than it was trained or tuned for."""
 
 
-class OpenRun(NamedTuple):
-    """A robot with a policy, ready to go."""
-
-    loop: RobotLoop
-    policy: Policy
-    connected: Connected
-
-
 def robot_of(config: RunConfig) -> RobotSpec:
     """The nominal robot. Raises ConfigError."""
     if config.robot is None and config.policy is not None and find_policy_file(config.policy) is not None:
@@ -93,45 +76,50 @@ def robot_of(config: RunConfig) -> RobotSpec:
 
 def plan_run(config: RunConfig) -> Plan:
     """Load what the settings name as policy. Raises ConfigError."""
-    if config.policy is None and not config.controller:
-        raise ConfigError(f"policy is missing; expected a policy file, a tuned YAML file, or one of {_controllers()}")
-    if config.policy is None:
-        return _plan_controller(config, config.controller)
-    if find_policy_file(config.policy) is not None:
-        policy = load_policy(config.policy, None if config.robot is None else load_robot(config.robot))
-        contract = file_contract(policy, config.robot, config.course)
-        notes = (robot_note(policy.spec, contract.robot), _task_note("trained", policy.contract.env.id))
-        return Plan(policy, contract, policy.name, tuple(note for note in notes if note is not None))
-    if config.policy not in CONTROLLERS and not config.policy.endswith((".yaml", ".yml")):
-        if os.sep in config.policy or os.path.exists(config.policy):
-            raise ConfigError(f"policy: {describe_missing(config.policy)}")
-        guess = nearest(config.policy, CONTROLLERS)
-        raise ConfigError(
-            f"policy is {config.policy!r}; expected a policy file, a tuned YAML file, or one of {_controllers()}"
-            + (f"; did you mean {guess!r}?" if guess else "")
-        )
-    if config.policy not in CONTROLLERS:
-        return _plan_controller(config, {"file": config.policy, **config.controller})
-    robot, named = robot_of(config), "kind"
-    if not _SOURCES & config.controller.keys() and _is_tuned(config.policy, robot):
-        named = "tuned"
-    return _plan_controller(config, {named: config.policy, **config.controller})
+    policy, controller = config.policy, config.controller
+    expected = f"expected a policy file, a tuned YAML file, or one of {', '.join(CONTROLLERS)}"
+    if policy is None and not controller:
+        raise ConfigError(f"policy is missing; {expected}")
+    if policy is None:
+        return _plan_controller(config, controller)
+    if find_policy_file(policy) is not None:
+        loaded = load_policy(policy, None if config.robot is None else load_robot(config.robot))
+        contract = file_contract(loaded, config.robot, config.course)
+        notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
+        return Plan(loaded, contract, loaded.name, _told(notes))
+    if policy in CONTROLLERS:
+        robot = robot_of(config)
+        is_told = bool(_SOURCES & controller.keys())
+        named = "tuned" if not is_told and _is_tuned(policy, robot) else "kind"
+        return _plan_controller(config, {named: policy, **controller})
+    if policy.endswith((".yaml", ".yml")):
+        return _plan_controller(config, {"file": policy, **controller})
+    if os.sep in policy or os.path.exists(policy):
+        raise ConfigError(f"policy: {describe_missing(policy)}")
+    guess = nearest(policy, CONTROLLERS)
+    raise ConfigError(f"policy is {policy!r}; {expected}" + (f"; did you mean {guess!r}?" if guess else ""))
 
 
 def _plan_controller(config: RunConfig, controller: dict[str, Any]) -> Plan:
     robot = robot_of(config)
     options = f"--robot {config.robot} --env ENV.yaml" if isinstance(config.robot, str) else None
     settings = resolve_controller(controller, "controller", robot, options)
-    tuning = tuning_of(controller, robot)
+    kind, tuning = str(settings["kind"]), tuning_of(controller, robot)
     notes: tuple[str | None, ...] = ()
     if tuning is not None:
-        notes = (tuning.robot_note(robot), _task_note("tuned", tuning.env_id))
+        notes = tuning.robot_note(robot), _task_note("tuned", tuning.env_id)
     elif not {"tuned", "file"} & controller.keys():
-        notes = (_untuned_note(str(settings["kind"]), robot, options),)
-    action = build(ActionConfig, controller_action(settings), "action")
-    contract = action_contract(action, robot, config.course)
-    said = tuple(note for note in notes if note is not None)
-    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or str(settings["kind"]), said)
+        path, command = tuned_file(robot.name, kind), tuning_command(kind, robot, options)
+        notes = (f"{kind} plays untuned: there is no {path}; {command} makes it",)
+        if path.is_file():
+            taken = f"--set controller.tuned={kind} takes them"
+            notes = (f"{kind} plays without the settings tuned for {robot.name}: {taken}",)
+    contract = action_contract(build(ActionConfig, controller_action(settings), "action"), robot, config.course)
+    return Plan(ZeroResidual(contract.decoder.size), contract, config.policy or kind, _told(notes))
+
+
+def _told(notes: tuple[str | None, ...]) -> tuple[str, ...]:
+    return tuple(note for note in notes if note is not None)
 
 
 def _is_tuned(kind: str, robot: RobotSpec) -> bool:
@@ -143,15 +131,6 @@ def _is_tuned(kind: str, robot: RobotSpec) -> bool:
     except ImportError:
         return False
     return True
-
-
-def _untuned_note(kind: str, robot: RobotSpec, options: str | None) -> str:
-    """What to say of a controller whose settings are the defaults, or were given one by one."""
-    path = tuned_file(robot.name, kind)
-    if path.is_file():
-        return f"{kind} plays without the settings tuned for {robot.name}: --set controller.tuned={kind} takes them"
-    command = tuning_command(kind, robot, options)
-    return f"{kind} plays untuned: there is no {path}; {command} makes it"
 
 
 def _task_note(made: str, env_id: str | None) -> str | None:
@@ -177,21 +156,7 @@ def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig
 
 def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> tuple[RobotLoop, Connected]:
     """Open port and pose source; the loop on them. Raises ConfigError, and leaves nothing open then."""
+    if "failed" in contract.layout.fields:
+        raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
     connected = connect(settings.connection, settings.safety, contract.robot, emulate)
-    try:
-        course = MeasuredCourse(settings.course, contract.decoder.spec)
-        body, pose = connected.body, connected.pose
-        return RobotLoop(contract.decoder, contract.layout, body, pose, course, settings.loop), connected
-    except ValueError as error:
-        connected.close()
-        raise ConfigError(str(error)) from None
-
-
-def open_run(config: RunConfig, plan: Plan, emulate: Emulate) -> OpenRun:
-    """Open port and pose source. Raises ConfigError."""
-    loop, connected = open_loop(plan.contract, config, emulate)
-    return OpenRun(loop, plan.policy, connected)
-
-
-def _controllers() -> str:
-    return ", ".join(CONTROLLERS)
+    return RobotLoop(contract, connected.body, connected.pose, settings.course, settings.loop), connected

@@ -12,25 +12,8 @@ speed limits, backlash.
 
 from __future__ import annotations
 
-from snake_gym.simulation.identification.alternating_search import SearchStep, alternating_variable_search
-from snake_gym.simulation.identification.coefficients import Coefficient, Place, with_values
+from snake_gym.simulation.identification.coefficients import Coefficient, Place
 from snake_gym.simulation.identification.fit import Identification, SensorNoise, identify
-from snake_gym.simulation.identification.recording import record_runs
-from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.identification.run_log import RunLog
 
-__all__ = [
-    "Coefficient",
-    "Identification",
-    "Place",
-    "Prediction",
-    "Replay",
-    "RunLog",
-    "SearchStep",
-    "SensorNoise",
-    "alternating_variable_search",
-    "head_error",
-    "identify",
-    "record_runs",
-    "with_values",
-]
+__all__ = ["Coefficient", "Identification", "Place", "RunLog", "SensorNoise", "identify"]

@@ -50,7 +50,13 @@ def with_values(spec: RobotSpec, coefficients: Sequence[Coefficient], values: Se
     """``spec`` with the coefficients set to ``values``, one each."""
     for coefficient, value in zip(coefficients, values, strict=True):
         for place in coefficient.places:
-            spec = _set(spec, place, float(value))
+            new: Any = float(value)
+            if place.members is not None:
+                old = np.asarray(_value(spec, place), dtype=np.float64)
+                row = np.broadcast_to(old, (_size(spec, place),)).copy()
+                row[np.array(place.members) - 1] = value
+                new = tuple(row.tolist())
+            spec = _replaced(spec, place.path.split("."), new)
     return spec
 
 
@@ -59,47 +65,29 @@ def check_places(spec: RobotSpec, coefficients: Sequence[Coefficient]) -> None:
     names = [coefficient.name for coefficient in coefficients]
     if not names or len(set(names)) != len(names):
         raise ConfigError(f"coefficients are {names}; expected at least one, each once")
-    for coefficient in coefficients:
-        for place in coefficient.places:
-            _, _, old = _find(spec, place)
-            if not isinstance(old, float | int | tuple) or isinstance(old, bool):
-                raise ConfigError(f"{coefficient.name}: robot.{place.path} is {old!r}; expected a field with numbers")
-            if place.members is not None:
-                size = _size(spec, place)
-                if not place.members or not all(1 <= member <= size for member in place.members):
-                    raise ConfigError(f"{coefficient.name}: members are {place.members}; expected 1 to {size}")
+    for name, place in ((coefficient.name, place) for coefficient in coefficients for place in coefficient.places):
+        old = _value(spec, place)
+        if not isinstance(old, float | int | tuple) or isinstance(old, bool):
+            raise ConfigError(f"{name}: robot.{place.path} is {old!r}; expected a field with numbers")
+        size = _size(spec, place)
+        if place.members is not None and not (place.members and all(1 <= one <= size for one in place.members)):
+            raise ConfigError(f"{name}: members are {place.members}; expected 1 to {size}")
 
 
-def _find(spec: RobotSpec, place: Place) -> tuple[Any, str, Any]:
-    """The dataclass that holds the field, the field's name, its value."""
-    group, _, name = place.path.rpartition(".")
-    holder: Any = spec
-    for part in group.split(".") if group else ():
-        holder = getattr(holder, part, None)
-    if not hasattr(holder, name):
-        raise ConfigError(f"robot.{place.path} is no field of a robot")
-    return holder, name, getattr(holder, name)
+def _value(spec: RobotSpec, place: Place) -> Any:
+    value: Any = spec
+    for name in place.path.split("."):
+        if not hasattr(value, name):
+            raise ConfigError(f"robot.{place.path} is no field of a robot")
+        value = getattr(value, name)
+    return value
 
 
-_PER_JOINT = ("joint_stop_rad", "free_joint_damping_nms_rad")
+def _replaced(holder: Any, path: Sequence[str], value: Any) -> Any:
+    name, *rest = path
+    return replace(holder, **{name: _replaced(getattr(holder, name), rest, value) if rest else value})
 
 
 def _size(spec: RobotSpec, place: Place) -> int:
-    return spec.n_joints if place.path.startswith("actuator.") or place.path in _PER_JOINT else spec.n_links
-
-
-def _set(spec: RobotSpec, place: Place, value: float) -> RobotSpec:
-    holder, name, old = _find(spec, place)
-    new: Any = value
-    if place.members is not None:
-        row = np.broadcast_to(np.asarray(old, dtype=np.float64), (_size(spec, place),)).copy()
-        row[np.array(place.members) - 1] = value
-        new = tuple(row.tolist())
-    changed = replace(holder, **{name: new})
-    group = place.path.rpartition(".")[0]
-    while group:
-        above, _, part = group.rpartition(".")
-        changed = replace(_find(spec, Place(group))[0], **{part: changed})
-        group = above
-    result: RobotSpec = changed
-    return result
+    per_joint = place.path.startswith("actuator.") or place.path in ("joint_stop_rad", "free_joint_damping_nms_rad")
+    return spec.n_joints if per_joint else spec.n_links

@@ -2,12 +2,11 @@
 
 Least squares minimises ``sum ((predicted - measured) / sigma)^2`` over head positions, head angles and joint angles of
 all runs (Gauss-Newton in a trust region, scipy), with the logarithms of the coefficients as variables. The Jacobian is
-central differences; all displaced candidates are one batch. The standard deviations returned are those of
-``jackknife_std``: what single stretches of the runs do to the fit.
+central differences; all displaced candidates are one batch. The standard deviations are those of ``jackknife_std``.
 
-``identify_with_delay`` has one unknown more, the time by which references act late. A real chain of servos follows a
-reference some milliseconds after it was logged: host, bus and the servo's own loop take their time. Left out, the delay
-is made up for by servo gains that are too low. Its standard deviations also hold what half the physics step would do.
+A further unknown is the time by which references act late: host, bus and the servo's own loop take some milliseconds.
+Left out, it is made up for by servo gains that are too low. Standard deviations with it also hold what half the physics
+step would do.
 
 A run is replayed whole from its start, with the starting pose left free (see ``Residuals``). Runs that are unstable (a
 joint without power near the head) amplify every error and teach little: leave them out, or cut them short.
@@ -32,16 +31,12 @@ from snake_gym.simulation.identification.replay import Prediction, Replay, head_
 from snake_gym.simulation.identification.run_log import RunLog
 
 Method = Literal["least_squares", "avs"]
-Loss = Literal["linear", "soft_l1", "huber", "cauchy"]
 _DIFFERENCE = 0.03
 """Half width of the central differences in the logarithm of a coefficient: far above the solver's rounding, far below
 the curvature of the paths."""
-
 _NEWTON_STEPS = 8
 """Enough to turn a path to where it fits best, to rounding."""
-
-
-_DELAY_DIFFERENCE_S = 0.002
+_LONGEST_DELAY_S, _DELAY_DIFFERENCE_S = 0.15, 0.002
 _DELAY_SCALE_S = 0.02
 """Change of the delay that counts like a change of a coefficient by a factor e."""
 STRETCHES = (3, 5, 8, 16, 40)
@@ -64,19 +59,18 @@ class Identification:
     spec: RobotSpec
     """The robot with the coefficients found."""
     values: dict[str, float]
-    relative_std: dict[str, float] | None
-    """Estimated standard deviation of each value, as a share of it; None: the method gives none."""
     head_error: float
     """Mean of eq. 6 over the logs, with the values found."""
     n_simulations: int
     """Runs simulated: candidates times logs."""
     seconds: float
+    relative_std: dict[str, float] | None = None
+    """Estimated standard deviation of each value, as a share of it; None: the method gives none."""
     steps: tuple[SearchStep, ...] = ()
     """Iterations of the alternating search."""
     delay_s: float = 0.0
     """Time by which references act late, where it was looked for."""
     delay_std_s: float = np.nan
-    """Estimated standard deviation of the delay."""
     misfit: float = np.nan
     """Mean of the squared residuals, each over its sensor's standard deviation: 1 where nothing but noise is left."""
 
@@ -87,9 +81,9 @@ def identify(
     coefficients: Sequence[Coefficient],
     method: Method = "least_squares",
     noise: SensorNoise | None = None,
-    loss: Loss = "linear",
     n_threads: int | None = None,
     max_iterations: int | None = None,
+    delay_start_s: float | None = None,
 ) -> Identification:
     """Find the coefficients with which ``spec`` moves as logged.
 
@@ -97,135 +91,100 @@ def identify(
         logs: runs of one robot, one control period; several gaits and speeds, so that Coulomb and viscous parts
             differ, and a run with each joint fault whose coefficient is looked for.
         noise: weights of the residuals (least squares).
-        loss: how large residuals count (least squares); anything but linear for logs with outliers.
         max_iterations: evaluations of the path (least squares) or iterations (avs).
+        delay_start_s: where the search for the delay begins [s] (least squares); None: the delay is that of ``spec``.
 
     Raises:
         ConfigError: logs or coefficients that do not fit the robot, unknown method.
     """
     choose(method, get_args(Method), "method")
-    choose(loss, get_args(Loss), "loss")
-    begin = time.perf_counter()
-    replay = Replay(logs, spec, coefficients, n_threads)
-    steps: tuple[SearchStep, ...] = ()
-    std = None
-    if method == "avs":
-        values, steps = _search(replay, max_iterations or 600)
-    else:
-        values, std = _least_squares(replay, noise or SensorNoise(), loss, max_iterations or 50)
-    return _report(spec, replay, values, std, begin, steps=steps)
-
-
-def _report(
-    spec: RobotSpec, replay: Replay, values: FloatArray, std: FloatArray | None, begin: float, **more: Any
-) -> Identification:
-    """What was found: ``spec`` with ``values`` for the coefficients of ``replay``, at last played once more."""
-    error = float(head_error(replay.predict(values[None]), replay.logs).mean())
-    names = [coefficient.name for coefficient in replay.coefficients]
-    return Identification(
-        spec=with_values(spec, replay.coefficients, values.tolist()),
-        values=dict(zip(names, values.tolist(), strict=True)),
-        relative_std=None if std is None else dict(zip(names, std.tolist(), strict=True)),
-        head_error=error,
-        **{"n_simulations": replay.n_simulations, "seconds": time.perf_counter() - begin, **more},
-    )
-
-
-def _search(replay: Replay, max_iterations: int) -> tuple[FloatArray, tuple[SearchStep, ...]]:
-    start, low, high = _bounds(replay.coefficients)
+    if method == "least_squares":
+        return _least_squares(
+            logs, spec, coefficients, noise or SensorNoise(), n_threads, max_iterations or 50, delay_start_s
+        )
+    begin, replay = time.perf_counter(), Replay(logs, spec, coefficients, n_threads)
     steps = alternating_variable_search(
         lambda candidates: np.sqrt((head_error(replay.predict(candidates), replay.logs) ** 2).mean(axis=1)),
-        start, low, high, max_iterations=max_iterations,
+        *bounds(coefficients), max_iterations=max_iterations or 600,
     )  # fmt: skip
-    return steps[-1].values, tuple(steps)
+    return _report(spec, replay, steps[-1].values, begin, steps=tuple(steps))
+
+
+def _report(spec: RobotSpec, replay: Replay, values: FloatArray, begin: float, n_before: int = 0, **more: Any) -> Any:
+    """What was found: ``spec`` with ``values`` for the coefficients of ``replay``, at last played once more."""
+    error = float(head_error(replay.predict(values[None]), replay.logs).mean())
+    found = dict(zip([one.name for one in replay.coefficients], values.tolist(), strict=True))
+    robot = with_values(spec, replay.coefficients, values.tolist())
+    n_simulations = n_before + replay.n_simulations
+    return Identification(robot, found, error, n_simulations, time.perf_counter() - begin, **more)
 
 
 def _least_squares(
-    replay: Replay, noise: SensorNoise, loss: Loss, max_evaluations: int
-) -> tuple[FloatArray, FloatArray]:
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], noise: SensorNoise,
+    n_threads: int | None, max_evaluations: int, delay_start_s: float | None,
+) -> Identification:  # fmt: skip
     from scipy.optimize import least_squares  # a second of import that nobody else needs
 
-    start, low, high = _bounds(replay.coefficients)
-    residuals = Residuals(replay.logs, noise)
+    begin, n, with_delay_too = time.perf_counter(), len(coefficients), delay_start_s is not None
+    residuals = Residuals(logs, noise)
+    n_simulations = 0
+
+    def delay_of(x: FloatArray) -> float:
+        return float(x[n]) * _DELAY_SCALE_S if with_delay_too else spec.actuator.delay_s
+
+    def predict(logarithms: FloatArray, delay_s: float, spec: RobotSpec = spec) -> FloatArray:
+        nonlocal n_simulations
+        replay = Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads)
+        off = residuals.of(replay.predict(np.exp(logarithms)))
+        n_simulations += replay.n_simulations
+        return off
 
     def evaluate(x: FloatArray) -> FloatArray:
-        return residuals.of(replay.predict(np.exp(x)[None]))[0]
+        return predict(x[None, :n], delay_of(x))[0]
 
     def jacobian(x: FloatArray) -> FloatArray:
-        width = _DIFFERENCE * np.eye(x.size)
-        both = residuals.of(replay.predict(np.exp(np.concatenate([x + width, x - width]))))
-        return (both[: x.size] - both[x.size :]).T / (2.0 * _DIFFERENCE)
+        delay_s, width = delay_of(x), _DIFFERENCE * np.eye(n)
+        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), delay_s)
+        slope = (both[:n] - both[n:]).T / (2.0 * _DIFFERENCE)
+        if not with_delay_too:
+            return slope
+        low, high = max(delay_s - _DELAY_DIFFERENCE_S, 0.0), delay_s + _DELAY_DIFFERENCE_S
+        ends = [predict(x[None, :n], one)[0] for one in (low, high)]
+        return np.column_stack([slope, (ends[1] - ends[0]) / (high - low) * _DELAY_SCALE_S])
 
+    start, low, high = (np.log(values) for values in bounds(coefficients))
+    if delay_start_s is not None:
+        ends = (delay_start_s, 0.0, _LONGEST_DELAY_S)
+        start, low, high = (np.append(x, one / _DELAY_SCALE_S) for x, one in zip((start, low, high), ends, strict=True))
     result: Any = least_squares(
-        evaluate, np.log(start), jac=jacobian, bounds=(np.log(low), np.log(high)), loss=loss, xtol=1e-5, ftol=1e-6,
+        evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-4 if with_delay_too else 1e-5, ftol=1e-6,
         max_nfev=max_evaluations,
     )  # fmt: skip
-    return np.exp(result.x), jackknife_std(jacobian(result.x), result.fun, residuals.stretches)
+    slope = jacobian(result.x)
+    std = jackknife_std(slope, result.fun, residuals.stretches)
+    if with_delay_too:
+        halved = replace(spec, sim_dt_s=0.5 * spec.sim_dt_s)
+        finer = predict(result.x[None, :n], delay_of(result.x), halved)[0]
+        std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
+    delay_s = delay_of(result.x)
+    late = with_delay(spec, delay_s)
+    return _report(
+        late, Replay(logs, late, coefficients, n_threads), np.exp(result.x[:n]), begin, n_simulations,
+        relative_std=dict(zip([one.name for one in coefficients], std.tolist(), strict=False)),
+        delay_s=delay_s, delay_std_s=float(std[n]) * _DELAY_SCALE_S if with_delay_too else np.nan,
+        misfit=2.0 * float(result.cost) / result.fun.size,
+    )  # fmt: skip
 
 
-def _bounds(coefficients: Sequence[Coefficient]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    start, low, high = ([getattr(c, name) for c in coefficients] for name in ("start", "low", "high"))
-    return np.array(start), np.array(low), np.array(high)
+def bounds(coefficients: Sequence[Coefficient]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Start, least and greatest value of each coefficient, (n,) each."""
+    start, low, high = (np.array([getattr(c, name) for c in coefficients]) for name in ("start", "low", "high"))
+    return start, low, high
 
 
 def with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
     """``spec`` with references that act ``delay_s`` [s] late."""
     return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
-
-
-def identify_with_delay(
-    logs: Sequence[RunLog],
-    spec: RobotSpec,
-    coefficients: Sequence[Coefficient],
-    noise: SensorNoise | None = None,
-    start_s: float = 0.01,
-    longest_s: float = 0.15,
-    n_threads: int | None = None,
-    max_evaluations: int = 30,
-) -> Identification:
-    """Find the coefficients and the delay with which ``spec`` moves as logged. Raises ConfigError as ``identify``."""
-    from scipy.optimize import least_squares  # a second of import that nobody else needs
-
-    begin = time.perf_counter()
-    residuals = Residuals(logs, noise or SensorNoise())
-    n_simulations = 0
-
-    def predict(values: FloatArray, delay_s: float, spec: RobotSpec = spec) -> FloatArray:
-        nonlocal n_simulations
-        replay = Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads)
-        off = residuals.of(replay.predict(values))
-        n_simulations += replay.n_simulations
-        return off
-
-    def evaluate(x: FloatArray) -> FloatArray:
-        return predict(np.exp(x[None, :-1]), x[-1] * _DELAY_SCALE_S)[0]
-
-    def jacobian(x: FloatArray) -> FloatArray:
-        n, delay_s = x.size - 1, x[-1] * _DELAY_SCALE_S
-        width = _DIFFERENCE * np.eye(n)
-        both = predict(np.exp(np.concatenate([x[:-1] + width, x[:-1] - width])), delay_s)
-        low, high = max(delay_s - _DELAY_DIFFERENCE_S, 0.0), delay_s + _DELAY_DIFFERENCE_S
-        ends = [predict(np.exp(x[None, :-1]), one)[0] for one in (low, high)]
-        slope = (ends[1] - ends[0]) / (high - low) * _DELAY_SCALE_S
-        return np.column_stack([(both[:n] - both[n:]).T / (2.0 * _DIFFERENCE), slope])
-
-    start, low, high = (np.log(values) for values in _bounds(coefficients))
-    result: Any = least_squares(
-        evaluate, np.append(start, start_s / _DELAY_SCALE_S), jac=jacobian,
-        bounds=(np.append(low, 0.0), np.append(high, longest_s / _DELAY_SCALE_S)), xtol=1e-4, ftol=1e-6,
-        max_nfev=max_evaluations,
-    )  # fmt: skip
-    slope = jacobian(result.x)
-    std = jackknife_std(slope, result.fun, residuals.stretches)
-    halved = replace(spec, sim_dt_s=0.5 * spec.sim_dt_s)
-    finer = predict(np.exp(result.x[None, :-1]), result.x[-1] * _DELAY_SCALE_S, halved)[0]
-    std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
-    values, delay_s = np.exp(result.x[:-1]), float(result.x[-1]) * _DELAY_SCALE_S
-    spec = with_delay(spec, delay_s)
-    return _report(
-        spec, Replay(logs, spec, coefficients, n_threads), values, std[:-1], begin, n_simulations=n_simulations,
-        delay_s=delay_s, delay_std_s=float(std[-1]) * _DELAY_SCALE_S, misfit=2.0 * float(result.cost) / result.fun.size,
-    )  # fmt: skip
 
 
 class Residuals:
@@ -258,31 +217,13 @@ class Residuals:
 
     def of(self, prediction: Prediction) -> FloatArray:
         """(K, number of residuals)."""
-        position, angle, joint = self.misses(prediction)
         noise = self._noise
-        parts = []
-        for off, sigma in ((position, noise.position_m), (angle, noise.heading_rad), (joint, noise.joint_rad)):
-            known = np.isfinite(off[0])
-            parts.append(off[:, known] / sigma)
-        return np.concatenate(parts, axis=1)
+        parts = zip(self.misses(prediction), (noise.position_m, noise.heading_rad, noise.joint_rad), strict=True)
+        return np.concatenate([off[:, np.isfinite(off[0])] / sigma for off, sigma in parts], axis=1)
 
     def misses(self, prediction: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Predicted minus measured: head position (K, L, T + 1, 2) [m] and angle (K, L, T + 1) [rad] after the best
         move, joint angles (K, L, T + 1, J) [rad]; NaN: not measured."""
-        return *self._aligned(prediction), prediction.joint_angle_rad - self._measured["joint_angle_rad"]
-
-    def stretches(self, number: int) -> NDArray[np.int64]:
-        """To which stretch of time each residual belongs, from 0, with each run cut into ``number``."""
-        n_logs, n_samples = self._measured["head_angle_rad"].shape
-        cut = number * np.arange(n_logs)[:, None] + np.arange(n_samples) * number // n_samples
-        parts = []
-        for rows in self._measured.values():
-            label = np.broadcast_to(cut.reshape(n_logs, n_samples, *(1,) * (rows.ndim - 2)), rows.shape)
-            parts.append(label[np.isfinite(rows)])
-        return np.unique(np.concatenate(parts), return_inverse=True)[1]
-
-    def _aligned(self, prediction: Prediction) -> tuple[FloatArray, FloatArray]:
-        """Differences of head position (K, L, T + 1, 2) and angle (K, L, T + 1) after the best move; NaN: unknown."""
         measured = self._measured["head_xy_m"]
         unknown = np.isnan(measured).any(axis=-1, keepdims=True)
         at = np.where(unknown, np.nan, prediction.head_xy_m)
@@ -304,7 +245,17 @@ class Residuals:
         cos, sin = np.cos(first + turn), np.sin(first + turn)
         x, y = arm[..., 0], arm[..., 1]
         moved = np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
-        return moved - wanted, angle + turn
+        return moved - wanted, angle + turn, prediction.joint_angle_rad - self._measured["joint_angle_rad"]
+
+    def stretches(self, number: int) -> NDArray[np.int64]:
+        """To which stretch of time each residual belongs, from 0, with each run cut into ``number``."""
+        n_logs, n_samples = self._measured["head_angle_rad"].shape
+        cut = number * np.arange(n_logs)[:, None] + np.arange(n_samples) * number // n_samples
+        parts = []
+        for rows in self._measured.values():
+            label = np.broadcast_to(cut.reshape(n_logs, n_samples, *(1,) * (rows.ndim - 2)), rows.shape)
+            parts.append(label[np.isfinite(rows)])
+        return np.unique(np.concatenate(parts), return_inverse=True)[1]
 
 
 def jackknife_std(

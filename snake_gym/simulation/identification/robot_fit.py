@@ -1,10 +1,12 @@
-"""A robot from its logs: which numbers of its model are worth identifying, and the fit that finds them.
+"""A robot from its logs: which numbers of its model are worth identifying, the fit that finds them, and its proof.
 
 Friction as far as the nominal robot has any, servo gains, and the delay by which references act. Backlash makes the
 residuals rough, so a fit with it starts from the one without, and counts only where it explains clearly more.
 
-All is found twice: from the first three quarters of each run, to be tried on the last (``held_out``), and then from
-whole runs. How far the second moves from the first is part of the standard deviations.
+All is found twice: from the first three quarters of each run, to be tried on the last, replayed from the run's start,
+and then from whole runs. How far the second moves from the first is part of the standard deviations. A robot that
+explains its logs worse than the one that the fit began with is none: the model lacks something, or the logs are not of
+this robot.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,15 +25,18 @@ from snake_gym.simulation.identification.fit import (
     Identification,
     Residuals,
     SensorNoise,
+    bounds,
     identify,
-    identify_with_delay,
     with_delay,
 )
-from snake_gym.simulation.identification.held_out import SEEN_SHARE, Proof, miss, seen_part
 from snake_gym.simulation.identification.replay import Replay
-from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine
+from snake_gym.simulation.identification.robot_replay import BACKLASH_STEP_S, fine, unchanged
 from snake_gym.simulation.identification.run_log import RunLog
 
+_SEEN_SHARE = 0.75
+"""Share of each run, from its start, that the first fit sees."""
+_WORSE = 1.1
+"""A miss that grows by less than this factor has not grown."""
 _NOISE = SensorNoise(position_m=0.004, heading_rad=0.01, joint_rad=0.002)
 """How well a usual pose source and a 12-bit encoder tell."""
 _AT_BEST, _AT_BEST_S = 0.003, 0.0005
@@ -48,6 +53,57 @@ _GROUPS = 3
 """A field with more different numbers than this is not identified."""
 
 
+@dataclass(frozen=True)
+class Miss:
+    """How far a robot is from what was measured, root mean square over all runs."""
+
+    head_m: float
+    """Miss of the head's position, after the best move and turn of each path; NaN: no pose."""
+    joint_rad: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Misses of the robot that the fit began with, and of the one found."""
+
+    held_out: tuple[Miss, Miss]
+    """On the last quarter, before and after a fit to the rest."""
+    whole: tuple[Miss, Miss]
+    """On whole runs, before and after the fit to them."""
+    runs: tuple[tuple[Miss, Miss], ...] = ()
+    """On each whole run by itself, before and after the fit to all of them."""
+
+    def objection(self, names: Sequence[str] = ()) -> str | None:
+        """Why the robot found must not be used; None: it may be. ``names`` of the runs; default: their numbers."""
+        for where, (before, after) in (("the last quarter of the runs", self.held_out), ("the runs", self.whole)):
+            if after.head_m > _WORSE * before.head_m + _NOISE.position_m:
+                return (
+                    f"it misses the head on {where} by {100.0 * after.head_m:.1f} cm, "
+                    f"the robot given by {100.0 * before.head_m:.1f} cm"
+                )
+            if after.joint_rad > _WORSE * before.joint_rad + _NOISE.joint_rad:
+                return (
+                    f"it misses the joints on {where} by {math.degrees(after.joint_rad):.2f} deg, "
+                    f"the robot given by {math.degrees(before.joint_rad):.2f} deg"
+                )
+        for number, (before, after) in enumerate(self.runs):
+            name = names[number] if names else f"run {number + 1}"
+            if after.head_m > math.hypot(_WORSE * before.head_m, _NOISE.position_m):
+                return f"{name} gets worse by it: head {100.0 * before.head_m:.1f} -> {100.0 * after.head_m:.1f} cm rms"
+            if after.joint_rad > math.hypot(_WORSE * before.joint_rad, _NOISE.joint_rad):
+                old, new = math.degrees(before.joint_rad), math.degrees(after.joint_rad)
+                return f"{name} gets worse by it: joints {old:.2f} -> {new:.2f} deg rms"
+        return None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+
+        def both(pair: tuple[Miss, Miss]) -> dict[str, Any]:
+            return dict(zip(("before", "after"), map(asdict, pair), strict=True))
+
+        return {"held_out": both(self.held_out), "whole": both(self.whole), "runs": [both(pair) for pair in self.runs]}
+
+
 def usual_coefficients(spec: RobotSpec) -> list[Coefficient]:
     """What is worth identifying of ``spec``: its friction as far as it has any, and servo gains."""
     found: list[Coefficient] = []
@@ -60,7 +116,6 @@ def usual_coefficients(spec: RobotSpec) -> list[Coefficient]:
 
 def _grouped(spec: RobotSpec, path: str, name: str, n: int) -> list[Coefficient]:
     """One coefficient for each different number > 0 in a field."""
-
     values = spec.links(path) if n == spec.n_links else spec.joints(path)
     groups = [value for value in np.unique(values).tolist() if value > 0.0]
     if len(groups) > _GROUPS:
@@ -110,10 +165,9 @@ def identify_robot(
             position, with the other numbers, the delay among them, as they are.
         said: where the logs are from, for the specification's source.
     """
-
     begin = time.perf_counter()
     coefficients = usual_coefficients(spec)
-    seen = [seen_part(log) for log in logs]
+    seen = [log.first(max(1, round(_SEEN_SHARE * log.n_periods))) for log in logs]
     if method == "avs":
         only = [one for one in coefficients if one.places[0].path.startswith("friction.")]
         step = fine(spec, logs[0].period_s)
@@ -127,17 +181,16 @@ def identify_robot(
         moved = {name: math.log(value / first.values.get(name, value)) for name, value in found.values.items()}
         std = {name: math.hypot(own, moved[name], _AT_BEST) for name, own in (found.relative_std or {}).items()}
         delay_std = math.hypot(found.delay_std_s, found.delay_s - first.delay_s, _AT_BEST_S)
-    pairs = ((spec, tried, SEEN_SHARE), (spec, found.spec, 0.0))
-    held_out, whole = (tuple(miss(logs, one, _NOISE, share) for one in (old, new)) for old, new, share in pairs)
-    runs = tuple((miss([log], spec, _NOISE), miss([log], found.spec, _NOISE)) for log in logs)
+    pairs = ((spec, tried, _SEEN_SHARE), (spec, found.spec, 0.0))
+    held_out, whole = ((_miss(logs, old, share), _miss(logs, new, share)) for old, new, share in pairs)
+    runs = tuple((_miss([log], spec), _miss([log], found.spec)) for log in logs)
     source = f"{spec.name} with friction and servos identified from {said or 'logged runs'} ({method})"
     named = replace(in_steps_of(found.spec, spec), name=f"{spec.name}_identified", source=source)
-    proof = Proof((held_out[0], held_out[1]), (whole[0], whole[1]), _NOISE, runs)
-    return FoundRobot(named, found.values, std, delay_std, time.perf_counter() - begin, proof)
+    seconds, proof = time.perf_counter() - begin, Proof(held_out, whole, runs)
+    return FoundRobot(named, found.values, std, delay_std, seconds, proof)
 
 
 def _started(coefficients: Sequence[Coefficient], found: Identification) -> list[Coefficient]:
-    """``coefficients`` that start from what was found."""
     return [replace(one, start=found.values[one.name]) for one in coefficients]
 
 
@@ -146,7 +199,7 @@ def _shaken(
 ) -> Identification:
     """The fit, gone on from the best of many neighbours, drawn nearer and nearer: rough residuals make it stall."""
     residuals, draws = Residuals(logs, _NOISE), np.random.default_rng(0)
-    low, high = (np.array([getattr(one, end) for one in coefficients]) for end in ("low", "high"))
+    _, low, high = bounds(coefficients)
     replayed = Replay(logs, with_delay(spec, best.delay_s), coefficients, 1)
     values, misfit = np.array([best.values[one.name] for one in coefficients]), best.misfit
     for spread in _SPREADS:
@@ -156,7 +209,7 @@ def _shaken(
         if misfits.min() < misfit:
             values, misfit = near[int(np.argmin(misfits))], float(misfits.min())
     again = [replace(one, start=float(value)) for one, value in zip(coefficients, values, strict=True)]
-    trial = identify_with_delay(logs, spec, again, _NOISE, best.delay_s, n_threads=1, max_evaluations=12)
+    trial = _fit(logs, spec, again, best.delay_s, 12)
     return trial if trial.misfit < best.misfit else best
 
 
@@ -170,11 +223,17 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
     return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=step_s, integrator="implicit")
 
 
+def _fit(
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], delay_s: float, most: int
+) -> Identification:
+    return identify(logs, spec, coefficients, "least_squares", _NOISE, 1, most, delay_s)
+
+
 def _fitted(
     logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], backlash: bool
 ) -> Identification:
     """The fit from the robot given on."""
-    found = identify_with_delay(logs, fine(spec, logs[0].period_s), coefficients, _NOISE, n_threads=1)
+    found = _fit(logs, fine(spec, logs[0].period_s), coefficients, 0.01, 30)
     return _with_backlash(logs, spec, coefficients, found) if backlash else found
 
 
@@ -182,19 +241,23 @@ def _with_backlash(
     logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], without: Identification
 ) -> Identification:
     """The fit with backlash, where it explains clearly more; its residuals are rough, so it starts from the other's."""
-
     started = _started(coefficients, without)
-    place = (Place("actuator.backlash_rad"),)
     step = fine(spec, logs[0].period_s, BACKLASH_STEP_S)
     best = without
     for start in _BACKLASH_STARTS:
-        lash = Coefficient("backlash_rad", start, 1e-4, 0.3, place)
-        trial = identify_with_delay(
-            logs, step, [*started, lash], _NOISE, without.delay_s, n_threads=1, max_evaluations=12
-        )
+        lash = Coefficient("backlash_rad", start, 1e-4, 0.3, (Place("actuator.backlash_rad"),))
+        trial = _fit(logs, step, [*started, lash], without.delay_s, 12)
         if trial.misfit < best.misfit:
             best = trial
     if "backlash_rad" in best.values:
         best = _shaken(logs, step, [*started, lash], best)
     clearly = best.misfit < _CLEARLY * without.misfit and best.values.get("backlash_rad", 0.0) > _SEEN_RAD
     return best if clearly else without
+
+
+def _miss(logs: Sequence[RunLog], spec: RobotSpec, from_share: float = 0.0) -> Miss:
+    """How far ``spec``, replayed from the start, is from what was measured after ``from_share`` of each run."""
+    same = unchanged(spec)
+    seen = Replay(logs, fine(spec, logs[0].period_s), [same], 1).predict(np.array([[same.start]]))
+    position, _, joint = Residuals(logs, _NOISE, from_share).misses(seen)
+    return Miss(math.sqrt(2.0 * np.nanmean(position**2)), math.sqrt(np.nanmean(joint**2)))

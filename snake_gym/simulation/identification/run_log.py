@@ -73,8 +73,8 @@ class RunLog:
 
     def first(self, n_periods: int) -> RunLog:
         """The first so many periods of it."""
-        samples = {name: getattr(self, name)[: n_periods + 1] for name in _ARRAYS[1:]}
-        return replace(self, reference_rad=self.reference_rad[:n_periods], **samples)
+        arrays = {name: getattr(self, name)[: n_periods + (name != "reference_rad")] for name in _ARRAYS}
+        return replace(self, **arrays)
 
     def start(self) -> tuple[FloatArray, FloatArray, float]:
         """Joint angles (J,) [rad], head position (2,) [m] and head angle [rad] at rest.
@@ -93,9 +93,7 @@ class RunLog:
 
     def save(self, path: str | Path) -> None:
         """Write the log as an ``.npz`` file."""
-        data: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-        data |= {"format": _FORMAT, "period_s": self.period_s, "n_rest": self.n_rest}
-        data |= {"torque_share": self.torque_share, "speed_limit_rad_s": np.array(self.speed_limit_rad_s)}
+        data: dict[str, Any] = {**vars(self), "format": _FORMAT}
         data["free_joints"] = np.array(self.free_joints, dtype=np.int64)
         with open(path, "wb") as file:
             np.savez_compressed(file, **data)
@@ -113,10 +111,9 @@ class RunLog:
             raise ConfigError(f"{path} is no log of a run: it lacks {', '.join(sorted(missing))}")
         if int(data["format"]) not in (1, _FORMAT):
             raise ConfigError(f"{path} is a log of format {int(data['format'])}; expected {_FORMAT}")
-        share, speed = float(data.get("torque_share", 1.0)), data.get("speed_limit_rad_s", np.empty(0))
         arrays = {name: np.asarray(data[name], dtype=np.float64) for name in _ARRAYS}
-        free = tuple(int(joint) for joint in data["free_joints"])
+        free, speed = data["free_joints"].astype(int), data.get("speed_limit_rad_s", np.empty(0))
         return cls(
-            float(data["period_s"]), **arrays, free_joints=free, n_rest=int(data["n_rest"]), torque_share=share,
-            speed_limit_rad_s=tuple(speed.tolist()),
+            float(data["period_s"]), **arrays, free_joints=tuple(free.tolist()), n_rest=int(data["n_rest"]),
+            torque_share=float(data.get("torque_share", 1.0)), speed_limit_rad_s=tuple(speed.tolist()),
         )  # fmt: skip

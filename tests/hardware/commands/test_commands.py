@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO
@@ -23,24 +21,22 @@ from snake_gym.hardware.__main__ import COMMANDS, main
 from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, ServoSettings, load_calibration, straight_chain
-from snake_gym.hardware.commands.run import read_target
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.pose.source import PoseSample
+from snake_gym.hardware.run.live_view import Timing, make_view
 from snake_gym.hardware.run.record import read_record
+from snake_gym.hardware.run.robot_loop import CourseConfig, MeasuredCourse, StepRecord
+from snake_gym.hardware.safety.body import BodySample
+from snake_gym.hardware.safety.checks import ServoHealth
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.robot.measurement import Measurement
+from snake_gym.robot.presets import RESILIENT_SERVO
 from tests.hardware.rig import ending
 from tests.interface.test_small_board import ABSENT, HOOK
 
 ROOT = Path(__file__).parents[3]
 N = 9
-
-
-@pytest.fixture
-def port() -> Iterator[EmulatedPort]:
-    servos = [EmulatedServo(k + 1) for k in range(N)]
-    bus = EmulatedBus(servos, FirstOrderPlant(N), clock=MonotonicClock(), step_s=0.01)  # easy on a busy machine
-    with EmulatedPort(bus) as emulated:
-        yield emulated
 
 
 def torque_on(port: EmulatedPort) -> bool:
@@ -137,30 +133,20 @@ def test_scan_lists_who_is_there(port: EmulatedPort, capsys: pytest.CaptureFixtu
         main(["scan", "--port", port.port, "--change-id", "4", "5"])
 
 
-def test_wiggle_moves_each_joint_and_ends_limp(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_wiggle_moves_each_joint_and_names_who_is_not_there_and_who_is(
+    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    latch = ["--latch", str(tmp_path / "estop")]
+    monkeypatch.setattr("snake_gym.hardware.commands.wiggle._USUAL", range(7, 12))
+    words = ["wiggle", "--port", port.port, "--latch", latch]
     with port.bus.lock:
         port.bus.plant.blocked[1] = True  # type: ignore[attr-defined]
-    assert main(["wiggle", "--port", port.port, "--ids", "1-2", "--degrees", "5", *latch]) == 1
+    assert main([*words, "--ids", "20,1,2", "--degrees", "5"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert "moved +" in lines[0]
-    assert "DID NOT MOVE" in lines[1]
+    assert lines[0] == "servo  20: does not answer at 1000000 baud; 7-9 do"
+    assert "moved +" in lines[1]
+    assert "DID NOT MOVE" in lines[2]
     assert not torque_on(port)
-    with pytest.raises(ConfigError, match="--degrees is 90"):
-        main(["wiggle", "--port", port.port, "--ids", "1", "--degrees", "90"])
-
-
-def test_wiggle_names_who_is_not_there_and_who_is(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    latch = ["--latch", str(tmp_path / "estop")]
-    assert main(["wiggle", "--port", port.port, "--ids", "20,2", *latch]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "servo  20: does not answer at 1000000 baud; 1-9 do"
-    assert "moved" in lines[1]
-    assert main(["wiggle", "--port", port.port, "--ids", "2", "--baud", "500000", *latch]) == 1
+    assert main([*words, "--ids", "2", "--baud", "500000"]) == 1
     assert "at 500000 baud; see scan --all-bauds" in capsys.readouterr().out
 
 
@@ -187,17 +173,6 @@ def test_calibrate_asks_and_writes_what_run_reads(
         assert not torque_on(port)
 
 
-def test_estop_trips_tells_and_clears(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    latch = ["--latch", str(tmp_path / "estop")]
-    assert main(["estop", "--status", *latch]) == 0
-    assert main(["estop", "--reason", "smoke", *latch]) == 0
-    assert EmergencyStop(tmp_path / "estop").tripped
-    assert main(["estop", "--status", *latch]) == 1
-    assert "tripped: smoke" in capsys.readouterr().out
-    assert main(["estop", "--clear", *latch]) == 0
-    assert not EmergencyStop(tmp_path / "estop").tripped
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -208,6 +183,8 @@ def test_estop_trips_tells_and_clears(tmp_path: Path, capsys: pytest.CaptureFixt
         (["scan", "--port", "x", "--baud", "9600"], "expected one of 1000000"),
         (["wiggle", "--port", "x", "--ids", "1-"], "ids are '1-'"),
         (["wiggle", "--port", "x", "--ids", "3,3"], "each once"),
+        (["wiggle", "--port", "x", "--ids", "1", "--degrees", "90"], "--degrees is 90"),
+        (["estop", "--wait", "-1"], "--wait is -1"),
         (["calibrate", "--port", "x", "--ids", "1", "--limit", "1"], "expected 5 to 180"),
         (["run", "ccc"], "did you mean 'cc'"),
         (["run", "cc", "--targets", "1;2"], "expected X,Y"),
@@ -241,43 +218,37 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
 # --- run and log -----------------------------------------------------------------------------------------------------
 
 
-def test_a_run_in_memory_reaches_its_target_and_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "run.jsonl"
-    arguments = ["run", "cc", "--targets", "0.3,0", "--time", "20", "--latch", str(tmp_path / "estop")]
-    assert main([*arguments, "--log", str(log), "--plain"]) == 0
+def test_a_run_in_memory_reaches_its_targets_and_is_logged_and_one_that_does_not_come_up_is_not(
+    tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "logs" / "run.jsonl"
+    arguments = ["run", "cc", "--targets", "-.05,0", "0.3,0", "--set", "course.radius_m=0.3", "--time", "20"]
+    arguments += ["--latch", latch, "--plain"]
+    assert main([*arguments, "--log", str(log)]) == 0
     out = capsys.readouterr().out
-    assert "all targets reached" in out and "1 of 1 targets" in out
+    assert "all targets reached" in out and "2 of 2 targets" in out
     record = read_record(log)
+    assert record.start["config"]["course"]["targets"] == [[-0.05, 0.0], [0.3, 0.0]]
     assert record.end is not None and record.end["reason"] == "all targets reached"
-    assert record.end["missed_cycles"] == 0
-    assert record.end["targets_reached"] == 1
-    assert record.step_s.size > 10
-    EmergencyStop(tmp_path / "estop").trip("before")
-    assert main([*arguments, "--log", "none", "--plain"]) == 1
-    assert f"clear it with estop --clear --latch {tmp_path / 'estop'}" in capsys.readouterr().out
+    assert (record.end["missed_cycles"], record.end["targets_reached"]) == (0, 2)
+    assert record.step_s.size >= 2
+    EmergencyStop(Path(latch)).trip("before")
+    assert main([*arguments, "--log", str(log.with_name("second.jsonl"))]) == 1
+    _, *lines = capsys.readouterr().out.splitlines()  # the first one names the robot
+    assert len(lines) == 1 and "is tripped: before" in lines[0]
+    assert f"clear it with estop --clear --latch {latch}" in lines[0]
+    assert [path.name for path in log.parent.iterdir()] == ["run.jsonl"]
 
 
-def test_a_log_is_not_overwritten(port: EmulatedPort, tmp_path: Path) -> None:
-    latch = ["--latch", str(tmp_path / "estop")]
+def test_a_log_is_not_overwritten(port: EmulatedPort, tmp_path: Path, latch: str) -> None:
     for name in ("whole.jsonl", "cut.jsonl.partial"):
         (tmp_path / name).write_text("kept")
         log = str(tmp_path / name.removesuffix(".partial"))
         with pytest.raises(ConfigError, match=rf"{name} exists already"):
-            main(["run", "cc", "--time", "1", "--log", log, *latch])
+            main(["run", "cc", "--time", "1", "--log", log, "--latch", latch])
         with pytest.raises(ConfigError, match=rf"{name} exists already"):
             main(["log", *settings(tmp_path, port), "--log", log])
         assert (tmp_path / name).read_text() == "kept"
-
-
-def test_a_run_that_does_not_come_up_says_why_and_leaves_no_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "logs" / "run.jsonl"
-    EmergencyStop(tmp_path / "estop").trip("before")
-    assert main(["run", "cc", "--latch", str(tmp_path / "estop"), "--log", str(log), "--plain"]) == 1
-    _, *lines = capsys.readouterr().out.splitlines()  # the first one names the robot
-    assert len(lines) == 1 and "is tripped: before" in lines[0]
-    assert not list(log.parent.iterdir())
 
 
 def test_servos_of_another_baud_rate_are_looked_for_with_scan(
@@ -288,18 +259,10 @@ def test_servos_of_another_baud_rate_are_looked_for_with_scan(
     assert "no servo answers at this baud rate; look at power and cable, and" in capsys.readouterr().out
 
 
-def test_targets_may_be_negative(tmp_path: Path) -> None:
-    targets = ["-1,0", "1,0", "-.5,-1"]
-    log = tmp_path / "run.jsonl"
-    arguments = ["--time", "0.4", "--log", str(log), "--latch", str(tmp_path / "estop"), "--plain"]
-    assert main(["run", "cc", "--targets", *targets, *arguments]) == 0
-    assert read_record(log).start["config"]["course"]["targets"] == [list(read_target(text)) for text in targets]
-
-
-def test_log_drives_on_past_the_targets_of_its_settings(tmp_path: Path) -> None:
+def test_log_drives_on_past_the_targets_of_its_settings(tmp_path: Path, latch: str) -> None:
     log, near = tmp_path / "run.jsonl", tmp_path / "near.yaml"
     near.write_text("course: {targets: [[0.05, 0.0]], radius_m: 0.5}\n")
-    arguments = ["--controller", "cc", "--seconds", "2", "--latch", str(tmp_path / "estop"), "--plain"]
+    arguments = ["--controller", "cc", "--seconds", "1", "--latch", latch, "--plain"]
     assert main(["log", "--config", str(near), "--log", str(log), *arguments]) == 0
     end = read_record(log).end
     assert end is not None and end["reason"] == "the time is over"
@@ -315,15 +278,21 @@ def first_line(stream: IO[str] | None, start: str) -> str:
     raise AssertionError("".join(seen))
 
 
-def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path) -> None:
-    log = tmp_path / "run.jsonl"
-    process = launch("run", "sjc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log))
+@pytest.mark.parametrize("has_latch", [True, False])
+def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path, has_latch: bool) -> None:
+    folder, log = tmp_path / "latch", tmp_path / "run.jsonl"
+    folder.mkdir()
+    arguments = [*settings(tmp_path, port), "--targets", "9,0", "--log", str(log), "--latch", str(folder / "estop")]
+    process = launch("run", "sjc", *arguments)
     with ending(process):
-        first_line(process.stdout, "1.")  # a second into the run
+        first_line(process.stdout, "0.")  # the first step of the run
         assert torque_on(port)
-        press(process, "x")
-        time.sleep(0.2)
-        assert torque_on(port), "only space and q stop it"
+        if has_latch:
+            press(process, "x")
+            time.sleep(0.1)
+            assert torque_on(port), "only space and q stop it"
+        else:  # the latch cannot be written any more
+            folder.rmdir()
         press(process, "q")
         wait_until(lambda: not torque_on(port))
         out = read_all(process)
@@ -331,36 +300,41 @@ def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path) -> No
     assert "emergency stop: a key was pressed" in out
     record = read_record(log)
     assert record.end is not None and "a key was pressed" in record.end["reason"]
-    assert EmergencyStop(tmp_path / "estop").tripped
-    assert record.cycle_s.size > 40
+    assert EmergencyStop(folder / "estop").tripped == has_latch
+    assert record.cycle_s.size > 10
 
 
-def test_a_run_that_is_ended_or_killed_goes_limp_and_leaves_its_log(port: EmulatedPort, tmp_path: Path) -> None:
-    for number, whole in ((signal.SIGTERM, True), (signal.SIGKILL, False)):
-        log = tmp_path / f"{number}.jsonl"
-        process = launch("run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log))
-        with ending(process):
-            first_line(process.stdout, "1.")
-            process.send_signal(number)
-            wait_until(lambda: not torque_on(port))
-            process.communicate(timeout=20)
-        record = read_record(log)
-        assert (record.end is not None) == whole
-        assert record.step_s.size >= 4
-        if not whole:
-            wait_until(lambda: is_free(port))  # the guard has given it back
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_or_killed_goes_limp_and_leaves_its_log(
+    port: EmulatedPort, tmp_path: Path, number: signal.Signals
+) -> None:
+    log = tmp_path / "run.jsonl"
+    process = launch("run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", str(log))
+    with ending(process):
+        first_line(process.stdout, "0.")
+        process.send_signal(number)
+        wait_until(lambda: not torque_on(port))
+        process.communicate(timeout=20)
+    record = read_record(log)
+    assert (record.end is not None) == (number == signal.SIGTERM)
+    assert record.step_s.size >= 1
+    wait_until(lambda: is_free(port))  # the guard has given it back
 
 
 def test_run_needs_numpy_and_pyserial_only(port: EmulatedPort, tmp_path: Path) -> None:
     assert {"rich", "yaml", "gymnasium", "scipy"} <= set(ABSENT)
-    arguments = ["--targets", "9,0", "--time", "1", "--log", str(tmp_path / "run.jsonl")]
-    policy = "agents/pretrained/resilient_servo_locked_joints"
-    process = launch("run", policy, *settings(tmp_path, port, board=True), *arguments, board=True)
-    out = read_all(process)
+    policy, log = "agents/pretrained/resilient_servo_locked_joints", tmp_path / "run.jsonl"
+    for _ in range(5):  # on a busy machine servos of this process miss their turn
+        log.unlink(missing_ok=True)
+        arguments = ["--targets", "9,0", "--time", "0.4", "--log", str(log)]
+        process = launch("run", policy, *settings(tmp_path, port, board=True), *arguments, board=True)
+        out = read_all(process)
+        assert not torque_on(port)
+        if process.returncode == 0:
+            break
     assert process.returncode == 0, out
     assert "the time is over" in out
-    assert 4 <= read_record(tmp_path / "run.jsonl").step_s.size <= 5
-    assert not torque_on(port)
+    assert 1 <= read_record(log).step_s.size <= 2
 
 
 @pytest.mark.usefixtures("patient")
@@ -382,75 +356,36 @@ def test_log_reads_limp_servos_without_moving_them(port: EmulatedPort, tmp_path:
     assert not torque_on(port)
 
 
-# --- emulate, replay, camera -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_replay_writes_figure_numbers_and_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = str(tmp_path / "run.jsonl")
-    assert (
-        main(["log", "--controller", "cc", "--seconds", "6", "--log", log, "--latch", str(tmp_path / "e"), "--plain"])
-        == 0
-    )
-    capsys.readouterr()
-    found = str(tmp_path / "found.yaml")
-    assert main(["replay", log, "--identify", found, "--no-backlash", "--json", str(tmp_path / "n.json")]) == 0
-    out = capsys.readouterr().out
-    assert "normal_ns_m" in out and "delay [ms]" in out
-    assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
-    told = json.loads((tmp_path / "n.json").read_text())
-    assert told["identified"]["values"]["kp"] == pytest.approx(60.0, rel=0.05)
-    assert told["runs"][log]["joint_rms_rad"] < 2e-3
-    assert main(["replay", log, "--robot", found, "--no-plot", "--json", "-"]) == 0
-    again = json.loads(capsys.readouterr().out)
-    assert again["runs"][log]["path_rms_m"] < 5e-3
-
-
-def test_replay_names_the_log_that_is_too_short(tmp_path: Path) -> None:
-    log = str(tmp_path / "run.jsonl")
-    arguments = ["--controller", "cc", "--seconds", "0.4", "--latch", str(tmp_path / "e"), "--plain"]
-    assert main(["log", "--log", log, *arguments]) == 0
-    with pytest.raises(ConfigError, match=r"run\.jsonl has \d bus cycles; expected at least 10"):
-        main(["replay", log, "--to", "0.05", "--no-plot"])
-
-
 def test_views_show_a_run_on_a_terminal_and_elsewhere() -> None:
-    from snake_gym.hardware.pose.source import PoseSample
-    from snake_gym.hardware.run.live_view import LineView, Moment, TableView, Timing, make_view
-    from snake_gym.hardware.safety.body import BodySample
-    from snake_gym.hardware.safety.checks import ServoHealth
-
     health = ServoHealth(
         np.array([True, False]), np.zeros(2, np.uint8), np.zeros(2), *(np.array([0.3, np.nan]) for _ in range(4))
     )
     lost = np.array([False, True])
     sample = BodySample(np.zeros(2), np.zeros(2), 1.0, 1.0, np.zeros(2), ~lost, lost, health)
     pose = PoseSample(np.array([0.1, 0.2]), 0.3, 1.0, False)
-    moment = Moment(1.0, sample, pose, np.array([1.0, 0.0]), 0.7, 0, 2, 0.4, False)
+    step = StepRecord(np.zeros(1, np.float32), 0, False, False, None, np.zeros(2), sample, pose, 0, 0, 0, False, ())
+    course = MeasuredCourse(CourseConfig(((1.0, 0.0), (2.0, 0.0)), tracked_point="head"), RESILIENT_SERVO)
+    course.begin(Measurement(np.zeros((1, 9)), np.zeros((1, 9)), np.array([[0.3, 0.0]]), np.zeros(1), np.ones(1, bool)))
+    course.progress_m = 0.4
     timing = Timing(0.02)
     for stamp in (0.0, 0.02, 0.061):
         timing.cycle(stamp)
     timing.step(0.117)
     assert timing.n_missed == 1
     assert timing.worst_s == pytest.approx(0.021)
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    plain, table = io.StringIO(), Terminal()
-    assert isinstance(make_view("title", plain), LineView)
-    assert isinstance(make_view("title", Terminal(), plain=True), LineView)
+    plain, table, told = io.StringIO(), io.StringIO(), io.StringIO()
+    table.isatty = told.isatty = lambda: True  # type: ignore[method-assign]
+    make_view("title", told, plain=True)
+    assert told.getvalue() == "title\n"
     view = make_view("robot", plain)
-    view.show(moment, timing)
-    view.show(moment._replace(time_s=1.1), timing)
-    assert len(plain.getvalue().splitlines()) == 3  # two titles, one line a second
+    for time_s in (1.0, 1.1):
+        view.show(time_s, step, course, timing)
+    assert len(plain.getvalue().splitlines()) == 2  # the title, one line a second
     assert "lost 2" in plain.getvalue() and "no pose" in plain.getvalue()
     assert "head x +0.10 y +0.20 m" in plain.getvalue() and "target 1/2, 0.70 m away" in plain.getvalue()
     drawn = make_view("[robot]", table)
-    assert isinstance(drawn, TableView)
     drawn.say("joint 2 is lost")
-    drawn.show(moment, timing)
+    drawn.show(1.0, step, course, timing)
     drawn.close()
     texts = ["[robot]", "[deg]", "clamped", "lost", "NO POSE", "joint 2 is lost", "progress 0.40 m", "1 missed"]
     texts += ["head x +0.10", "(1.00, 0.00) m, 0.70 m away", "latest policy step began 117 ms late"]

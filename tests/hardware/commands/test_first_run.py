@@ -7,9 +7,6 @@ import re
 import shlex
 import signal
 import subprocess
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +20,8 @@ from snake_gym.hardware.run.connection import make_pose
 from snake_gym.hardware.run.record import read_record
 from snake_gym.hardware.run.run_config import RunConfig, robot_of
 from snake_gym.robot.catalogue import load_robot
-from tests.hardware.commands.test_commands import launch
+from tests.hardware.commands.test_commands import launch, press
+from tests.hardware.commands.test_emulate import EmulatorProcess, emulator
 
 ROOT = Path(__file__).parents[3]
 POSE_PORT = 47917
@@ -37,47 +35,22 @@ def printed_commands() -> list[list[str]]:
     return [shlex.split(line)[3:] for line in blocks.splitlines() if line.startswith("python -m snake_gym.hardware ")]
 
 
-class Onlooker:
-    """Reads what the emulated robot says, and answers calibrate's questions from it."""
-
-    def __init__(self, stream: object) -> None:
-        self.lines: list[str] = []
-        self._stream = stream
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self) -> None:
-        for line in self._stream:  # type: ignore[attr-defined]
-            self.lines.append(line)
-
-    def wait(self, seen: Callable[[list[str]], bool], seconds: float = 60.0) -> None:
-        give_up = time.monotonic() + seconds
-        while not seen(self.lines):
-            assert time.monotonic() < give_up, self.lines
-            time.sleep(0.02)
-
-    def answer(self, question: str) -> str:
-        asked = re.findall(r"joint (\d+) \(servo", question)
-        if not asked:
-            return ""
-        self.wait(lambda lines: any(line.startswith(f"joint {asked[-1]} is bent") for line in lines))
-        told = [line for line in self.lines if line.startswith(f"joint {asked[-1]} is bent")]
-        return "r" if "right" in told[-1] else "l"
-
-
-def converse(command: subprocess.Popen[str], answer: Callable[[str], str]) -> int:
-    """Answer what a command asks at the end of a line; its exit code."""
+def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> None:
+    """Answer what calibrate asks at the end of a line by what the robot says it did."""
     assert command.stdin is not None and command.stdout is not None
     said = ""
     while letter := command.stdout.read(1):
         said += letter
         if said.endswith(("Enter: ", "(q: stop) ")):
-            command.stdin.write(answer(said) + "\n")
-            command.stdin.flush()
+            answer = ""
+            if asked := re.findall(r"(joint \d+) \(servo", said):
+                told = robot.wait_for(re.compile(rf"{asked[-1]} is bent").match, 60.0)
+                answer = "r" if "right" in told else "l"
+            press(command, answer + "\n")
             said = ""
     command.stdin.close()
     command.stdout.close()
-    return command.wait(20)
+    assert command.wait(20) == 0, said
 
 
 @pytest.mark.slow
@@ -101,25 +74,19 @@ def test_the_commands_of_the_page_work_as_printed(
         return found
 
     monkeypatch.chdir(ROOT)
-    robot = launch(*adapted(commands[0]), "--pose-port", str(POSE_PORT))
-    onlooker = Onlooker(robot.stdout)
-    try:
-        onlooker.wait(lambda lines: any("lines on standard input" in line for line in lines))
+    assert commands[0] == ["emulate", "--link", "/tmp/snake-bus", *commands[0][3:]]
+    with emulator(tmp_path / "bus", *commands[0][3:], "--pose-port", str(POSE_PORT)) as robot:
         for words in commands[1:]:
             if words[0] == "calibrate":
-                assert converse(launch(*adapted(words)), onlooker.answer) == 0
+                robot.joint_angles_deg()  # what it has said of the wiggle is heard
+                converse(launch(*adapted(words)), robot)
                 continue
             assert main(adapted(words)) == 0, (words, capsys.readouterr().out)
         out = capsys.readouterr().out
-    finally:
-        robot.send_signal(signal.SIGTERM)
-        onlooker.thread.join(20)
-        for stream in (robot.stdin, robot.stdout):
-            assert stream is not None
-            stream.close()
-        robot.wait(20)
+        robot.process.send_signal(signal.SIGTERM)
+        assert robot.process.wait(20) == 0
     assert not os.path.lexists(tmp_path / "bus")
-    told = [line.split() for line in onlooker.lines if re.match(r"\s+\d+\s+\d+\s+[+-]1", line)]
+    told = [line.split() for line in robot.said if re.match(r"\s+\d+\s+\d+\s+[+-]1", line)]
     calibration = load_calibration(tmp_path / "snake.json")
     assert calibration.direction.tolist() == [int(row[2]) for row in told]
     record = read_record(tmp_path / "run.jsonl")

@@ -6,25 +6,21 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
-from snake_gym.hardware.bus.clock import MonotonicClock
 from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.commands.calibrate import TypedLines
 from snake_gym.hardware.commands.options import ending_by_signal, supervised
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.run.key_watch import KeyWatch
 from snake_gym.hardware.safety import emergency_stop
@@ -35,144 +31,101 @@ from tests.hardware.commands.test_commands import first_line, launch, press, rea
 from tests.hardware.rig import ending
 
 ROOT = Path(__file__).parents[3]
-N = 9
-
-
-@pytest.fixture
-def port() -> Iterator[EmulatedPort]:
-    servos = [EmulatedServo(k + 1) for k in range(N)]
-    bus = EmulatedBus(servos, FirstOrderPlant(N), clock=MonotonicClock(), step_s=0.01)
-    with EmulatedPort(bus) as emulated:
-        yield emulated
-
-
-@pytest.fixture
-def latch(tmp_path: Path) -> str:
-    return str(tmp_path / "estop")
 
 
 def wiggle(port: EmulatedPort, latch: str) -> subprocess.Popen[str]:
     """A long wiggle that has begun."""
-    process = launch("wiggle", "--port", port.port, "--ids", "1-9", "--degrees", "30", "--latch", latch)
+    process = launch("wiggle", "--port", port.port, "--ids", "1-2", "--degrees", "30", "--latch", latch)
     wait_until(lambda: torque_on(port))
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_a_wiggle_with_the_torque_off(port: EmulatedPort, latch: str, number: signal.Signals) -> None:
-    process = wiggle(port, latch)
-    with ending(process):
-        process.send_signal(number)
-        process.send_signal(number)  # somebody who is in a hurry
-        out = read_all(process)
-    assert process.returncode == 130, out
-    assert not torque_on(port)
-    assert emergency_stop.find_marks(Path(latch)) == []
-    assert not EmergencyStop(Path(latch)).tripped
+def stop_by(how: str, process: subprocess.Popen[str], port: EmulatedPort, latch: str) -> int:
+    """Stop a command; the exit code to expect."""
+    if how == "estop":
+        assert main(["estop", "--latch", latch]) == 0
+        assert not torque_on(port)
+    elif not how.startswith("SIG"):
+        press(process, how)
+    else:
+        process.send_signal(getattr(signal, how))
+        process.send_signal(getattr(signal, how))  # somebody who is in a hurry
+    return 130 if how.startswith("SIG") else 1
 
 
-def test_estop_ends_a_wiggle_and_says_when_the_torque_was_off(
-    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP", " ", "estop"])
+def test_a_wiggle_is_stopped_with_the_torque_off(
+    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     process = wiggle(port, latch)
     with ending(process):
-        assert main(["estop", "--latch", latch]) == 0
-        assert not torque_on(port)
+        code = stop_by(how, process, port, latch)
         out = read_all(process)
-    assert process.returncode == 1
-    assert "servo   1: stopped: the command estop" in out and "servo   2" not in out
-    assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="clear it with estop --clear"):
-        main(["wiggle", "--port", port.port, "--ids", "1", "--latch", latch])
-    with pytest.raises(ConfigError, match="cannot be written"):
-        main(["wiggle", "--port", port.port, "--ids", "1", "--latch", str(Path(latch).parent / "none" / "estop")])
-
-
-def test_a_key_ends_a_wiggle(port: EmulatedPort, latch: str) -> None:
-    process = wiggle(port, latch)
-    with ending(process):
-        press(process, " ")
-        wait_until(lambda: not torque_on(port))
-        out = read_all(process)
-    assert "stopped: a key was pressed" in out
-
-
-def calibrate(port: EmulatedPort, latch: str, keyboard: int | None = None) -> subprocess.Popen[str]:
-    """A calibration whose first joint holds its wiggle, or is on its way if there is a ``keyboard``."""
-    command = [sys.executable, "-m", "snake_gym.hardware", "calibrate", "--port", port.port, "--ids", "1-9"]
-    command += ["--limit", "60", "--latch", latch, "--degrees", "30", "--out", str(Path(latch).parent / "out.json")]
-    process = subprocess.Popen(
-        command, cwd=ROOT, text=True, stdin=subprocess.PIPE if keyboard is None else keyboard,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    if process.stdin is not None:
-        press(process, "\n")
-        first_line(process.stdout, "Lay the robot straight; the servos are limp. Then press Enter: joint 1")
-        assert torque_on(port)
-    return process
-
-
-@pytest.mark.parametrize("how", ["estop", "SIGTERM", "SIGHUP", "answer"])
-def test_a_calibration_that_waits_for_an_answer_can_be_stopped(port: EmulatedPort, latch: str, how: str) -> None:
-    process = calibrate(port, latch)
-    with ending(process):
-        if how == "estop":
-            assert main(["estop", "--latch", latch]) == 0
-            assert not torque_on(port)
-        elif how == "answer":
-            press(process, "q\n")
-        else:
-            process.send_signal(getattr(signal, how))
-        out = read_all(process)
-    assert process.returncode == (130 if how.startswith("SIG") else 1), out
+    assert process.returncode == code, out
     assert not torque_on(port)
-    assert not (Path(latch).parent / "out.json").exists()
+    assert emergency_stop.find_marks(Path(latch)) == []
+    assert EmergencyStop(Path(latch)).tripped == (code == 1)
+    if how == " ":
+        assert "stopped: a key was pressed" in out
+    if how == "estop":
+        assert "servo   1: stopped: the command estop" in out and "servo   2" not in out
+        assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
+        for where, message in ((latch, "clear it with estop --clear"), (f"{latch}/none/estop", "cannot be written")):
+            with pytest.raises(ConfigError, match=message):
+                main(["wiggle", "--port", port.port, "--ids", "1", "--latch", where])
 
 
-def test_a_key_stops_a_calibration_that_moves_a_joint(port: EmulatedPort, latch: str) -> None:
+@pytest.mark.parametrize("how", ["estop", "SIGTERM", "SIGHUP", "q\n", "key"])
+def test_a_calibration_that_waits_for_an_answer_or_moves_a_joint_is_stopped(
+    port: EmulatedPort, latch: str, how: str
+) -> None:
+    """``key``: on a terminal, while the joint is on its way; else the joint holds its wiggle."""
     ours, theirs = pty.openpty()
-    process = calibrate(port, latch, theirs)
+    out_file = Path(latch).parent / "out.json"
+    command = [sys.executable, "-m", "snake_gym.hardware", "calibrate", "--port", port.port, "--ids", "1-2"]
+    command += ["--degrees", "30" if how == "key" else "5"]
+    process = subprocess.Popen(
+        [*command, "--limit", "60", "--latch", latch, "--out", str(out_file)], cwd=ROOT, text=True,
+        stdin=theirs if how == "key" else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
     with ending(process):
-        os.write(ours, b"\n")
-        wait_until(lambda: torque_on(port))
-        os.write(ours, b"q")
+        if how == "key":
+            os.write(ours, b"\n")
+            wait_until(lambda: torque_on(port))
+            os.write(ours, b"q")
+            code = 1
+        else:
+            press(process, "\n")
+            first_line(process.stdout, "Lay the robot straight; the servos are limp. Then press Enter: joint 1")
+            assert torque_on(port)
+            code = stop_by(how, process, port, latch)
         wait_until(lambda: not torque_on(port))
         out = read_all(process)
-        os.close(ours)
-        os.close(theirs)
-    assert process.returncode == 1
-    assert "stopped: a key was pressed" in out
-
-
-def test_a_key_stops_a_run_whose_latch_cannot_be_written(port: EmulatedPort, tmp_path: Path) -> None:
-    folder = tmp_path / "gone"
-    folder.mkdir()
-    arguments = [*settings(tmp_path, port), "--targets", "9,0", "--log", str(tmp_path / "run.jsonl")]
-    arguments[arguments.index("--latch") + 1] = str(folder / "estop")
-    process = launch("run", "cc", *arguments)
-    with ending(process):
-        first_line(process.stdout, "1.")
-        shutil.rmtree(folder)
-        press(process, "q")
-        wait_until(lambda: not torque_on(port))
-        out = read_all(process)
-    assert process.returncode == 1
-    assert "emergency stop: a key was pressed" in out
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == code, out
+    assert ("stopped: a key was pressed" in out) == (how in ("q\n", "key"))
+    assert not out_file.exists()
 
 
 # --- estop and whom it stops -----------------------------------------------------------------------------------------
 
 
-def test_estop_says_that_nothing_was_moving(
+def test_estop_trips_tells_clears_and_says_that_nothing_was_moving(
     latch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(emergency_stop, "FOLDER", tmp_path)
-    assert main(["estop", "--latch", latch]) == 0
+    words = ["--latch", latch]
+    assert main(["estop", "--status", *words]) == 0
+    assert main(["estop", "--reason", "smoke", *words]) == 0
     assert "nothing was moving" in capsys.readouterr().out
+    assert EmergencyStop(Path(latch)).tripped
+    assert main(["estop", "--status", *words]) == 1
+    assert "tripped: smoke" in capsys.readouterr().out
+    assert main(["estop", "--clear", *words]) == 0
+    assert not EmergencyStop(Path(latch)).tripped
     assert main(["estop", "--latch", str(tmp_path / "none" / "estop")]) == 1
     assert "NOT tripped" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="--wait is -1"):
-        main(["estop", "--latch", latch, "--wait", "-1"])
 
 
 def test_estop_stops_every_robot_and_waits_for_each(
@@ -226,12 +179,12 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
     assert main(["estop", "--latch", latch]) == 1
     assert f"wiggle (process {process.pid}) died before it said" in capsys.readouterr().out
     assert main(["estop", "--clear", "--latch", latch]) == 0
-    main(["wiggle", "--port", port.port, "--ids", f"1-{N}", "--latch", latch])  # whichever of them had torque
+    main(["wiggle", "--port", port.port, "--ids", "1-2", "--latch", latch])  # whichever of them had torque
     assert not torque_on(port)
 
 
 def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
-    body = GuardedBody(BusPort(port.port), straight_chain(range(1, N + 1), 1.5), SafetyLimits(), latch=Path(latch))
+    body = GuardedBody(BusPort(port.port), straight_chain(range(1, 10), 1.5), SafetyLimits(), latch=Path(latch))
     try:
         body.start()
         (mark,) = emergency_stop.find_marks(Path(latch))
@@ -254,14 +207,20 @@ def test_estop_loads_nothing_that_takes_time() -> None:
     assert loaded == {f"snake_gym.hardware.{name}" for name in expected}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
-def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
-    command = [sys.executable, "benchmarks/emergency_stop.py", "--stops", "1", "--how", how, "--within-s", within_s]
-    for _ in range(5):  # on a busy machine the robot may stop before it is killed
+def benchmark(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A benchmark that printed its numbers; again where the robot of a busy machine has stopped before."""
+    for _ in range(5):
+        command = [sys.executable, f"benchmarks/{name}.py", *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.stdout:
             break
+    return done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "within_s", "code"), [("kill-run", "60", 0), ("kill-guard", "0", 1)])
+def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, within_s: str, code: int) -> None:
+    done = benchmark("emergency_stop", "--stops", "1", "--how", how, "--within-s", within_s)
     assert done.returncode == code, done.stderr
     took_ms = json.loads(done.stdout)["torque_off_ms"]
     assert 0.0 < took_ms["p50"] <= took_ms["max"] < 60_000.0
@@ -272,11 +231,7 @@ def test_the_benchmark_measures_how_long_torque_outlives_a_process(how: str, wit
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", ["guard", "driver"])
 def test_the_benchmark_of_the_bus_tells_how_old_samples_are(loop: str) -> None:
-    command = [sys.executable, "benchmarks/servo_bus.py", "--minutes", "0.02", "--servos", "3", "--loop", loop]
-    for _ in range(5):  # on a busy machine the robot may stop
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            break
+    done = benchmark("servo_bus", "--minutes", "0.02", "--servos", "3", "--loop", loop)
     age_ms = json.loads(done.stdout)["sample_age_ms"]
     assert 0.0 < age_ms["p50"] <= age_ms["p99.9"] <= age_ms["max"] < 60_000.0
 
@@ -350,10 +305,9 @@ def test_lines_end_with_their_source() -> None:
 def test_estop_waits_for_the_guard_of_a_run(
     port: EmulatedPort, tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = [*settings(tmp_path, port), "--targets", "9,0", "--log", "none"]
-    process = launch("run", "cc", *options)
+    process = launch("run", "cc", *settings(tmp_path, port), "--targets", "9,0", "--log", "none")
     with ending(process):
-        first_line(process.stdout, "1.")
+        first_line(process.stdout, "0.")
         assert main(["estop", "--latch", latch]) == 0
         assert not torque_on(port)
         out = read_all(process)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +34,6 @@ class Slipping(FirstOrderPlant):
         super().advance(dt_s, aim, enabled, torque_limit, speed_limit_rad_s)
 
 
-@pytest.fixture
-def port() -> Iterator[EmulatedPort]:
-    bus = EmulatedBus([EmulatedServo(one) for one in IDS], FirstOrderPlant(3), clock=MonotonicClock(), step_s=0.01)
-    with EmulatedPort(bus) as emulated:
-        yield emulated
-
-
 def set_up(port: EmulatedPort, registers: dict[str, int]) -> None:
     with port.bus.lock:
         for name, value in registers.items():
@@ -49,53 +41,43 @@ def set_up(port: EmulatedPort, registers: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(("registers", "message"), ODD)
-def test_a_wiggle_leaves_a_servo_alone_that_moves_otherwise(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], registers: dict[str, int], message: str
-) -> None:
-    set_up(port, registers)
-    with Wiretap(port.port) as wire:
-        before = wire.positions(IDS)
-        words = ["wiggle", "--port", wire.port, "--ids", "1-3", "--latch", str(tmp_path / "estop")]
-        assert main(words) == 1
-        assert {one.servo_id for one in wire.torqued()} == {1, 3}
-        assert wire.torque(IDS) == [0, 0, 0]
-        assert abs(wire.positions([2])[0] - before[1]) <= 1
-    lines = capsys.readouterr().out.splitlines()
-    assert "moved" in lines[0] and "moved" in lines[2]
-    assert message in lines[1]
-
-
-@pytest.mark.parametrize(("registers", "message"), ODD)
-def test_a_calibration_does_not_begin_with_such_a_servo(
-    port: EmulatedPort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registers: dict[str, int], message: str
-) -> None:
+def test_a_servo_that_moves_otherwise_is_neither_wiggled_nor_calibrated(
+    port: EmulatedPort, tmp_path: Path, latch: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, registers: dict[str, int], message: str,
+) -> None:  # fmt: skip
     set_up(port, registers)
     answers, theirs = os.pipe()
     os.write(theirs, b"\n" + b"r\n" * 3)
     os.close(theirs)
     with os.fdopen(answers) as keyboard, Wiretap(port.port) as wire:
         monkeypatch.setattr("sys.stdin", keyboard)
-        words = ["calibrate", "--port", wire.port, "--ids", "1-3", "--limit", "60", "--out", str(tmp_path / "a.json")]
+        words = ["--port", wire.port, "--latch", latch]
         with pytest.raises(ConfigError, match=message):
-            main([*words, "--latch", str(tmp_path / "estop")])
+            main(["calibrate", *words, "--ids", "1-3", "--limit", "60", "--out", str(tmp_path / "a.json")])
         assert wire.torqued() == []
         assert wire.torque(IDS) == [0, 0, 0]
+        before = wire.positions([2])[0]
+        assert main(["wiggle", *words, "--ids", "2,3"]) == 1
+        assert {one.servo_id for one in wire.torqued()} == {3}
+        assert wire.torque(IDS) == [0, 0, 0]
+        assert abs(wire.positions([2])[0] - before) <= 1
+    lines = capsys.readouterr().out.splitlines()
+    assert message in lines[0] and "moved" in lines[1]
 
 
-def test_a_joint_that_goes_further_than_asked_is_let_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_joint_that_goes_further_than_asked_is_let_go(latch: str, capsys: pytest.CaptureFixture[str]) -> None:
     bus = EmulatedBus([EmulatedServo(one) for one in IDS], Slipping(3), clock=MonotonicClock(), step_s=0.01)
     with EmulatedPort(bus) as port, Wiretap(port.port) as wire:
-        words = ["wiggle", "--port", wire.port, "--ids", "1-3", "--latch", str(tmp_path / "estop")]
-        assert main(words) == 1
+        assert main(["wiggle", "--port", wire.port, "--ids", "2", "--latch", latch]) == 1
         assert wire.torque(IDS) == [0, 0, 0]
         assert abs(wire.positions([2])[0] - 2048) < 340, "half a radian and the six degrees would be 394"
-    lines = capsys.readouterr().out.splitlines()
-    assert "servo 2 went" in lines[1] and "let go" in lines[1]
+    out = capsys.readouterr().out
+    assert "servo 2 went" in out and "let go" in out
 
 
 def test_a_wiggle_between_narrow_limits_goes_the_way_that_is_free(
-    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_up(port, {"max_angle_limit": 2060})
-    assert main(["wiggle", "--port", port.port, "--ids", "2", "--latch", str(tmp_path / "estop")]) == 0
+    assert main(["wiggle", "--port", port.port, "--ids", "2", "--latch", latch]) == 0
     assert "moved -5." in capsys.readouterr().out

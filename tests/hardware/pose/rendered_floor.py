@@ -59,6 +59,7 @@ class Lens:
         return np.stack([gx, gy, np.ones_like(gx)], axis=-1) @ self.rotation().T
 
 
+@functools.lru_cache(maxsize=16)
 def render(
     config: CameraConfig, lens: Lens, xy: tuple[float, float], angle: float, hidden: tuple[int, ...] = (), fine: int = 2
 ) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError, build
+from snake_gym.config import ConfigError, build, dump_yaml
 from snake_gym.hardware.pose.april_tags import (
     CameraConfig,
     CameraPose,
@@ -63,8 +64,7 @@ def test_half_of_the_floor_tags_may_be_covered() -> None:
     config = configured(ASLANT)
     picture = spoil(render(config, ASLANT, *PLACES[0], hidden=(1, 3)), blur=0.8, noise=5.0)
     found = TagReader(config).read(picture, 0.0)
-    assert found is not None
-    assert found.n_floor_tags == 2
+    assert found is not None and found.n_floor_tags == 2
     away, turned = errors(config, picture, *PLACES[0])
     assert away < MAX_M
     assert turned < MAX_RAD
@@ -134,8 +134,7 @@ def test_a_camera_that_loses_the_tag_and_fails_makes_the_pose_invalid_and_comes_
     first = Screen(good)
     after = [Screen(np.zeros((0, 0), np.uint8)), Screen(None), Screen(good)]
     waiting = [first, *after]
-    pose = CameraPose(config, stale_s=0.5, open_camera=lambda: waiting.pop(0))
-    try:
+    with closing(CameraPose(config, stale_s=0.5, open_camera=lambda: waiting.pop(0))) as pose:
         seen = wait_for(pose, True)
         np.testing.assert_allclose(seen.xy_w, PLACES[0][0], atol=MAX_M)
         first.shown = blank
@@ -145,27 +144,17 @@ def test_a_camera_that_loses_the_tag_and_fails_makes_the_pose_invalid_and_comes_
         wait_for(pose, True)
         assert pose.n_failures == 3
         assert [screen.released for screen in (first, *after)] == [True, True, True, False]
-    finally:
-        pose.close()
     assert after[-1].released
 
 
 def test_a_video_is_read_like_a_camera(tmp_path: Path) -> None:
     for k in range(3):
         cv2.imwrite(str(tmp_path / f"{k:02d}.png"), render(configured(ABOVE), ABOVE, *PLACES[1]))
-    (tmp_path / "camera.yaml").write_text(
-        f"camera: {tmp_path}/%02d.png\nmatrix: {list(ABOVE.matrix)}\ndistortion: [-0.15, 0.03, 0, 0]\n"
-        f"head: {{id: 0, size_m: 0.08, height_m: 0.09, forward_m: 0.02, left_m: 0.005, angle_rad: 0.1}}\nfloor:\n"
-        + "".join(
-            f"- {{id: {t.id}, x_m: {t.x_m}, y_m: {t.y_m}, angle_rad: {t.angle_rad}, size_m: 0.12}}\n" for t in FLOOR
-        )
-    )
-    assert load_camera(tmp_path / "camera.yaml").floor == FLOOR
-    pose = open_camera(tmp_path / "camera.yaml", 5.0)
-    try:
+    config = replace(configured(ABOVE), camera=f"{tmp_path}/%02d.png")
+    dump_yaml(config, tmp_path / "camera.yaml")
+    assert load_camera(tmp_path / "camera.yaml") == config
+    with closing(open_camera(tmp_path / "camera.yaml", 5.0)) as pose:
         np.testing.assert_allclose(wait_for(pose, True).xy_w, PLACES[1][0], atol=MAX_M)
-    finally:
-        pose.close()
 
 
 @pytest.mark.parametrize(
@@ -182,16 +171,13 @@ def test_wrong_settings_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build(CameraConfig, {**settings, **change}, "camera.yaml")
     with pytest.raises(ConfigError, match=r"pose\.camera is missing"):
-        open_camera(None)
+        open_camera(None, 0.5)
 
 
 def test_a_camera_that_cannot_be_opened_is_named_and_opencv_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
-    pose = CameraPose(CameraConfig((FloorTag(1, 0.0, 0.0),), HeadTag(), camera=97))
-    try:
+    with closing(CameraPose(CameraConfig((FloorTag(1, 0.0, 0.0),), HeadTag(), camera=97))) as pose:
         give_up = time.monotonic() + 20.0
         while not pose.n_failures and time.monotonic() < give_up:
             time.sleep(0.01)
         assert pose.trouble == "camera 97: it cannot be opened"
-    finally:
-        pose.close()
     assert capfd.readouterr().err == ""

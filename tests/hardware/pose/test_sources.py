@@ -7,8 +7,9 @@ import math
 import os
 import pty
 import socket
-import time
+import struct
 import tty
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,8 +17,7 @@ import pytest
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.transport import SerialTransport
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
-from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu, pack_rvc
-from snake_gym.hardware.pose.source import PoseSource
+from snake_gym.hardware.pose.serial_imu import PACKET_BYTES, RvcParser, SerialImu
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -25,9 +25,13 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 NO_JOINTS = np.zeros(RESILIENT_SERVO.n_joints)
 
 
-def crawl(name: str, source: PoseSource, seconds: float, wave: tuple[float, float, float]) -> SimulatedRobot:
-    """A simulated robot crawls, and ``source`` follows its joints fifty times a second."""
-    spec = PRESETS[name]
+@pytest.mark.parametrize(
+    ("name", "wave"),
+    [("resilient_servo", (0.5, 2.0, 0.6)), ("snakesys", (0.6, 0.8, 0.9)), ("muscle", (0.5, 6.28, 1.2))],
+)
+def test_dead_reckoning_drifts_by_a_few_per_cent_of_the_way(name: str, wave: tuple[float, float, float]) -> None:
+    """A simulated robot crawls, and the source follows its joints fifty times a second."""
+    spec, source, seconds = PRESETS[name], DeadReckoning(PRESETS[name]), 10.0
     amplitude, frequency, shift = wave
     robot = SimulatedRobot(spec, 1, 1)
     lag = shift * np.arange(spec.n_joints)
@@ -40,16 +44,6 @@ def crawl(name: str, source: PoseSource, seconds: float, wave: tuple[float, floa
             robot.step(reference, n_substeps=min(step, left))
             left -= step
             source.follow(robot.joint_angle()[0], robot.joint_rate()[0], float(robot.state.time_s[0]))
-    return robot
-
-
-@pytest.mark.parametrize(
-    ("name", "wave"),
-    [("resilient_servo", (0.5, 2.0, 0.6)), ("snakesys", (0.6, 0.8, 0.9)), ("muscle", (0.5, 6.28, 1.2))],
-)
-def test_dead_reckoning_drifts_by_a_few_per_cent_of_the_way(name: str, wave: tuple[float, float, float]) -> None:
-    source = DeadReckoning(PRESETS[name])
-    robot = crawl(name, source, 20.0, wave)
     pose = source.read(0.0)
     way = np.linalg.norm(robot.state.head_xy[0])
     assert way > 1.0
@@ -69,68 +63,57 @@ def test_dead_reckoning_ignores_what_cannot_be_followed() -> None:
     assert source.read(5.1).stamp_s == 5.0
 
 
-def send_from(sender: socket.socket, port: int, *datagrams: bytes) -> None:
+@pytest.fixture
+def udp() -> Iterator[UdpJson]:
+    source = UdpJson(port=0, stale_s=0.5)
+    yield source
+    source.close()
+
+
+@pytest.fixture
+def senders() -> Iterator[list[socket.socket]]:
+    both = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    yield both
+    for one in both:
+        one.close()
+
+
+def send(sender: socket.socket, source: UdpJson, *datagrams: bytes) -> None:
+    """Datagrams to this machine: they have arrived when this returns."""
     for datagram in datagrams:
-        sender.sendto(datagram, ("127.0.0.1", port))
-    time.sleep(0.02)
-
-
-def send(port: int, *datagrams: bytes) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        for datagram in datagrams:
-            sender.sendto(datagram, ("127.0.0.1", port))
-    time.sleep(0.02)
+        sender.sendto(datagram, ("127.0.0.1", source.port))
 
 
 def told(**changes: object) -> bytes:
     return json.dumps({"x_m": 1.0, "y_m": 2.0, "angle_rad": 0.5, **changes}).encode()
 
 
-def test_a_pose_from_the_network_is_taken_and_grows_stale() -> None:
-    source = UdpJson(port=0, stale_s=0.5)
-    try:
-        assert not source.read(0.0).valid
-        send(source.port, told())
-        pose = source.read(10.0)
-        assert pose.valid
-        np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
-        assert source.read(10.4).valid
-        assert not source.read(10.6).valid
-        send(source.port, told(x_m=3.0, stamp_s=7.0), told(x_m=9.0, stamp_s=6.9))
-        assert source.read(11.0).xy_w[0] == 3.0  # the one that was overtaken is thrown away
-    finally:
-        source.close()
+def test_a_pose_from_the_network_is_taken_and_grows_stale(udp: UdpJson, senders: list[socket.socket]) -> None:
+    assert not udp.read(0.0).valid
+    send(senders[0], udp, told())
+    pose = udp.read(10.0)
+    assert pose.valid
+    np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
+    assert udp.read(10.4).valid
+    assert not udp.read(10.6).valid
+    send(senders[0], udp, told(x_m=3.0, stamp_s=7.0), told(x_m=9.0, stamp_s=6.9))
+    assert udp.read(11.0).xy_w[0] == 3.0  # the one that was overtaken is thrown away
 
 
-def test_two_senders_are_not_mixed_and_the_second_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    source = UdpJson(port=0, stale_s=0.5)
-    first, second = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
-    try:
-        assert source.trouble == f"nothing arrives on UDP 127.0.0.1:{source.port}"
-        for k in range(3):
-            send_from(first, source.port, told(x_m=float(k), stamp_s=100.0 + k))
-            send_from(second, source.port, told(x_m=50.0, stamp_s=200.0))
-            assert source.read(0.1 * k).xy_w[0] == k
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1
-        other, own = (f"127.0.0.1:{one.getsockname()[1]}" for one in (second, first))
-        assert said == f"poses also come from {other}; ignored, those of {own} count\n"
-        send_from(second, source.port, told(x_m=50.0, stamp_s=99.0))  # the first has gone silent; another clock
-        assert source.read(1.0).xy_w[0] == 50.0
-        assert source.trouble == ""
-    finally:
-        for one in (first, second, source):
-            one.close()
-
-
-def test_junk_is_told_as_what_is_wrong() -> None:
-    source = UdpJson(port=0)
-    try:
-        send(source.port, b"hello")
-        source.read(0.0)
-        assert source.trouble == f"the 1 datagrams on UDP 127.0.0.1:{source.port} were no poses"
-    finally:
-        source.close()
+def test_two_senders_are_not_mixed_and_the_second_is_named_once(
+    udp: UdpJson, senders: list[socket.socket], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = senders
+    assert udp.trouble == f"nothing arrives on UDP 127.0.0.1:{udp.port}"
+    for k in range(3):
+        send(first, udp, told(x_m=float(k), stamp_s=100.0 + k))
+        send(second, udp, told(x_m=50.0, stamp_s=200.0))
+        assert udp.read(0.1 * k).xy_w[0] == k
+    other, own = (f"127.0.0.1:{one.getsockname()[1]}" for one in (second, first))
+    assert capsys.readouterr().err == f"poses also come from {other}; ignored, those of {own} count\n"
+    send(second, udp, told(x_m=50.0, stamp_s=99.0))  # the first has gone silent; another clock
+    assert udp.read(1.0).xy_w[0] == 50.0
+    assert udp.trouble == ""
 
 
 @pytest.mark.parametrize(
@@ -138,25 +121,29 @@ def test_junk_is_told_as_what_is_wrong() -> None:
     [b"", b"{", b"[]", b"7", b"\xff\xfe", told(x_m="far"), told(x_m=math.nan), b'{"x_m": 1, "y_m": 2}', b"[" * 1500,
      told(angle_rad=math.inf), told(stamp_s=math.nan)],
 )  # fmt: skip
-def test_junk_from_the_network_is_counted_and_changes_nothing(junk: bytes) -> None:
-    source = UdpJson(port=0)
-    try:
-        send(source.port, told(), junk)
-        pose = source.read(1.0)
-        assert pose.valid
-        np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
-        assert source.n_refused == 1
-    finally:
-        source.close()
+def test_junk_from_the_network_is_counted_and_changes_nothing(
+    udp: UdpJson, senders: list[socket.socket], junk: bytes
+) -> None:
+    send(senders[0], udp, junk)
+    assert not udp.read(0.0).valid
+    assert udp.trouble == f"the 1 datagrams on UDP 127.0.0.1:{udp.port} were no poses"
+    send(senders[0], udp, told(), junk)
+    pose = udp.read(1.0)
+    assert pose.valid
+    np.testing.assert_array_equal(pose.xy_w, [1.0, 2.0])
+    assert udp.n_refused == 2
 
 
-def test_a_port_in_use_is_named() -> None:
-    source = UdpJson(port=0)
-    try:
-        with pytest.raises(ConfigError, match=r"cannot listen there: another program does \(a run still going\?\)"):
-            UdpJson(port=source.port)
-    finally:
-        source.close()
+def test_a_port_in_use_is_named(udp: UdpJson) -> None:
+    with pytest.raises(ConfigError, match=r"cannot listen there: another program does \(a run still going\?\)"):
+        UdpJson(port=udp.port)
+
+
+def pack_rvc(index: int, yaw_rad: float) -> bytes:
+    """A packet of a level, unaccelerated sensor."""
+    yaw = round(math.remainder(yaw_rad, 2.0 * math.pi) / math.radians(0.01))
+    body = struct.pack("<B6h3x", index & 0xFF, yaw, 0, 0, 0, 0, 1000)
+    return b"\xaa\xaa" + body + bytes([sum(body) & 0xFF])
 
 
 def test_imu_packets_are_found_in_noise_and_bad_ones_refused() -> None:

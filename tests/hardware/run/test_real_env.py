@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,16 +28,17 @@ from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, connect
 from snake_gym.hardware.run.real_env import RealSnakeEnv
-from snake_gym.hardware.run.robot_loop import CourseConfig
-from snake_gym.hardware.run.run_config import Contract, LoopSettings, action_contract, open_loop
+from snake_gym.hardware.run.robot_loop import Contract, CourseConfig
+from snake_gym.hardware.run.run_config import LoopSettings, action_contract, open_loop
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import READING_SHARE, shortest_period_s
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.interface.policy_file import load_policy
+from snake_gym.robot.measurement import centre_offset, chain_angles
+from snake_gym.robot.presets import RESILIENT_SERVO
 
 POLICY = "agents/pretrained/resilient_servo_locked_joints"
 TARGETS = ((2.0, 0.0), (3.0, 1.5), (1.5, 2.5), (0.0, 1.0), (2.0, 0.0), (5.0, 1.0), (8.0, 4.0), (14.0, 8.0))
@@ -79,50 +81,37 @@ def test_spaces_and_observations_are_those_of_the_simulated_env(latch: Path) -> 
     real.close()
 
 
-def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
-    from snake_gym.interface.policy_file import load_policy
-
-    policy = load_policy(POLICY)
-    action = dict(policy.env_config["action"])
-    env = gym.make(
-        "SnakeGym/Waypoints-v0", action=action, course={"kind": "list", "targets": targets},
-        start={"amplitude_rad": 0.6, "phase_shift_rad": 0.5236, "random": False}, time_limit_s=seconds,
-    )  # fmt: skip
-    obs, info = env.reset(seed=0)
-    done = False
-    while not done:
-        chosen, _ = policy.predict(obs)
-        obs, _, terminated, truncated, info = env.step(chosen)
-        done = terminated or truncated
-    return float(info["progress_m"])
-
-
-def centre_of_the_start() -> tuple[float, float]:
-    """Where the head has to be for the centre of mass to lie at the origin."""
-    from snake_gym.robot.measurement import centre_offset, chain_angles
-    from snake_gym.robot.presets import RESILIENT_SERVO
-
-    offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
-    return -float(offset[0]), -float(offset[1])
-
-
-def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, port: str, safety: Any) -> float:
-    from snake_gym.interface.policy_file import load_policy
-
-    emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": centre_of_the_start()}
-    env = make(
-        latch, policy=POLICY, course={"targets": targets}, safety=safety, time_limit_s=seconds,
-        connection={"port": port, "emulated": emulated},
-    )  # fmt: skip
-    policy = load_policy(POLICY)
-    obs, info = env.reset()
+def play(env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
+    """The infos of an episode of the shipped policy."""
+    policy, (obs, _) = load_policy(POLICY), env.reset(seed=0)
     done = False
     while not done:
         action, _ = policy.predict(obs)
         obs, _, terminated, truncated, info = env.step(action)
-        assert info["sample_age_s"] < 0.02 or port == "pty"
+        yield info
         done = terminated or truncated
     env.close()
+
+
+def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
+    env = gym.make(
+        "SnakeGym/Waypoints-v0", action=dict(load_policy(POLICY).env_config["action"]),
+        course={"kind": "list", "targets": targets}, time_limit_s=seconds,
+        start={"amplitude_rad": 0.6, "phase_shift_rad": 0.5236, "random": False},
+    )  # fmt: skip
+    return float(list(play(env))[-1]["progress_m"])
+
+
+def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, port: str, safety: Any) -> float:
+    # The head is where it has to be for the centre of mass to lie at the origin.
+    offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
+    emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": (-offset).tolist()}
+    env = make(
+        latch, policy=POLICY, course={"targets": targets}, safety=safety, time_limit_s=seconds,
+        connection={"port": port, "emulated": emulated},
+    )  # fmt: skip
+    for info in play(env):
+        assert info["sample_age_s"] < 0.02 or port == "pty"
     assert info["stop_reason"] == ""
     return float(info["progress_m"])
 
@@ -130,7 +119,7 @@ def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, 
 @pytest.mark.parametrize(
     ("port", "n_courses", "seconds"),
     [
-        ("memory", 1, 20.0),
+        ("memory", 1, 12.0),
         pytest.param("memory", 8, 60.0, marks=pytest.mark.slow),
         pytest.param("pty", 4, 60.0, marks=pytest.mark.slow),
     ],
@@ -272,8 +261,8 @@ def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
         make(latch, policy=POLICY, robot="robo_conda")
     with pytest.raises(ConfigError, match="action is set beside policy"):
         make(latch, policy=POLICY, action={"kind": "joint_reference"})
-    spec = load_robot("resilient_servo")
-    dump_yaml(replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=4.7)), latch.parent / "mine.yaml")
+    actuator = replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=4.7)
+    dump_yaml(replace(RESILIENT_SERVO, actuator=actuator), latch.parent / "mine.yaml")
     env = make(latch, policy=POLICY, robot=str(latch.parent / "mine.yaml"))
     env.reset()
     env.step(np.zeros(env.action_space.shape, np.float32))
@@ -283,12 +272,6 @@ def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
     env.close()
 
 
-def per_joint() -> RobotSpec:
-    """A robot whose last servo may go faster than the others."""
-    spec = load_robot("resilient_servo")
-    return replace(spec, actuator=replace(spec.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,)))
-
-
 @pytest.mark.parametrize("guarded", [False, True])
 def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.MonkeyPatch, guarded: bool) -> None:
     # On a busy machine servos of this process may miss their turn: they are waited for longer, no guard goes before
@@ -296,7 +279,8 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.M
     monkeypatch.setattr(servo_bus, "LineTiming", partial(LineTiming, latency_s=0.1))
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), priority=0)
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, max_lost_joints=9, command_timeout_s=5.0)
-    connected = connect(connection, limits, per_joint(), emulate)
+    actuator = replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,))
+    connected = connect(connection, limits, replace(RESILIENT_SERVO, actuator=actuator), emulate)
     give_up_s, speeds = time.monotonic() + 60.0, [0] * 9
     try:
         while 0 in speeds and time.monotonic() < give_up_s:
@@ -315,7 +299,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("guarded", [False, True])
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
     connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch))
-    contract = action_contract(ActionConfig(), load_robot("resilient_servo"), CourseConfig())
+    contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
     loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)
     assert connected.emulated is not None
@@ -349,16 +333,15 @@ def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
     free = UdpJson(port=0)
     free.close()
     settings = {"kind": "udp_json", "udp_port": free.port}
-    spec = load_robot("resilient_servo")
-    decoder = ActionDecoder(ActionConfig(), spec)
-    layout = ObservationLayout(spec, decoder.size, decoder.has_phase, "centre", reveal_faults=True)
+    decoder = ActionDecoder(ActionConfig(), RESILIENT_SERVO)
+    layout = ObservationLayout(RESILIENT_SERVO, decoder.size, decoder.has_phase, "centre", reveal_faults=True)
     connection = ConnectionConfig(port="pty", latch=str(latch), pose=build(PoseConfig, settings, "pose"))
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ConfigError, match="which joints are failed"):
-        open_loop(Contract(decoder, layout, spec), LoopSettings(connection=connection), emulate)
+        open_loop(Contract(decoder, layout, RESILIENT_SERVO), LoopSettings(connection=connection), emulate)
     assert len(os.listdir("/proc/self/fd")) == before
     taken = UdpJson(port=free.port)
     with pytest.raises(ConfigError, match=rf"pose.udp_port {free.port}: cannot listen"):
-        connect(connection, SafetyLimits(), spec, emulate)
+        connect(connection, SafetyLimits(), RESILIENT_SERVO, emulate)
     assert len(os.listdir("/proc/self/fd")) == before + 1
     taken.close()

@@ -1,10 +1,11 @@
-"""What a run says where its settings name nothing that is there."""
+"""What a run makes of its settings, and what it says where they name nothing that is there; its course."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
@@ -13,9 +14,10 @@ from snake_gym.controllers.tuned import tuned_file
 from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.pose.udp_json import UdpJson
 from snake_gym.hardware.run.connection import ConnectionConfig, PoseConfig, make_pose
-from snake_gym.hardware.run.robot_loop import LoopConfig
-from snake_gym.hardware.run.run_config import RunConfig, open_run, plan_run
+from snake_gym.hardware.run.robot_loop import CourseConfig, LoopConfig, MeasuredCourse
+from snake_gym.hardware.run.run_config import RunConfig, open_loop, plan_run
 from snake_gym.hardware.safety.body import BringUpError
+from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 
 PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
@@ -50,14 +52,14 @@ def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> No
         policy="cc", connection=ConnectionConfig(latch=str(tmp_path / "estop"), pose=pose),
         loop=LoopConfig(first_pose_timeout_s=0.5),
     )  # fmt: skip
-    opened = open_run(config, plan_run(config), emulate)
+    loop, connected = open_loop(plan_run(config).contract, config, emulate)
     try:
         with pytest.raises(
             BringUpError, match=rf"no pose within 0\.5 s: nothing arrives on UDP 127\.0\.0\.1:{free.port}"
         ):
-            opened.loop.reset()
+            loop.reset()
     finally:
-        opened.connected.close()
+        connected.close()
 
 
 def test_the_gait_that_was_tuned_for_the_robot_plays() -> None:
@@ -98,3 +100,31 @@ def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> Non
     dump_yaml(content, tmp_path / "cc.yaml")
     (note,) = plan_run(RunConfig(policy=str(tmp_path / "cc.yaml"))).notes
     assert note.startswith("tuned in SnakeGym/ObstacleField-v0; here it visits targets")
+
+
+def at(x: float, y: float, valid: bool = True) -> Measurement:
+    joints = np.zeros((1, RESILIENT_SERVO.n_joints))
+    return Measurement(joints, joints, np.array([[x, y]]), np.zeros(1), np.array([valid]))
+
+
+def test_progress_and_targets_follow_the_measured_head() -> None:
+    course = MeasuredCourse(CourseConfig(((1.0, 0.0), (1.0, 1.0)), 0.1, "head"), RESILIENT_SERVO)
+    assert np.isnan(course.distance_m)
+    course.begin(at(0.0, 0.0))
+    assert course.distance_m == pytest.approx(1.0)
+    assert course.advance(at(0.5, 0.0)) == (pytest.approx(0.5), False)
+    assert course.advance(at(0.5, 0.0, valid=False)) == (0.0, False)
+    made, reached = course.advance(at(0.95, 0.0))
+    assert (round(made, 9), reached) == (0.45, True)
+    np.testing.assert_array_equal(course.goal().target_xy_w, [[1.0, 1.0]])
+    assert course.distance_m == pytest.approx(np.hypot(0.05, 1.0))
+    course.advance(at(1.0, 0.95))
+    assert course.complete
+    assert not course.goal().active[0]
+    assert course.advance(at(3.0, 3.0)) == (0.0, False)
+    assert course.progress_m == pytest.approx(0.95 + np.hypot(0.05, 1.0) - 0.05)
+
+
+def test_a_course_without_targets_is_refused() -> None:
+    with pytest.raises(ValueError, match="targets is empty; expected at least one"):
+        CourseConfig(targets=())
