@@ -13,7 +13,7 @@ from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
-from snake_gym.simulation.servo_plant import PhysicsPlant, RobotPlant
+from snake_gym.simulation.servo_plant import RobotPlant
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 N = RESILIENT_SERVO.n_joints
@@ -96,10 +96,7 @@ def test_other_steps_than_a_control_step_are_refused() -> None:
 
 
 def test_a_plant_whose_commands_may_change_at_any_step_passes_them_on_late_too() -> None:
-    spec = late(FAST, 0.03)
-    with pytest.raises(ValueError, match=r"delay_s is 0\.03 and a control step has 10 physics steps"):
-        RobotPlant(SimulatedRobot(spec, 1, 1))
-    plants = [PhysicsPlant(one, wave(0.0)[0], step_s=0.004) for one in (spec, FAST)]
+    plants = [RobotPlant(one, wave(0.0)[0], step_s=0.004) for one in (late(FAST, 0.03), FAST)]
     on, one = np.ones(N, bool), np.ones(N)
     for k in range(200):
         for plant, lag in zip(plants, (0.0, 0.03), strict=True):
