@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,11 @@ Swing = Annotated[float, Range(0.0, math.pi)]
 
 
 class Controller(Protocol):
-    """A classical gait controller for W robots at once."""
+    """A classical gait controller for W robots at once.
+
+    One that compares what joints do with what they were told has ``command_given(reference, state)``, which is called
+    with the references (W, J) [rad] really sent, where they are not those of ``command``.
+    """
 
     n_joints: int
 
@@ -46,15 +50,6 @@ class Controller(Protocol):
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next ``command`` will use."""
-        ...
-
-
-@runtime_checkable
-class WatchfulController(Protocol):
-    """A controller that compares what the joints do with what they were told."""
-
-    def command_given(self, reference: FloatArray, state: ControllerState) -> None:
-        """The joint references (W, J) [rad] that are really sent, where they are not those of ``command``."""
         ...
 
 

@@ -45,11 +45,10 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range
 from snake_gym.config.settings import Share
-from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
+from snake_gym.controllers.base import ControllerState, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
-from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.serpenoid import Wave
+from snake_gym.controllers.sjc import Sjc
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -92,7 +91,7 @@ class FaultAwareConfig(CcConfig):
 
 
 @register_controller("fault_aware", FaultAwareConfig)
-class FaultAware(Gait):
+class FaultAware(Sjc):
     """Coupled control with fault detection, reverse driving and a re-planned wave.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
@@ -102,8 +101,6 @@ class FaultAware(Gait):
     def __init__(self, config: FaultAwareConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self.detector = FaultDetector(config.detector, spec)
-        self._wave = Wave(self.parameter, spec.n_joints)
-        self._guidance = PointOfSight(spec, config.tracked_point)
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
         self._gains, self._gains_reverse = (
@@ -133,7 +130,7 @@ class FaultAware(Gait):
         reference = self._wave.advance(state, dt_s, pace)
         reference *= np.maximum(1.0 + self.parameter["amplitude_per_fault"] * n_failed, 0.0)
         reference += self._guidance.offset(seen, goal, self.parameter)
-        self._spread(reference, seen, mirror_flags(kind, reverse), reverse)
+        self._spread(reference, seen, np.where(reverse[:, None], kind[:, ::-1], kind), reverse)
         command = mirror_joints(self.limited(reference), reverse)
         self.detector.command_given(watched, command)
         return command
@@ -145,11 +142,8 @@ class FaultAware(Gait):
     @staticmethod
     def _watched(state: ControllerState) -> ControllerState:
         """The detector's part of the state: the same arrays under its own names."""
-        return {
-            name.removeprefix(DETECTOR_PREFIX): values
-            for name, values in state.items()
-            if name.startswith(DETECTOR_PREFIX)
-        }
+        own = (name for name in state if name.startswith(DETECTOR_PREFIX))
+        return {name.removeprefix(DETECTOR_PREFIX): state[name] for name in own}
 
     def _choose_direction(
         self,
@@ -194,24 +188,17 @@ class FaultAware(Gait):
         back = missing * (parameter["spread_behind"] * locked + parameter["free_behind"] * free)
         reference[1:] += behind
         if not healthy.all():
-            carried = np.zeros(reference.shape[1])
-            for joint in range(self.n_joints):
-                reference[joint] += np.where(healthy[joint], carried, 0.0)
-                carried = np.where(healthy[joint], 0.0, carried + ahead[joint])
-            carried = np.zeros(reference.shape[1])
-            for joint in range(self.n_joints - 1, -1, -1):
-                reference[joint] += np.where(healthy[joint], carried, 0.0)
-                carried = np.where(healthy[joint], 0.0, carried + back[joint])
+            tail_first = range(self.n_joints)
+            for share, order in ((ahead, tail_first), (back, reversed(tail_first))):
+                carried = np.zeros(reference.shape[1])
+                for joint in order:
+                    reference[joint] += np.where(healthy[joint], carried, 0.0)
+                    carried = np.where(healthy[joint], 0.0, carried + share[joint])
 
 
 def mirror_joints(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
     """Joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
     return np.where(mirrored[:, None], -values[:, ::-1], values)
-
-
-def mirror_flags(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
-    """What belongs to each joint and has no sign (W, J), renumbered in the worlds ``mirrored`` (W,)."""
-    return np.where(mirrored[:, None], values[:, ::-1], values)
 
 
 def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) -> Measurement:

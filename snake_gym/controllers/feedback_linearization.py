@@ -44,7 +44,7 @@ from snake_gym.config import Range
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
-from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
+from snake_gym.controllers.nominal_chain import Motion, NominalChain
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -153,11 +153,13 @@ class Pfl(Gait):
     ) -> FloatArray:
         """Torques (W, J) [N m] for joint angles, rates and accelerations planned ``ahead_s`` [s] from now."""
         (past, age_s), (angle, rate, acceleration) = observed, plan
-        contact = self._known_contact(measurement)
+        contact = measurement.contact_force_l
+        if contact is not None:
+            contact = self.config.contact_share * contact if self.config.contact_share > 0.0 else None
         head_rate, velocity = self._chain.predict_base(past, rate, age_s + ahead_s, contact)
         state["base_rate"][:] = np.concatenate([head_rate[:, None], velocity], axis=1)
         head = past.theta[:, -1] + ahead_s * head_rate
-        motion = Motion(chain_angles(angle, head), link_rates(rate, head_rate), velocity)
+        motion = Motion(chain_angles(angle, head), chain_angles(rate, head_rate), velocity)
         torque = self._chain.joint_torque(motion, acceleration, contact)
         return np.clip(torque, -self._torque_limit, self._torque_limit)
 
@@ -221,12 +223,6 @@ class Pfl(Gait):
         left = fade * (spread * error + grown * slope)
         return left, fade * (square * grown * error + spread * slope) - half * left
 
-    def _known_contact(self, measurement: Measurement) -> FloatArray | None:
-        """Contact forces (W, N, 2) [N], link frame, that the torques shall make up for."""
-        if measurement.contact_force_l is None or self.config.contact_share == 0.0:
-            return None
-        return self.config.contact_share * measurement.contact_force_l
-
     def _observe(self, measurement: Measurement, state: ControllerState) -> tuple[Motion, FloatArray]:
         """Present link angles, the mean rates since the last command, and how old those are (W,) [s]; notes the sample.
 
@@ -247,7 +243,7 @@ class Pfl(Gait):
         state["base_rate"][:], state["pose"][:] = base, pose
         state["joint_angle"][:], state["lost"][:] = measurement.joint_angle, ~valid
         theta = chain_angles(measurement.joint_angle, pose[:, 0])
-        return Motion(theta, link_rates(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
+        return Motion(theta, chain_angles(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
 
     def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:
         """The state ``dt_s`` [s] later."""

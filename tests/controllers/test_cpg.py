@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.coupling import Coupling, Topology, coupling_weights
-from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
+from snake_gym.controllers.cpg import PAPER_RATES, Coupling, Cpg, CpgConfig, Topology, coupling_weights
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.spec import FloatArray
 from tests.controllers.worlds import N_JOINTS, SPEC, straight_world
