@@ -19,8 +19,8 @@ from snake_gym.config import ConfigError
 from snake_gym.physics.state import FloatArray, IntArray, Obstacles
 
 FAR_M = 1.0e6
-"""Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
-
+_UNUSED = (FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0)
+"""Unused row of ``feature``: a disc of radius 0 that nothing gets near."""
 MAX_CELLS = 4_000_000
 """Most cells of one world's grid; more would take gigabytes for the worlds of a training."""
 
@@ -72,7 +72,7 @@ def empty_arrays(
         np.zeros((n_worlds, max(n_items, 1)), np.int64),
         np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2), np.int64), float(cell), float(skin_m),
     )  # fmt: skip
-    arrays.feature[:] = (FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0)
+    arrays.feature[:] = _UNUSED
     return arrays
 
 
@@ -111,10 +111,7 @@ def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> Non
         n_features: (W,) features of each world, those that ``with_ends`` adds not counted.
         reach_m: as for ``empty_arrays``.
     """
-    scratch = Obstacles(
-        np.zeros_like(arrays.feature[:1]), np.zeros_like(arrays.cell_start[:1]), np.zeros_like(arrays.cell_item[:1]),
-        np.zeros((1, 2)), np.zeros((1, 2), np.int64), arrays.cell_m, arrays.skin_m,
-    )  # fmt: skip
+    scratch = Obstacles(*(np.zeros_like(values[:1]) for values in arrays[:5]), arrays.cell_m, arrays.skin_m)
     for world, n in enumerate(n_features.tolist()):
         rows = arrays.feature[world, :n]
         axis, size = np.hypot(rows[:, 2], rows[:, 3]), rows[:, 4:]
@@ -245,7 +242,7 @@ def _write(feature, cell_start, cell_item, origin, n_cells, cell, reach, feature
     n_cells[:] = 0
     k = features.shape[0]
     feature[:k] = features
-    feature[k:] = np.array((FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0))
+    feature[k:] = np.array(_UNUSED)
     if k == 0:
         return 0
     if not _lay_out(features, origin, n_cells, cell, reach, cell_start.size - 1):

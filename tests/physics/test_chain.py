@@ -281,7 +281,7 @@ def test_head_position_follows_from_the_rest() -> None:
                 place[i] += half[w, j] * np.array([np.cos(theta[w, j]), np.sin(theta[w, j])])
             place[i] += place[i - 1]
         centre = (mass[w][:, None] * place).sum(axis=0) / mass[w].sum()
-        np.testing.assert_allclose(robot.head_xy()[w], robot.state.centre_xy[w] + place[-1] - centre, atol=1e-12)
+        np.testing.assert_allclose(robot.state.head_xy[w], robot.state.centre_xy[w] + place[-1] - centre, atol=1e-12)
 
 
 def crawl(dt: float, seconds: float = 12.0) -> np.ndarray:
