@@ -2,9 +2,6 @@
 
 A controller is a frozen set of parameters; everything that changes lives in a ``ControllerState``, a dict of arrays
 whose first axis counts worlds, so that an env can mask-reset, save and restore it. It sees the *nominal* robot only.
-
-A parameter may have one value for all worlds, or one for each (a *population*, used by the tuner): see
-``per_world_parameters``. ``register_controller`` gives a controller the name under which settings ask for it.
 """
 
 from __future__ import annotations
@@ -54,13 +51,7 @@ class Controller(Protocol):
 
 
 class Gait:
-    """Base of gaits: settings, the nominal robot, and a phase as state; a gait adds ``command``.
-
-    Args:
-        config: settings of the gait.
-        spec: the nominal robot.
-        per_world: parameters (W,) with one value for each world, see ``per_world_parameters``.
-    """
+    """Base of gaits: settings, the nominal robot ``spec``, and a phase as state; a gait adds ``command``."""
 
     config_type: ClassVar[type[Any]]
     """Dataclass of the settings; ``register_controller`` sets it."""

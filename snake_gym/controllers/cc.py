@@ -51,12 +51,7 @@ class NeighbourGains(NamedTuple):
     """(k_d / k_p)_{i-1} [s]."""
 
     def signal(self, reference: FloatArray, measurement: Measurement) -> FloatArray:
-        """What the joint behind adds to the reference of joints 2 to J, (J-1, W) [rad].
-
-        Args:
-            reference: (J, W) [rad] uncoupled references.
-            measurement: angles and rates of the joints.
-        """
+        """What the joint behind adds to the uncoupled ``reference`` (J, W) [rad] of joints 2 to J, (J-1, W) [rad]."""
         behind = reference[:-1] - measurement.joint_angle.T[:-1]
         behind -= self.damping_s * measurement.joint_rate.T[:-1]
         behind *= self.coupling

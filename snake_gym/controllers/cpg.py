@@ -1,8 +1,7 @@
 """A central pattern generator: one Hopf oscillator for each joint, phase-locked by diffusive coupling.
 
 Model: liu2024, section 3.1, with the formulas the text lost restored. Oscillator i has the state x_i = (u_i, v_i)
-about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i, as it will be after the command's
-interval (with the present value the steering would act one interval late):
+about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i as it will be after the command's interval:
 
     dx_i/dt = omega (-v^_i, u^_i) + xi_i x^_i - alpha sum_j w_ij (x^_i - T_ij x^_j)
     e_i = sigma - |x^_i|^2 / rho^2
@@ -17,25 +16,20 @@ in a frame that also turns with omega, y = exp(-omega t) D x^, the network reads
 
     dy_i/dt = xi(y_i) y_i - alpha sum_j L_ij y_j,     L the graph Laplacian of w,
 
-which is the same system without the fast rotation: turning is exact, the locked gait is a fixed point, and the gait
-parameters drop out, so worlds with different gaits share one matrix product. RK4 then needs a step that is small
-against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``), and single precision is enough for y; a test
-compares the result with the equations above at 2 ms. The stored state is x itself, in double, so a change of gait can
-make no joint jump.
+without the fast rotation: turning is exact, the locked gait is a fixed point, and worlds with different gaits share one
+product. RK4 then needs a step that is small against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``),
+and single precision is enough for y. The stored state is x itself, in double, so a change of gait makes no joint jump.
 
-Changes of gait. With a new phase shift every T_ij changes at once, and two things go wrong. The coupling adds up over
-all neighbours and pulls joints at up to (omega + 2 alpha sum_j w_ij) rho; and where the new wave sums to zero over the
-old one (another whole number of waves along the body, all coupled with all), there is no common phase to lock to, and
-the oscillators damp each other, to nothing where alpha sum_j w_ij > lambda. So ``set_gait`` lets the phase shift go to
-its new value at a bounded rate, and D with it: the network stays locked, no oscillator turns faster than omega (the
-fastest keeps omega, the others wait), and the change takes (J - 1) |change| / omega. In addition the speed of u_i is
-limited from then on to that of the limit cycle, the faster of the old and the new one: omega rho, which a locked gait
-never passes, but a change of amplitude would. The limit acts on the state, so nothing winds up behind it.
+Changes of gait. With a new phase shift every T_ij changes at once: the coupling would pull joints at up to
+(omega + 2 alpha sum_j w_ij) rho, and where the new wave sums to zero over the old one the oscillators would damp each
+other. So ``set_gait`` lets the phase shift go to its new value at a bounded rate, and D with it: the network stays
+locked, no oscillator turns faster than omega (the fastest keeps omega, the others wait), and the change takes
+(J - 1) |change| / omega. The speed of u_i is limited from then on to that of the limit cycle, omega rho, the faster of
+the old and the new one. The limit acts on the state, so nothing winds up behind it.
 
-Departures: the paper's lambda = 0.2, alpha = 0.01 (``PAPER_RATES``) take tens of seconds to converge and to answer the
-steering, and are not the defaults. The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows;
-``offset`` leaves the oscillators alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset
-at ``steering_rate_per_s``.
+Departures: the paper's lambda and alpha (``PAPER_RATES``) take tens of seconds to converge and are not the defaults.
+The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows; ``offset`` leaves the oscillators
+alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset at ``steering_rate_per_s``.
 """
 
 from __future__ import annotations
@@ -276,7 +270,7 @@ def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]
 
 
 def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_joints: float) -> FloatArray:
-    """Coupling weights w_ij (J, J), from oscillator j to oscillator i.
+    """Coupling weights w_ij (J, J), from oscillator j to oscillator i: alpha sum_j L_ij y_j, L the Laplacian of w.
 
     full: all with all. nearest: neighbours, one chain through all joints. next_nearest: up to the second neighbour.
     chain: one-way, each oscillator follows its neighbour on the head's side. The others treat odd and even joints as

@@ -1,37 +1,30 @@
 """Fault-aware control: coupled control (CC) that knows which joints have failed, and changes direction and wave.
 
 A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Measurement.joint_failed``). With its
-estimate the controller does three things, each with a strength of its own; zero switches it off, and with all of them
-off it is CC (sibilska2022, eq. 37):
+estimate the controller does three things; with the strengths of all of them at zero it is CC (sibilska2022, eq. 37):
 
-* *Driving in reverse*, see below. A failed joint hurts more the nearer it is to the end that leads. The robot leads
-  with its tail where
+* *Driving in reverse*. A failed joint hurts more the nearer it is to the end that leads. The robot leads with its tail
+  where, beyond ``hysteresis_rad``,
 
       sum_failed weight_i (2 i - J - 1) / (J - 1)  +  turn_back (2 |heading error| - pi)
 
-  is positive (i from 1 at the tail): the first sum is the moment of the failed joints about the middle, weighted by
-  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak; the second
-  asks which end is nearer to the target's direction. ``hysteresis_rad`` keeps it from changing its mind.
+  is positive (i from 1 at the tail): the moment of the failed joints about the middle, weighted by
+  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak, and which end
+  is nearer to the target's direction.
 * *Spreading*. What a failed joint lacks of its reference, ``phi_ref - phi``, is taken up by the next healthy joints on
-  either side, in the shares ``spread_ahead`` and ``spread_behind`` (halves: links beyond the neighbours keep their
-  directions). A locked joint's lack is exact, it neither moves nor follows. A free one swings as the ground likes, and
-  has shares of its own, ``free_ahead`` and ``free_behind``.
+  either side, in the shares ``spread_ahead`` and ``spread_behind`` of a locked joint, whose lack is exact, and
+  ``free_ahead`` and ``free_behind`` of a free one, which swings as the ground likes.
 * *Scaling the wave*: amplitude and frequency by ``amplitude_per_fault`` and ``frequency_per_fault`` for each failed
   joint.
 
 None of the papers has such a controller. A weak joint still follows; it counts for ``weak_counts`` of a failed one in
 the direction and the wave, and spreads as in CC.
 
-Driving in reverse: a robot seen from its other end is again a robot, and any gait drives it. Number the links from the
-head instead of the tail and let every link point the other way: the link angles are then theta'_i = theta_{N+1-i} + pi,
-and with ``phi_i = theta_i - theta_{i+1}`` the joint angles phi'_i = -phi_{N-i}. A gait
-that drives this mirrored robot forwards drives the real one backwards: its wave runs from the tail to the head,
-a joint offset turns the tail to the side where the head would have gone, and the mean heading is turned by pi, so
-guidance brings the tail round. The mirror is its own inverse; positions of the centre of mass and of the tracked point
-stay.
-
-Where the gait is ``alpha sin(phase + (i-1) delta)``, the shape at the moment of the change is the same for the phase
-``-phase - (J-1) delta``.
+A robot seen from its other end is again a robot: number the links from the head and let every link point the other way,
+and the link angles are theta'_i = theta_{N+1-i} + pi, the joint angles phi'_i = -phi_{N-i}. A gait that drives this
+mirrored robot forwards drives the real one backwards, and guidance, its mean heading turned by pi, brings the tail
+round. The mirror is its own inverse; positions stay. Where the gait is ``alpha sin(phase + (i-1) delta)``, the shape at
+the moment of the change is the same for the phase ``-phase - (J-1) delta``.
 """
 
 from __future__ import annotations

@@ -6,31 +6,25 @@ Model (wang, eq. 26-32; the joint law is also sibilska2022, eq. 32). The torques
 
 come from the nominal robot (``nominal_chain``); the brackets are the feed-forward that wang leaves open: without it
 (``feedforward: false``, eq. 32) a joint lags behind its reference, with it the error ``e = phi_ref - phi`` obeys
-``e_ddot + k_d e_dot + k_p e = 0``. The reference is the gait of ``serpenoid`` with an offset that steers as in
-``guidance``, passed through a critically damped filter ``beta_ddot = b^2 (beta_raw - beta) - 2 b beta_dot``, which
-gives the rates that the feed-forward needs.
+``e_ddot + k_d e_dot + k_p e = 0``. The reference is the gait of ``serpenoid`` with the offset of ``guidance`` passed
+through ``beta_ddot = b^2 (beta_raw - beta) - 2 b beta_dot``, which gives the rates that the feed-forward needs.
 
 Robots take joint references, not torques. The reference sent is the one at which the actuator's own law
 ``kp (reference - phi) - kd phi_dot`` gives the torque wanted (or, on a robot whose joints take accelerations, u_bar) on
-the motion planned for the middle of the control step; for muscles, as much later as their valves are slow:
+the motion planned for the middle of the control step (muscles: as much later as their valves are slow); kp > 0:
 
     reference = phi(t_h) + (u(t_h) + kd phi_dot(t_h)) / kp
 
-so that between two control steps the actuator holds the joint on the planned motion. It works where kp > 0.
-
-Rates of the head link and of the centre of mass are not measured. They are the difference of the last two poses (half
-a step old on average), carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they
-come from those rows alone.
+Rates of the head link and of the centre of mass are the difference of the last two poses (half a step old on average),
+carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they come from those alone.
 
 Joint errors are taken back by the gains above, through the model (``error_loop: model``). The plan then starts from the
-measured joints, so that the actuator's own loop does not act against errors, and whatever is slower than the control
-step (valves, dry friction) limits the gains. A joint error beyond ``torque_limit / kp``, which the actuator answers
-with full torque, is left to it: where torque is short, as against an obstacle, planned accelerations mean little. With
-``error_loop: actuator`` the plan is the gait itself, and all errors are left to the actuator's loop: torques of the
-model as feed-forward.
+measured joints, so that the actuator's own loop does not act against errors. An error beyond ``torque_limit / kp``,
+which the actuator answers with full torque, is left to it: where torque is short, planned accelerations mean little.
+With ``error_loop: actuator`` the plan is the gait itself, and all errors are left to the actuator's loop.
 
 Departures from wang: obstacles take part by their measured forces only, as far as ``contact_share`` says (eq. 25 has
-them exactly, which no robot does), acting at the links' centres.
+them exactly), acting at the links' centres.
 """
 
 from __future__ import annotations

@@ -46,12 +46,10 @@ class FieldBounds(NamedTuple):
 def empty_arrays(
     n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
 ) -> Obstacles:
-    """Room for the obstacles of ``n_worlds`` worlds, all of them empty.
+    """Room for the obstacles of ``n_worlds`` worlds, all of them empty, whose fields stay within ``bounds``.
 
-    Args:
-        bounds: what the fields stay within (``fields.field_bounds``).
-        reach_m: largest half length of a link plus largest link radius plus ``skin_m``.
-        cell_m: side of a cell; None: ``reach_m``.
+    ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``; so is a cell's side,
+    where ``cell_m`` is None.
     """
     cell = reach_m if cell_m is None else cell_m
     if not (reach_m >= skin_m >= 0.0 and cell > 0.0):
@@ -104,12 +102,8 @@ class StateError(ValueError):
 def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> None:
     """Raise StateError unless the arrays of each world are what ``write_world`` makes of its first features.
 
-    The kernels index memory by the grid, so one that does not follow from the features must never get to them. What
-    lies behind the cells and items in use is of no account.
-
-    Args:
-        n_features: (W,) features of each world, those that ``with_ends`` adds not counted.
-        reach_m: as for ``empty_arrays``.
+    The kernels index memory by the grid, so one that does not follow from the features must never get to them.
+    ``n_features`` (W,) does not count those that ``with_ends`` adds; ``reach_m`` as for ``empty_arrays``.
     """
     scratch = Obstacles(*(np.zeros_like(values[:1]) for values in arrays[:5]), arrays.cell_m, arrays.skin_m)
     for world, n in enumerate(n_features.tolist()):

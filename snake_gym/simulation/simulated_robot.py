@@ -105,12 +105,6 @@ class CommandDelay:
     A command acts from ``delay_s`` after the beginning of its control step on; until then the one before it does, or
     those before that. In the physics step that the change falls into, both are mixed by the time that each has of it,
     so that a delay need not be a whole number of steps.
-
-    Args:
-        delay_s: [s] > 0.
-        sim_dt_s: physics step [s].
-        n_substeps: of every control step.
-        n_worlds, n_joints: W, J.
     """
 
     def __init__(self, delay_s: float, sim_dt_s: float, n_substeps: int, n_worlds: int, n_joints: int) -> None:
@@ -139,16 +133,10 @@ class CommandDelay:
 
 
 class SimulatedRobot:
-    """W planar chains of one RobotSpec.
+    """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
-    Args:
-        spec: the robot.
-        n_worlds: W, how many of them.
-        n_threads: threads that step them; None: as many as this process may use.
-        obstacles: what stands in the way in each world; read anew at every step. None: nothing.
-
-    Raises:
-        ConfigError: there are obstacles, and the robot's integrator does not know them.
+    ``obstacles``: what stands in the way in each world; read anew at every step. Raises ConfigError where there are
+    some and the robot's integrator does not know them.
     """
 
     def __init__(
@@ -203,12 +191,9 @@ class SimulatedRobot:
         point: str = "head",
         mask: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Place the robots of ``mask`` (W,) at rest, time and work at zero.
+        """Place the M robots of ``mask`` (W,) at rest, time and work at zero, bent by ``joint_angle`` (M, J) [rad].
 
-        Args:
-            joint_angle: (M, J) [rad], M = number of masked worlds.
-            head_angle: (M,) [rad] world frame.
-            point_xy: (M, 2) [m] world frame, where ``point`` ("head" or "centre") shall be.
+        ``head_angle`` (M,) [rad] and ``point_xy`` (M, 2) [m], where ``point`` ("head" or "centre") is: world frame.
         """
         choose(point, POINTS, "point")
         rows: Any = slice(None) if mask is None else mask
@@ -246,12 +231,11 @@ class SimulatedRobot:
         n_substeps: int | None = None,
         mask: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s under constant commands.
+        """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s (None: one control step).
 
         Args:
-            reference: (W, J) [rad] joint angles that the actuators aim at.
+            reference: (W, J) [rad] joint angles that the actuators aim at; where they act late, for a control step.
             feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
-            n_substeps: None: one control step, which a robot whose references act late has to be given.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
@@ -285,18 +269,11 @@ class SimulatedRobot:
                 helper.result()
 
     def derivative(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Accelerations now, without integrating.
+        """Accelerations now: of the links (W, N) [rad/s^2] and of the centre of mass (W, 2) [m/s^2].
 
-        Args:
-            u: (W, J) joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m]; the
-                actuator's own gains take no part. LOCKED joints get acceleration 0, FREE ones their viscous torque.
-
-        Returns:
-            link accelerations (W, N) [rad/s^2] and centre acceleration (W, 2) [m/s^2].
-
-        Raises:
-            ValueError: there is Coulomb friction, or there are obstacles, whose forces follow from a step only. Joint
-                stops and what the actuators are like take no part.
+        ``u`` (W, J) are joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m];
+        the actuator's gains and joint stops take no part. LOCKED joints get acceleration 0, FREE ones their viscous
+        torque. Raises ValueError for Coulomb friction and obstacles, whose forces follow from a step only.
         """
         for law, name in ((self._laws.coulomb, "Coulomb friction"), (self._laws.obstacles, "obstacles")):
             if law:

@@ -114,13 +114,6 @@ def test_locked_network_is_the_serpenoid_gait() -> None:
         np.testing.assert_allclose(command, serpenoid_reference(phase, 0.4, 0.5, N_JOINTS), atol=1e-4)
 
 
-def test_uncoupled_oscillators_do_not_lock() -> None:
-    controller = Cpg(CpgConfig(coupling_per_s=0.0), SPEC)
-    state = controller.initial_state(1)
-    run(controller, state, 30.0)
-    np.testing.assert_allclose(locked_phases(controller, state), 0.0, atol=1e-3)  # as they started
-
-
 # --- topologies ------------------------------------------------------------------------------------------------------
 
 
