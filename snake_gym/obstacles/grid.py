@@ -105,7 +105,10 @@ def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> Non
     The kernels index memory by the grid, so one that does not follow from the features must never get to them.
     ``n_features`` (W,) does not count those that ``with_ends`` adds; ``reach_m`` as for ``empty_arrays``.
     """
-    scratch = Obstacles(*(np.zeros_like(values[:1]) for values in arrays[:5]), arrays.cell_m, arrays.skin_m)
+    scratch = Obstacles(
+        np.zeros_like(arrays.feature[:1]), np.zeros_like(arrays.cell_start[:1]), np.zeros_like(arrays.cell_item[:1]),
+        np.zeros((1, 2)), np.zeros((1, 2), np.int64), arrays.cell_m, arrays.skin_m,
+    )  # fmt: skip
     for world, n in enumerate(n_features.tolist()):
         rows = arrays.feature[world, :n]
         axis, size = np.hypot(rows[:, 2], rows[:, 3]), rows[:, 4:]

@@ -29,20 +29,20 @@ def wave(time_s: float) -> np.ndarray:
     return 0.5 * np.sin(2.0 * time_s - 0.6 * np.arange(N))[None]
 
 
-def crawl(spec: RobotSpec, late_s: float = 0.0, cut: int = 0) -> NDArray[Any]:
-    """Joint angles (J,) after 2 s of a wave, commands sent ``late_s`` later: ``cut`` sub-steps into a control step."""
+def crawl(spec: RobotSpec, periods: int = 0, cut: int = 0) -> NDArray[Any]:
+    """Joint angles (J,) after 2 s of a wave, commands sent ``periods`` and ``cut`` sub-steps later."""
     robot = SimulatedRobot(spec, 1, 1)
     robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
     for k in range(round(2.0 / spec.control_dt_s)):
         if cut:
             robot.step(wave(max(0, k - 1) * spec.control_dt_s), n_substeps=cut)
-        robot.step(wave(max(0.0, k * spec.control_dt_s - late_s)), n_substeps=spec.n_substeps - cut)
+        robot.step(wave(max(0, k - periods) * spec.control_dt_s), n_substeps=spec.n_substeps - cut)
     return robot.joint_angle()[0]
 
 
-@pytest.mark.parametrize(("delay_s", "cut"), [(0.02, 0), (0.04, 0), (0.1, 0), (0.006, 3)])
-def test_a_delay_is_a_command_that_is_sent_later(delay_s: float, cut: int) -> None:
-    np.testing.assert_array_equal(crawl(late(FAST, delay_s)), crawl(FAST, 0.0 if cut else delay_s, cut))
+@pytest.mark.parametrize(("delay_s", "periods", "cut"), [(0.02, 1, 0), (0.04, 2, 0), (0.1, 5, 0), (0.006, 0, 3)])
+def test_a_delay_is_a_command_that_is_sent_later(delay_s: float, periods: int, cut: int) -> None:
+    np.testing.assert_array_equal(crawl(late(FAST, delay_s)), crawl(FAST, periods, cut))
 
 
 def test_a_delay_of_a_part_of_a_step_lies_between_those_of_whole_steps() -> None:
