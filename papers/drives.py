@@ -172,7 +172,7 @@ def measure(robot: SimulatedRobot) -> Measurement:
     return Measurement(
         joint_angle=robot.joint_angle(),
         joint_rate=robot.joint_rate(),
-        head_xy_w=robot.head_xy().copy(),
+        head_xy_w=state.head_xy.copy(),
         head_angle=state.link_angle[:, -1].copy(),
         pose_valid=np.ones(robot.n_worlds, dtype=bool),
     )

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from papers.liu2024.creeping import FREQUENCY_RAD_S, INITIAL_ANGLE_RAD, K_N, creeping_wave
 from papers.liu2024.derivative import Derivatives, SlidingDerivative
-from snake_gym.controllers.coupling import Topology, Weights, coupling_weights
-from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
+from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig, Topology, Weights, coupling_weights
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import SNAKESYS

@@ -21,21 +21,12 @@ from snake_gym.controllers.base import (
     register_controller,
     reset_worlds,
     searched,
-)
+)  # fmt: skip
 from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import RobotSpec
 
-MODULES = (
-    "serpenoid",
-    "sjc",
-    "cc",
-    "cpg",
-    "feedback_linearization",
-    "speed_control",
-    "adaptive_bias",
-    "fault_aware",
-)
+MODULES = ("serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "adaptive_bias", "fault_aware")
 """Modules of this package that register controllers, in the order in which users read of them."""
 for _module in MODULES:
     importlib.import_module(f"{__name__}.{_module}")
@@ -118,16 +109,6 @@ def _settings(
 
 
 __all__ = [
-    "CONTROLLERS",
-    "Controller",
-    "ControllerState",
-    "Gait",
-    "PerWorld",
-    "check_unused",
-    "make_controller",
-    "register_controller",
-    "reset_worlds",
-    "resolve_controller",
-    "searched",
-    "tuning_of",
-]
+    "CONTROLLERS", "Controller", "ControllerState", "Gait", "PerWorld", "check_unused", "make_controller",
+    "register_controller", "reset_worlds", "resolve_controller", "searched", "tuning_of",
+]  # fmt: skip

@@ -1,8 +1,7 @@
 r"""Adaptive bias: a serpenoid gait that finds, while it runs, the joint bias that keeps it on course.
 
 irani2015 adds a constant bias to all joints against the drift that a joint failure causes (eq. 7), finds it by trial,
-and leaves a method to choose it to future work: "periodically updating the bias term" while a course is followed. This
-is such a method. The gait is that of ``serpenoid``; once for each gait period k, from the course error e_k,
+and leaves a method to choose it to future work. Here, once for each gait period k, from the course error e_k,
 
     B_k     = clip(p e_k + L_k, -limit, limit)
     L_k + 1 = clip(L_k + r clip(e_k, -band, band), -limit, limit)
@@ -10,16 +9,12 @@ is such a method. The gait is that of ``serpenoid``; once for each gait period k
 e_k is the mean over the period (of the angle on the circle) of ``theta_bar - course``: the undulation has no part in
 it. theta_bar is the mean link angle (sibilska2022, eq. 35); the course is the bearing of the active target, or, without
 one, the direction in which the robot pointed when it started or when its last target fell away. L is what is learned
-of the fault; p e answers at once. Nothing needs to be known of the fault, and nothing but encoders and the head's
-orientation is used where there is no target.
+of the fault; p e answers at once.
 
-Signs: a positive bias turns a robot that moves head first clockwise (``phi_i = theta_i - theta_{i+1}``). One that is
-driven tail first (frequency and phase shift of opposite signs; irani2015's remedy for a failed joint near the head)
-turns the other way, so both terms change sign; its course points out of its tail.
-
-While the pose is invalid the bias stays as it is, and a period with no valid pose in it teaches nothing. Where the
-amplitude is as large as the joint limit (as in irani2015), the reference is clipped and about half of the bias acts;
-the integral makes up for it.
+A positive bias turns a robot that moves head first clockwise (``phi_i = theta_i - theta_{i+1}``), and one that is
+driven tail first (frequency and phase shift of opposite signs) the other way: both terms then change sign, and the
+course points out of its tail. While the pose is invalid the bias stays as it is, and a period without a valid pose
+teaches nothing. Where the reference is clipped by the joint limit, the integral makes up for it.
 """
 
 from __future__ import annotations
@@ -30,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, Swing, register_controller, searched
+from snake_gym.controllers.base import ControllerState, Gain, PerWorld, Swing, register_controller, searched
 from snake_gym.controllers.guidance import PointOfSight, TrackedPoint, bearing, wrap_angle
-from snake_gym.controllers.serpenoid import GaitConfig, Wave
+from snake_gym.controllers.serpenoid import GaitConfig, Serpenoid
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -54,7 +49,7 @@ class AdaptiveBiasConfig(GaitConfig):
 
 
 @register_controller("adaptive_bias", AdaptiveBiasConfig)
-class AdaptiveBias(Gait):
+class AdaptiveBias(Serpenoid):
     """Serpenoid gait with a learned bias.
 
     State, each (W,): ``phase`` [rad] in [0, 2 pi), ``bias_rad`` B and ``learned_rad`` L, ``course_rad`` to hold without
@@ -63,7 +58,6 @@ class AdaptiveBias(Gait):
 
     def __init__(self, config: AdaptiveBiasConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
         backwards = self.parameter["frequency_rad_s"] * self.parameter["phase_shift_rad"] < 0.0
         self._sense = np.where(backwards, -1.0, 1.0)

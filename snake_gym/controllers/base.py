@@ -2,9 +2,6 @@
 
 A controller is a frozen set of parameters; everything that changes lives in a ``ControllerState``, a dict of arrays
 whose first axis counts worlds, so that an env can mask-reset, save and restore it. It sees the *nominal* robot only.
-
-A parameter may have one value for all worlds, or one for each (a *population*, used by the tuner): see
-``per_world_parameters``. ``register_controller`` gives a controller the name under which settings ask for it.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +29,11 @@ Swing = Annotated[float, Range(0.0, math.pi)]
 
 
 class Controller(Protocol):
-    """A classical gait controller for W robots at once."""
+    """A classical gait controller for W robots at once.
+
+    One that compares what joints do with what they were told has ``command_given(reference, state)``, which is called
+    with the references (W, J) [rad] really sent, where they are not those of ``command``.
+    """
 
     n_joints: int
 
@@ -49,23 +50,8 @@ class Controller(Protocol):
         ...
 
 
-@runtime_checkable
-class WatchfulController(Protocol):
-    """A controller that compares what the joints do with what they were told."""
-
-    def command_given(self, reference: FloatArray, state: ControllerState) -> None:
-        """The joint references (W, J) [rad] that are really sent, where they are not those of ``command``."""
-        ...
-
-
 class Gait:
-    """Base of gaits: settings, the nominal robot, and a phase as state; a gait adds ``command``.
-
-    Args:
-        config: settings of the gait.
-        spec: the nominal robot.
-        per_world: parameters (W,) with one value for each world, see ``per_world_parameters``.
-    """
+    """Base of gaits: settings, the nominal robot ``spec``, and a phase as state; a gait adds ``command``."""
 
     config_type: ClassVar[type[Any]]
     """Dataclass of the settings; ``register_controller`` sets it."""

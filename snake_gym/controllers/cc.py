@@ -19,10 +19,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from snake_gym.config import Range
-from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched
-from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.serpenoid import Wave
-from snake_gym.controllers.sjc import SjcConfig
+from snake_gym.controllers.base import ControllerState, Gain, PerWorld, register_controller, searched
+from snake_gym.controllers.sjc import Sjc, SjcConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -53,12 +51,7 @@ class NeighbourGains(NamedTuple):
     """(k_d / k_p)_{i-1} [s]."""
 
     def signal(self, reference: FloatArray, measurement: Measurement) -> FloatArray:
-        """What the joint behind adds to the reference of joints 2 to J, (J-1, W) [rad].
-
-        Args:
-            reference: (J, W) [rad] uncoupled references.
-            measurement: angles and rates of the joints.
-        """
+        """What the joint behind adds to the uncoupled ``reference`` (J, W) [rad] of joints 2 to J, (J-1, W) [rad]."""
         behind = reference[:-1] - measurement.joint_angle.T[:-1]
         behind -= self.damping_s * measurement.joint_rate.T[:-1]
         behind *= self.coupling
@@ -85,13 +78,11 @@ def neighbour_gains(
 
 
 @register_controller("cc", CcConfig)
-class Cc(Gait):
+class Cc(Sjc):
     """Steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
     def __init__(self, config: CcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
-        self._wave = Wave(self.parameter, spec.n_joints)
-        self._guidance = PointOfSight(spec, config.tracked_point)
         self._gains = neighbour_gains(config, spec, self.parameter)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:

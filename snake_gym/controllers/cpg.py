@@ -1,8 +1,7 @@
 """A central pattern generator: one Hopf oscillator for each joint, phase-locked by diffusive coupling.
 
 Model: liu2024, section 3.1, with the formulas the text lost restored. Oscillator i has the state x_i = (u_i, v_i)
-about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i, as it will be after the command's
-interval (with the present value the steering would act one interval late):
+about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i as it will be after the command's interval:
 
     dx_i/dt = omega (-v^_i, u^_i) + xi_i x^_i - alpha sum_j w_ij (x^_i - T_ij x^_j)
     e_i = sigma - |x^_i|^2 / rho^2
@@ -17,25 +16,20 @@ in a frame that also turns with omega, y = exp(-omega t) D x^, the network reads
 
     dy_i/dt = xi(y_i) y_i - alpha sum_j L_ij y_j,     L the graph Laplacian of w,
 
-which is the same system without the fast rotation: turning is exact, the locked gait is a fixed point, and the gait
-parameters drop out, so worlds with different gaits share one matrix product. RK4 then needs a step that is small
-against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``), and single precision is enough for y; a test
-compares the result with the equations above at 2 ms. The stored state is x itself, in double, so a change of gait can
-make no joint jump.
+without the fast rotation: turning is exact, the locked gait is a fixed point, and worlds with different gaits share one
+product. RK4 then needs a step that is small against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``),
+and single precision is enough for y. The stored state is x itself, in double, so a change of gait makes no joint jump.
 
-Changes of gait. With a new phase shift every T_ij changes at once, and two things go wrong. The coupling adds up over
-all neighbours and pulls joints at up to (omega + 2 alpha sum_j w_ij) rho; and where the new wave sums to zero over the
-old one (another whole number of waves along the body, all coupled with all), there is no common phase to lock to, and
-the oscillators damp each other, to nothing where alpha sum_j w_ij > lambda. So ``set_gait`` lets the phase shift go to
-its new value at a bounded rate, and D with it: the network stays locked, no oscillator turns faster than omega (the
-fastest keeps omega, the others wait), and the change takes (J - 1) |change| / omega. In addition the speed of u_i is
-limited from then on to that of the limit cycle, the faster of the old and the new one: omega rho, which a locked gait
-never passes, but a change of amplitude would. The limit acts on the state, so nothing winds up behind it.
+Changes of gait. With a new phase shift every T_ij changes at once: the coupling would pull joints at up to
+(omega + 2 alpha sum_j w_ij) rho, and where the new wave sums to zero over the old one the oscillators would damp each
+other. So ``set_gait`` lets the phase shift go to its new value at a bounded rate, and D with it: the network stays
+locked, no oscillator turns faster than omega (the fastest keeps omega, the others wait), and the change takes
+(J - 1) |change| / omega. The speed of u_i is limited from then on to that of the limit cycle, omega rho, the faster of
+the old and the new one. The limit acts on the state, so nothing winds up behind it.
 
-Departures: the paper's lambda = 0.2, alpha = 0.01 (``PAPER_RATES``) take tens of seconds to converge and to answer the
-steering, and are not the defaults. The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows;
-``offset`` leaves the oscillators alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset
-at ``steering_rate_per_s``.
+Departures: the paper's lambda and alpha (``PAPER_RATES``) take tens of seconds to converge and are not the defaults.
+The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows; ``offset`` leaves the oscillators
+alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset at ``steering_rate_per_s``.
 """
 
 from __future__ import annotations
@@ -49,12 +43,14 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
-from snake_gym.controllers.coupling import Coupling, SingleArray, Topology, Weights, coupling_weights
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
+SingleArray = NDArray[np.float32]
+Topology = Literal["full", "nearest", "next_nearest", "chain", "double_chain", "ladder", "bipartite", "dorsal"]
+Weights = Literal["equal", "gaussian"]
 Steering = Literal["centre", "offset"]
 Rate = Annotated[float, Range(0.0, 100.0)]
 
@@ -271,3 +267,80 @@ def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]
     """``out`` = x (2, J, W) turned by the angles with these ``cos`` and ``sin``; out must not be x."""
     np.subtract(x[0] * cos, x[1] * sin, out=out[0], casting="same_kind")
     np.add(x[1] * cos, x[0] * sin, out=out[1], casting="same_kind")
+
+
+def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_joints: float) -> FloatArray:
+    """Coupling weights w_ij (J, J), from oscillator j to oscillator i: alpha sum_j L_ij y_j, L the Laplacian of w.
+
+    full: all with all. nearest: neighbours, one chain through all joints. next_nearest: up to the second neighbour.
+    chain: one-way, each oscillator follows its neighbour on the head's side. The others treat odd and even joints as
+    the yaw and the pitch row of the paper's robots. double_chain: each row a chain, tied together at the tail. ladder:
+    the same, with a rung between each odd joint and the even one before it. dorsal: the odd row a chain, the even
+    joints on its rungs. bipartite: every odd joint with every even one.
+
+    The paper names its networks without matrices. These are those of its published software, where nearest is called a
+    single chain and ladder nearest neighbours; chain is our addition, and the Gaussian takes the distance along the
+    body, not along the rows.
+    """
+    i, j = np.indices((n_joints, n_joints))
+    distance = np.abs(i - j)
+    in_row = distance == 2
+    rung = (distance == 1) & (np.minimum(i, j) % 2 == 0)
+    linked = {
+        "full": distance > 0,
+        "nearest": distance == 1,
+        "next_nearest": (distance > 0) & (distance <= 2),
+        "chain": j == i + 1,
+        "double_chain": in_row | ((distance == 1) & (np.minimum(i, j) == 0)),
+        "ladder": in_row | rung,
+        "bipartite": distance % 2 == 1,
+        "dorsal": (in_row & (i % 2 == 0)) | rung,
+    }[topology]
+    weight = np.exp(-0.5 * (distance / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
+    return np.where(linked, weight, 0.0)
+
+
+class Coupling:
+    """The coupling term for y (2, J, W), split as ``-decay y_i + pull from the others``.
+
+    The sums are not left to BLAS, which rounds a world alone and in a batch differently. They run diagonal by diagonal
+    or, where all couplings are equal, over the sum of all oscillators.
+
+    Args:
+        weight: w (J, J), no self-coupling.
+        rate_per_s: alpha, one number or (W,) [1/s].
+    """
+
+    decay: SingleArray
+    """(J, 1) or (J, W) [1/s]."""
+    fastest_per_s: float
+    """Fastest rate at which phases lock [1/s]."""
+
+    def __init__(self, weight: FloatArray, rate_per_s: FloatArray) -> None:
+        n = weight.shape[0]
+        alpha = np.atleast_1d(rate_per_s)
+        total = weight.sum(axis=1)
+        self.fastest_per_s = float(np.abs(np.linalg.eigvals(np.diag(total) - weight)).max() * alpha.max())
+        self._bands: list[tuple[int, SingleArray]] = []
+        self._common: SingleArray | None = None
+        others = weight[~np.eye(n, dtype=bool)]
+        if n > 3 and np.ptp(others) == 0.0:
+            self._common = (alpha * others[0]).astype(np.float32)
+            total = total + others[0]  # the sum of all oscillators holds the oscillator itself
+        else:
+            bands = [(shift, np.diagonal(weight, shift)[:, None] * alpha) for shift in range(1 - n, n)]
+            self._bands = [(shift, band.astype(np.float32)) for shift, band in bands if band.any()]
+        self.decay = (total[:, None] * alpha).astype(np.float32)
+
+    def add_pull(self, rate: SingleArray, y: SingleArray) -> None:
+        """Add ``alpha sum_j w_ij y_j`` (or what ``decay`` leaves of it) to ``rate`` (2, J, W), in place."""
+        if self._common is not None:
+            # With one number in each row np.add.reduce would take another order.
+            total = np.add.accumulate(y, axis=1)[:, -1] if y.shape[2] == 1 else np.add.reduce(y, axis=1)
+            total *= self._common
+            rate += total[:, None]
+        for shift, band in self._bands:
+            if shift > 0:
+                rate[:, :-shift] += band * y[:, shift:]
+            else:
+                rate[:, -shift:] += band * y[:, :shift]

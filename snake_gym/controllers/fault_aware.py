@@ -1,37 +1,30 @@
 """Fault-aware control: coupled control (CC) that knows which joints have failed, and changes direction and wave.
 
 A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Measurement.joint_failed``). With its
-estimate the controller does three things, each with a strength of its own; zero switches it off, and with all of them
-off it is CC (sibilska2022, eq. 37):
+estimate the controller does three things; with the strengths of all of them at zero it is CC (sibilska2022, eq. 37):
 
-* *Driving in reverse*, see below. A failed joint hurts more the nearer it is to the end that leads. The robot leads
-  with its tail where
+* *Driving in reverse*. A failed joint hurts more the nearer it is to the end that leads. The robot leads with its tail
+  where, beyond ``hysteresis_rad``,
 
       sum_failed weight_i (2 i - J - 1) / (J - 1)  +  turn_back (2 |heading error| - pi)
 
-  is positive (i from 1 at the tail): the first sum is the moment of the failed joints about the middle, weighted by
-  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak; the second
-  asks which end is nearer to the target's direction. ``hysteresis_rad`` keeps it from changing its mind.
+  is positive (i from 1 at the tail): the moment of the failed joints about the middle, weighted by
+  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak, and which end
+  is nearer to the target's direction.
 * *Spreading*. What a failed joint lacks of its reference, ``phi_ref - phi``, is taken up by the next healthy joints on
-  either side, in the shares ``spread_ahead`` and ``spread_behind`` (halves: links beyond the neighbours keep their
-  directions). A locked joint's lack is exact, it neither moves nor follows. A free one swings as the ground likes, and
-  has shares of its own, ``free_ahead`` and ``free_behind``.
+  either side, in the shares ``spread_ahead`` and ``spread_behind`` of a locked joint, whose lack is exact, and
+  ``free_ahead`` and ``free_behind`` of a free one, which swings as the ground likes.
 * *Scaling the wave*: amplitude and frequency by ``amplitude_per_fault`` and ``frequency_per_fault`` for each failed
   joint.
 
 None of the papers has such a controller. A weak joint still follows; it counts for ``weak_counts`` of a failed one in
 the direction and the wave, and spreads as in CC.
 
-Driving in reverse: a robot seen from its other end is again a robot, and any gait drives it. Number the links from the
-head instead of the tail and let every link point the other way: the link angles are then theta'_i = theta_{N+1-i} + pi,
-and with ``phi_i = theta_i - theta_{i+1}`` the joint angles phi'_i = -phi_{N-i}. A gait
-that drives this mirrored robot forwards drives the real one backwards: its wave runs from the tail to the head,
-a joint offset turns the tail to the side where the head would have gone, and the mean heading is turned by pi, so
-guidance brings the tail round. The mirror is its own inverse; positions of the centre of mass and of the tracked point
-stay.
-
-Where the gait is ``alpha sin(phase + (i-1) delta)``, the shape at the moment of the change is the same for the phase
-``-phase - (J-1) delta``.
+A robot seen from its other end is again a robot: number the links from the head and let every link point the other way,
+and the link angles are theta'_i = theta_{N+1-i} + pi, the joint angles phi'_i = -phi_{N-i}. A gait that drives this
+mirrored robot forwards drives the real one backwards, and guidance, its mean heading turned by pi, brings the tail
+round. The mirror is its own inverse; positions stay. Where the gait is ``alpha sin(phase + (i-1) delta)``, the shape at
+the moment of the change is the same for the phase ``-phase - (J-1) delta``.
 """
 
 from __future__ import annotations
@@ -45,11 +38,10 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range
 from snake_gym.config.settings import Share
-from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
+from snake_gym.controllers.base import ControllerState, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
-from snake_gym.controllers.guidance import PointOfSight
-from snake_gym.controllers.serpenoid import Wave
+from snake_gym.controllers.sjc import Sjc
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -92,7 +84,7 @@ class FaultAwareConfig(CcConfig):
 
 
 @register_controller("fault_aware", FaultAwareConfig)
-class FaultAware(Gait):
+class FaultAware(Sjc):
     """Coupled control with fault detection, reverse driving and a re-planned wave.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
@@ -102,8 +94,6 @@ class FaultAware(Gait):
     def __init__(self, config: FaultAwareConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self.detector = FaultDetector(config.detector, spec)
-        self._wave = Wave(self.parameter, spec.n_joints)
-        self._guidance = PointOfSight(spec, config.tracked_point)
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
         self._gains, self._gains_reverse = (
@@ -133,7 +123,7 @@ class FaultAware(Gait):
         reference = self._wave.advance(state, dt_s, pace)
         reference *= np.maximum(1.0 + self.parameter["amplitude_per_fault"] * n_failed, 0.0)
         reference += self._guidance.offset(seen, goal, self.parameter)
-        self._spread(reference, seen, mirror_flags(kind, reverse), reverse)
+        self._spread(reference, seen, np.where(reverse[:, None], kind[:, ::-1], kind), reverse)
         command = mirror_joints(self.limited(reference), reverse)
         self.detector.command_given(watched, command)
         return command
@@ -145,11 +135,8 @@ class FaultAware(Gait):
     @staticmethod
     def _watched(state: ControllerState) -> ControllerState:
         """The detector's part of the state: the same arrays under its own names."""
-        return {
-            name.removeprefix(DETECTOR_PREFIX): values
-            for name, values in state.items()
-            if name.startswith(DETECTOR_PREFIX)
-        }
+        own = (name for name in state if name.startswith(DETECTOR_PREFIX))
+        return {name.removeprefix(DETECTOR_PREFIX): state[name] for name in own}
 
     def _choose_direction(
         self,
@@ -194,24 +181,17 @@ class FaultAware(Gait):
         back = missing * (parameter["spread_behind"] * locked + parameter["free_behind"] * free)
         reference[1:] += behind
         if not healthy.all():
-            carried = np.zeros(reference.shape[1])
-            for joint in range(self.n_joints):
-                reference[joint] += np.where(healthy[joint], carried, 0.0)
-                carried = np.where(healthy[joint], 0.0, carried + ahead[joint])
-            carried = np.zeros(reference.shape[1])
-            for joint in range(self.n_joints - 1, -1, -1):
-                reference[joint] += np.where(healthy[joint], carried, 0.0)
-                carried = np.where(healthy[joint], 0.0, carried + back[joint])
+            tail_first = range(self.n_joints)
+            for share, order in ((ahead, tail_first), (back, reversed(tail_first))):
+                carried = np.zeros(reference.shape[1])
+                for joint in order:
+                    reference[joint] += np.where(healthy[joint], carried, 0.0)
+                    carried = np.where(healthy[joint], 0.0, carried + share[joint])
 
 
 def mirror_joints(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
     """Joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
     return np.where(mirrored[:, None], -values[:, ::-1], values)
-
-
-def mirror_flags(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
-    """What belongs to each joint and has no sign (W, J), renumbered in the worlds ``mirrored`` (W,)."""
-    return np.where(mirrored[:, None], values[:, ::-1], values)
 
 
 def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) -> Measurement:

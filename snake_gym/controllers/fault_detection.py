@@ -6,21 +6,16 @@ references phi_ref that it was given since, the nominal actuator predicts how fa
     position, torque, muscle:   phi_dot = clip((k_p / k_d) (phi_ref - phi), speed limit),
     acceleration:               phi_ddot = k_p (phi_ref - phi) - k_d phi_dot,
 
-each integrated exactly from command to command; the load of the ground makes it a little less. An interval is one
-command or longer, long enough for a healthy joint to do a good part of what is asked (``INTERVAL``). What it really
-moved is judged under three hypotheses, each a normal distribution (HEALTHY about ``g`` times the prediction, with a
-spread that grows with it; LOCKED about zero, as narrow as the sensors are; LOOSE about zero, as wide as the robot's own
-motion shakes a joint), by the cumulated log likelihood ratio against HEALTHY (Page 1954), with bounded steps because a
-servo at its torque limit is no normal distribution. A ratio that passes ``alarm`` names the fault. A failed joint is
-healthy again where the ratio the other way passes it. Whether a loose joint is *free* or *weak* is told by the
-correlation of asked and done motion.
-
-A joint that is asked for nothing tells nothing: the ratios stand still. Noise and resolution of the encoders are
-given to the estimator, as one knows one's sensors. It sees ``Measurement`` and its own commands, and nothing else.
+each integrated exactly from command to command. An interval is long enough for a healthy joint to do a good part of
+what is asked (``INTERVAL``). What it really moved is judged under three hypotheses, each a normal distribution (HEALTHY
+about ``g`` times the prediction, with a spread that grows with it; LOCKED about zero, as narrow as the sensors are;
+LOOSE about zero, as wide as the robot's own motion shakes a joint), by the cumulated log likelihood ratio against
+HEALTHY (Page 1954), with bounded steps because a servo at its torque limit is no normal distribution. A ratio that
+passes ``alarm`` names the fault; the ratio the other way makes the joint healthy again. Whether a loose joint is *free*
+or *weak* is told by the correlation of asked and done motion. A joint that is asked for nothing tells nothing.
 
 Limits. A joint at a mechanical stop, or held by an obstacle, looks locked, and for the gait it is. So does a healthy
-servo that is too weak for the ground (at its torque limit for most of the gait): without a measured load or current the
-two cannot be told apart.
+servo that is too weak for the ground: without a measured load or current the two cannot be told apart.
 """
 
 from __future__ import annotations

@@ -6,31 +6,25 @@ Model (wang, eq. 26-32; the joint law is also sibilska2022, eq. 32). The torques
 
 come from the nominal robot (``nominal_chain``); the brackets are the feed-forward that wang leaves open: without it
 (``feedforward: false``, eq. 32) a joint lags behind its reference, with it the error ``e = phi_ref - phi`` obeys
-``e_ddot + k_d e_dot + k_p e = 0``. The reference is the gait of ``serpenoid`` with an offset that steers as in
-``guidance``, passed through a critically damped filter ``beta_ddot = b^2 (beta_raw - beta) - 2 b beta_dot``, which
-gives the rates that the feed-forward needs.
+``e_ddot + k_d e_dot + k_p e = 0``. The reference is the gait of ``serpenoid`` with the offset of ``guidance`` passed
+through ``beta_ddot = b^2 (beta_raw - beta) - 2 b beta_dot``, which gives the rates that the feed-forward needs.
 
 Robots take joint references, not torques. The reference sent is the one at which the actuator's own law
 ``kp (reference - phi) - kd phi_dot`` gives the torque wanted (or, on a robot whose joints take accelerations, u_bar) on
-the motion planned for the middle of the control step; for muscles, as much later as their valves are slow:
+the motion planned for the middle of the control step (muscles: as much later as their valves are slow); kp > 0:
 
     reference = phi(t_h) + (u(t_h) + kd phi_dot(t_h)) / kp
 
-so that between two control steps the actuator holds the joint on the planned motion. It works where kp > 0.
-
-Rates of the head link and of the centre of mass are not measured. They are the difference of the last two poses (half
-a step old on average), carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they
-come from those rows alone.
+Rates of the head link and of the centre of mass are the difference of the last two poses (half a step old on average),
+carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they come from those alone.
 
 Joint errors are taken back by the gains above, through the model (``error_loop: model``). The plan then starts from the
-measured joints, so that the actuator's own loop does not act against errors, and whatever is slower than the control
-step (valves, dry friction) limits the gains. A joint error beyond ``torque_limit / kp``, which the actuator answers
-with full torque, is left to it: where torque is short, as against an obstacle, planned accelerations mean little. With
-``error_loop: actuator`` the plan is the gait itself, and all errors are left to the actuator's loop: torques of the
-model as feed-forward.
+measured joints, so that the actuator's own loop does not act against errors. An error beyond ``torque_limit / kp``,
+which the actuator answers with full torque, is left to it: where torque is short, planned accelerations mean little.
+With ``error_loop: actuator`` the plan is the gait itself, and all errors are left to the actuator's loop.
 
 Departures from wang: obstacles take part by their measured forces only, as far as ``contact_share`` says (eq. 25 has
-them exactly, which no robot does), acting at the links' centres.
+them exactly), acting at the links' centres.
 """
 
 from __future__ import annotations
@@ -44,7 +38,7 @@ from snake_gym.config import Range
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
-from snake_gym.controllers.nominal_chain import Motion, NominalChain, link_rates
+from snake_gym.controllers.nominal_chain import Motion, NominalChain
 from snake_gym.controllers.serpenoid import GaitConfig
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -153,11 +147,13 @@ class Pfl(Gait):
     ) -> FloatArray:
         """Torques (W, J) [N m] for joint angles, rates and accelerations planned ``ahead_s`` [s] from now."""
         (past, age_s), (angle, rate, acceleration) = observed, plan
-        contact = self._known_contact(measurement)
+        contact = measurement.contact_force_l
+        if contact is not None:
+            contact = self.config.contact_share * contact if self.config.contact_share > 0.0 else None
         head_rate, velocity = self._chain.predict_base(past, rate, age_s + ahead_s, contact)
         state["base_rate"][:] = np.concatenate([head_rate[:, None], velocity], axis=1)
         head = past.theta[:, -1] + ahead_s * head_rate
-        motion = Motion(chain_angles(angle, head), link_rates(rate, head_rate), velocity)
+        motion = Motion(chain_angles(angle, head), chain_angles(rate, head_rate), velocity)
         torque = self._chain.joint_torque(motion, acceleration, contact)
         return np.clip(torque, -self._torque_limit, self._torque_limit)
 
@@ -221,12 +217,6 @@ class Pfl(Gait):
         left = fade * (spread * error + grown * slope)
         return left, fade * (square * grown * error + spread * slope) - half * left
 
-    def _known_contact(self, measurement: Measurement) -> FloatArray | None:
-        """Contact forces (W, N, 2) [N], link frame, that the torques shall make up for."""
-        if measurement.contact_force_l is None or self.config.contact_share == 0.0:
-            return None
-        return self.config.contact_share * measurement.contact_force_l
-
     def _observe(self, measurement: Measurement, state: ControllerState) -> tuple[Motion, FloatArray]:
         """Present link angles, the mean rates since the last command, and how old those are (W,) [s]; notes the sample.
 
@@ -247,7 +237,7 @@ class Pfl(Gait):
         state["base_rate"][:], state["pose"][:] = base, pose
         state["joint_angle"][:], state["lost"][:] = measurement.joint_angle, ~valid
         theta = chain_angles(measurement.joint_angle, pose[:, 0])
-        return Motion(theta, link_rates(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
+        return Motion(theta, chain_angles(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
 
     def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:
         """The state ``dt_s`` [s] later."""

@@ -5,12 +5,9 @@ tracked point (head or centre of mass) to the target, and the joint offset is
 
     phi_o = clip(k_theta wrap(theta_bar - atan2(d_y, d_x)), -limit, limit),   0 without an active target.
 
-Signs: ``phi_i = theta_i - theta_{i+1}``, so a positive offset on all joints turns the head clockwise; it is positive
-when the robot points to the left of the target.
-
-Departures from the paper: eq. 34 and 36 print the opposite sign of the bearing and a plain arctangent, where the
-published results need the quadrant-aware angle with this sign; the difference is wrapped to (-pi, pi], so that a robot
-that has gone round once does not unwind.
+``phi_i = theta_i - theta_{i+1}``, so a positive offset on all joints turns the head clockwise. Departures: eq. 34 and
+36 print the opposite sign of the bearing and a plain arctangent, where the published results need the quadrant-aware
+angle with this sign; the difference is wrapped to (-pi, pi], so that a robot that has gone round once does not unwind.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 r"""Line-of-sight guidance: a path becomes a moving target, which every controller that steers can go to.
 
 Model (Fossen, Handbook of Marine Craft Hydrodynamics and Motion Control, 2011, as used by haghshenas2022, section 3):
-the heading wanted is the path's direction minus ``atan(cross-track error / look-ahead)``, the direction from the
-robot to the point ``lookahead_m`` ahead of the place on the path nearest to it: along the path's tangent there
+the heading wanted is the path's direction minus ``atan(cross-track error / look-ahead)``, the direction from the robot
+to the point ``lookahead_m`` ahead of the place on the path nearest to it: along the path's tangent there
 (``ahead: tangent``, the law as published) or along the path itself (``ahead: path``, which begins to turn before a
-corner and equals the law on straight pieces). The target is that point, and the ``Goal`` stays what it is.
-
-Paths are polylines in the world frame, the same for all W robots; the nearest place is looked for near the last one, so
-that a path may cross itself.
+corner). Paths are polylines in the world frame, the same for all W robots; the nearest place is looked for near the
+last one, so that a path may cross itself.
 """
 
 from __future__ import annotations

@@ -46,11 +46,6 @@ class Motion(NamedTuple):
     """(W, 2) [m/s] of the centre of mass, world frame."""
 
 
-def link_rates(joint_rate: FloatArray, head_rate: FloatArray) -> FloatArray:
-    """Link rates (W, N) [rad/s] for joint rates (W, J) and the head link's rate (W,)."""
-    return chain_angles(joint_rate, head_rate)
-
-
 class NominalChain:
     """The dynamics of one RobotSpec on flat or inclined ground, without obstacles."""
 
@@ -101,7 +96,7 @@ class NominalChain:
         unit[:, 0] = lever.sum(axis=2)
         unit[:, 1, :, 0] = 1.0
         unit[:, 2, :, 1] = 1.0
-        bent = link_rates(joint_rate, np.zeros(w))
+        bent = chain_angles(joint_rate, np.zeros(w))
         given = self._velocities(Motion(theta, bent, np.zeros((w, 2))), lever)
         other = self._other_force(theta, contact_l)
         inward = self._centripetal(theta, past.omega).sum(axis=1)
@@ -131,7 +126,7 @@ class NominalChain:
         force = -(friction * self._velocities(motion, lever)[..., None, :]).sum(axis=-1)
         force += self._other_force(theta, contact_l)
         moment = (lever * force[:, :, None, :]).sum(axis=(1, 3)) - spin * omega
-        bent = link_rates(joint_acceleration, np.zeros(len(theta)))
+        bent = chain_angles(joint_acceleration, np.zeros(len(theta)))
         load = (mass * bent[:, None, :]).sum(axis=-1) + self._centripetal(theta, omega) - moment
         row = mass.sum(axis=2)
         turn = -load.sum(axis=1) / row.sum(axis=1)

@@ -17,15 +17,7 @@ import numpy as np
 
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import Angle
-from snake_gym.controllers.base import (
-    ControllerState,
-    Gait,
-    PerWorld,
-    Swing,
-    register_controller,
-    searched,
-    wrap_phase,
-)
+from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller, searched, wrap_phase
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -100,7 +92,7 @@ class Wave:
 class Serpenoid(Gait):
     """Open-loop serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
-    def __init__(self, config: SerpenoidConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
+    def __init__(self, config: GaitConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)
 

@@ -1,19 +1,14 @@
 r"""Heading and speed control by computed torque: the joints follow a gait whose frequency holds the robot's speed.
 
-Model: a consistent version of haghshenas2022, section 2.3. The paper linearises joints, heading and position at once by
-inverting the dynamics for the muscle forces (eq. 44-51). J joint torques cannot do that: they are internal forces,
-which reach the J + 3 accelerations wanted with rank J, and leave the centre of mass to friction alone. So the torques
-are spent on the joints (``feedback_linearization``, with friction in the model); heading is led by the joint offset and
-speed by the frequency of the gait, through the friction that they cause:
+Model: a consistent version of haghshenas2022, section 2.3, which inverts the dynamics for joints, heading and position
+at once (eq. 44-51). J joint torques cannot do that: they are internal forces, and leave the centre of mass to friction.
+So the torques are spent on the joints (``feedback_linearization``); heading is led by the joint offset, speed by
 
     omega_dot = k (v_d - v),   omega within 0 and its limit
 
 with v the velocity of the centre of mass along the mean link angle, from the last two poses. Where v grows as
-``kappa omega``, the speed approaches v_d as a first-order lag with the time constant ``1 / (k kappa)``; the ripple that
-the wave puts on v is averaged out by the integral. Without an active goal v_d is 0.
-
-The torque wanted of each joint is split over its antagonistic pair of muscles by the actuator itself, which only pulls
-(``physics.muscles``): on other robots the same controller gives them their torques.
+``kappa omega``, the speed approaches v_d with the time constant ``1 / (k kappa)``. Without an active goal v_d is 0.
+Muscles split the torque wanted of their joint by themselves (``physics.muscles``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Tuned gaits: where the settings lie that were tuned for a robot, and what their file says of the tuning.
-
-``snake-gym tune`` writes them to ``configs/controllers/<robot>/<controller>.yaml``: the group
-``controller``, its settings, and the group ``tuning``, on which robot and in which env they were found.
-"""
+"""Tuned gaits, as ``snake-gym tune`` writes them to ``configs/controllers/<robot>/<controller>.yaml``."""
 
 from __future__ import annotations
 

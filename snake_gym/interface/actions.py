@@ -19,7 +19,7 @@ import numpy as np
 
 from snake_gym.config.settings import Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
-from snake_gym.controllers.base import Controller, ControllerState, WatchfulController
+from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -86,7 +86,7 @@ class ActionDecoder:
         if self.controller is not None:
             base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
             reference = np.clip(base + config.scale_rad * action, -limit, limit)
-            if isinstance(self.controller, WatchfulController):
+            if hasattr(self.controller, "command_given"):
                 self.controller.command_given(reference, state)
             return reference
         if config.kind == "gait":

@@ -19,8 +19,8 @@ from snake_gym.config import ConfigError
 from snake_gym.physics.state import FloatArray, IntArray, Obstacles
 
 FAR_M = 1.0e6
-"""Where the unused rows of ``feature`` lie: discs of radius 0 that nothing gets near."""
-
+_UNUSED = (FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0)
+"""Unused row of ``feature``: a disc of radius 0 that nothing gets near."""
 MAX_CELLS = 4_000_000
 """Most cells of one world's grid; more would take gigabytes for the worlds of a training."""
 
@@ -46,12 +46,10 @@ class FieldBounds(NamedTuple):
 def empty_arrays(
     n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
 ) -> Obstacles:
-    """Room for the obstacles of ``n_worlds`` worlds, all of them empty.
+    """Room for the obstacles of ``n_worlds`` worlds, all of them empty, whose fields stay within ``bounds``.
 
-    Args:
-        bounds: what the fields stay within (``fields.field_bounds``).
-        reach_m: largest half length of a link plus largest link radius plus ``skin_m``.
-        cell_m: side of a cell; None: ``reach_m``.
+    ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``; so is a cell's side,
+    where ``cell_m`` is None.
     """
     cell = reach_m if cell_m is None else cell_m
     if not (reach_m >= skin_m >= 0.0 and cell > 0.0):
@@ -72,7 +70,7 @@ def empty_arrays(
         np.zeros((n_worlds, max(n_items, 1)), np.int64),
         np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2), np.int64), float(cell), float(skin_m),
     )  # fmt: skip
-    arrays.feature[:] = (FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0)
+    arrays.feature[:] = _UNUSED
     return arrays
 
 
@@ -104,12 +102,8 @@ class StateError(ValueError):
 def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> None:
     """Raise StateError unless the arrays of each world are what ``write_world`` makes of its first features.
 
-    The kernels index memory by the grid, so one that does not follow from the features must never get to them. What
-    lies behind the cells and items in use is of no account.
-
-    Args:
-        n_features: (W,) features of each world, those that ``with_ends`` adds not counted.
-        reach_m: as for ``empty_arrays``.
+    The kernels index memory by the grid, so one that does not follow from the features must never get to them.
+    ``n_features`` (W,) does not count those that ``with_ends`` adds; ``reach_m`` as for ``empty_arrays``.
     """
     scratch = Obstacles(
         np.zeros_like(arrays.feature[:1]), np.zeros_like(arrays.cell_start[:1]), np.zeros_like(arrays.cell_item[:1]),
@@ -245,7 +239,7 @@ def _write(feature, cell_start, cell_item, origin, n_cells, cell, reach, feature
     n_cells[:] = 0
     k = features.shape[0]
     feature[:k] = features
-    feature[k:] = np.array((FAR_M, FAR_M, 1.0, 0.0, 0.0, 0.0))
+    feature[k:] = np.array(_UNUSED)
     if k == 0:
         return 0
     if not _lay_out(features, origin, n_cells, cell, reach, cell_start.size - 1):

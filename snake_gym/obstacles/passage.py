@@ -74,13 +74,10 @@ def find_route(
     goal_xy: tuple[float, float],
     bounds: tuple[float, float, float, float],
 ) -> FloatArray | None:
-    """A shortest way (v, 2) [m] for a disc among ``features`` (k, 6), or None if none is found.
+    """A shortest way (v, 2) [m] for a disc of ``radius_m`` among ``features`` (k, 6), or None if none is found.
 
-    Args:
-        space: scratch memory for as many nodes as ``bounds`` and ``step_m`` make.
-        radius_m: of the disc.
-        step_m: distance of neighbouring nodes; the smaller, the narrower the passages that are found.
-        bounds: (low x, low y, high x, high y) of the rectangle to search in; start and goal lie within.
+    ``bounds`` (low x, low y, high x, high y) is the rectangle to search in, ``step_m`` the distance of its nodes: the
+    smaller, the narrower the passages that are found.
     """
     corners = _find_route(space, features, radius_m, step_m, *start_xy, *goal_xy, bounds)
     if corners < 0:

@@ -17,11 +17,9 @@ from snake_gym.physics.state import FloatArray
 
 
 class Path:
-    """A polyline followed by arc length.
+    """A polyline through ``points_xy`` (P, 2) [m], P >= 2, neighbours different, followed by arc length.
 
-    Args:
-        points_xy: (P, 2) [m] world frame, P >= 2; neighbours must differ.
-        closed: the last point is joined to the first; arc lengths then go round and round.
+    ``closed``: the last point is joined to the first; arc lengths then go round and round.
     """
 
     def __init__(self, points_xy: ArrayLike, closed: bool = False) -> None:
@@ -106,13 +104,10 @@ class Routes:
         self.length_m[rows] = end[:, -1]
 
     def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float, rows: Any = slice(None)) -> FloatArray:
-        """Arc length (M,) [m] of the place nearest to each point; the first of several that are equally near.
+        """Arc length (M,) [m] of the place nearest to each point (M, 2) [m] of worlds ``rows``.
 
-        Args:
-            point_xy: (M, 2) [m].
-            last_m: (M,) [m] only places within ``reach_m`` of this arc length count, so that a route that comes near
-                itself is not left for its later part.
-            rows: the M worlds.
+        Only places within ``reach_m`` of the arc length ``last_m`` (M,) count, so that a route that comes near itself
+        is not left for its later part; of several that are equally near, the first.
         """
         found = np.empty(last_m.size)
         _find_nearest(self._piece[rows], self._begin[rows], point_xy, last_m, float(reach_m), found)

@@ -23,72 +23,10 @@ from numba import njit
 
 from snake_gym.physics.lanes import (
     A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y, MASS, MU,
-    NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY,
-    SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
+    NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN,
+    SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import load, splat, store
-
-
-@njit(error_model="numpy")
-def place_links(s, n, bias):  # type: ignore[no-untyped-def]
-    """Fill SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
-
-    ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
-    (relative to the centre), which the explicit right-hand side needs.
-    """
-    for i in range(1, n + 1):
-        a = i * RECORD
-        p = a - RECORD
-        sin, cos = sin_cos(load(s, a + THETA))
-        store(s, a + SIN, sin)
-        store(s, a + COS, cos)
-        w = load(s, a + OMEGA)
-        lw = load(s, a + HALF) * w
-        rx = lw * (bias * w * cos - sin)
-        ry = lw * (bias * w * sin + cos)
-        vx = load(s, p + VX) + load(s, p + RX) + rx
-        vy = load(s, p + VY) + load(s, p + RY) + ry
-        store(s, a + RX, rx)
-        store(s, a + RY, ry)
-        store(s, a + VX, vx)
-        store(s, a + VY, vy)
-        store(s, a + SUM_X, load(s, p + SUM_X) + load(s, a + MASS) * vx)
-        store(s, a + SUM_Y, load(s, p + SUM_Y) + load(s, a + MASS) * vy)
-    world = (n + 1) * RECORD
-    # The velocities so far are relative to the tail; give them the centre's mean.
-    ux = load(s, world + CVX) - load(s, n * RECORD + SUM_X) / load(s, world + TOTAL)
-    uy = load(s, world + CVY) - load(s, n * RECORD + SUM_Y) / load(s, world + TOTAL)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        store(s, a + VX, load(s, a + VX) + ux)
-        store(s, a + VY, load(s, a + VY) + uy)
-
-
-@njit(error_model="numpy")
-def locate_links(s, n, base):  # type: ignore[no-untyped-def]
-    """Positions POS_X, POS_Y of the links' centres for the geometry SIN, COS and the centre of mass at ``base``."""
-    x, y = splat(0.0), splat(0.0)
-    sum_x, sum_y = splat(0.0), splat(0.0)
-    half_x, half_y = splat(0.0), splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        half = load(s, a + HALF)
-        lx = half * load(s, a + COS)
-        ly = half * load(s, a + SIN)
-        x = x + half_x + lx
-        y = y + half_y + ly
-        half_x, half_y = lx, ly
-        sum_x = sum_x + load(s, a + MASS) * x
-        sum_y = sum_y + load(s, a + MASS) * y
-        store(s, a + POS_X, x)
-        store(s, a + POS_Y, y)
-    total = load(s, (n + 1) * RECORD + TOTAL)
-    x = base[0] - sum_x / total
-    y = base[1] - sum_y / total
-    for i in range(1, n + 1):
-        a = i * RECORD
-        store(s, a + POS_X, load(s, a + POS_X) + x)
-        store(s, a + POS_Y, load(s, a + POS_Y) + y)
 
 
 @njit(error_model="numpy")
@@ -99,6 +37,62 @@ def turn_links(s, n):  # type: ignore[no-untyped-def]
         sin, cos = sin_cos(load(s, a + THETA))
         store(s, a + SIN, sin)
         store(s, a + COS, cos)
+
+
+@njit(error_model="numpy")
+def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
+    """Join half links end to end: in the fields ``x``, ``y`` from the vector (or velocity) that half a link spans to
+    the place (or velocity) of the link's centre, such that the centre of mass has ``mean``."""
+    at_x, at_y = splat(0.0), splat(0.0)
+    sum_x, sum_y = splat(0.0), splat(0.0)
+    behind_x, behind_y = splat(0.0), splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        half_x, half_y = load(s, a + x), load(s, a + y)
+        at_x = at_x + behind_x + half_x
+        at_y = at_y + behind_y + half_y
+        behind_x, behind_y = half_x, half_y
+        sum_x = sum_x + load(s, a + MASS) * at_x
+        sum_y = sum_y + load(s, a + MASS) * at_y
+        store(s, a + x, at_x)
+        store(s, a + y, at_y)
+    # So far relative to the tail's end.
+    total = load(s, (n + 1) * RECORD + TOTAL)
+    shift_x = mean[0] - sum_x / total
+    shift_y = mean[1] - sum_y / total
+    for i in range(1, n + 1):
+        a = i * RECORD
+        store(s, a + x, load(s, a + x) + shift_x)
+        store(s, a + y, load(s, a + y) + shift_y)
+
+
+@njit(error_model="numpy")
+def place_links(s, n, bias):  # type: ignore[no-untyped-def]
+    """Fill SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
+
+    ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
+    (relative to the centre), which the explicit right-hand side needs.
+    """
+    turn_links(s, n)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        w = load(s, a + OMEGA)
+        lw = load(s, a + HALF) * w
+        store(s, a + VX, lw * (bias * w * load(s, a + COS) - load(s, a + SIN)))
+        store(s, a + VY, lw * (bias * w * load(s, a + SIN) + load(s, a + COS)))
+    world = (n + 1) * RECORD
+    join_links(s, n, VX, VY, (load(s, world + CVX), load(s, world + CVY)))
+
+
+@njit(error_model="numpy")
+def locate_links(s, n, base):  # type: ignore[no-untyped-def]
+    """Positions POS_X, POS_Y of the links' centres for the geometry SIN, COS and the centre of mass at ``base``."""
+    for i in range(1, n + 1):
+        a = i * RECORD
+        half = load(s, a + HALF)
+        store(s, a + POS_X, half * load(s, a + COS))
+        store(s, a + POS_Y, half * load(s, a + SIN))
+    join_links(s, n, POS_X, POS_Y, base)
 
 
 @njit(error_model="numpy")

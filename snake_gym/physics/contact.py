@@ -26,14 +26,15 @@ from __future__ import annotations
 
 from numba import njit
 
-from snake_gym.physics.contact_law import SLOWEST_SLIP, normal_velocity, add_contacts, set_law, set_laws
+from snake_gym.physics.contact_law import (
+    FAR, SLOWEST_SLIP, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
+)  # fmt: skip
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BEFORE, BETA, BOUNCE, CARRIED, CONTACTS_CHANGE, CPW, CPX, CPY, CWW, CXW,
     CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, LAWS_CHANGE, MASS, NX, NY, ON, ONE_BY_ONE,
     PER_H, PRESS, RECORD, RESULT, RIGID, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA,
     TOTAL, TOUCHES, TRIES, T_ARM, UX, UY, VN, VT, WEIGHT, H, K, slot_of,
 )  # fmt: skip
-from snake_gym.physics.proximity import FAR, measure_slot
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
 from snake_gym.physics.stops import PATIENCE
 

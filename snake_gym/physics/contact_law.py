@@ -1,4 +1,4 @@
-r"""The law of one contact, between a link (a capsule) and a feature of the obstacles, and how the link feels it.
+r"""One contact between a link (a capsule) and a feature of the obstacles: its geometry, its law, how the link feels it.
 
 A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
 side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
@@ -16,6 +16,9 @@ matrix: it passes through all joints in the same elimination, so that an impact 
 The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite STIFF with g' = 0: 0 <= j,
 v_n' >= v_t, and j (v_n' - v_t) = 0.
 
+The velocities at a contact are those that the foreseen rates give in the step's geometry; gaps after a solution follow
+from them by their difference to the solution's, which leaves no error of first order.
+
 Friction along the surface: viscous (wang, eq. 22, but at the point of contact instead of the link's centre) and Coulomb
 by its secant, with the normal force of the step before.
 """
@@ -24,13 +27,17 @@ from __future__ import annotations
 
 from numba import njit
 
+from snake_gym.physics.chain import join_links
 from snake_gym.physics.lanes import (
-    BEFORE, BOUNCE, CLOSING, CPW, CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, FIRM, GAP, GRIP, IMPULSE, NX, NY, N_ARM, ON,
-    PER_H, PRESS, RECORD, SOL_W, STIFF, TARGET, TOTAL, T_ARM, UX, UY, VN, VT, H, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, BOUNCE, CLOSING, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, END, FIRM, GAP,
+    GRIP, HALF, IMPULSE, LENGTH, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, PER_H, POS_X, POS_Y, PRESS, RADIUS,
+    RECORD, ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, STRIDE, TARGET, TOTAL, TRAVEL, T_ARM, USED, UX, UY, VN,
+    VT, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.proximity import FAR
-from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, square_root, store
 
+FAR = 1e9
+"""[m] gap where there is none."""
 SLOWEST_SLIP = 1e-4
 """[m/s] below this speed Coulomb friction at a contact is viscous."""
 _SLOWEST_IMPACT = 0.02
@@ -39,6 +46,70 @@ _FIRMNESS = 1e3
 """Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
 _RIGIDITY = 1e4
 """STIFF of rigid contact in masses of the robot; what it leaves of v_n' - v_t is then taken away by correction."""
+
+
+@njit(error_model="numpy")
+def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
+    """Velocities NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates; adds to TRAVEL."""
+    world = (n + 1) * RECORD
+    sigma = load(s, world + SIGMA)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        w = load(s, a + OMEGA)
+        lw = load(s, a + HALF) * (w + sigma * (w - load(s, a + OMEGA_P)))
+        store(s, a + NEW_VX, -lw * load(s, a + SIN))
+        store(s, a + NEW_VY, lw * load(s, a + COS))
+    join_links(s, n, NEW_VX, NEW_VY, (load(s, world + CVX), load(s, world + CVY)))
+    fastest = splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
+        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA))
+        fastest = larger(fastest, speed)
+    store(s, world + STRIDE, dt * fastest)
+    store(s, world + TRAVEL, load(s, world + TRAVEL) + dt * fastest)
+
+
+@njit(error_model="numpy")
+def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
+    """Gap, normal, moments and foreseen velocities of the slot at ``c`` of the link at ``a``."""
+    sin, cos, half, radius = load(s, a + SIN), load(s, a + COS), load(s, a + HALF), load(s, a + RADIUS)
+    x, y = load(s, a + POS_X), load(s, a + POS_Y)
+    ax, ay, length = load(s, c + AXIS_X), load(s, c + AXIS_Y), load(s, c + LENGTH)
+    end = load(s, c + END) * half
+    ox = x + end * cos - load(s, c + START_X)
+    oy = y + end * sin - load(s, c + START_Y)
+    u = ox * ax + oy * ay
+    beside = (length > 0.0) & ((u < 0.0) | (u > length))
+    u = smaller(larger(u, splat(0.0)), length)
+    # Nearest point of the link's axis to the feature's nearest point; of a segment the link's end itself.
+    px = load(s, c + START_X) + u * ax - x
+    py = load(s, c + START_Y) + u * ay - y
+    foot = px * cos + py * sin
+    along = select(length > 0.0, end, smaller(larger(foot, -half), half))
+    if a > RECORD:
+        # The joint with the link behind is that link's.
+        beside = beside | ((length == 0.0) & (foot < -half))
+    dx = along * cos - px
+    dy = along * sin - py
+    distance = square_root(dx * dx + dy * dy)
+    inverse = 1.0 / larger(distance, splat(1e-12))
+    nx = dx * inverse
+    ny = dy * inverse
+    gap = distance - radius - load(s, c + ROUND)
+    store(s, c + GAP, select(beside | (load(s, c + USED) == 0.0), splat(FAR), gap))
+    store(s, c + NX, nx)
+    store(s, c + NY, ny)
+    cross = cos * ny - sin * nx
+    dot = cos * nx + sin * ny
+    store(s, c + N_ARM, (along - half) * cross)
+    store(s, c + T_ARM, (along - half) * dot - radius)
+    sigma = load(s, (n + 1) * RECORD + SIGMA)
+    w = load(s, a + OMEGA)
+    w = w + sigma * (w - load(s, a + OMEGA_P))
+    vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
+    store(s, c + VN, nx * vx + ny * vy + along * cross * w)
+    store(s, c + VT, nx * vy - ny * vx + (along * dot - radius) * w)
 
 
 @njit(error_model="numpy")

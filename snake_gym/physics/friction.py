@@ -1,8 +1,8 @@
 r"""Ground friction of one link, in the link's own frame (t along, n across), acting at the link's centre.
 
 Viscous part ``f_t = -c_t v_t`` (sibilska2022, eq. 14), Coulomb part ``f_t = -F_t sign v_t`` along each axis and in
-rotation (irani2015, eq. 4-5); for friction along the slip see ``coupled_friction``. Viscous friction joins the link's
-inertia, m + h c. An axis with Coulomb friction slides or sticks, as SLIDING says:
+rotation (irani2015, eq. 4-5), INDEPENDENT axes, or along the slip, COUPLED ones. Viscous friction joins the link's
+inertia, m + h c. An independent axis with Coulomb friction slides or sticks, as SLIDING says:
 
 ====  ===========================  ================================================================================
 0     sticks                       viscous with F / REST, so that a link at rest creeps under a load f < F at
@@ -16,6 +16,12 @@ inertia, m + h c. An axis with Coulomb friction slides or sticks, as SLIDING say
 
 Where an axis stops sliding the acceleration jumps: the force is shared out at the right moment, and the next step is an
 Euler step (``implicit``), because the past is another motion's.
+
+Coupled axes: the force opposes the velocity of the link's centre (haghshenas2022, eq. 34-35), ``f_t = -F_t v_t / |v|``,
+``f_n = -F_n v_n / |v|``, in rotation ``-F_r sign omega``. The implicit step treats it as viscous, through its secant
+F / s at the speed s foreseen for the step's end, at least REST: that force always opposes the motion. Where the
+solution is much slower or faster than foreseen, the secant is taken anew and the chain is solved again: at the speed
+found or, for a link that breaks away, at the one that the load beyond the limit gives.
 """
 
 from __future__ import annotations
@@ -23,10 +29,13 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, RECORD, RW, RX, RY, SIN,
-    SLIDING_N, SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX, VY, H,
+    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY,
+    SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX,
+    VX_P, VY, VY_P, H,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, absolute, any_lane, copy_sign, load, select, splat, store
+from snake_gym.physics.simd import (
+    LANES, absolute, any_lane, copy_sign, larger, load, select, splat, square_root, store,
+)  # fmt: skip
 
 INDEPENDENT, COUPLED = 0, 1
 AXES_CODES = {"independent": INDEPENDENT, "coupled": COUPLED}
@@ -36,6 +45,8 @@ _NEAR_REST = 10.0 * REST
 """Speed below which an axis is taken to stick when a step() begins."""
 _STOPPED, _BROKEN = 0.25, 2.0
 """States of SLIDING that last for one step, see the table above."""
+_OFF = 1.5
+"""A secant that is wrong by more than this factor is corrected within the step."""
 
 
 @njit(inline="always", error_model="numpy")
@@ -109,9 +120,8 @@ def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
         store(s, a + RX, load(s, a + RX) + (p_t * cos - p_n * sin))
         store(s, a + RY, load(s, a + RY) + (p_t * sin + p_n * cos))
         store(s, a + RW, load(s, a + RW) + p_r)
-        store(s, a + SLID_SHARE_T, slid)
-        store(s, a + SLID_SHARE_N, slid)
-        store(s, a + SLID_SHARE_R, slid)
+        for field in (SLID_SHARE_T, SLID_SHARE_N, SLID_SHARE_R):
+            store(s, a + field, slid)
 
 
 @njit(error_model="numpy")
@@ -172,22 +182,72 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def settled_sliding(slip):  # type: ignore[no-untyped-def]
-    """SLIDING for the next step: 1, 0 or -1."""
-    return select(sticks(slip), splat(0.0), copy_sign(splat(1.0), slip))
+def settle_sliding(s, n):  # type: ignore[no-untyped-def]
+    """Which axes slide from here on, SLIDING 1, 0 or -1; returns in which worlds one has changed."""
+    changed = splat(0.0)
+    for i in range(1, n + 1):
+        for axis in (SLIDING_T, SLIDING_N, SLIDING_R):
+            slip = load(s, i * RECORD + axis)
+            settled = select(sticks(slip), splat(0.0), copy_sign(splat(1.0), slip))
+            changed = select(absolute(slip - settled) > 0.0, splat(1.0), changed)
+            store(s, i * RECORD + axis, settled)
+    return changed
 
 
 @njit(error_model="numpy")
-def settle_sliding(s, n):  # type: ignore[no-untyped-def]
-    """Which axes slide from here on; returns in which worlds one has changed."""
-    changed = splat(0.0)
+def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
+    """Add the secants of Coulomb friction at the foreseen speeds to the links' inertias."""
+    world = (n + 1) * RECORD
+    h, sigma = load(s, world + H), load(s, world + SIGMA)
+    rest = splat(REST)
     for i in range(1, n + 1):
         a = i * RECORD
-        slip_t, slip_n, slip_r = load(s, a + SLIDING_T), load(s, a + SLIDING_N), load(s, a + SLIDING_R)
-        t, w, r = settled_sliding(slip_t), settled_sliding(slip_n), settled_sliding(slip_r)
-        change = absolute(slip_t - t) + absolute(slip_n - w) + absolute(slip_r - r)
-        changed = select(change > 0.0, splat(1.0), changed)
-        store(s, a + SLIDING_T, t)
-        store(s, a + SLIDING_N, w)
-        store(s, a + SLIDING_R, r)
-    return changed
+        vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
+        vx = vx + sigma * (vx - load(s, a + VX_P))
+        vy = vy + sigma * (vy - load(s, a + VY_P))
+        w = w + sigma * (w - load(s, a + OMEGA_P))
+        speed, spin = larger(square_root(vx * vx + vy * vy), rest), larger(absolute(w), rest)
+        store(s, a + SECANT, speed)
+        store(s, a + SECANT_R, spin)
+        store(s, a + A_T, load(s, a + A_T) + h * load(s, a + D_T) / speed)
+        store(s, a + A_N, load(s, a + A_N) + h * load(s, a + D_N) / speed)
+        store(s, a + A_R, load(s, a + A_R) + h * load(s, a + D_R) / spin)
+
+
+@njit(error_model="numpy")
+def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
+    """Speed for the secant, given the one used and the one that came out.
+
+    ``free``: inertia without the secant's part; ``limit``: impulse of the Coulomb force.
+    """
+    # The load was (free + limit / used) speed; what is beyond the limit moves the free inertia.
+    let_go = speed + limit * (speed / used - 1.0) / free
+    faster = (speed > _OFF * used) & (limit > 0.0)
+    slower = (speed * _OFF < used) & (used > REST) & (limit > 0.0)
+    return select(faster, let_go, select(slower, larger(speed, splat(REST)), used))
+
+
+@njit(error_model="numpy")
+def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
+    """Correct secants that are far off; returns the first link with one, or n + 1."""
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
+        d_t, d_n, d_r = h * load(s, a + D_T), h * load(s, a + D_N), h * load(s, a + D_R)
+        was, was_r = load(s, a + SECANT), load(s, a + SECANT_R)
+        a_t, a_n, a_r = load(s, a + A_T), load(s, a + A_N), load(s, a + A_R)
+        most = larger(d_t, d_n)
+        now = new_secant(load(s, a + MASS), most, square_root(vx * vx + vy * vy), was)
+        now_r = new_secant(a_r - d_r / was_r, d_r, absolute(load(s, a + SOL_W)), was_r)
+        changes = (absolute(now - was) > 0.0) | (absolute(now_r - was_r) > 0.0)
+        if any_lane(changes):
+            first = i
+            # Where nothing changes, not even the rounding may.
+            store(s, a + SECANT, now)
+            store(s, a + SECANT_R, now_r)
+            store(s, a + A_T, select(changes, a_t + (d_t / now - d_t / was), a_t))
+            store(s, a + A_N, select(changes, a_n + (d_n / now - d_n / was), a_n))
+            store(s, a + A_R, select(changes, a_r + (d_r / now_r - d_r / was_r), a_r))
+    return first

@@ -32,9 +32,10 @@ from snake_gym.physics.chain import eliminate_links, locate_links, substitute_ba
 from snake_gym.physics.contact import (
     foresee_contacts, revise_contacts, settle_contacts, hold_links, touching_worlds,
 )  # fmt: skip
-from snake_gym.physics.coupled_friction import add_coupled_friction, revise_coupled_friction
+from snake_gym.physics.contact_law import foresee_velocities
 from snake_gym.physics.friction import (
-    COUPLED, add_coulomb_friction, begin_sliding, revise_coulomb_friction, settle_sliding, add_viscous_friction,
+    COUPLED, add_coulomb_friction, add_coupled_friction, begin_sliding, revise_coulomb_friction,
+    revise_coupled_friction, settle_sliding, add_viscous_friction,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.lanes import (
@@ -43,7 +44,6 @@ from snake_gym.physics.lanes import (
     THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
-from snake_gym.physics.proximity import foresee_velocities
 from snake_gym.physics.simd import absolute, any_lane, load, select, smaller, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 

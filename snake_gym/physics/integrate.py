@@ -36,17 +36,13 @@ class Laws(NamedTuple):
     limits: bool
     """Joints have torque limits."""
     stops: bool
-    """Joints have mechanical stops."""
     coulomb: bool
-    """The ground has Coulomb friction."""
     axes: int
     """Axes of Coulomb friction (``friction``)."""
     imperfect: bool
     """Servos have imperfections (``imperfections``)."""
     muscle: MuscleParams
-    """Muscles of muscle-driven joints (``muscles``)."""
     obstacles: bool
-    """There are obstacles."""
     contact: ContactParams
 
 

@@ -40,16 +40,8 @@ lanes = LanesType(name=f"Lanes{LANES}")
 mask = MaskType(name=f"Mask{LANES}")
 
 
-@register_model(LanesType)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, _VECTOR)
-
-
-@register_model(MaskType)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, _MASK)
+for _kind, _value in ((LanesType, _VECTOR), (MaskType, _MASK)):
+    register_model(_kind)(lambda manager, kind, value=_value: models.PrimitiveModel(manager, kind, value))
 
 
 def _splat(builder: Any, value: Any) -> Any:
@@ -64,60 +56,35 @@ def _cast_number(context: Any, builder: Any, from_type: Any, to_type: Any, value
     return _splat(builder, context.cast(builder, value, from_type, types.float64))
 
 
-def _is_number(t: Any) -> bool:
-    return isinstance(t, types.Float | types.Integer)
+def _define(op: Any, operand: Any, result: Any, emit: Any, n_operands: int = 2) -> None:
+    """Let kernels apply ``op`` to values of the type ``operand``; numbers mix with lanes."""
+    fitting = (LanesType, types.Float, types.Integer) if operand == lanes else MaskType
 
-
-def _define_binary(op: Any, result: Any, emit: Any) -> None:
     @infer_global(op)
     class _Template(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
-            if len(args) == 2 and lanes in args and all(a == lanes or _is_number(a) for a in args):
-                return signature(result, lanes, lanes)
-            return None
+            fits = len(args) == n_operands and operand in args and all(isinstance(a, fitting) for a in args)
+            return signature(result, *[operand] * n_operands) if fits else None
 
-    @lower_builtin(op, LanesType, LanesType)
+    @lower_builtin(op, *[type(operand)] * n_operands)
     def _lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return emit(builder, *args)
 
 
 for _op in (operator.add, operator.iadd):
-    _define_binary(_op, lanes, lambda b, x, y: b.fadd(x, y))
+    _define(_op, lanes, lanes, lambda b, x, y: b.fadd(x, y))
 for _op in (operator.sub, operator.isub):
-    _define_binary(_op, lanes, lambda b, x, y: b.fsub(x, y))
+    _define(_op, lanes, lanes, lambda b, x, y: b.fsub(x, y))
 for _op in (operator.mul, operator.imul):
-    _define_binary(_op, lanes, lambda b, x, y: b.fmul(x, y))
-_define_binary(operator.truediv, lanes, lambda b, x, y: b.fdiv(x, y))
+    _define(_op, lanes, lanes, lambda b, x, y: b.fmul(x, y))
+_define(operator.truediv, lanes, lanes, lambda b, x, y: b.fdiv(x, y))
+_define(operator.neg, lanes, lanes, lambda b, x: b.fneg(x), 1)
 for _op, _sign in (
     (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "=="),
 ):  # fmt: skip
-    _define_binary(_op, mask, lambda b, x, y, sign=_sign: b.fcmp_ordered(sign, x, y))
-
-
-def _define_mask_binary(op: Any, emit: Any) -> None:
-    @infer_global(op)
-    class _Template(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
-            return signature(mask, mask, mask) if tuple(args) == (mask, mask) else None
-
-    @lower_builtin(op, MaskType, MaskType)
-    def _lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return emit(builder, *args)
-
-
-_define_mask_binary(operator.and_, lambda b, x, y: b.and_(x, y))
-_define_mask_binary(operator.or_, lambda b, x, y: b.or_(x, y))
-
-
-@infer_global(operator.neg)
-class _NegateTemplate(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(lanes, lanes) if tuple(args) == (lanes,) else None
-
-
-@lower_builtin(operator.neg, LanesType)
-def _lower_negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.fneg(args[0])
+    _define(_op, lanes, mask, lambda b, x, y, sign=_sign: b.fcmp_ordered(sign, x, y))
+_define(operator.and_, mask, mask, lambda b, x, y: b.and_(x, y))
+_define(operator.or_, mask, mask, lambda b, x, y: b.or_(x, y))
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
@@ -128,11 +95,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 @intrinsic
 def load(typing_context: Any, array: Any, index: Any) -> Any:
     """The LANES doubles of the flat array from ``index`` on (no bounds check)."""
-
-    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
-
-    return lanes(array, types.intp), emit
+    return lanes(array, types.intp), lambda c, b, sig, args: b.load(_pointer(c, b, sig.args[0], *args), align=8)
 
 
 @intrinsic
@@ -160,11 +123,7 @@ def take_ticket(typing_context: Any, counter: Any) -> Any:
 @intrinsic
 def select(typing_context: Any, condition: Any, then: Any, otherwise: Any) -> Any:
     """``then`` where the condition holds, else ``otherwise``."""
-
-    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.select(*args)
-
-    return lanes(mask, lanes, lanes), emit
+    return lanes(mask, lanes, lanes), lambda c, b, sig, args: b.select(*args)
 
 
 @intrinsic
@@ -181,11 +140,7 @@ def any_lane(typing_context: Any, condition: Any) -> Any:
 @intrinsic
 def splat(typing_context: Any, value: Any) -> Any:
     """One number in all lanes."""
-
-    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _splat(builder, args[0])
-
-    return lanes(types.float64), emit
+    return lanes(types.float64), lambda c, b, sig, args: _splat(b, args[0])
 
 
 def _call_vector(builder: Any, name: str, *args: Any) -> Any:
@@ -197,42 +152,34 @@ def _call_vector(builder: Any, name: str, *args: Any) -> Any:
 @intrinsic
 def floor(typing_context: Any, x: Any) -> Any:
     """Largest integer not above x."""
-    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "floor", *args)
+    return lanes(lanes), lambda c, b, sig, args: _call_vector(b, "floor", *args)
 
 
 @intrinsic
 def square_root(typing_context: Any, x: Any) -> Any:
     """sqrt(x)."""
-    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "sqrt", *args)
+    return lanes(lanes), lambda c, b, sig, args: _call_vector(b, "sqrt", *args)
 
 
 @intrinsic
 def absolute(typing_context: Any, x: Any) -> Any:
     """|x|."""
-    return lanes(lanes), lambda context, builder, sig, args: _call_vector(builder, "fabs", *args)
+    return lanes(lanes), lambda c, b, sig, args: _call_vector(b, "fabs", *args)
 
 
 @intrinsic
 def copy_sign(typing_context: Any, magnitude: Any, sign: Any) -> Any:
     """``magnitude`` with the sign of ``sign``."""
-    return lanes(lanes, lanes), lambda context, builder, sig, args: _call_vector(builder, "copysign", *args)
+    return lanes(lanes, lanes), lambda c, b, sig, args: _call_vector(b, "copysign", *args)
 
 
 @intrinsic
 def smaller(typing_context: Any, x: Any, y: Any) -> Any:
     """min(x, y)."""
-
-    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
-
-    return lanes(lanes, lanes), emit
+    return lanes(lanes, lanes), lambda c, b, sig, args: b.select(b.fcmp_ordered("<", *args), *args)
 
 
 @intrinsic
 def larger(typing_context: Any, x: Any, y: Any) -> Any:
     """max(x, y)."""
-
-    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
-
-    return lanes(lanes, lanes), emit
+    return lanes(lanes, lanes), lambda c, b, sig, args: b.select(b.fcmp_ordered(">", *args), *args)

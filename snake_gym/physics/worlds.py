@@ -10,11 +10,14 @@ from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
     F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA, TOTAL,
-    TOUCHES, T_MAX, VOLT, WORK, H,
+    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES,
+    T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
+_LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
+_JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, PER_NM)
+"""Fields of ``ChainParams`` before and after ``body_acc``, in its order."""
 _NEVER = 1e18
 """A sub-step that is never reached."""
 _SLACK = 1e-6
@@ -22,36 +25,25 @@ _SLACK = 1e-6
 
 
 @njit(error_model="numpy")
+def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-untyped-def]
+    """Copy ``values``, arrays (W, n_rows), into ``fields`` of the records of links or joints."""
+    for j, field in enumerate(fields):
+        for k in range(LANES):
+            w = ids[min(k, count - 1)]
+            for i in range(n_rows):
+                s[(i + 1) * RECORD + field + k] = values[j][w, i]
+
+
+@njit(error_model="numpy")
 def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
     """Copy the parameters of worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
+    gather_fields(s, n, ids, count, _LINK_FIELDS, params[:10])
+    gather_fields(s, n - 1, ids, count, _JOINT_FIELDS, params[11:])
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         total = 0.0
         for i in range(n):
-            a = (i + 1) * RECORD + k
-            s[a + MASS] = params.mass[w, i]
-            s[a + INERTIA] = params.inertia[w, i]
-            s[a + HALF] = params.half_length[w, i]
-            s[a + C_T] = params.c_t[w, i]
-            s[a + C_N] = params.c_n[w, i]
-            s[a + C_R] = params.c_r[w, i]
-            s[a + D_T] = params.coulomb_t[w, i]
-            s[a + D_N] = params.coulomb_n[w, i]
-            s[a + D_R] = params.coulomb_r[w, i]
-            s[a + RADIUS] = params.radius[w, i]
             total += params.mass[w, i]
-        for i in range(n - 1):
-            a = (i + 1) * RECORD + k
-            s[a + KP] = params.kp[w, i]
-            s[a + KD] = params.kd[w, i]
-            s[a + T_MAX] = params.torque_limit[w, i]
-            s[a + S_MAX] = params.speed_limit[w, i]
-            s[a + C_FREE] = params.free_damping[w, i]
-            s[a + STOP] = params.stop[w, i]
-            s[a + DEAD] = params.dead_band[w, i]
-            s[a + PLAY] = params.play[w, i]
-            s[a + NO_LOAD] = params.no_load_speed[w, i]
-            s[a + PER_NM] = params.sag_per_nm[w, i]
         world = (n + 1) * RECORD + k
         s[world + TOTAL] = total
         s[world + GX] = params.body_acc[w, 0]

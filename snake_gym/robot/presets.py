@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from snake_gym.robot.spec import ActuatorSpec, ContactSpec, FrictionSpec, MuscleSpec, RobotSpec
 
@@ -21,16 +22,12 @@ RESILIENT = RobotSpec(
     integrator="rk4",
 )
 
-RESILIENT_SERVO = RobotSpec(
+RESILIENT_SERVO = replace(
+    RESILIENT,
     name="resilient_servo",
     source="the body of sibilska2022 with position servos limited to 2 rad/s; our choice, sized after 85 kg cm "
     "(8 N m) bus servos: full torque at 8 degrees of error, position loop at 6 rad/s",
-    n_links=10,
-    link_half_length_m=0.07,
-    link_mass_kg=1.0,
-    friction=FrictionSpec(tangential_ns_m=1.0, normal_ns_m=10.0),
     actuator=ActuatorSpec(kind="position", kp=60.0, kd=10.0, torque_limit_nm=8.0, speed_limit_rad_s=2.0),
-    joint_limit_rad=math.radians(90.0),
     free_joint_damping_nms_rad=0.05,
     control_dt_s=0.2,
     sim_dt_s=0.01,
@@ -70,7 +67,6 @@ ROBO_CONDA = RobotSpec(
     free_joint_damping_nms_rad=0.045,
     control_dt_s=0.1,
     sim_dt_s=0.001,
-    integrator="implicit",
 )
 
 MUSCLE = RobotSpec(
@@ -86,35 +82,13 @@ MUSCLE = RobotSpec(
     link_mass_kg=0.09,
     link_inertia_kgm2=0.09 * (0.1**2 + 0.05**2) / 12,
     link_radius_m=0.025,
-    friction=FrictionSpec(
-        tangential_ns_m=0.0,
-        normal_ns_m=0.0,
-        tangential_coulomb=0.05,
-        normal_coulomb=0.5,
-        coulomb_axes="coupled",
-    ),
-    actuator=ActuatorSpec(
-        kind="muscle",
-        kp=4.0,
-        kd=0.3,
-        muscle=MuscleSpec(
-            attachment_m=0.05,
-            half_width_m=0.025,
-            rest_length_m=0.1,
-            radius_m=0.005,
-            braid_angle_rad=math.radians(38.0),
-            max_pressure_pa=3.0e5,
-            base_pressure_pa=5.0e4,
-            pressure_lag_s=0.05,
-            damping_nms_rad=0.005,
-        ),
-    ),
+    friction=FrictionSpec(0.0, 0.0, tangential_coulomb=0.05, normal_coulomb=0.5, coulomb_axes="coupled"),
+    actuator=ActuatorSpec(kind="muscle", kp=4.0, kd=0.3, muscle=MuscleSpec(damping_nms_rad=0.005)),
     joint_limit_rad=math.radians(42.0),
     joint_stop_rad=math.radians(44.0),
     free_joint_damping_nms_rad=0.005,
     control_dt_s=0.05,
     sim_dt_s=0.0005,
-    integrator="implicit",
 )
 
 _MODULE_M, _MODULE_KG, _MODULE_KGM2 = 0.160, 1.331, 1.0637e-2
@@ -133,13 +107,7 @@ SNAKESYS = RobotSpec(
     link_mass_kg=(2 * _MODULE_KG,) * 14 + (_MODULE_KG,),
     link_inertia_kgm2=(2 * (_MODULE_KGM2 + _MODULE_KG * (_MODULE_M / 2) ** 2),) * 14 + (_MODULE_KGM2,),
     link_radius_m=0.055,
-    friction=FrictionSpec(
-        tangential_ns_m=0.0,
-        normal_ns_m=0.0,
-        tangential_coulomb=0.05,
-        normal_coulomb=0.8,
-        coulomb_axes="independent",
-    ),
+    friction=FrictionSpec(0.0, 0.0, tangential_coulomb=0.05, normal_coulomb=0.8, coulomb_axes="independent"),
     actuator=ActuatorSpec(
         kind="position",
         kp=120.0,
@@ -154,33 +122,19 @@ SNAKESYS = RobotSpec(
     free_joint_damping_nms_rad=0.1,
     control_dt_s=0.1,
     sim_dt_s=0.001,
-    integrator="implicit",
 )
 
-_PEG_MASS_KG, _PEG_HALF_M, _PEG_NORMAL_NS_M = 1.0, 0.07, 10.0
-
-PEGBOARD = RobotSpec(
+PEGBOARD = replace(
+    RESILIENT_SERVO,
     name="pegboard",
     source="wang: viscous ground friction with the rotational part tau = -c_n I theta_dot (eq. 7-8), joints driven by "
     "torque, contacts by complementarity with viscous friction along the surface (eq. 11-22). It has no numbers: body, "
     "c_t and c_n of sibilska2022 (with its m = 1 kg, c_n I is what eq. 7 integrated over the link gives), servo gains "
     "and limits of resilient_servo, restitution 0.2 and 0.5 N s/m at the surface are ours",
-    n_links=10,
-    link_half_length_m=_PEG_HALF_M,
-    link_mass_kg=_PEG_MASS_KG,
-    link_radius_m=0.03,
-    friction=FrictionSpec(
-        tangential_ns_m=1.0,
-        normal_ns_m=_PEG_NORMAL_NS_M,
-        rotational_nms_rad=_PEG_NORMAL_NS_M * _PEG_MASS_KG * _PEG_HALF_M**2 / 3.0,
-    ),
+    friction=replace(RESILIENT.friction, rotational_nms_rad=10.0 * 1.0 * 0.07**2 / 3.0),
     contact=ContactSpec(model="rigid", restitution=0.2, friction_ns_m=0.5),
     actuator=ActuatorSpec(kind="torque", kp=60.0, kd=10.0, torque_limit_nm=8.0),
-    joint_limit_rad=math.radians(90.0),
-    free_joint_damping_nms_rad=0.05,
     control_dt_s=0.1,
-    sim_dt_s=0.01,
-    integrator="implicit",
 )
 
 _ALL = (RESILIENT, RESILIENT_SERVO, ROBO_CONDA, MUSCLE, SNAKESYS, PEGBOARD)

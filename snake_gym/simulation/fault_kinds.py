@@ -84,12 +84,9 @@ def check_codes(codes: NDArray[np.int64]) -> None:
 def register_fault_kind(name: str, strength: float = 0.3) -> Callable[[Effect], Effect]:
     """Decorator: make a function from ``FaultyJoints`` to ``FaultEffect`` a kind of joint fault.
 
-    Args:
-        name: as ``faults.kinds`` and ``faults.events`` name it.
-        strength: in (0, 1]: of drawn faults; those of a list have their own.
-
-    The fault acts from the first control step that begins at or after its onset. Raises ConfigError where another
-    function has the name.
+    ``faults.kinds`` and ``faults.events`` call it ``name``; ``strength`` in (0, 1] is that of drawn faults. The fault
+    acts from the first control step that begins at or after its onset. Raises ConfigError where another function has
+    the name.
     """
     if not 0.0 < strength <= 1.0:
         raise ConfigError(f"the strength of fault kind {name} is {strength:g}; expected in (0, 1]")

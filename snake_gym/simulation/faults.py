@@ -90,9 +90,8 @@ class FaultDistribution(Settings):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
         """Kinds (HEALTHY: no fault), the places in ``kinds`` that were drawn for all joints, and onsets, (M, J) each.
 
-        Args:
-            u: (M, 1 + 3 J) numbers in [0, 1); every quantity has its own place, so no setting shifts another.
-            joints: those that fail, counted from 1; None: drawn ones.
+        ``u`` (M, 1 + 3 J) are numbers in [0, 1), where every quantity has its own place, so that no setting shifts
+        another; ``joints`` those that fail, counted from 1 (None: drawn ones).
         """
         order, which, when = np.split(u[:, 1:], 3, axis=1)
         if joints is None:

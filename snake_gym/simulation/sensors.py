@@ -7,11 +7,11 @@ Encoders that fail are dead (the reading stays what it was), biased or noisy. On
 servo regulates by a sensor of its own: the joint moves as commanded, what the policy or controller is told is wrong.
 
 Contact: each link feels the force of the obstacles on it, in its own frame (x along the link, y to its left), averaged
-over the control step, as strain gauges below a link's shell do; then noise, dead band and saturation, per component.
+over the control step; then noise, dead band and saturation, per component.
 
-Range scan: B beams spread evenly over the field of view, from the centre of the head link, as of a small laser scanner;
-one scan per control step. A beam gives the distance to the first obstacle; without an echo within ``max_range_m``, or
-when the echo is lost (drop-out), it gives ``max_range_m``. The robot's own body is not seen.
+Range scan: one scan per control step of beams spread evenly over the field of view, from the centre of the head link. A
+beam gives the distance to the first obstacle, or ``max_range_m`` where the echo is further or lost (drop-out). The
+robot's own body is not seen.
 
 Each sensor has random streams of its own: switching the noise of one on does not move another's.
 """
@@ -115,10 +115,7 @@ class RangeScanConfig(Settings):
     """Share of the echoes that are lost."""
 
     def beam_angles(self) -> FloatArray:
-        """Directions of the beams (B,) [rad] relative to the head, from the right to the left.
-
-        A full circle has its beams at equal angles, none twice.
-        """
+        """Directions of the beams (B,) [rad] relative to the head, right to left; in a full circle none twice."""
         n, view = self.n_beams, self.field_of_view_rad
         if n == 1:
             return np.zeros(1)
@@ -146,11 +143,8 @@ class Encoders:
     def __init__(self, config: EncoderFaultConfig, n_worlds: int, n_joints: int) -> None:
         config.check_joints(n_joints)
         self.config = config
-        onset, end, bias, noise, rate_noise, last = (
-            np.full((n_worlds, n_joints), value) for value in (0.0, np.inf, 0.0, 0.0, 0.0, np.nan)
-        )
-        kind = np.full((n_worlds, n_joints), HEALTHY, np.int64)
-        self.faults = EncoderFaultState(kind, onset, end, bias, noise, rate_noise, last)
+        start = (HEALTHY, 0.0, np.inf, 0.0, 0.0, 0.0, np.nan)
+        self.faults = EncoderFaultState(*(np.full((n_worlds, n_joints), value) for value in start))
         self.streams = RandomStreams("encoders", n_worlds)
 
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
@@ -200,13 +194,11 @@ def measure(
 
     ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good.
     """
-    state = robot.state
-    n_joints = robot.spec.n_joints
+    state, n_joints = robot.state, robot.spec.n_joints
     angle, rate = robot.joint_angle()[rows], robot.joint_rate()[rows]
     head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     valid = np.ones(head_angle.size, dtype=bool)
-    encoders_good = encoders is None or not encoders.config.any
-    if config.is_perfect and encoders_good:
+    if config.is_perfect and (encoders is None or not encoders.config.any):
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)
@@ -223,15 +215,9 @@ def measure(
 
 
 class SensorSuite:
-    """All sensors of W simulated robots.
+    """All sensors of W simulated robots with J joints: encoders and pose source, and those that are not None.
 
-    Args:
-        sensors: encoders and pose source.
-        n_worlds: W.
-        n_joints: J.
-        contact: force sensors; None: the robot has none.
-        range_scan: scanner; None: the robot has none.
-        reveal_faults: somebody tells which joints are failed.
+    ``reveal_faults``: somebody tells which joints are failed.
     """
 
     def __init__(
@@ -277,8 +263,7 @@ class SensorSuite:
         """Sensed contact force (M, N, 2) [N], link frame."""
         force, angle = robot.state.contact_force[rows], robot.state.link_angle[rows]
         sensed = np.zeros_like(force)
-        touched = force[..., 0] != 0.0
-        touched |= force[..., 1] != 0.0
+        touched = (force[..., 0] != 0.0) | (force[..., 1] != 0.0)
         cos, sin, force_xy = np.cos(angle[touched]), np.sin(angle[touched]), force[touched]
         along = cos * force_xy[:, 0] + sin * force_xy[:, 1]
         sensed[touched] = np.stack([along, cos * force_xy[:, 1] - sin * force_xy[:, 0]], axis=1)

@@ -1,12 +1,10 @@
 """The simulated robot as the joints behind emulated servos: the project's physics, commanded by registers.
 
-``RobotPlant`` offers what a servo emulator asks of a plant (joint angles, rates and loads; time that passes under
-targets, torque switches and limits) and passes it on to one ``SimulatedRobot`` with position actuators. Joint i of the
-robot is servo i of the bus, angles in the robot's own sense.
+Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
 - A servo without torque is a FREE joint of the physics: viscous friction and stops only. Faults that the robot has
   besides stay as they are.
-- Torque limits are shares of the stall torque, the actuator's torque limit; where the robot has none, ``stall_torque``.
+- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0.
 - Speed limits are the smaller of the servo's and the actuator's.
 - Time is handed to the physics in its own steps; what is left is kept for the next call. So an emulated robot and a
   simulated one that get the same targets at the same times do the same, but for the second order of the integrator,
@@ -29,32 +27,37 @@ _SLACK = 1e-6
 
 
 class RobotPlant:
-    """One simulated robot behind J servos.
+    """One simulated robot behind J servos, whose physics runs at a step of the servos' looks at their joints.
 
     Args:
-        robot: one world, joints driven by position actuators; its state, faults and obstacles are used as they are.
-        stall_torque_nm: (J,) or scalar torque that a load of 1 means, where the actuator has no torque limit [N m].
-
-    Raises:
-        ValueError: the robot has more than one world, another kind of actuator, or references that act late with
-            other physics steps than one a control step: a plant's commands may change at any of them.
+        spec: the robot; its actuator must follow joint angles ("position"), else ValueError.
+        joint_angle: (J,) [rad] shape at the start, at rest; None: straight.
+        head_angle: [rad] of the head link, world frame.
+        head_xy: [m] centre of the head link at the start, world frame.
+        step_s: time that the servos pass between two looks at their joints.
     """
 
-    def __init__(self, robot: SimulatedRobot, stall_torque_nm: FloatArray | float | None = None) -> None:
-        spec = robot.spec
-        if robot.n_worlds != 1:
-            raise ValueError(f"the robot has {robot.n_worlds} worlds; expected 1")
+    def __init__(
+        self,
+        spec: RobotSpec,
+        joint_angle: FloatArray | None = None,
+        head_angle: float = 0.0,
+        head_xy: tuple[float, float] = (0.0, 0.0),
+        step_s: float = 0.002,
+    ) -> None:
         if spec.actuator.kind != "position":
             raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position'")
-        if spec.actuator.delay_s > 0.0 and spec.n_substeps > 1:
-            raise ValueError(
-                f"robot.actuator.delay_s is {spec.actuator.delay_s:g} and a control step has {spec.n_substeps} physics "
-                "steps; expected one, or no delay"
-            )
-        self.robot = robot
-        self._torque_nm, self._limited = _stall_torque(spec, stall_torque_nm)
-        self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s").copy()
-        self._own_faults = tuple(field.copy() for field in robot.faults)
+        n = max(1, math.ceil(step_s / spec.sim_dt_s - 1e-9))
+        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, integrator="implicit")
+        self.robot = SimulatedRobot(self.spec, 1, 1)
+        shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
+        self.robot.set_shape(shape[None], np.array([head_angle]), np.array([head_xy]))
+        self._torque_nm = spec.joints("actuator.torque_limit_nm")
+        self._limited = bool(np.isfinite(self._torque_nm).all())
+        if not self._limited:
+            self._torque_nm[:] = math.inf
+        self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
+        self._own_faults = tuple(field.copy() for field in self.robot.faults)
         self._free = np.zeros(spec.n_joints, dtype=bool)
         self._left_s = 0.0
 
@@ -129,41 +132,3 @@ class RobotPlant:
         faults.end_s[0, free] = np.inf
         faults.period_s[0, free] = np.inf
         self._free = free.copy()
-
-
-class PhysicsPlant(RobotPlant):
-    """A ``RobotPlant`` made from a specification, whose physics runs at a step of the servos' looks at their joints.
-
-    Args:
-        spec: the robot; its actuator must follow joint angles ("position"). Without a torque limit, loads read 0.
-        joint_angle: (J,) [rad] shape at the start, at rest; None: straight.
-        head_angle: [rad] of the head link, world frame.
-        point_xy: [m] where ``point`` ("head" or "centre") is at the start, world frame.
-        step_s: time that the servos pass between two looks at their joints.
-    """
-
-    def __init__(
-        self,
-        spec: RobotSpec,
-        joint_angle: FloatArray | None = None,
-        head_angle: float = 0.0,
-        point_xy: tuple[float, float] = (0.0, 0.0),
-        point: str = "head",
-        step_s: float = 0.002,
-    ) -> None:
-        n = max(1, math.ceil(step_s / spec.sim_dt_s - 1e-9))
-        self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, integrator="implicit")
-        robot = SimulatedRobot(self.spec, 1, 1)
-        shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
-        robot.set_shape(shape[None], np.array([head_angle]), np.array([point_xy]), point)
-        super().__init__(robot, stall_torque_nm=math.inf)
-
-
-def _stall_torque(spec: RobotSpec, given: FloatArray | float | None) -> tuple[FloatArray, bool]:
-    """Torque [N m] that a load of 1 means (J,), and whether the robot's actuators are limited at all."""
-    limit = spec.joints("actuator.torque_limit_nm").copy()
-    if np.isfinite(limit).all():
-        return limit, True
-    if given is None:
-        raise ValueError(f"robot.actuator.torque_limit_nm is {limit.max():g}; expected finite, or a stall_torque_nm")
-    return np.broadcast_to(np.asarray(given, dtype=np.float64), limit.shape).copy(), False

@@ -34,11 +34,11 @@ from snake_gym.physics.state import (
 )  # fmt: skip
 from snake_gym.robot.measurement import POINTS, centre_offset, chain_angles
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
-from snake_gym.simulation.command_delay import CommandDelay
 from snake_gym.simulation.fault_kinds import apply_registered
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
+_WHOLE = 1e-9
 
 
 def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
@@ -99,17 +99,44 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
     )  # fmt: skip
 
 
+class CommandDelay:
+    """The commands of W robots on their way to J joints: what host, bus and servo take between command and torque.
+
+    A command acts from ``delay_s`` after the beginning of its control step on; until then the one before it does, or
+    those before that. In the physics step that the change falls into, both are mixed by the time that each has of it,
+    so that a delay need not be a whole number of steps.
+    """
+
+    def __init__(self, delay_s: float, sim_dt_s: float, n_substeps: int, n_worlds: int, n_joints: int) -> None:
+        whole, rest = divmod(delay_s / sim_dt_s + _WHOLE, n_substeps)
+        self.n_substeps = n_substeps
+        self._n_old = int(rest)
+        self._share_old = 0.0 if rest - self._n_old < 2.0 * _WHOLE else rest - self._n_old
+        self.waiting: FloatArray = np.zeros((n_worlds, int(whole) + 1, n_joints))
+        """(W, D, J) [rad] the last commands, newest first."""
+
+    def begin(self, joint_angle: FloatArray, rows: Any) -> None:
+        """Robots at rest at ``joint_angle`` (M, J), aiming there; ``rows`` picks them."""
+        self.waiting[rows] = joint_angle[:, None, :]
+
+    def pass_on(self, reference: FloatArray, rows: Any) -> list[tuple[FloatArray, int]]:
+        """Take the commands of this control step (W, J): what the joints aim at (W, J), for how many physics steps."""
+        queue = np.concatenate([reference[:, None, :], self.waiting], axis=1)
+        self.waiting[rows] = queue[rows, :-1]
+        new, old = queue[:, -2].copy(), queue[:, -1].copy()
+        parts = [(old, self._n_old)]
+        n_mixed = int(self._share_old > 0.0)
+        if n_mixed:
+            parts.append((self._share_old * old + (1.0 - self._share_old) * new, 1))
+        parts.append((new, self.n_substeps - self._n_old - n_mixed))
+        return [(aim, n) for aim, n in parts if n > 0]
+
+
 class SimulatedRobot:
-    """W planar chains of one RobotSpec.
+    """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
-    Args:
-        spec: the robot.
-        n_worlds: W, how many of them.
-        n_threads: threads that step them; None: as many as this process may use.
-        obstacles: what stands in the way in each world; read anew at every step. None: nothing.
-
-    Raises:
-        ConfigError: there are obstacles, and the robot's integrator does not know them.
+    ``obstacles``: what stands in the way in each world; read anew at every step. Raises ConfigError where there are
+    some and the robot's integrator does not know them.
     """
 
     def __init__(
@@ -122,17 +149,16 @@ class SimulatedRobot:
         self.spec = spec
         self.n_worlds = n_worlds
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
-        self._n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.params = chain_params(spec, n_worlds)
         self.same_params = True
         """All worlds have the parameters of the first; set to False where ``params`` has been made to differ."""
         no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
-        self.state: ChainState = zero_state(n_worlds, spec.n_links, self._n_muscle_pairs)
+        n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
+        self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
         self.state.head_xy[:] = -centre_offset(spec, self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
-        self._kind = ACTUATOR_CODES[spec.actuator.kind]
         self._laws = joint_and_ground_laws(spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
         self._all = np.arange(n_worlds)
@@ -165,12 +191,9 @@ class SimulatedRobot:
         point: str = "head",
         mask: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Place the robots of ``mask`` (W,) at rest, time and work at zero.
+        """Place the M robots of ``mask`` (W,) at rest, time and work at zero, bent by ``joint_angle`` (M, J) [rad].
 
-        Args:
-            joint_angle: (M, J) [rad], M = number of masked worlds.
-            head_angle: (M,) [rad] world frame.
-            point_xy: (M, 2) [m] world frame, where ``point`` ("head" or "centre") shall be.
+        ``head_angle`` (M,) [rad] and ``point_xy`` (M, 2) [m], where ``point`` ("head" or "centre") is: world frame.
         """
         choose(point, POINTS, "point")
         rows: Any = slice(None) if mask is None else mask
@@ -181,20 +204,13 @@ class SimulatedRobot:
         self.state.link_angle[rows] = theta
         self.state.centre_xy[rows] = centre
         self.state.head_xy[rows] = centre - centre_offset(self.spec, theta)
-        for moving in (self.state.link_rate, self.state.centre_vel, self.state.time_s, self.state.work_j):
-            moving[rows] = 0.0
-        state = self.state
-        for felt in (state.joint_torque, state.contact_force, state.n_contacts, state.penetration_m, state.stood_still):
-            felt[rows] = 0.0
-        state.supply[rows] = 1.0
-        state.lash_rad[rows] = 0.0
-        state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
+        for name, values in self.state._asdict().items():
+            if name not in ("link_angle", "centre_xy", "head_xy"):
+                values[rows] = 0.0
+        self.state.supply[rows] = 1.0
+        self.state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
         if self.delay is not None:
             self.delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
-
-    def head_xy(self) -> FloatArray:
-        """Centre of the head link (W, 2) [m], world frame."""
-        return self.state.head_xy
 
     def joint_angle(self) -> FloatArray:
         """phi_i = theta_i - theta_{i+1} (W, J) [rad]."""
@@ -215,12 +231,11 @@ class SimulatedRobot:
         n_substeps: int | None = None,
         mask: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s under constant commands.
+        """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s (None: one control step).
 
         Args:
-            reference: (W, J) [rad] joint angles that the actuators aim at.
+            reference: (W, J) [rad] joint angles that the actuators aim at; where they act late, for a control step.
             feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
-            n_substeps: None: one control step, which a robot whose references act late has to be given.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
@@ -254,25 +269,19 @@ class SimulatedRobot:
                 helper.result()
 
     def derivative(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Accelerations now, without integrating.
+        """Accelerations now: of the links (W, N) [rad/s^2] and of the centre of mass (W, 2) [m/s^2].
 
-        Args:
-            u: (W, J) joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m]; the
-                actuator's own gains take no part. LOCKED joints get acceleration 0, FREE ones their viscous torque.
-
-        Returns:
-            link accelerations (W, N) [rad/s^2] and centre acceleration (W, 2) [m/s^2].
-
-        Raises:
-            ValueError: there is Coulomb friction, or there are obstacles, whose forces follow from a step only. Joint
-                stops and what the actuators are like take no part.
+        ``u`` (W, J) are joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m];
+        the actuator's gains and joint stops take no part. LOCKED joints get acceleration 0, FREE ones their viscous
+        torque. Raises ValueError for Coulomb friction and obstacles, whose forces follow from a step only.
         """
         for law, name in ((self._laws.coulomb, "Coulomb friction"), (self._laws.obstacles, "obstacles")):
             if law:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
         link_acc = np.empty_like(self.state.link_angle)
         centre_acc = np.empty_like(self.state.centre_xy)
-        accelerate_worlds(self._all, self._kind, self.state, self._open_loop, self.faults, u, u, link_acc, centre_acc)
+        kind, state = self._laws.kind, self.state
+        accelerate_worlds(self._all, kind, state, self._open_loop, self.faults, u, u, link_acc, centre_acc)
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:

@@ -1,9 +1,7 @@
 """Random numbers for W worlds at once: one independent stream per world, purpose and episode.
 
 Counter-based (``splitmix``): number c of a stream is ``mix(key + c * GOLDEN)``, key = mix of (world seed, purpose,
-episode). A stream's state is two integers, a
-draw for all worlds is a few array operations, and what one purpose draws moves nothing of another: a scenario depends
-on the world's seed and episode number alone.
+episode). What one purpose draws moves nothing of another: a scenario depends on the world's seed and episode alone.
 """
 
 from __future__ import annotations

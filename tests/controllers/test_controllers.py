@@ -107,13 +107,9 @@ def test_a_tuned_file_gives_the_settings(tmp_path: Path) -> None:
         ({}, "controller.kind is missing; expected one of serpenoid, sjc, cc, cpg"),
         (5, "controller is 5; expected settings"),
         ({"kind": "sjc", "amplitude": 0.4}, "controller.amplitude is not a setting; did you mean 'amplitude_rad'"),
-        ({"kind": "sjc", "amplitude_rad": "big"}, "controller.amplitude_rad is 'big'; expected a number"),
         ({"kind": "sjc", "amplitude_rad": -1}, r"controller.amplitude_rad is -1; expected in \[0, 3.14159\]"),
-        ({"kind": "serpenoid", "heading_gain": 1}, "controller.heading_gain is not a setting"),
         ({"kind": "cpg", "amplitude_rad": 0}, r"controller.amplitude_rad is 0; expected in \[1e-06, pi\]"),
         ({"kind": "fault_aware", "detector": {"alarm": 0}}, r"controller.detector.alarm is 0; expected in \[1, 1000\]"),
-        ({"kind": "adaptive_bias", "learn_rate": 0.1}, "did you mean 'learning_rate'"),
-        ({"kind": "cpg", "topology": "ring"}, "controller.topology is 'ring'; expected one of"),
         ({"file": "nowhere/sjc.yaml"}, "nowhere/sjc.yaml does not exist"),
     ],
 )

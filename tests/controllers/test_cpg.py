@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.coupling import Coupling, Topology, coupling_weights
-from snake_gym.controllers.cpg import PAPER_RATES, Cpg, CpgConfig
+from snake_gym.controllers.cpg import PAPER_RATES, Coupling, Cpg, CpgConfig, Topology, coupling_weights
 from snake_gym.controllers.serpenoid import serpenoid_reference
 from snake_gym.robot.spec import FloatArray
 from tests.controllers.worlds import N_JOINTS, SPEC, straight_world
@@ -113,13 +112,6 @@ def test_locked_network_is_the_serpenoid_gait() -> None:
         phase = controller.phase(state)  # that the next command will use
         command = run(controller, state, DT_S)[0]
         np.testing.assert_allclose(command, serpenoid_reference(phase, 0.4, 0.5, N_JOINTS), atol=1e-4)
-
-
-def test_uncoupled_oscillators_do_not_lock() -> None:
-    controller = Cpg(CpgConfig(coupling_per_s=0.0), SPEC)
-    state = controller.initial_state(1)
-    run(controller, state, 30.0)
-    np.testing.assert_allclose(locked_phases(controller, state), 0.0, atol=1e-3)  # as they started
 
 
 # --- topologies ------------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.cc import Cc, CcConfig
 from snake_gym.controllers.fault_aware import FaultAware, FaultAwareConfig
-from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK
+from snake_gym.controllers.fault_detection import FREE, LOCKED, WEAK
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, straight_world
@@ -18,23 +19,27 @@ WIDE = replace(SPEC, joint_limit_rad=3.1)
 DT_S = 0.2
 
 
-def told(measurement: Measurement, joint: int | None) -> Measurement:
-    """Somebody says that this joint (from 0) has failed, or that none has."""
+def told(measurement: Measurement, *joints: int) -> Measurement:
+    """Somebody says that these joints (from 0) have failed, and no others."""
     failed = np.zeros(measurement.joint_angle.shape, dtype=bool)
-    if joint is not None:
-        failed[:, joint] = True
+    failed[:, list(joints)] = True
     return measurement._replace(joint_failed=failed)
 
 
-def command(
-    config: FaultAwareConfig, world: tuple[Measurement, Goal], joint: int | None, kind: float = LOCKED
-) -> FloatArray:
-    """First command of robots of which joint ``joint`` is known to have failed in the way ``kind``."""
+def start(
+    config: FaultAwareConfig, world: tuple[Measurement, Goal], *joints: int, kind: float = LOCKED
+) -> tuple[FloatArray, FaultAware, ControllerState]:
+    """First command of robots of which ``joints`` are known to have failed in the way ``kind``; the state then."""
     controller = FaultAware(config, WIDE)
     state = controller.initial_state(len(world[0].joint_angle))
-    if joint is not None:
-        state["fault_kind"][:, joint] = kind
-    return controller.command(told(world[0], joint), world[1], state, DT_S)
+    state["fault_kind"][:, list(joints)] = kind
+    return controller.command(told(world[0], *joints), world[1], state, DT_S), controller, state
+
+
+def command(
+    config: FaultAwareConfig, world: tuple[Measurement, Goal], *joints: int, kind: float = LOCKED
+) -> FloatArray:
+    return start(config, world, *joints, kind=kind)[0]
 
 
 def test_without_faults_it_is_cc() -> None:
@@ -43,14 +48,14 @@ def test_without_faults_it_is_cc() -> None:
     state, own_state = cc.initial_state(7), own.initial_state(7)
     for _ in range(5):
         expected = cc.command(*world, state, DT_S)
-        np.testing.assert_allclose(own.command(told(world[0], None), world[1], own_state, DT_S), expected, atol=1e-12)
+        np.testing.assert_allclose(own.command(told(world[0]), world[1], own_state, DT_S), expected, atol=1e-12)
 
 
 def test_a_locked_joints_angle_is_spread_over_its_neighbours() -> None:
     """From a straight robot, offset zero: what joint 4 cannot do, joints 3 and 5 do in the given shares."""
     world = straight_world(3)
     config = FaultAwareConfig(coupling=0.0, spread_ahead=0.3, spread_behind=0.6)
-    plain, spread = command(config, world, None), command(config, world, 4)
+    plain, spread = command(config, world), command(config, world, 4)
     difference = spread - plain
     np.testing.assert_allclose(difference[:, 5], 0.3 * plain[:, 4], atol=1e-12)
     np.testing.assert_allclose(difference[:, 3], 0.6 * plain[:, 4], atol=1e-12)
@@ -60,13 +65,7 @@ def test_a_locked_joints_angle_is_spread_over_its_neighbours() -> None:
 def test_two_locked_neighbours_hand_on_what_they_lack() -> None:
     world = straight_world(1)
     config = FaultAwareConfig(coupling=0.0, spread_ahead=1.0, spread_behind=0.0)
-    controller = FaultAware(config, WIDE)
-    state = controller.initial_state(1)
-    plain = command(config, world, None)
-    state["fault_kind"][:, 3:5] = LOCKED
-    failed = np.zeros((1, N_JOINTS), dtype=bool)
-    failed[:, 3:5] = True
-    given = controller.command(world[0]._replace(joint_failed=failed), world[1], state, DT_S)
+    plain, given = command(config, world), command(config, world, 3, 4)
     np.testing.assert_allclose(given[:, 5] - plain[:, 5], plain[:, 3] + plain[:, 4], atol=1e-12)
     np.testing.assert_allclose(given[:, 6:], plain[:, 6:], atol=1e-12)
 
@@ -74,22 +73,24 @@ def test_two_locked_neighbours_hand_on_what_they_lack() -> None:
 def test_free_joints_have_shares_of_their_own() -> None:
     world = straight_world(1)
     config = FaultAwareConfig(coupling=0.0, free_front_weight_rad=0.0, free_ahead=0.25, free_behind=0.0)
-    plain, spread = command(config, world, None), command(config, world, 4, FREE)
+    plain, spread = command(config, world), command(config, world, 4, kind=FREE)
     np.testing.assert_allclose(spread[:, 5] - plain[:, 5], 0.25 * plain[:, 4], atol=1e-12)
     np.testing.assert_allclose(spread[:, 3], plain[:, 3], atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("joint", "kind", "tail_leads"),
-    [(8, FREE, True), (0, FREE, False), (8, LOCKED, False), (8, WEAK, True), (4, FREE, False), (None, HEALTHY, False)],
+    ("joints", "kind", "tail_leads"),
+    [
+        ((8,), FREE, True),
+        ((0,), FREE, False),
+        ((8,), LOCKED, False),
+        ((8,), WEAK, True),
+        ((4,), FREE, False),
+        ((), 0.0, False),
+    ],
 )
-def test_a_free_joint_in_front_makes_the_tail_lead(joint: int | None, kind: float, tail_leads: bool) -> None:
-    controller = FaultAware(FaultAwareConfig(), WIDE)
-    state = controller.initial_state(3)
-    world = straight_world(3)
-    if joint is not None:
-        state["fault_kind"][:, joint] = kind
-    controller.command(told(world[0], joint), world[1], state, DT_S)
+def test_a_free_joint_in_front_makes_the_tail_lead(joints: tuple[int, ...], kind: float, tail_leads: bool) -> None:
+    _, _, state = start(FaultAwareConfig(), straight_world(3), *joints, kind=kind)
     assert (state["reverse"] == float(tail_leads)).all()
 
 
@@ -100,7 +101,7 @@ def test_a_target_behind_makes_the_tail_lead_and_one_ahead_the_head() -> None:
     leads = []
     for heading in (0.0, 1.4, 1.65, 1.9, 1.5, 1.0):  # of the robot, against its target
         measurement, goal = straight_world(1, heading)
-        controller.command(told(measurement, None), goal, state, DT_S)
+        controller.command(told(measurement), goal, state, DT_S)
         leads.append(state["reverse"][0])
     assert leads == [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
 
@@ -108,10 +109,7 @@ def test_a_target_behind_makes_the_tail_lead_and_one_ahead_the_head() -> None:
 def test_reverse_driving_steers_the_tail_to_the_target() -> None:
     """Straight, target to the left of where the tail points: the mirrored robot sees a positive offset."""
     config = FaultAwareConfig(turn_back=1.0, amplitude_rad=0.0, coupling=0.0, heading_gain=0.5)
-    measurement, goal = straight_world(1, np.pi - 0.2)
-    controller = FaultAware(config, WIDE)
-    state = controller.initial_state(1)
-    given = controller.command(told(measurement, None), goal, state, DT_S)
+    given, _, state = start(config, straight_world(1, np.pi - 0.2))
     assert state["reverse"][0] == 1.0
     # The tail points 0.2 rad to the right of the target; offset -0.1 on the mirrored robot is +0.1 on the real one.
     np.testing.assert_allclose(given, 0.1, atol=1e-6)
@@ -126,7 +124,7 @@ def test_the_command_goes_on_smoothly_when_the_direction_changes() -> None:
     for step in range(40):
         if step == 20:
             state["fault_kind"][:, 8] = FREE
-        commands.append(controller.command(told(world[0], 8 if step >= 20 else None), world[1], state, 0.02)[0])
+        commands.append(controller.command(told(world[0], *([8] if step >= 20 else [])), world[1], state, 0.02)[0])
     assert state["reverse"][0] == 1.0
     assert np.abs(np.diff(commands, axis=0)).max() <= 3.0 * 0.5 * 0.02 * 1.001
 
@@ -134,11 +132,8 @@ def test_the_command_goes_on_smoothly_when_the_direction_changes() -> None:
 def test_amplitude_and_frequency_follow_the_number_of_faults() -> None:
     world = straight_world(1)
     config = FaultAwareConfig(coupling=0.0, spread_ahead=0.0, amplitude_per_fault=-0.2, frequency_per_fault=0.5)
-    np.testing.assert_allclose(command(config, world, 2)[:, 5:], 0.8 * command(config, world, None)[:, 5:], atol=1e-12)
-    controller = FaultAware(config, WIDE)
-    state = controller.initial_state(1)
-    state["fault_kind"][:, 2] = LOCKED
-    controller.command(told(world[0], 2), world[1], state, DT_S)
+    np.testing.assert_allclose(command(config, world, 2)[:, 5:], 0.8 * command(config, world)[:, 5:], atol=1e-12)
+    _, controller, state = start(config, world, 2)
     assert controller.phase(state)[0] == pytest.approx(1.5 * config.frequency_rad_s * DT_S)
 
 

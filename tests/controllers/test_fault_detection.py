@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -48,17 +50,22 @@ class Joints:
 
 
 def watch(
-    joints: Joints, time_s: float, omega: float = 3.0, config: FaultDetectorConfig | None = None, dt_s: float = 0.2
+    joints: Joints,
+    time_s: float,
+    omega: float = 3.0,
+    config: FaultDetectorConfig | None = None,
+    dt_s: float = 0.2,
+    given: Callable[[int, FloatArray], FloatArray] = lambda step, reference: reference,
 ) -> FloatArray:
-    """Estimates (T, W, J)."""
+    """Estimates (T, W, J); ``given`` is what the joints get of a reference."""
     detector = FaultDetector(config or FaultDetectorConfig(), joints.spec)
     state = detector.initial_state(len(joints.kinds))
     seen = []
-    for _ in range(round(time_s / dt_s)):
+    for step in range(round(time_s / dt_s)):
         seen.append(detector.update(state, joints.measure(), dt_s).copy())
         reference = joints.reference(omega)
         detector.command_given(state, reference)
-        joints.step(reference, dt_s)
+        joints.step(given(step, reference), dt_s)
     return np.array(seen)
 
 
@@ -85,16 +92,12 @@ def test_a_failed_joint_is_found_and_named(kind: float, within_s: float) -> None
 
 def test_a_joint_that_works_again_is_healthy_again() -> None:
     joints = Joints(SPEC, kinds_of(LOCKED), 0.0)
-    detector = FaultDetector(FaultDetectorConfig(), SPEC)
-    state = detector.initial_state(1)
-    estimates = []
-    for step in range(100):
-        estimates.append(float(detector.update(state, joints.measure(), 0.2)[0, 3]))
-        if step == 50:
-            joints.onset_s = 1e9
-        reference = joints.reference(3.0)
-        detector.command_given(state, reference)
-        joints.step(reference, 0.2)
+
+    def repair(step: int, reference: FloatArray) -> FloatArray:
+        joints.onset_s = 1e9 if step >= 50 else 0.0
+        return reference
+
+    estimates = watch(joints, 20.0, given=repair)[:, 0, 3].tolist()
     assert estimates[49] == LOCKED
     assert estimates[-1] == HEALTHY
     assert estimates.index(HEALTHY, 49) < 70
@@ -114,19 +117,11 @@ def test_noise_that_it_knows_of_raises_no_alarm(noise_rad: float) -> None:
 
 
 def test_a_slack_joint_that_still_follows_is_weak() -> None:
+    """It makes half the motion, in step with what is asked."""
     config = FaultDetectorConfig(follow_spread=0.05, follow_floor_rad_s=0.01)
-    spec = SPEC
-    joints = Joints(spec, kinds_of(WEAK), 1e9)
-    detector = FaultDetector(config, spec)
-    state = detector.initial_state(1)
-    for _ in range(100):
-        seen = detector.update(state, joints.measure(), 0.2).copy()
-        reference = joints.reference(3.0)
-        detector.command_given(state, reference)
-        joints.step(
-            reference * (1.0 - 0.5 * (joints.kinds == WEAK)), 0.2
-        )  # half the motion, in step with what is asked
-    assert seen[0, 3] == WEAK
+    share = 1.0 - 0.5 * (kinds_of(WEAK) == WEAK)
+    seen = watch(Joints(SPEC, kinds_of(WEAK), 1e9), 20.0, config=config, given=lambda _, reference: reference * share)
+    assert seen[-1, 0, 3] == WEAK
 
 
 def test_a_robot_whose_actuators_give_accelerations() -> None:

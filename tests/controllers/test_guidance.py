@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snake_gym.controllers.guidance import PointOfSight, bearing, steering_offset, wrap_angle
+from snake_gym.controllers.guidance import PointOfSight, steering_offset, wrap_angle
 from snake_gym.robot.measurement import link_angles, tracked_point
-from tests.controllers.worlds import SPEC, random_world, straight_world, wrapped
+from tests.controllers.worlds import SPEC, random_world, wrapped
 
 
 @pytest.mark.parametrize("point", ["centre", "head"])
@@ -23,18 +23,6 @@ def test_heading_error_is_the_formula(point: str) -> None:
         theta_bar = link_angles(measurement)[w].mean()
         d_x, d_y = goal.target_xy_w[w] - position[w]
         assert error[w] == pytest.approx(wrapped(theta_bar - math.atan2(d_y, d_x)), abs=1e-12)
-
-
-def test_a_target_on_the_right_asks_for_a_positive_offset() -> None:
-    measurement, goal = straight_world(1, head_angle=0.3)  # points left of the target
-    error = PointOfSight(SPEC, "centre").heading_error(measurement, goal)
-    assert error[0] == pytest.approx(0.3, abs=1e-5)
-    assert steering_offset(error, goal.active, 2.0, 1.0)[0] == pytest.approx(0.6, abs=1e-5)
-
-
-def test_bearing_knows_all_quadrants() -> None:
-    directions = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
-    np.testing.assert_allclose(bearing(directions), np.pi / 4.0 * np.array([1, 3, -3, -1]))
 
 
 @given(st.floats(-1e3, 1e3))

@@ -25,12 +25,6 @@ def random_motion(spec: RobotSpec, n_worlds: int = 6, seed: int = 0) -> tuple[Mo
     return motion, rng.normal(0, 3.0, (n_worlds, spec.n_joints))
 
 
-def dense(spec: RobotSpec) -> DenseChain:
-    names = ("friction.tangential_ns_m", "friction.normal_ns_m", "friction.rotational_nms_rad")
-    geometry = spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia()
-    return DenseChain(*geometry, *(spec.links(name) for name in names))
-
-
 def dense_state(motion: Motion) -> DenseState:
     return DenseState(motion.theta, motion.omega, np.zeros_like(motion.velocity), motion.velocity)
 
@@ -39,7 +33,7 @@ def dense_state(motion: Motion) -> DenseState:
 def test_torques_give_the_accelerations_asked_for(spec: RobotSpec) -> None:
     motion, wanted = random_motion(spec)
     torque = NominalChain(spec).joint_torque(motion, wanted)
-    theta_ddot, _ = dense(spec).accelerate(dense_state(motion), torque, np.zeros(torque.shape, bool))
+    theta_ddot, _ = DenseChain.of(spec).accelerate(dense_state(motion), torque, np.zeros(torque.shape, bool))
     np.testing.assert_allclose(theta_ddot[:, :-1] - theta_ddot[:, 1:], wanted, atol=1e-9)
 
 
@@ -49,7 +43,7 @@ def test_head_and_centre_are_foreseen(spec: RobotSpec) -> None:
     dt = 1e-6
     joint_rate = motion.omega[:, :-1] - motion.omega[:, 1:]
     head, velocity = NominalChain(spec).predict_base(motion, joint_rate + dt * acceleration, np.full(6, dt))
-    theta_ddot, centre_ddot = dense(spec).accelerate(
+    theta_ddot, centre_ddot = DenseChain.of(spec).accelerate(
         dense_state(motion), acceleration, np.ones(acceleration.shape, bool)
     )
     np.testing.assert_allclose((head - motion.omega[:, -1]) / dt, theta_ddot[:, -1], rtol=1e-3, atol=1e-2)

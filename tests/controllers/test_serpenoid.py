@@ -14,12 +14,6 @@ from tests.controllers.worlds import N_JOINTS, SPEC, straight_world, take_world
 CONFIG = SerpenoidConfig(amplitude_rad=0.5, frequency_rad_s=4.0, phase_shift_rad=0.6, offset_rad=-0.1)
 
 
-def test_defaults_are_those_of_the_paper() -> None:
-    config = SerpenoidConfig()
-    values = (config.amplitude_rad, config.frequency_rad_s, config.phase_shift_rad, config.offset_rad)
-    np.testing.assert_allclose(np.degrees(values), [20.0, 50.0, 30.0, 0.0])
-
-
 def test_reference_is_the_formula() -> None:
     phase = np.array([0.0, 1.0])
     reference = serpenoid_reference(phase, np.array([0.5, 0.2]), 0.6, N_JOINTS, np.array([-0.1, 0.3]))

@@ -24,7 +24,7 @@ from papers.liu2024.generator import (
     orders,
     settle,
 )
-from snake_gym.controllers.coupling import Topology, Weights
+from snake_gym.controllers.cpg import Topology, Weights
 from snake_gym.robot.presets import SNAKESYS
 
 with (Path(__file__).parent / "liu2024.csv").open(newline="") as file:

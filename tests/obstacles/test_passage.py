@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 from snake_gym.config import ConfigError
 from snake_gym.obstacles.passage import MAX_NODES, count_nodes, find_route, search_space
 from snake_gym.obstacles.shapes import Capsule, Circle, FloatArray, Shape, Wall, distance, features
+from tests.obstacles.test_fields import is_connected, sampled_clearance
 
 BOX = (-0.5, -1.5, 4.5, 1.5)
-START, GOAL = (0.0, 0.0), (4.0, 0.0)
+START, GOAL, MARGIN = (0.0, 0.0), (4.0, 0.0), np.array([0.5, 1.5])
 RADIUS_M, STEP_M = 0.15, 0.06
 
 
 def length(route: FloatArray) -> float:
     return float(np.hypot(*np.diff(route, axis=0).T).sum())
-
-
-def sampled_clearance(route: FloatArray, rows: FloatArray) -> float:
-    """By brute force, at points 1 mm apart."""
-    pieces = [np.linspace(a, b, 1 + math.ceil(np.hypot(*(b - a)) * 1e3)) for a, b in pairwise(route)]
-    return float(distance(rows, np.concatenate(pieces)).min())
-
-
-def is_passable(rows: FloatArray, radius: float, step: float = 0.02) -> bool:
-    """Whether start and goal lie in one piece of the free space, on a fine grid."""
-    x, y = np.arange(BOX[0], BOX[2], step), np.arange(BOX[1], BOX[3], step)
-    nodes = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)
-    free = (distance(rows, nodes) >= radius).reshape(x.size, y.size)
-    label, _ = ndimage.label(free, np.ones((3, 3)))
-    start_at, goal_at = (label[round((p[0] - BOX[0]) / step), round((p[1] - BOX[1]) / step)] for p in (START, GOAL))
-    return bool(start_at == goal_at != 0)
 
 
 def search(rows: FloatArray, goal: tuple[float, float] = GOAL) -> FloatArray | None:
@@ -89,10 +72,10 @@ def test_the_search_agrees_with_a_finer_one() -> None:
         route = search(rows)
         if route is None:
             missed += 1
-            assert not is_passable(rows, RADIUS_M + 0.81 * STEP_M + 0.001)
+            assert not is_connected(rows, START, GOAL, RADIUS_M + 0.81 * STEP_M + 0.001, 0.02, MARGIN)
         else:
             found += 1
-            assert is_passable(rows, RADIUS_M - 0.015)
+            assert is_connected(rows, START, GOAL, RADIUS_M - 0.015, 0.02, MARGIN)
             assert sampled_clearance(route, rows) >= RADIUS_M - 1e-8
             assert route[0].tolist() == list(START) and route[-1].tolist() == list(GOAL)
     assert min(found, missed) > 8

@@ -51,12 +51,6 @@ def without_ground(n_links: int, model: ContactModel, **settings: object) -> Rob
     return replace(spec, **settings)  # type: ignore[arg-type]
 
 
-def dense_chain(spec: RobotSpec) -> DenseChain:
-    names = ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")
-    friction = (spec.links(f"friction.{name}") for name in names)
-    return DenseChain(spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(), *friction)
-
-
 def contact_robot(spec: RobotSpec) -> ContactRobot:
     """The same robot for MuJoCo."""
     return ContactRobot(
@@ -73,7 +67,7 @@ def generalised_velocity(robot: SimulatedRobot, world: int = 0) -> FloatArray:
 
 def link_centres(spec: RobotSpec, theta: FloatArray, centre: FloatArray) -> FloatArray:
     """(N, 2) [m] by the dense equations."""
-    x, y = dense_chain(spec).link_offsets(theta[None])
+    x, y = DenseChain.of(spec).link_offsets(theta[None])
     return np.stack([x[0], y[0]], axis=1) + centre
 
 

@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.robot.spec import RobotSpec
+
 FloatArray = NDArray[np.float64]
 
 
@@ -53,6 +55,13 @@ class DenseChain:
     c_n: FloatArray
     c_r: FloatArray
 
+    @classmethod
+    def of(cls, spec: RobotSpec) -> DenseChain:
+        """The chain of a robot."""
+        names = ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")
+        friction = (spec.links(f"friction.{name}") for name in names)
+        return cls(spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(), *friction)
+
     @property
     def n_links(self) -> int:
         return len(self.mass)
@@ -76,17 +85,19 @@ class DenseChain:
         middle = np.linalg.inv(d @ inverse_mass @ d.T)
         return a.T @ middle @ a, a.T @ middle @ d @ inverse_mass
 
+    def _along(self) -> FloatArray:
+        """Coefficients (N, N) of eq. 4 closed by ``sum m_i x_i = M p``."""
+        closing = np.vstack([self.difference, self.mass / self.mass.sum()])
+        return np.asarray(np.linalg.inv(closing)[:, :-1] @ self.addition @ np.diag(self.half_length))
+
     def link_offsets(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Link centres minus centre of mass, x and y (R, N) [m]: eq. 4 closed by ``sum m_i x_i = M p``."""
-        closing = np.vstack([self.difference, self.mass / self.mass.sum()])
-        inverse = np.linalg.inv(closing)[:, :-1]
-        along = inverse @ self.addition @ np.diag(self.half_length)
+        along = self._along()
         return -np.cos(theta) @ along.T, -np.sin(theta) @ along.T
 
     def link_velocities(self, state: DenseState) -> tuple[FloatArray, FloatArray]:
         """Velocities of the link centres, x and y (R, N) [m/s]: the derivative of eq. 4 (compare eq. 12)."""
-        closing = np.vstack([self.difference, self.mass / self.mass.sum()])
-        along = np.linalg.inv(closing)[:, :-1] @ self.addition @ np.diag(self.half_length)
+        along = self._along()
         x_dot = (np.sin(state.theta) * state.theta_dot) @ along.T + state.centre_dot[:, :1]
         y_dot = -(np.cos(state.theta) * state.theta_dot) @ along.T + state.centre_dot[:, 1:]
         return x_dot, y_dot

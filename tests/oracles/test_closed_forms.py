@@ -28,7 +28,8 @@ from snake_gym.robot.spec import (
     RobotSpec,
 )  # fmt: skip
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from tests.oracles.contact_scenes import dense_chain, discs, one_cell
+from tests.oracles.contact_scenes import discs, one_cell
+from tests.oracles.dense_chain import DenseChain
 from tests.oracles.rigid_impact import held_rows, velocity_rows
 
 FloatArray = NDArray[np.float64]
@@ -213,8 +214,8 @@ def test_off_centre_impact_of_a_rod(model: ContactModel, restitution: float, off
 # --- at rest ----------------------------------------------------------------------------------------------------------
 
 
-def resting_robot(dt_s: float, seed: int, rotational_nm: float) -> SimulatedRobot:
-    friction = FrictionSpec(0.0, 0.0, 0.0, MU_T, MU_N, rotational_nm)
+def resting_robot(dt_s: float, seed: int, rotational_nm: float, axes: CoulombAxes = "independent") -> SimulatedRobot:
+    friction = FrictionSpec(0.0, 0.0, 0.0, MU_T, MU_N, rotational_nm, axes)
     spec = RobotSpec(
         n_links=6, friction=friction, actuator=ActuatorSpec("torque", 0.0, 0.0), sim_dt_s=dt_s, control_dt_s=0.1
     )
@@ -231,7 +232,7 @@ def largest_load(robot: SimulatedRobot, torque: FloatArray) -> float:
     """
     spec, theta = robot.spec, robot.state.link_angle[0]
     n = spec.n_links
-    velocity = velocity_rows(dense_chain(spec), theta)
+    velocity = velocity_rows(DenseChain.of(spec), theta)
     along, across = heading(theta), heading(theta + math.pi / 2)
     rows = [np.einsum("id,idk->ik", axis, velocity) for axis in (along, across)]
     balance = np.hstack(
@@ -255,21 +256,18 @@ def test_robot_at_rest_stays_at_rest_under_small_torque(
     dt_s: float, rotational_nm: float, seed: int, axes: CoulombAxes
 ) -> None:
     """Nine tenths of what friction can hold, for 10 s: the robot creeps at a few REST."""
-    robot = resting_robot(dt_s, seed, rotational_nm)
+    robot = resting_robot(dt_s, seed, rotational_nm, axes)
     torque = np.random.default_rng(seed + 100).normal(size=5)
     # Coupled axes: an ellipse of forces, which holds the rectangle of independent ones shrunk by sqrt(2).
     share = 0.9 if axes == "independent" else 0.9 / math.sqrt(2.0)
     load = share * largest_load(robot, torque) * torque
-    spec = replace(robot.spec, friction=replace(robot.spec.friction, coulomb_axes=axes))
-    resting = SimulatedRobot(spec, 1, 1)
-    resting.state.link_angle[:], resting.state.centre_xy[:] = robot.state.link_angle, robot.state.centre_xy
-    angle, centre = resting.state.link_angle.copy(), resting.state.centre_xy.copy()
+    angle, centre = robot.state.link_angle.copy(), robot.state.centre_xy.copy()
     for _ in range(100):
-        resting.step(np.zeros((1, 5)), load[None])
+        robot.step(np.zeros((1, 5)), load[None])
     assert np.abs(load).max() > 0.01
     creep = 5.0 * REST * 10.0
-    np.testing.assert_allclose(resting.state.link_angle, angle, rtol=0, atol=creep / HALF_M)
-    np.testing.assert_allclose(resting.state.centre_xy, centre, rtol=0, atol=creep)
+    np.testing.assert_allclose(robot.state.link_angle, angle, rtol=0, atol=creep / HALF_M)
+    np.testing.assert_allclose(robot.state.centre_xy, centre, rtol=0, atol=creep)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -286,10 +284,7 @@ def test_robot_moves_when_friction_cannot_hold(rotational_nm: float, seed: int) 
 
 @pytest.mark.parametrize("axes", ["independent", "coupled"])
 def test_robot_put_down_at_rest_stays_where_it_is_without_torque(axes: CoulombAxes) -> None:
-    robot = resting_robot(0.01, 0, 0.0)
-    spec = replace(robot.spec, friction=replace(robot.spec.friction, coulomb_axes=axes))
-    robot = SimulatedRobot(spec, 1, 1)
-    robot.set_shape(np.array([[0.3, -0.2, 0.5, 0.1, -0.6]]), np.array([0.7]), np.zeros((1, 2)))
+    robot = resting_robot(0.01, 0, 0.0, axes)
     angle, centre = robot.state.link_angle.copy(), robot.state.centre_xy.copy()
     advance(robot, 60.0)
     np.testing.assert_allclose(robot.state.link_angle, angle, rtol=0, atol=1e-12)

@@ -22,12 +22,12 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 from tests.oracles.contact_scenes import (
     SLIDING_SCENES,
     SlidingScene,
-    dense_chain,
     discs,
     generalised_velocity,
     one_cell,
     sliding_robot,
 )  # fmt: skip
+from tests.oracles.dense_chain import DenseChain
 from tests.oracles.rigid_impact import contact_rows, find_contacts
 
 FloatArray = NDArray[np.float64]
@@ -55,7 +55,7 @@ def after_steps(scene: SlidingScene, spec: RobotSpec, n_steps: int) -> tuple[Sim
 def test_rigid_contacts_satisfy_complementarity(name: str, dt_s: float, restitution: float) -> None:
     scene = SCENES[name]
     spec = replace(scene.spec, contact=ContactSpec("rigid", restitution=restitution), sim_dt_s=dt_s, control_dt_s=dt_s)
-    chain, radius = dense_chain(spec), spec.links("link_radius_m")
+    chain, radius = DenseChain.of(spec), spec.links("link_radius_m")
     scale = spec.links("link_mass_kg").sum()
     previous = [after_steps(scene, spec, n) for n in (1, 2)]
     n_pressing = most_at_once = n_impacts = 0

@@ -16,13 +16,13 @@ from tests.oracles.contact_scenes import (
     SLIDING_SCENES,
     SlidingScene,
     contact_robot,
-    dense_chain,
     discs,
     generalised_velocity,
     link_centres,
     one_cell,
     without_ground,
 )
+from tests.oracles.dense_chain import DenseChain
 from tests.oracles.mujoco_contact_chain import MujocoContactChain
 from tests.oracles.rigid_impact import (
     Impact,
@@ -61,7 +61,7 @@ class Collision:
             rate[joint + 1] = rate[joint]
         self.velocity = np.concatenate([rate, [0.3, -1.5]])
         self.held = held
-        chain, radius = dense_chain(self.spec), self.spec.links("link_radius_m")
+        chain, radius = DenseChain.of(self.spec), self.spec.links("link_radius_m")
         middle = link_centres(self.spec, self.theta, np.zeros(2))
         rows = []
         for link in hit:
@@ -243,7 +243,7 @@ def test_impact_on_joint_stops_equals_the_algebra(joints: tuple[int, ...]) -> No
     opening = np.where(np.isin(np.arange(N_LINKS - 1), joints), 1.0, -0.5)
     rate = -np.concatenate([[0.0], np.cumsum(opening)])
     spec, robot = stopping_robot(theta, rate, stop, 1e-5)
-    chain = dense_chain(spec)
+    chain = DenseChain.of(spec)
     before = np.concatenate([rate, [0.0, 0.0]])
     rows = -held_rows(N_LINKS, list(joints))
     assert (rows @ before < 0).all()

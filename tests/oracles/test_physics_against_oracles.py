@@ -40,15 +40,6 @@ def uneven_spec(n_links: int, kind: ActuatorKind, dt_s: float = 0.001) -> RobotS
     )
 
 
-def dense_chain(spec: RobotSpec) -> DenseChain:
-    return DenseChain(
-        spec.links("link_half_length_m"),
-        spec.links("link_mass_kg"),
-        spec.inertia(),
-        *(spec.links(f"friction.{name}") for name in ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")),
-    )
-
-
 def disturbed_robot(spec: RobotSpec, n_worlds: int, seed: int, speed: float = 1.0) -> SimulatedRobot:
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(spec, n_worlds, n_threads=1)
@@ -81,28 +72,9 @@ def stop_joints(robot: SimulatedRobot, joints: list[int]) -> None:
 # --- the oracle itself ------------------------------------------------------------------------------------------------
 
 
-def test_oracle_has_the_matrices_of_the_paper_for_equal_links() -> None:
-    chain = dense_chain(RESILIENT)
-    d, a = chain.difference, chain.addition
-    v, k = chain.constraint_matrices()
-    inner = np.linalg.inv(d @ d.T)
-    np.testing.assert_allclose(v, 1.0 * a.T @ inner @ a, atol=1e-12)  # m V with m = 1 kg
-    np.testing.assert_allclose(k, a.T @ inner @ d, atol=1e-12)
-
-
-def test_oracle_links_hang_together() -> None:
-    chain = dense_chain(uneven_spec(6, "torque"))
-    theta = np.random.default_rng(0).normal(size=(4, 6))
-    x, y = chain.link_offsets(theta)
-    half = chain.half_length
-    np.testing.assert_allclose(np.diff(x), half[:-1] * np.cos(theta[:, :-1]) + half[1:] * np.cos(theta[:, 1:]))
-    np.testing.assert_allclose(np.diff(y), half[:-1] * np.sin(theta[:, :-1]) + half[1:] * np.sin(theta[:, 1:]))
-    np.testing.assert_allclose(x @ chain.mass, 0.0, atol=1e-15)
-
-
 def test_head_equations_as_printed_are_the_same_dynamics() -> None:
     """Eq. 24-29 with ``m I_2`` agree with the centre-of-mass equations; with the published ``N m I_2`` they do not."""
-    chain = dense_chain(RESILIENT)
+    chain = DenseChain.of(RESILIENT)
     robot = disturbed_robot(RESILIENT, 1, seed=3)
     state = dense_state(robot)
     u = np.random.default_rng(5).normal(size=(1, RESILIENT.n_joints))
@@ -146,7 +118,7 @@ def test_accelerations_equal_the_dense_equations(n_links: int, n_worlds: int, fa
         rate = robot.joint_rate()
         expected_u = np.where(fault == LOCKED, 0.0, np.where(fault == FREE, -FREE_DAMPING * rate, u))
         accelerated = (accelerated | (fault == LOCKED)) & (fault != FREE)
-    theta_ddot, centre_ddot = dense_chain(spec).accelerate(dense_state(robot), expected_u, accelerated)
+    theta_ddot, centre_ddot = DenseChain.of(spec).accelerate(dense_state(robot), expected_u, accelerated)
     got_theta, got_centre = robot.derivative(u)
     for row in range(n_worlds):
         scale = np.abs(theta_ddot[row]).max()
@@ -157,7 +129,7 @@ def test_accelerations_equal_the_dense_equations(n_links: int, n_worlds: int, fa
 def test_kinetic_energy_equals_the_dense_equations() -> None:
     spec = uneven_spec(7, "torque")
     robot = disturbed_robot(spec, 4, seed=0)
-    np.testing.assert_allclose(robot.kinetic_energy(), dense_chain(spec).kinetic_energy(dense_state(robot)))
+    np.testing.assert_allclose(robot.kinetic_energy(), DenseChain.of(spec).kinetic_energy(dense_state(robot)))
 
 
 @pytest.mark.parametrize("locked", [[], [1, 3]])
@@ -179,7 +151,7 @@ def test_accelerations_equal_mujoco(locked: list[int]) -> None:
 def mujoco_twin(robot: SimulatedRobot, locked: list[int], free: list[int]) -> MujocoChain:
     """The same robot in MuJoCo, in the same state."""
     spec = robot.spec
-    dense = dense_chain(spec)
+    dense = DenseChain.of(spec)
     state = dense_state(robot)
     damping = np.zeros(spec.n_joints)
     damping[free] = FREE_DAMPING
@@ -231,7 +203,7 @@ def servo_torque(spec: RobotSpec, reference: FloatArray, state: DenseState) -> F
 
 def run_dense(robot: SimulatedRobot, reference: FloatArray, seconds: float, dt_s: float) -> DenseState:
     """The dense equations from the robot's state, its actuators holding ``reference``."""
-    spec, state, chain = robot.spec, dense_state(robot), dense_chain(robot.spec)
+    spec, state, chain = robot.spec, dense_state(robot), DenseChain.of(robot.spec)
     accelerated = np.full(reference.shape, spec.actuator.kind == "acceleration")
     for step in range(round(seconds / dt_s)):
         state = step_rk4(

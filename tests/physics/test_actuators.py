@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,16 +17,44 @@ INERTIA = 0.02
 """[kg m^2] of the light link of ``arm`` about its joint."""
 
 
-def arm(dt: float = 0.001, **actuator: Any) -> SimulatedRobot:
-    """A heavy link and a light one that turns about their joint; no friction."""
-    settings = {"kind": "position", "kp": 20.0, "kd": 1.0, **actuator}
-    spec = RobotSpec(
-        n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
-        friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec(**settings), control_dt_s=dt, sim_dt_s=dt,
-    )  # fmt: skip
+class Crawl(NamedTuple):
+    """What a wave made of ``resilient_servo``."""
+
+    angle: np.ndarray
+    """(T, J) [rad] after each control step."""
+    lowest_supply: float
+    centre_xy: np.ndarray
+    work_j: float
+
+
+def straight(spec: RobotSpec) -> SimulatedRobot:
     robot = SimulatedRobot(spec, 1, 1)
-    robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    robot.set_shape(np.zeros((1, spec.n_joints)), np.zeros(1), np.zeros((1, 2)))
     return robot
+
+
+def arm(dt: float = 0.001, turning: float = 0.0, stop: float = math.inf, **actuator: Any) -> SimulatedRobot:
+    """A heavy link and a light one that turns about their joint; no friction but ``turning``."""
+    settings = {"kind": "position", "kp": 20.0, "kd": 1.0, **actuator}
+    return straight(
+        RobotSpec(
+            n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
+            friction=FrictionSpec(0.0, 0.0, turning), actuator=ActuatorSpec(**settings), joint_stop_rad=stop,
+            control_dt_s=dt, sim_dt_s=dt,
+        )
+    )  # fmt: skip
+
+
+def crawl(spec: RobotSpec, steps: int, bend: float = 0.6, swing: float = 0.6, advance: float = 0.4) -> Crawl:
+    """A wave of ``swing`` [rad] that goes on by ``advance`` [rad] in each control step, from one of ``bend``."""
+    robot, wave = SimulatedRobot(spec, 1, 1), 0.5236 * np.arange(9)
+    robot.set_shape(bend * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
+    angles, supply = [], []
+    for k in range(steps):
+        robot.step(swing * np.sin(wave - advance * k)[None])
+        angles.append(robot.joint_angle()[0])
+        supply.append(float(robot.state.supply[0]))
+    return Crawl(np.array(angles), min(supply), robot.state.centre_xy[0].copy(), float(robot.state.work_j[0]))
 
 
 def turn(robot: SimulatedRobot, rate: float) -> None:
@@ -74,10 +102,7 @@ def test_within_the_backlash_no_torque_passes_and_a_flank_only_pushes() -> None:
 
 def test_backlash_leaves_a_joint_where_the_flank_left_it_from_either_side() -> None:
     """Slow motion to and fro: the joint trails the motor by half the backlash, a hysteresis of its full width."""
-    robot = arm(backlash_rad=0.1, kd=4.0, kp=80.0, dt=0.002)
-    friction = dataclasses.replace(robot.spec, friction=FrictionSpec(0.0, 0.0, 0.5))
-    robot = SimulatedRobot(friction, 1, 1)
-    robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    robot = arm(backlash_rad=0.1, kd=4.0, kp=80.0, dt=0.002, turning=0.5)
     found = []
     for target in (0.4, 0.2, 0.4):
         robot.step(np.full((1, 1), target), n_substeps=4000)
@@ -89,43 +114,26 @@ def test_backlash_leaves_a_joint_where_the_flank_left_it_from_either_side() -> N
 def test_stiff_servos_with_backlash_keep_their_joints_at_coarse_steps(kp: float, kd: float) -> None:
     """A flank that did not push in the end once left its joint at the torque limit: errors of radians from 2 ms on."""
     gap = 0.01
-
-    def crawl(dt: float) -> tuple[np.ndarray, np.ndarray]:
-        actuator = dataclasses.replace(RESILIENT_SERVO.actuator, backlash_rad=gap, kp=kp, kd=kd)
-        robot = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 1, 1)
-        wave = 0.5236 * np.arange(9)
-        robot.set_shape(0.6 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
-        angles = []
-        for k in range(50):
-            robot.step(0.6 * np.sin(wave - 0.4 * k)[None])
-            angles.append(robot.joint_angle()[0])
-        return np.array(angles), robot.state.centre_xy[0].copy()
-
-    exact, there = crawl(0.0002)
-    assert np.hypot(*there) > 1.0
-    for dt, share in ((0.002, 0.5), (0.01, 1.2), (0.02, 2.0)):
-        angles, centre = crawl(dt)
-        assert np.abs(angles - exact).max() < share * gap, dt
-        assert np.hypot(*(centre - there)) < 0.01 * np.hypot(*there), dt
+    actuator = dataclasses.replace(RESILIENT_SERVO.actuator, backlash_rad=gap, kp=kp, kd=kd)
+    exact, *coarser = (
+        crawl(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 50)
+        for dt in (0.0002, 0.002, 0.01, 0.02)
+    )
+    assert np.hypot(*exact.centre_xy) > 1.0
+    for found, share in zip(coarser, (0.5, 1.2, 2.0), strict=True):
+        assert np.abs(found.angle - exact.angle).max() < share * gap
+        assert np.hypot(*(found.centre_xy - exact.centre_xy)) < 0.01 * np.hypot(*exact.centre_xy)
 
 
 def test_the_default_step_is_fine_enough_for_servos_at_their_limits() -> None:
     """A wave whose joints would have to turn at up to 8.4 rad/s, with servos of 2 rad/s."""
-
-    def crawl(integrator: str, dt: float) -> tuple[np.ndarray, float]:
-        spec = dataclasses.replace(RESILIENT_SERVO, integrator=integrator, sim_dt_s=dt)
-        robot = SimulatedRobot(spec, 1, 1)
-        wave = 0.55 * np.arange(spec.n_joints)
-        robot.set_shape(0.35 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
-        for k in range(50):
-            robot.step(1.05 * np.sin(wave - 1.6 * k)[None])
-        return robot.state.centre_xy[0].copy(), float(robot.state.work_j[0])
-
-    there, work = crawl("rk4", 0.0001)
-    assert np.hypot(*there) > 1.0
-    centre, work_found = crawl("implicit", RESILIENT_SERVO.sim_dt_s)
-    assert np.hypot(*(centre - there)) < 0.05 * np.hypot(*there)
-    assert abs(work_found - work) < 0.02 * work
+    exact, found = (
+        crawl(dataclasses.replace(RESILIENT_SERVO, integrator=integrator, sim_dt_s=dt), 50, 0.35, 1.05, 1.6)
+        for integrator, dt in (("rk4", 0.0001), ("implicit", RESILIENT_SERVO.sim_dt_s))
+    )
+    assert np.hypot(*exact.centre_xy) > 1.0
+    assert np.hypot(*(found.centre_xy - exact.centre_xy)) < 0.05 * np.hypot(*exact.centre_xy)
+    assert abs(found.work_j - exact.work_j) < 0.02 * exact.work_j
 
 
 def test_a_motor_runs_up_along_its_torque_speed_line() -> None:
@@ -151,18 +159,14 @@ def test_a_motor_brakes_with_its_full_torque_and_beyond_its_no_load_speed_by_the
 
 def test_the_supply_sags_under_load_and_takes_torque_and_speed_with_it() -> None:
     # Stalled at a stop: I = v T / k_t, so v = V / (V + R T / k_t) at once.
-    robot = arm(kp=1e4, torque_limit_nm=2.0, supply_voltage_v=10.0, supply_resistance_ohm=0.5, torque_constant_nm_a=0.5)
-    spec = dataclasses.replace(robot.spec, joint_stop_rad=0.2)
-    robot = SimulatedRobot(spec, 1, 1)
-    robot.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    supply = {"supply_voltage_v": 10.0, "supply_resistance_ohm": 0.5, "torque_constant_nm_a": 0.5}
+    robot = arm(kp=1e4, torque_limit_nm=2.0, stop=0.2, **supply)
     robot.step(np.full((1, 1), 1.0), n_substeps=400)
     expected = 1.0 / (1.0 + 0.5 / 10.0 * 2.0 / 0.5)
     assert robot.state.supply[0] == pytest.approx(expected, rel=1e-9)
     assert robot.joint_angle()[0, 0] == pytest.approx(0.2, abs=1e-9)
     # A load below the limit draws the current of its torque: v = 1 - R T / (k_t V), here with 0.5 N m.
-    held = arm(kp=20.0, torque_limit_nm=2.0, supply_voltage_v=10.0, supply_resistance_ohm=0.5, torque_constant_nm_a=0.5)
-    held = SimulatedRobot(dataclasses.replace(held.spec, joint_stop_rad=0.2), 1, 1)
-    held.set_shape(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 2)))
+    held = arm(kp=20.0, torque_limit_nm=2.0, stop=0.2, **supply)
     held.step(np.full((1, 1), 0.2 + 0.5 / 20.0), n_substeps=3000)
     assert held.state.supply[0] == pytest.approx(1.0 - 0.5 / 10.0 * 0.5 / 0.5, rel=1e-6)
     # The speed limit falls with the voltage.
@@ -174,17 +178,10 @@ def test_the_supply_sags_under_load_and_takes_torque_and_speed_with_it() -> None
 
 
 def test_a_supply_that_keeps_above_85_percent_takes_no_finer_steps() -> None:
-    ways = []
-    for dt in (0.01, 0.001):
-        actuator = dataclasses.replace(RESILIENT_SERVO.actuator, supply_resistance_ohm=0.3)
-        robot = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 1, 1)
-        wave, lowest = 0.5236 * np.arange(9), 1.0
-        robot.set_shape(0.6 * np.sin(wave)[None], np.zeros(1), np.zeros((1, 2)))
-        for k in range(100):
-            robot.step(0.6 * np.sin(wave - 0.4 * k)[None])
-            lowest = min(lowest, float(robot.state.supply[0]))
-        assert 0.85 < lowest < 0.96
-        ways.append(float(np.hypot(*robot.state.centre_xy[0])))
+    actuator = dataclasses.replace(RESILIENT_SERVO.actuator, supply_resistance_ohm=0.3)
+    runs = [crawl(dataclasses.replace(RESILIENT_SERVO, sim_dt_s=dt, actuator=actuator), 100) for dt in (0.01, 0.001)]
+    assert all(0.85 < run.lowest_supply < 0.96 for run in runs)
+    ways = [float(np.hypot(*run.centre_xy)) for run in runs]
     assert ways[0] == pytest.approx(ways[1], rel=2e-3)
 
 

@@ -205,41 +205,6 @@ def test_implicit_step_converges_with_second_order(actuator: ActuatorSpec, prepa
     assert fine < 3e-3
 
 
-def test_rk4_converges_with_fourth_order() -> None:
-    spec = make_spec("rk4", 0.001, (1.0, 10.0, 0.01))
-    coarse, fine = converge(spec, (0.02, 0.01))
-    assert 11.0 < coarse / fine < 22.0
-
-
-def test_locking_in_mid_step_equals_locking_between_calls() -> None:
-    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0), actuator=ActuatorSpec("position", 20.0, 1.0))
-    reference = np.full((3, 6), 0.8)
-    whole, split = make_robot(spec), make_robot(spec)
-    for robot in (whole, split):
-        robot.faults.kind[:, 4] = LOCKED
-        robot.faults.onset_s[:, 4] = 0.07
-    whole.step(reference, None, 20)
-    for n in (3, 4, 5, 8):
-        split.step(reference, None, n)
-    # Every call begins with a step of its own kind: equal to the order of the method, not bit for bit.
-    np.testing.assert_allclose(whole.state.link_angle, split.state.link_angle, rtol=0, atol=5e-3)
-    np.testing.assert_allclose(whole.joint_angle()[:, 4], split.joint_angle()[:, 4], rtol=0, atol=3e-3)
-    assert np.abs(whole.joint_rate()[:, 4]).max() < 1e-12
-
-
-def test_servo_keeps_to_its_speed_and_torque_limits() -> None:
-    actuator = ActuatorSpec("position", 120.0, 12.0, torque_limit_nm=20.0, speed_limit_rad_s=2.0)
-    spec = make_spec("implicit", 0.01, (1.0, 10.0, 0.0), actuator=actuator)
-    robot = make_robot(spec, moving=False)
-    fastest = strongest = 0.0
-    for i in range(40):
-        robot.step(np.full((3, 6), 1.2 * (-1) ** (i // 10)), None, 5)
-        fastest = max(fastest, float(np.abs(robot.joint_rate()).max()))
-        strongest = max(strongest, float(np.abs(robot.state.joint_torque).max()))
-    assert 1.8 < fastest <= 2.1
-    assert strongest <= 20.0 + 1e-9
-
-
 @pytest.mark.parametrize("n_links", [2, 3, 10, 33])
 @pytest.mark.parametrize("integrator", ["implicit", "rk4"])
 def test_world_in_a_batch_equals_world_alone_bit_for_bit(n_links: int, integrator: str) -> None:
@@ -268,20 +233,6 @@ def test_world_in_a_batch_equals_world_alone_bit_for_bit(n_links: int, integrato
     for a, b, c in zip(some.state, one.state, still.state, strict=True):
         np.testing.assert_array_equal(a[mask], b[mask])
         np.testing.assert_array_equal(a[~mask], c[~mask])
-
-
-def test_head_position_follows_from_the_rest() -> None:
-    robot = make_robot(make_spec("implicit", 0.01, (1.0, 10.0, 0.0)))
-    run(robot, 0.1)
-    theta, half, mass = robot.state.link_angle, robot.params.half_length, robot.params.mass
-    for w in range(3):
-        place = np.zeros((7, 2))
-        for i in range(1, 7):
-            for j in (i - 1, i):
-                place[i] += half[w, j] * np.array([np.cos(theta[w, j]), np.sin(theta[w, j])])
-            place[i] += place[i - 1]
-        centre = (mass[w][:, None] * place).sum(axis=0) / mass[w].sum()
-        np.testing.assert_allclose(robot.head_xy()[w], robot.state.centre_xy[w] + place[-1] - centre, atol=1e-12)
 
 
 def crawl(dt: float, seconds: float = 12.0) -> np.ndarray:

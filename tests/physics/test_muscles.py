@@ -123,10 +123,7 @@ def simulate_oracle(spec: RobotSpec, reference: np.ndarray, seconds: float, dt: 
     """Joint angles after ``seconds`` from rest, by dense equations, vector geometry and small Runge-Kutta steps."""
     m, n = spec.actuator.muscle, spec.n_links
     pair = MusclePair(m.attachment_m, m.half_width_m, m.rest_length_m, m.radius_m, m.braid_angle_rad)
-    chain = DenseChain(
-        spec.links("link_half_length_m"), spec.links("link_mass_kg"), spec.inertia(),
-        *(spec.links(f"friction.{name}") for name in ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")),
-    )  # fmt: skip
+    chain = DenseChain.of(spec)
     kp, kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
 
     def command(phi: float, request: float) -> tuple[float, float]:

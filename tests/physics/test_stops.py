@@ -116,8 +116,11 @@ def test_a_world_whose_laws_do_not_settle_stands_still_and_is_counted(flag: int)
     s = np.random.default_rng(0).uniform(0.1, 1.0, lanes.scratch_size(n))
     s[: lanes.RECORD] = 0.0
     world = (n + 1) * lanes.RECORD
+
+    def of(record: int, field: int) -> FloatArray:
+        return s[record * lanes.RECORD + field :][:LANES]
+
     for i in range(1, n + 1):
-        a = i * lanes.RECORD
         for field, value in (
             (lanes.RIGID, 0.0),
             (lanes.AT_STOP, 0.0),
@@ -125,28 +128,22 @@ def test_a_world_whose_laws_do_not_settle_stands_still_and_is_counted(flag: int)
             (lanes.A_N, 2.0),
             (lanes.A_R, 3.0),
         ):
-            s[a + field : a + field + LANES] = value
-        s[a + lanes.AT_STOP + lane], s[a + lanes.RIGID + lane] = 2.0, float(i < n)
+            of(i, field)[:] = value
+        of(i, lanes.AT_STOP)[lane], of(i, lanes.RIGID)[lane] = 2.0, float(i < n)
     for field in (lanes.K, lanes.T0, lanes.RIGID, lanes.AT_STOP):
-        s[n * lanes.RECORD + field : n * lanes.RECORD + field + LANES] = 0.0
+        of(n, field)[:] = 0.0
     for field in (lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE, lanes.STOOD_STILL):
-        s[world + field : world + field + LANES] = 0.0
-    s[world + lanes.TOTAL : world + lanes.TOTAL + LANES] = 3.0
+        of(n + 1, field)[:] = 0.0
+    of(n + 1, lanes.TOTAL)[:] = 3.0
     s[world + flag + lane] = 1.0
     hold_links(s, n)
-    assert s[world + lanes.STOOD_STILL : world + lanes.STOOD_STILL + LANES].tolist() == [
-        float(k == lane) for k in range(LANES)
-    ]
+    np.testing.assert_array_equal(of(n + 1, lanes.STOOD_STILL), np.arange(LANES) == lane)
     eliminate_links(s, 1, n, False)
     substitute_back(s, n)
     for i in range(1, n + 1):
-        a = i * lanes.RECORD
-        rates = np.abs(s[a + lanes.SOL_W : a + lanes.SOL_W + LANES])
+        rates = np.abs(of(i, lanes.SOL_W))
         assert rates[lane] < 1e-6 and np.delete(rates, lane).min() > 1e-3
-        assert s[a + lanes.BASE + lane] == s[a + lanes.THETA + lane] and s[a + lanes.BASE] != s[a + lanes.THETA]
-        assert s[a + lanes.AT_STOP + lane] == 0.0
-    assert (
-        s[world + lanes.ALPHA + lane] == 1.0
-        and s[world + lanes.BETA + lane] == 0.0
-        and s[world + lanes.AGE + lane] == -2.0
-    )
+        base, theta = of(i, lanes.BASE), of(i, lanes.THETA)
+        assert base[lane] == theta[lane] and base[0] != theta[0]
+        assert of(i, lanes.AT_STOP)[lane] == 0.0
+    assert [of(n + 1, field)[lane] for field in (lanes.ALPHA, lanes.BETA, lanes.AGE)] == [1.0, 0.0, -2.0]

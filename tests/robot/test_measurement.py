@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,21 +69,3 @@ def test_against_a_walk_along_the_chain(pose: tuple[RobotSpec, Measurement]) -> 
         np.testing.assert_allclose(centre_offset(spec, theta)[world], offset, atol=1e-11)
         np.testing.assert_allclose(tracked_point(spec, measurement, "centre")[world], centre, atol=1e-11)
         np.testing.assert_array_equal(tracked_point(spec, measurement, "head")[world], measurement.head_xy_w[world])
-
-
-@given(poses(), angle)
-def test_turning_the_robot_turns_its_centre(pose: tuple[RobotSpec, Measurement], turn: float) -> None:
-    spec, measurement = pose
-    turned = measurement._replace(head_angle=measurement.head_angle + turn)
-    rotation = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
-    before = centre_offset(spec, link_angles(measurement))
-    np.testing.assert_allclose(centre_offset(spec, link_angles(turned)), before @ rotation.T, atol=1e-11)
-    np.testing.assert_allclose(mean_angle(turned), mean_angle(measurement) + turn, atol=1e-12)
-
-
-def test_a_straight_robot_has_its_centre_behind_the_head() -> None:
-    spec = RobotSpec(n_links=3, link_half_length_m=(0.1, 0.2, 0.3), link_mass_kg=(1.0, 2.0, 4.0))
-    # Centres at -0.8 (0.3 + 2 * 0.2 + 0.1), -0.5 (0.3 + 0.2) and 0.
-    expected = -(1.0 * 0.8 + 2.0 * 0.5) / 7.0
-    assert centre_offset(spec, np.zeros((1, 3)))[0] == pytest.approx([expected, 0.0])
-    assert centre_offset(spec, np.full((1, 3), math.pi / 2))[0] == pytest.approx([0.0, expected])

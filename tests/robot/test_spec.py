@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
-from snake_gym.robot.presets import PRESETS
 from snake_gym.robot.spec import MAX_LINKS, ActuatorSpec, FrictionSpec, RobotSpec
 
 UNEVEN = RobotSpec(
@@ -67,17 +66,6 @@ def test_an_impossible_robot_is_refused(changes: dict[str, Any], message: str) -
     with pytest.raises(ConfigError) as caught:
         build(RobotSpec, changes, "robot")
     assert message in str(caught.value)
-
-
-def test_the_resilient_robot_is_the_one_of_the_paper() -> None:
-    robot = PRESETS["resilient"]
-    assert (robot.n_links, robot.link_half_length_m, robot.link_mass_kg) == (10, 0.07, 1.0)
-    np.testing.assert_allclose(robot.inertia(), 1.0 * 0.07**2 / 3)
-    assert (robot.friction.tangential_ns_m, robot.friction.normal_ns_m) == (1.0, 10.0)
-    assert (robot.actuator.kind, robot.actuator.kp, robot.actuator.kd) == ("acceleration", 1.0, 2.0)
-    servo = PRESETS["resilient_servo"]
-    assert (servo.n_links, servo.length_m, servo.friction) == (robot.n_links, robot.length_m, robot.friction)
-    assert (servo.actuator.kind, servo.actuator.speed_limit_rad_s) == ("position", 2.0)
 
 
 @pytest.mark.parametrize("kind", ["position", "torque"])

@@ -25,11 +25,6 @@ def suite(contact: ContactSensorConfig | None = None, scan: RangeScanConfig | No
     return made
 
 
-def test_without_the_sensors_there_is_no_reading() -> None:
-    sample = suite().measure(robots())
-    assert sample.contact_force_l is None and sample.range_m is None
-
-
 def test_forces_are_told_in_the_link_s_frame() -> None:
     robot = robots()
     robot.state.link_angle[1, 4] = np.pi / 2

@@ -10,7 +10,7 @@ import pytest
 from snake_gym.config import build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
-from snake_gym.robot.presets import MUSCLE, PEGBOARD, PRESETS, ROBO_CONDA, SNAKESYS
+from snake_gym.robot.presets import PRESETS, SNAKESYS
 from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
@@ -49,36 +49,11 @@ def test_every_robot_crawls_headwards_with_its_gait(name: str) -> None:
     assert path[-1, 0] > 0.0, "head first: it begins along x"
 
 
-def test_robo_conda_is_the_robot_of_irani2015() -> None:
-    assert ROBO_CONDA.n_joints == 13 and ROBO_CONDA.length_m == pytest.approx(1.75)
-    across, along = ROBO_CONDA.coulomb_force("normal"), ROBO_CONDA.coulomb_force("tangential")
-    np.testing.assert_allclose(across[:-1] / along[:-1], 1.5 / 0.12)
-    assert across[-1] == along[-1] and ROBO_CONDA.links("friction.normal_ns_m")[-1] == 0.14, "the head has no wheels"
-    assert ROBO_CONDA.friction.coulomb_axes == "independent"
-    assert ROBO_CONDA.joints("joint_stop_rad")[0] == pytest.approx(math.radians(38.0))
-
-
-def test_the_muscle_robot_is_that_of_haghshenas2022() -> None:
-    assert (MUSCLE.n_links, MUSCLE.length_m, MUSCLE.link_mass_kg) == (6, pytest.approx(0.6), 0.09)
-    assert MUSCLE.friction.coulomb_axes == "coupled" and MUSCLE.actuator.kind == "muscle"
-
-
-def test_snakesys_lumps_29_modules_into_15_links() -> None:
-    assert SNAKESYS.n_joints == 14
-    assert SNAKESYS.length_m == pytest.approx(29 * 0.160)
-    assert SNAKESYS.links("link_mass_kg").sum() == pytest.approx(29 * 1.331)
-
-
 def test_snakesys_creeps_as_fast_as_the_robot_that_was_measured() -> None:
     """liu2024: 0.2553 m/s per rad/s of omega (creeping gait, wheels)."""
     path = crawl(SNAKESYS, 30.0)
     speed = np.hypot(*(path[-1] - path[len(path) // 3])) / 20.0 / (math.pi / 5)
     assert speed == pytest.approx(0.2553, rel=0.05)
-
-
-def test_the_pegboard_robot_has_wang_s_rotational_friction() -> None:
-    np.testing.assert_allclose(PEGBOARD.links("friction.rotational_nms_rad"), 10.0 * PEGBOARD.inertia())
-    assert PEGBOARD.contact.model == "rigid"
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from snake_gym.obstacles.plans import FieldConfig
+from snake_gym.obstacles.fields import FieldConfig
 from snake_gym.obstacles.shapes import Circle
 from snake_gym.physics.state import ChainState, zero_state
 from snake_gym.robot.catalogue import load_robot

@@ -17,14 +17,14 @@ from snake_gym.robot.spec import RobotSpec
 
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
     """Emulated servos as calibrated, and the robot they move; ``clock`` None: a virtual one. Raises ConfigError."""
-    from snake_gym.simulation.servo_plant import PhysicsPlant
+    from snake_gym.simulation.servo_plant import RobotPlant
 
     told = config.emulated
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
     try:
-        plant = PhysicsPlant(spec, shape, told.head_angle_rad, told.point_xy_m)
+        plant = RobotPlant(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if clock is not None:

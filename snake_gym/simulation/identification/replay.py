@@ -81,7 +81,7 @@ class Replay:
         seen = Prediction(np.empty((*shape, 2)), np.empty(shape), np.empty((*shape, n_joints)))
         ends = np.tile([log.n_periods for log in self.logs], n_candidates)
         for k in range(self._n_periods + 1):
-            seen.head_xy_m[:, k] = robot.head_xy()
+            seen.head_xy_m[:, k] = robot.state.head_xy
             seen.head_angle_rad[:, k] = robot.state.link_angle[:, -1]
             seen.joint_angle_rad[:, k] = robot.joint_angle()
             if k < self._n_periods:
