@@ -7,8 +7,8 @@ EXTRAS ?= train,render,export,dev
 # Where pip looks for torch, if not in the usual place: TORCH_FLAGS="--index-url https://download.pytorch.org/whl/cpu"
 TORCH_FLAGS ?=
 
-# Two processes; a test that needs the machine for itself shares a group with its likes.
-PYTEST_FLAGS ?= -n 2 --dist loadgroup
+# One process more than a small machine has cores: tests of servos mostly wait.
+PYTEST_FLAGS ?= -n 3 --dist worksteal
 
 ALL_EXTRAS := render,train,hardware,camera,export,dev
 BIN := $(VENV)/bin

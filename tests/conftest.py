@@ -20,7 +20,6 @@ settings.register_profile("explore", deadline=None, max_examples=1000)  # pytest
 settings.load_profile("repeatable")
 
 TESTS = Path(__file__).parent
-SERVOS = ("hardware/", "extending/test_servo_family")
 QUICK = (
     "agents/test_display", "benchmark/test_statistics", "controllers/test_cc", "controllers/test_controllers",
     "controllers/test_fault_aware", "controllers/test_fault_detection", "controllers/test_guidance",
@@ -35,10 +34,8 @@ QUICK = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the quick tests; keep those of servos in one process, where they share a machine's emergency stops."""
+    """Mark the quick tests."""
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
-        if path.startswith(SERVOS):
-            item.add_marker(pytest.mark.xdist_group("servos"))
         if path.startswith(QUICK) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.check)

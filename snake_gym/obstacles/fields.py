@@ -83,7 +83,7 @@ class FieldConfig(Settings):
 
     kind: FieldKind = "pegboard"
     difficulty: Share = 0.5
-    """What sets the gap and the turns, see the table above."""
+    """From 0, wide and straight, to 1: sets the gap and the turns of each kind of field."""
     goal_distance_m: Size | None = None
     """Way from start to goal, along the middle of a corridor; None: 3 robot lengths."""
     width_m: Size | None = None

@@ -302,8 +302,7 @@ def swing(controller: ControllerName, broken: Broken, coupled_wave: bool = False
     no_goal = Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
     found = np.zeros(ROBOT.n_joints, dtype=complex)
     for step in range(6 * PERIOD):
-        state = robot.state
-        pose = state.head_xy, state.link_angle[:, -1]
+        pose = robot.state.head_xy, robot.state.link_angle[:, -1]
         seen = Measurement(robot.joint_angle(), robot.joint_rate(), *pose, np.ones(1, bool))
         if step >= 5 * PERIOD:
             found += 2j / PERIOD * seen.joint_angle[0] * np.exp(-2j * np.pi * step / PERIOD)

@@ -9,11 +9,13 @@ both, as on any half-duplex line. A servo set to another baud rate hears nothing
 which all answer in the order of their IDs, and sync read.
 
 Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
-when the host is gone.
+when the host is gone. On a computer too slow for its physics in real time, the robot falls behind by at most
+``LONGEST_BACKLOG_S`` and misses the rest, and the servos still answer.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -39,6 +41,11 @@ from snake_gym.hardware.bus.protocol import (
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.robot.spec import FloatArray
+
+LONGEST_BACKLOG_S = 0.05
+"""Time that the robot may have to catch up with [s]."""
+_CATCH_UP_S = 0.005
+"""Real time spent on catching up before the host is heard again [s]."""
 
 
 class ServoPlant(Protocol):
@@ -303,11 +310,12 @@ class EmulatedBus:
         """Let time pass up to now; the bytes that have reached the host since the last call."""
         with self.lock:
             now = self.clock.now()
+            give_up_s = math.inf if isinstance(self.clock, VirtualClock) else now + _CATCH_UP_S
             while self._requests and self._requests[0][0] <= now + _SLACK_S:
                 at_s, packet = self._requests.popleft()
-                self.advance_to(at_s)
+                self.advance_to(at_s, give_up_s)
                 self._execute(packet, at_s)
-            self.advance_to(now)
+            self.advance_to(now, give_up_s)
             return self._outbox.take(now, BITS_PER_BYTE / self.baud)
 
     def next_event_s(self) -> float | None:
@@ -317,9 +325,17 @@ class EmulatedBus:
             answer_s = self._outbox.next_end_s(BITS_PER_BYTE / self.baud)
             return min((time_s for time_s in (request_s, answer_s) if time_s is not None), default=None)
 
-    def advance_to(self, time_s: float) -> None:
-        """Let the servos and the robot live up to ``time_s`` [s, of the clock], in whole steps."""
+    @property
+    def is_behind(self) -> bool:
+        """Whether the robot has to catch up with the clock."""
+        return self._plant_s + self.step_s <= self.clock.now()
+
+    def advance_to(self, time_s: float, give_up_s: float = math.inf) -> None:
+        """Let servos and robot live up to ``time_s`` [s], in whole steps, or until the clock shows ``give_up_s``."""
         while self._plant_s + self.step_s <= time_s + _SLACK_S:
+            if self.clock.now() >= give_up_s:
+                self._plant_s = max(self._plant_s, time_s - LONGEST_BACKLOG_S)
+                return
             commands = [servo.command(self.step_s) for servo in self.servos]
             target, enabled, torque, speed = (np.array(column) for column in zip(*commands, strict=True))
             self.plant.advance(self.step_s, target, enabled, torque, speed)

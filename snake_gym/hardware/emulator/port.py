@@ -115,7 +115,9 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         """Wait for the host or the next event of the bus; answers that follow each other are handed over together."""
         event_s = self.bus.next_event_s()
         wait_s = _IDLE_S if event_s is None else min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
-        if 0.0 < wait_s < _IDLE_S:
+        if self.bus.is_behind:
+            wait_s = 0.0
+        elif 0.0 < wait_s < _IDLE_S:
             wait_s = max(wait_s, _FRAME_S)
         ours = self._ours
         if ours < 0:

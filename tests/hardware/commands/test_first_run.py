@@ -54,6 +54,7 @@ def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("patient")
 def test_the_commands_of_the_page_work_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,7 +70,7 @@ def test_the_commands_of_the_page_work_as_printed(
             found += ["--latch", str(tmp_path / "estop")]
         if words[0] == "run":
             found += ["--time", "8", "--plain"]
-            found += ["--set", f"connection.pose.udp_port={POSE_PORT}", "--set", "safety.lost_after_s=1.5"]
+            found += ["--set", f"connection.pose.udp_port={POSE_PORT}", "--set", "safety.lost_after_s=5"]
             found += [] if "--log" in words else ["--log", "none"]
         return found
 

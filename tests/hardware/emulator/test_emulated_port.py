@@ -13,8 +13,9 @@ from snake_gym.hardware.bus.clock import MonotonicClock, VirtualClock
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, WireFaults
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant, WireFaults
 from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.robot.spec import FloatArray
 from tests.hardware.rig import wait_until
 
 IDS = list(range(1, 14))
@@ -113,3 +114,18 @@ def test_a_link_that_another_emulator_serves_is_left_to_it(tmp_path: Path) -> No
     link.symlink_to("/dev/pts/none")  # left behind by one that was killed
     with EmulatedPort(EmulatedBus([EmulatedServo(1)], clock=MonotonicClock()), link):
         assert link.exists()
+
+
+def test_servos_answer_on_a_computer_that_is_too_slow_for_their_robot() -> None:
+    class HeavyRobot(FirstOrderPlant):
+        def advance(self, dt_s: float, *commands: FloatArray) -> None:
+            time.sleep(2.0 * dt_s)
+            super().advance(dt_s, *commands)
+
+    bus = EmulatedBus([EmulatedServo(1)], HeavyRobot(1), clock=MonotonicClock(), step_s=0.005)
+    with EmulatedPort(bus) as port:
+        driver = open_driver(port)
+        time.sleep(1.0)  # a robot that catches up with everything is a second late by now, and never again in time
+        answers = [driver.ping(1) for _ in range(10)]
+        driver.close()
+    assert any(answers), "on a busy machine one may be late"

@@ -102,34 +102,28 @@ def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
     return float(list(play(env))[-1]["progress_m"])
 
 
-def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, port: str, safety: Any) -> float:
+def progress_on_servos(latch: Path, targets: list[list[float]], seconds: float, safety: Any) -> float:
     # The head is where it has to be for the centre of mass to lie at the origin.
     offset = centre_offset(RESILIENT_SERVO, chain_angles(WAVE[None], np.zeros(1)))[0]
     emulated = {"joint_angle_rad": WAVE.tolist(), "point_xy_m": (-offset).tolist()}
     env = make(
         latch, policy=POLICY, course={"targets": targets}, safety=safety, time_limit_s=seconds,
-        connection={"port": port, "emulated": emulated},
+        connection={"port": "memory", "emulated": emulated},
     )  # fmt: skip
     for info in play(env):
-        assert info["sample_age_s"] < 0.02 or port == "pty"
+        assert info["sample_age_s"] < 0.02
     assert info["stop_reason"] == ""
     return float(info["progress_m"])
 
 
-@pytest.mark.parametrize(
-    ("port", "n_courses", "seconds"),
-    [
-        ("memory", 1, 12.0),
-        pytest.param("memory", 8, 60.0, marks=pytest.mark.slow),
-        pytest.param("pty", 4, 60.0, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("n_courses", "seconds"), [(1, 12.0), pytest.param(8, 60.0, marks=pytest.mark.slow)])
 def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
-    latch: Path, port: str, n_courses: int, seconds: float
+    latch: Path, n_courses: int, seconds: float
 ) -> None:
-    """Ratio of sums: a turn taken a moment later leads another way, by up to 2 % in a single course."""
+    """Ratio of sums: a turn taken a moment later leads another way, by up to 2 % in a single course. In real time,
+    through a pseudo terminal, it takes an idle machine: ``benchmarks/sim_to_real.py --port pty``."""
     courses = [course(seed) for seed in range(n_courses)]
-    made = sum(progress_on_servos(latch, targets, seconds, port, UNCLAMPED) for targets in courses)
+    made = sum(progress_on_servos(latch, targets, seconds, UNCLAMPED) for targets in courses)
     expected = sum(progress_in_simulation(targets, seconds) for targets in courses)
     assert expected > 0.3 * seconds * n_courses
     assert made == pytest.approx(expected, rel=0.03)
@@ -137,7 +131,7 @@ def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
 
 @pytest.mark.slow
 def test_the_default_clamps_let_the_shipped_policy_crawl(latch: Path) -> None:
-    made = progress_on_servos(latch, course(0), 20.0, "memory", {})
+    made = progress_on_servos(latch, course(0), 20.0, {})
     assert made > 0.93 * progress_in_simulation(course(0), 20.0)
 
 
@@ -314,11 +308,15 @@ def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Pat
         for _ in range(20):
             samples.clear()
             time.sleep(0.8)  # longer than command_timeout_s
-            with contextlib.suppress(BringUpError):
+            try:
                 loop.reset()
+            except BringUpError:
+                continue
             assert samples, "it has been looked at"
             if samples[-1].health.answered.all():
                 break
+        else:
+            raise AssertionError("a servo missed its turn, twenty times")
         assert loop.measurement is not None
         with connected.emulated.lock:
             angle = connected.emulated.plant.joint_angle().copy()
