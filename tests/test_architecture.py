@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,7 +122,14 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[Import]:
+@cache
+def nodes(tree: ast.AST) -> list[ast.AST]:
+    """All nodes of a module."""
+    return list(ast.walk(tree))
+
+
+@cache
+def imports(tree: ast.AST, module: str, is_package: bool = False) -> list[Import]:
     """Every import of a module, relative ones and the text in ``import_module("...")`` included."""
     package = module.split(".") if is_package else module.split(".")[:-1]
 
@@ -142,7 +150,7 @@ def imports(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[Im
             inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
             yield from walk(child, lazy or inside)
 
-    return walk(tree, False)
+    return list(walk(tree, False))
 
 
 def dotted(node: ast.expr) -> str:
@@ -214,7 +222,7 @@ def check_papers(tree: ast.AST, module: str, is_package: bool = False) -> list[s
     complaints = [f"{module}:{line} imports {target}" for target, line in targets if is_within(target, ABOVE)]
     programs = [(target, line) for target, line in targets if is_within(target, PROGRAMS)]
     complaints += [f"{module}:{line} imports the program {target}" for target, line in programs]
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and is_within(node.module or "", ["snake_gym"]):
             words = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             private = [word for word in words if word.startswith("_") and not word.endswith("__")]
@@ -224,7 +232,7 @@ def check_papers(tree: ast.AST, module: str, is_package: bool = False) -> list[s
 
 def upward_names(tree: ast.AST) -> set[str]:
     """What is taken out of the package itself, other than facts about it (``snake_gym.__version__``) and modules."""
-    names = {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names = {dotted(node) for node in nodes(tree) if isinstance(node, ast.Attribute)}
     own = {name for name in names if name.startswith("snake_gym.") and name.count(".") == 1}
     return {name for name in own if not name.startswith("snake_gym.__") and not is_module(name)}
 
@@ -251,7 +259,7 @@ def check_safety(tree: ast.AST, module: str) -> list[str]:
     """Calls that execute what a file holds."""
     complaints = []
     no = ast.Constant(False)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             name = dotted(node.func)
             keywords = {keyword.arg: keyword.value for keyword in node.keywords}
@@ -279,7 +287,7 @@ def check_randomness(tree: ast.AST, module: str) -> list[str]:
         if target == "random" or (target == "numpy.random" and is_within(module, ["snake_gym.physics"])):
             complaints.append(f"{module}:{line} imports {target}")
     generators = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "BitGenerator"}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute) and dotted(node.value) in ("np.random", "numpy.random"):
             if is_within(module, ["snake_gym.physics"]):
                 complaints.append(f"{module}:{node.lineno} uses {dotted(node)}")
@@ -291,7 +299,7 @@ def check_randomness(tree: ast.AST, module: str) -> list[str]:
 def check_kernels(tree: ast.AST, module: str) -> list[str]:
     """Compiled functions that are too long to be read like an equation."""
     complaints = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(d) for d in node.decorator_list):
             name = f"{module}.{node.name}"
             length = code_lines(node)
@@ -360,7 +368,7 @@ def test_exceptions_are_still_needed() -> None:
     for name in LONG_KERNELS:
         module, _, function = name.rpartition(".")
         tree = ast.parse((ROOT / (module.replace(".", "/") + ".py")).read_text())
-        (node,) = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
+        (node,) = [n for n in nodes(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
         assert code_lines(node) > MAX_KERNEL_LINES, f"{name} is short now"
 
 

@@ -26,8 +26,11 @@ IDLE = -0.64 * 2 / 3 * 10
 
 @pytest.mark.parametrize(
     ("algorithm", "steps", "normalise"),
-    [(PPO, 20_480, {}), (PPO, 20_480, {"observation": True, "reward": True}), (SAC, 4096, {})],
-    ids=["ppo", "ppo-normalised", "sac"],
+    [
+        pytest.param(PPO, 20_480, {}, id="ppo"),
+        pytest.param(PPO, 20_480, {"observation": True, "reward": True}, id="ppo-normalised", marks=pytest.mark.slow),
+        pytest.param(SAC, 4096, {}, id="sac", marks=pytest.mark.slow),
+    ],
 )
 def test_copying_what_is_seen_is_learned(
     algorithm: dict[str, Any], steps: int, normalise: dict[str, bool], tmp_path: Path

@@ -37,12 +37,16 @@ TD3 = {"name": "TD3", "buffer_size": 2000, "batch_size": 32, "learning_starts": 
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, NORMALISE, SCHEDULE, {"algorithm": {**SAC, "use_sde": True}, "total_steps": 480},
-        {"algorithm": {"name": "A2C"}}, {"algorithm": SAC, "total_steps": 640, **NORMALISE},
-        {"algorithm": TD3, "total_steps": 480}, {"env_id": "SnakeGym/ObstacleField-v0"},
+        pytest.param({}, id="ppo"),
+        pytest.param(NORMALISE, id="ppo-normalised", marks=pytest.mark.slow),
+        pytest.param(SCHEDULE, id="ppo-schedule-sde"),
+        pytest.param({"algorithm": {**SAC, "use_sde": True}, "total_steps": 480}, id="sac-sde", marks=pytest.mark.slow),
+        pytest.param({"algorithm": {"name": "A2C"}}, id="a2c", marks=pytest.mark.slow),
+        pytest.param({"algorithm": SAC, "total_steps": 640, **NORMALISE}, id="sac-normalised"),
+        pytest.param({"algorithm": TD3, "total_steps": 480}, id="td3", marks=pytest.mark.slow),
+        pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
     ],
-    ids=["ppo", "ppo-normalised", "ppo-schedule-sde", "sac-sde", "a2c", "sac-normalised", "td3", "obstacle-field"],
-)  # fmt: skip
+)
 def test_stopped_and_resumed_equals_uninterrupted(changes: dict[str, Any], tmp_path: Path) -> None:
     config = small_config(**changes)
     run_to_end(config, tmp_path / "a")

@@ -57,6 +57,7 @@ def test_policies_are_compared_by_how_often_they_get_through() -> None:
     assert "time_to_goal_s" in rows_csv(results).splitlines()[0]
 
 
+@pytest.mark.slow
 def test_controllers_play_the_field_and_everything_is_drawn(tmp_path: Path) -> None:
     for kind in ("sjc", "cc"):
         dump_yaml(

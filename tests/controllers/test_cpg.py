@@ -57,7 +57,7 @@ def published_rate(x: FloatArray, centre: float, config: CpgConfig, weight: Floa
     return rate
 
 
-@pytest.mark.parametrize("weights", ["equal", "gaussian"])
+@pytest.mark.parametrize("weights", ["gaussian", pytest.param("equal", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_integrates_the_published_equations(topology: Topology, weights: Any) -> None:
     config = CpgConfig(topology=topology, weights=weights, heading_gain=1.0, frequency_rad_s=4.0)

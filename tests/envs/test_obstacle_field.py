@@ -27,7 +27,10 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    ["pegs", "near goal", *(pytest.param(other, marks=pytest.mark.slow) for other in ("noisy forest", "corridor"))],
+)
 def test_vector_checker_passes(name: str) -> None:
     settings = {"time_limit_s": 4.0, **SETTINGS[name]}
     check_vector_env(lambda n, mode: spread_ends_at_reset(make_obstacle_field(n, settings, mode)))

@@ -15,7 +15,6 @@ from papers.liu2024.creeping import creep, creeping_wave, fitting_ratio, no_slip
 from papers.liu2024.derivative import differentiation_matrix
 from papers.liu2024.generator import (
     CHANGES,
-    RATES,
     TOPOLOGIES,
     WEIGHTS,
     change_gait,
@@ -78,7 +77,7 @@ def check_locking(topology: Topology, weights: Weights, rates: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("rates", ["paper", pytest.param("default", marks=pytest.mark.slow)])
 def test_no_joint_steps_further_than_the_limit_cycle_at_a_change_of_gait(name: str, rates: str) -> None:
     change = change_gait(name, "full", rates, watched_s=12.0)
     assert change.step <= 1.0 + 1e-9

@@ -54,7 +54,9 @@ def sampled_clearance(route: FloatArray, rows: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("kind", RANDOM_KINDS)
-@pytest.mark.parametrize("difficulty", [0.0, 0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize(
+    "difficulty", [0.5, 1.0, *(pytest.param(other, marks=pytest.mark.slow) for other in (0.0, 0.25, 0.75))]
+)
 def test_every_field_lets_the_robot_start_and_get_through(kind: str, difficulty: float) -> None:
     fields = maker(kind, difficulty)
     for seed in range(40):

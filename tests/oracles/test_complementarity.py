@@ -51,7 +51,9 @@ def after_steps(scene: SlidingScene, spec: RobotSpec, n_steps: int) -> tuple[Sim
 
 
 @pytest.mark.parametrize("name", SCENES)
-@pytest.mark.parametrize(("dt_s", "restitution"), [(0.002, 0.0), (0.005, 0.0), (0.005, 0.5)])
+@pytest.mark.parametrize(
+    ("dt_s", "restitution"), [pytest.param(0.002, 0.0, marks=pytest.mark.slow), (0.005, 0.0), (0.005, 0.5)]
+)
 def test_rigid_contacts_satisfy_complementarity(name: str, dt_s: float, restitution: float) -> None:
     scene = SCENES[name]
     spec = replace(scene.spec, contact=ContactSpec("rigid", restitution=restitution), sim_dt_s=dt_s, control_dt_s=dt_s)

@@ -137,6 +137,7 @@ def test_mujoco_impact_converges_to_the_algebra(hit: tuple[int, ...]) -> None:
     assert errors[1] < 0.01 and errors[1] < 0.7 * errors[0], errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SLIDING_SCENES)
 def test_mujoco_has_converged(name: str) -> None:
     scene = SLIDING_SCENES[name]

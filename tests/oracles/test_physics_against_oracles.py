@@ -231,7 +231,7 @@ SOFT_SERVO = ActuatorSpec("position", kp=3.0, kd=0.3)
     [
         replace(RESILIENT, integrator="implicit"),
         replace(RESILIENT_SERVO, actuator=SOFT_SERVO),
-        replace(RESILIENT_SERVO, actuator=replace(SOFT_SERVO, kind="torque")),
+        pytest.param(replace(RESILIENT_SERVO, actuator=replace(SOFT_SERVO, kind="torque")), marks=pytest.mark.slow),
     ],
     ids=["acceleration", "position", "torque"],
 )

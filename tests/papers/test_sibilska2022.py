@@ -132,6 +132,7 @@ def test_control_law_is_the_shipped_controller_with_the_robots_joint_loop(kind: 
     np.testing.assert_allclose(u, 1.0 * (reference - phi) - 2.0 * phi_dot, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_simulation_in_a_batch_is_that_one_alone() -> None:
     """Whatever its neighbours are: other points, models, faults, arrivals."""
     cases = [Case("head", "published", "cc", ()), Case("centre", "published", "cc", ())]
@@ -198,6 +199,7 @@ def test_limits_are_counted_step_by_step() -> None:
     assert first.time_s.tolist() == [0.5, 6.5, 12.5] and first.tracked_xy[:, 0].tolist() == [0.0, 12.0, 24.0]
 
 
+@pytest.mark.slow
 def test_the_recorder_sees_the_runs_as_they_are_numbered() -> None:
     """Head runs of the published model are simulated last, whatever their place in the list."""
     cases = [Case("head", "published", "sjc", (3,)), Case("centre", "published", "sjc", ())]

@@ -80,6 +80,7 @@ class Undefined(SimulatedRobot):
         self.state.link_rate[0, 0] = np.nan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "broken"),
     [(Lively, "coasting"), (Blind, "penetration"), (Torn, "gap"), (Undefined, "finite")],

@@ -182,7 +182,7 @@ def test_head_error_is_the_missed_share_of_the_way() -> None:
 TRUTH = {"c_joint": 0.045, "mu_lat": 1.5, "mu_long": 0.12}
 
 
-@pytest.mark.parametrize("method", ["least_squares", "avs"])
+@pytest.mark.parametrize("method", ["least_squares", pytest.param("avs", marks=pytest.mark.slow)])
 def test_coefficients_are_found_again_within_a_tenth(logs: list[RunLog], method: str) -> None:
     coefficients = (JOINT, ACROSS, ALONG) if method == "least_squares" else (ACROSS, ALONG)
     found = identify(logs, ROBO_CONDA, coefficients, method, SensorNoise(0.002, 0.005, 0.01))  # type: ignore[arg-type]
