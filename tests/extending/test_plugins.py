@@ -315,9 +315,8 @@ def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Pat
     run(folder, *play, *worn, "--episodes", "3", "--set", "resamples=100", "--json", "result.json")
     assert "straight" in (folder / "result.json").read_text()
     assert "worn" in (folder / "runs" / "evaluation" / "replay.html").read_text()
-    assert "straight.py has no Bent" in run(
-        folder, "-m", "snake_gym", "evaluate", "--policy", "x=straight.py:Bent", ok=False
-    ).stderr  # fmt: skip
+    with pytest.raises(ConfigError, match=r"straight.py has no Bent"):
+        evaluate.main(["--policy", "x=straight.py:Bent"])
 
 
 AWAY = """
@@ -339,14 +338,12 @@ def test_a_policy_plays_in_the_task_that_its_file_names_not_in_one_with_equal_se
         .replace('"SnakeGym/Waypoints-v0"', '"Mine/Away-v0"')
         .replace("SnakeEnv(self.env_id", "SnakeEnv('SnakeGym/Waypoints-v0'")
     )
-    play = [
-        "-m", "snake_gym", "evaluate", "--policy", "x=there.py:Straight", "--controllers", "none", "--episodes", "2",
-        "--set", "resamples=100", "--no-pictures",
-    ]  # fmt: skip
+    play = ["--policy", "x=there.py:Straight", "--controllers", "none", "--episodes", "2", "--set", "resamples=100"]
     for command in (play, [*play, "--set", "env_id=SnakeGym/Waypoints-v0"]):
-        told = run(folder, *command, ok=False).stderr
-        assert "policy x: env_id is 'Mine/Away-v0', which no imported module registers; give it with --plugin" in told
-    run(folder, *play, "--plugin", "away.py", "--json", "result.json")
+        unknown = "policy x: env_id is 'Mine/Away-v0', which no imported module registers; give it with --plugin"
+        with pytest.raises(ConfigError, match=unknown):
+            evaluate.main([*command, "--no-pictures"])
+    assert evaluate.main([*play, "--no-pictures", "--plugin", "away.py", "--json", "result.json"]) == 0
     result = json.loads((folder / "result.json").read_text())
     assert (result["config"]["env_id"], result["notes"]) == ("Mine/Away-v0", [])
 

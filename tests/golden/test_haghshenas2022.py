@@ -50,6 +50,7 @@ def check_circle(run: PathRun) -> None:
     close("rise_circle", run.rise_s)
 
 
+@pytest.mark.slow
 def test_the_circle_begins_as_published() -> None:
     check_circle(follow("circle", "tangent", SETTLED_S + 7.0, CONTROLLER, silent))
 

@@ -74,6 +74,7 @@ def test_targets_are_reached_on_free_ground_and_among_pegs() -> None:
     within("targets_pegs", 100.0 * pegboard_courses(4, 1.0, 0, silent).complete)
 
 
+@pytest.mark.slow
 def test_a_trajectory_is_followed_with_feedforward_only() -> None:
     with_it = follow_trajectory(CONTROLLER, 25.0, silent)
     within("trajectory", float(np.abs(with_it.cross_track_m[with_it.time_s > SETTLED_S]).max()))
