@@ -8,8 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
+from snake_gym.physics.state import no_faults
+from snake_gym.physics.worlds import fault_steps
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
@@ -242,3 +246,31 @@ def test_a_joint_locks_at_the_angle_it_had_at_the_onset_not_at_the_end_of_the_su
     rate = 0.5 * 1.5
     error = abs(coarse.joint_angle()[0, 3] - fine.joint_angle()[0, 3])
     assert error < 0.1 * rate * spec.sim_dt_s
+
+
+@given(
+    now=st.integers(0, 50_000), onset=st.integers(0, 50_000), lasts=st.integers(100, 30_000),
+    period=st.integers(50, 3_000), duty=st.integers(20, 95),
+)  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_the_sub_steps_of_bursts_are_those_in_which_the_fault_acts(
+    now: float, onset: float, lasts: float, period: float, duty: float
+) -> None:
+    dt = 0.01
+    now, onset, lasts, period, duty = now / 1000, onset / 1000, lasts / 1000, period / 1000, duty / 100
+    faults = no_faults(1, 1)
+    faults.kind[:] = WEAK
+    values = {"onset_s": onset, "end_s": onset + lasts, "period_s": period, "duty": duty}
+    for name, value in values.items():
+        getattr(faults, name)[:] = value
+    on, off = fault_steps(0, 0, 0, now, dt, faults)
+    wrong = 0
+    for step in range(400):
+        if off == step:
+            on, off = fault_steps(0, 0, step, now, dt, faults)
+            on = max(on, step + 1.0)
+        acts = acting(faults, np.array([now + step * dt]))[0, 0]
+        # Bursts and pauses shorter than a sub-step are made one long.
+        wrong += acts != (on <= step < off)
+    shortest = min(duty, 1.0 - duty) * period
+    assert wrong == 0 if shortest > 1.001 * dt else wrong < 200

@@ -68,7 +68,9 @@ def test_a_wiggle_is_stopped_with_the_torque_off(
     if how == " ":
         assert "stopped: a key was pressed" in out
     if how == "estop":
-        assert "servo   1: stopped: the command estop" in out and "servo   2" not in out
+        servos = [line for line in out.splitlines() if line.startswith("servo ")]
+        assert servos and "stopped: the command estop" in servos[-1], "the last that is looked at"
+        assert len(servos) == 1 or "servos 1 do not answer" in servos[0], "on a busy machine"
         assert f"wiggle (process {process.pid}): torque is off in all servos" in capsys.readouterr().out
         for where, message in ((latch, "clear it with estop --clear"), (f"{latch}/none/estop", "cannot be written")):
             with pytest.raises(ConfigError, match=message):
