@@ -1,6 +1,6 @@
 """Joint laws: actuators and joint faults, per joint, cast into ``mu = T0 - K rel`` or ``rel = B`` (RIGID).
 
-Kinds of actuator (u is a torque, or for ACCELERATION an angular acceleration), phi_ref the commanded angle:
+Kinds of actuator, with the commanded angle phi_ref and a torque u (for ACCELERATION an angular acceleration):
 
     u = feedforward + kp (phi_ref - phi) - kd phi_dot
 
@@ -45,7 +45,7 @@ ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
 """A chord that misses the torque limit by no more than this share is replaced by the limit."""
 ROUNDING = 1e-9
-"""What changes alone changes by more than this share of the limit, or of the impulses that meet at the joint."""
+"""Least change, as a share of the limit or of the impulses at the joint, where one joint changes at a time."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
@@ -89,15 +89,15 @@ def lock_joints(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def clamp(x, limit):  # type: ignore[no-untyped-def]
-    """x, held between -limit and limit."""
+    """Return x, held between -limit and limit."""
     return smaller(larger(x, -limit), limit)
 
 
 @njit(error_model="numpy")
 def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
-    """Joint laws of one implicit step; rates and angles inside the law are those at the step's end.
+    """Set the joint laws of one implicit step; rates and angles inside the law are those at the step's end.
 
-    Whether the speed limit acts is told by the angle foreseen for the step's end.
+    The angle foreseen for the step's end tells if the speed limit acts.
     """
     h, sigma = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + SIGMA)
     for i in range(1, n):
@@ -110,10 +110,10 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
         if kind == ACCELERATION:
             rate = load(s, a + BASE_W) - load(s, b + BASE_W)
             u = load(s, a + FF) + kp * error
-            # A locked joint (push = 0) holds still; without that it would keep the rate it has.
+            # A locked joint (push = 0) holds still; without this line it would keep its rate.
             held = select(push == 0.0, splat(0.0), rate)
             rate = (held + h * push * u) / (1.0 + h * push * (kd + h * kp))
-            # No further than the stop; a joint that is beyond already goes no further out.
+            # The joint turns no further than its stop; one that is beyond it turns no further out.
             angle = load(s, a + BASE) - load(s, b + BASE)
             present, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP)
             lowest = (smaller(-stop, present) - angle) / h
@@ -133,7 +133,7 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def begin_limits(s, n):  # type: ignore[no-untyped-def]
-    """Joints that the last step left at their torque limit are taken to be there still."""
+    """Begin with the torque limit at joints that the last step left at it."""
     h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n):
         a = i * RECORD
@@ -164,12 +164,12 @@ def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untype
 
 @njit(error_model="numpy")
 def revise_limits(s, n):  # type: ignore[no-untyped-def]
-    """Put the torque limit where the law asks for more, the law elsewhere; first joint changed, or n + 1.
+    """Use the torque limit where the law asks for more, else the law; return the first joint changed, or n + 1.
 
-    ``clamp(T0 - K rel)`` is monotone in rel, but to jump between its three pieces may go in circles. A joint that
-    exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate, which
-    cannot overshoot (the iteration of Kacanov), and the constant limit when the chord is nearly there. Where several
-    joints together go in circles, the one nearest to the head changes alone, and needs no chord.
+    ``clamp(T0 - K rel)`` is monotone in rel, but jumps between its three pieces may go in circles. A joint that
+    exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate. The
+    chord cannot overshoot (the iteration of Kacanov); the constant limit follows when the chord is close to it. Where
+    several joints together go in circles, the one nearest to the head changes alone, and needs no chord.
     """
     h, one_by_one = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + ONE_BY_ONE)
     first = n + 1
@@ -201,7 +201,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
-    """Joint laws of the explicit right-hand side: torques T0 or, where RIGID, relative accelerations B."""
+    """Set the joint laws of the explicit right-hand side: torques T0 or, where RIGID, relative accelerations B."""
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD
