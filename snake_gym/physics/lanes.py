@@ -2,8 +2,8 @@
 
 ``LANES`` worlds form a block. All scratch memory of a block is *one flat array*; link i (counted from 1, tail first)
 owns the record at ``i * RECORD``, and field f of lane k lies at ``record + f * LANES + k``: ``load(s, record + f)`` is
-that field of all worlds of the block (see ``simd``). Record 0 stays zero: it is the "nothing" behind the tail, so that
-the recursion needs no special case. One record for the world and SLOTS short ones per link for contacts follow.
+that field of all worlds of the block (see ``simd``). Record 0 stays zero and stands for the empty place behind the
+tail: the recursion needs no special case. One record for the world and SLOTS short ones per link for contacts follow.
 
 ``sin_cos`` replaces libm, whose calls do not vectorise: Cody-Waite reduction by pi/2 and minimax polynomials (fdlibm
 coefficients, S. Moshier's Cephes reduction constants); error below 4e-16 for |x| < 1e5.
@@ -18,8 +18,7 @@ from numba import njit
 from snake_gym.physics.simd import LANES, floor, select
 
 _MOST_FIELDS = 256
-"""Fields that a record may have; the names below take the offsets 0, LANES, 2 LANES ... in the order in which they
-stand, and the rest is left over."""
+"""Most fields of a record; the names below take the offsets 0, LANES, 2 LANES ... in their order."""
 
 # fmt: off
 (
@@ -103,19 +102,19 @@ _PIO2_LO = 2.0222662487959506e-21  # the rest
 
 @njit(error_model="numpy", inline="always")
 def slot_of(n: int, link: int, slot: int) -> int:
-    """Where slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
+    """Return the offset at which slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
     return (n + 2) * RECORD + ((link - 1) * SLOTS + slot) * SLOT
 
 
 @njit(error_model="numpy", inline="always")
 def scratch_size(n: int) -> int:
-    """Numbers that a block of chains of n links needs."""
+    """Return the size of the scratch array, in numbers, for a block of chains of n links."""
     return (n + 2) * RECORD + n * SLOTS * SLOT
 
 
 @njit(error_model="numpy")
 def sin_cos(x):  # type: ignore[no-untyped-def]
-    """Sine and cosine of x [rad], |x| < 1e5, lane by lane."""
+    """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
     n = floor(x * _TWO_OVER_PI + 0.5)
     r = ((x - n * _PIO2_HI) - n * _PIO2_MID) - n * _PIO2_LO
     z = r * r
