@@ -53,7 +53,7 @@ GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
-"""Most corrections of the laws within a step, before changes one at a time."""
+"""Most corrections of the laws within a step without torque limits and joint stops."""
 _ONE_BY_ONE_ROUNDS = 400
 """Most corrections with torque limits or joint stops; after ``_ROUNDS`` of them laws change one at a time."""
 
