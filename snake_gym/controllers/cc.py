@@ -51,7 +51,7 @@ class NeighbourGains(NamedTuple):
     """Ratio (k_d / k_p)_{i-1} of the joint behind [s]."""
 
     def signal(self, reference: FloatArray, measurement: Measurement) -> FloatArray:
-        """Return the joint behind's part (J-1, W) [rad] for the uncoupled ``reference`` (J, W) [rad] of joints 2 to J."""
+        """Return the part (J-1, W) [rad] that the joints behind add to the uncoupled ``reference`` (J, W) [rad]."""
         behind = reference[:-1] - measurement.joint_angle.T[:-1]
         behind -= self.damping_s * measurement.joint_rate.T[:-1]
         behind *= self.coupling

@@ -111,7 +111,7 @@ class FaultAware(Sjc):
         watched = self._watched(state)
         kind = self.detector.update(watched, measurement, dt_s)
         if measurement.joint_failed is not None:
-            unknown = np.where(kind == HEALTHY, WEAK, kind)  # the env tells only that it failed; its motion tells the kind
+            unknown = np.where(kind == HEALTHY, WEAK, kind)  # the env tells only that it failed; motion tells the kind
             kind = np.where(measurement.joint_failed, unknown, HEALTHY)
         if measurement.centre_xy_w is None:
             measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
