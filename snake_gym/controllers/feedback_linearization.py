@@ -240,7 +240,6 @@ class Pfl(Gait):
         return Motion(theta, chain_angles(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
 
     def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:
-        """Advance the state by ``dt_s`` [s]."""
         frequency, growth = pace
         state["offset"][:] = np.stack(self._filtered(state, raw, dt_s), axis=1)
         state["phase"] += dt_s * (frequency + 0.5 * dt_s * growth)

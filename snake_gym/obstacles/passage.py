@@ -87,7 +87,6 @@ def find_route(
 
 @njit(cache=True, error_model="numpy")
 def _point_gap(x, y, sx, sy, ax, ay, length):  # type: ignore[no-untyped-def]
-    """Return the distance of a point and a segment."""
     u = min(max((x - sx) * ax + (y - sy) * ay, 0.0), length)
     return math.sqrt((x - sx - u * ax) ** 2 + (y - sy - u * ay) ** 2)
 

@@ -17,7 +17,7 @@ from snake_gym.physics.state import FloatArray
 
 
 class Path:
-    """A polyline through ``points_xy`` (P, 2) [m], P >= 2, neighbours different, followed by arc length.
+    """Polyline through ``points_xy`` (P, 2) [m], P >= 2, neighbours different, followed by arc length.
 
     ``closed``: the last point is joined to the first; arc lengths then go on over the rounds.
     """

@@ -31,7 +31,7 @@ Radius = Annotated[float, Range(0.0, FARTHEST_M, without_low=True)]
 
 @dataclass(frozen=True)
 class Circle(Settings):
-    """A round peg, post or tree."""
+    """Round peg, post or tree."""
 
     x_m: Place
     y_m: Place
@@ -51,7 +51,7 @@ class Capsule(Settings):
 
 @dataclass(frozen=True)
 class Wall(Settings):
-    """A wall without thickness, solid from both sides."""
+    """Wall without thickness, solid from both sides."""
 
     x0_m: Place
     y0_m: Place
@@ -65,7 +65,7 @@ class Wall(Settings):
 
 @dataclass(frozen=True)
 class Polygon(Settings):
-    """A convex polygon; corners in order, either way round."""
+    """Convex polygon; corners in order, either way round."""
 
     points: tuple[tuple[Place, Place], ...]
 

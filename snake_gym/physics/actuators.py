@@ -5,8 +5,8 @@ Kinds of actuator, with the commanded angle phi_ref and a torque u (for ACCELERA
     u = feedforward + kp (phi_ref - phi) - kd phi_dot
 
 TORQUE and POSITION clamp u to the torque limit and the rate that the loop demands, ``kp/kd (phi_ref - phi)``, to the
-speed limit, which the feedforward is free of. In the implicit step of length h the angle and rate on the right are
-those at its end, so stiff servos cost no smaller step: ``K = h (h kp + kd)``, and the demanded rate is
+speed limit, which does not act on feedforward. In the implicit step of length h the angle and rate on the right are
+those at its end, so stiff servos need no smaller step: ``K = h (h kp + kd)``, and the demanded rate is
 ``kp (phi_ref - phi) / (h kp + kd)`` with phi the base of the step (see ``implicit``). A saturated joint pushes with the
 limit: K = 0.
 
@@ -14,8 +14,8 @@ Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous fricti
 SLOW the speed limit; OFFSET shifts phi_ref.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
 
-A torque limit is found by solving again with the law that holds. AT_LIMIT says which piece of ``clamp(T0 - K rel)`` a
-joint's law is at present, with the sign of the torque; between steps only 0 and 1 are left:
+A torque limit is found by solving again with the law that holds. AT_LIMIT is the present piece of ``clamp(T0 - K rel)``
+in a joint's law, with the sign of the torque; between steps only 0 and 1 are left:
 
 ====  ==========================  =================================================================================
 0     the law itself              goes on to 0.5 where its torque exceeds the limit
@@ -43,7 +43,7 @@ from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, 
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
-"""A chord that misses the torque limit by no more than this share is replaced by the limit."""
+"""Largest miss of a chord, as a share of the torque limit, at which the limit replaces it."""
 ROUNDING = 1e-9
 """Least change, as a share of the limit or of the impulses at the joint, where one joint changes at a time."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
@@ -181,12 +181,12 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
         slack = 1.0 + ROUNDING * one_by_one * select(was == 0.0, one, -one)
-        # Alone, a joint goes from one limit to the other by way of its law.
+        # A joint that changes alone goes from one limit to the other by way of its law.
         over = (absolute(torque) > slack * limit) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
         near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
-        # Without a slope there is no chord, and no circle either.
+        # A law without a slope has no chord, and cannot go in circles.
         at = select(over, select(near | (law_k == 0.0) | (one_by_one > 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
         changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)

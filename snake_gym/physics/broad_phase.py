@@ -120,7 +120,7 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
         shape = read_feature(obstacles.feature, w, number)
-        # Ends shared with the link behind are that link's; only the tail has one of its own.
+        # A joint belongs to the link behind it; only the tail link has a tail-side end of its own.
         for side in range(2 if i == 1 and shape[4] > 0.0 else 1):
             end = 1.0 - 2.0 * side
             distance = feature_distance(shape, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
@@ -154,7 +154,7 @@ def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-un
     ``counts[0]`` is the largest of these numbers.
     """
     world = (n + 1) * RECORD
-    # A step may be half as long again as the last one.
+    # A link may move in this step 1.5 times as far as in the last one.
     travel = load(s, world + TRAVEL) + 1.5 * load(s, world + STRIDE)
     if not any_lane(travel > obstacles.skin_m):
         return

@@ -56,7 +56,7 @@ def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
         sum_y = sum_y + load(s, a + MASS) * at_y
         store(s, a + x, at_x)
         store(s, a + y, at_y)
-    # So far relative to the tail's end.
+    # Up to here all vectors are relative to the tail's end.
     total = load(s, (n + 1) * RECORD + TOTAL)
     shift_x = mean[0] - sum_x / total
     shift_y = mean[1] - sum_y / total

@@ -1,4 +1,4 @@
-r"""One contact between a link (a capsule) and a feature of the obstacles: geometry, law, and effect on the link.
+r"""Contact between a link (a capsule) and a feature of the obstacles: geometry, law, and effect on the link.
 
 A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
 side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
@@ -82,7 +82,7 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     u = ox * ax + oy * ay
     beside = (length > 0.0) & ((u < 0.0) | (u > length))
     u = smaller(larger(u, splat(0.0)), length)
-    # Nearest point of the link's axis to the feature's nearest point; of a segment the link's end itself.
+    # The contact is at the axis point nearest to a disc; for a segment it is the link's end.
     px = load(s, c + START_X) + u * ax - x
     py = load(s, c + START_Y) + u * ay - y
     foot = px * cos + py * sin

@@ -220,7 +220,7 @@ def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
 
     ``free``: inertia without the secant's part; ``limit``: impulse of the Coulomb force.
     """
-    # The load was (free + limit / used) speed; what is beyond the limit moves the free inertia.
+    # The load was (free + limit / used) speed; the part beyond the limit moves the free inertia.
     let_go = speed + limit * (speed / used - 1.0) / free
     faster = (speed > _OFF * used) & (limit > 0.0)
     slower = (speed * _OFF < used) & (used > REST) & (limit > 0.0)

@@ -119,7 +119,7 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
-    # Alone, a motor goes from one flank to the other by way of neither.
+    # A motor that changes alone goes from one flank to the other by way of neither.
     one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
     flank = select(one_by_one * flank * was < 0.0, splat(0.0), flank)
     changes = (absolute(flank - was) > 0.0) & (free > 0.0)

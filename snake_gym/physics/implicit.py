@@ -1,18 +1,18 @@
-r"""The implicit step: linearly implicit, second order in dt between events, stable for any friction, gain or lock.
+r"""Implicit step: linearly implicit, second order in dt between events, stable for any friction, gain or lock.
 
-One primitive does all the work: a backward Euler step of length h from a *base*, x' = base + h dx'/dt, with the base
-taken from the present state x and the one before, x_p: ``base = ALPHA x - BETA x_p``. For link i with velocity v_i
+Every step is a backward Euler step of length h from a *base*, x' = base + h dx'/dt, with the base taken from the
+present state x and the one before, x_p: ``base = ALPHA x - BETA x_p``. For link i with velocity v_i
 (world frame), rate omega_i and friction C_i,
 
     (M_i + h C_i) v_i' = M_i (ALPHA v_i - BETA v_i,p) + h F_i + joint impulses,
 
 joints closed in the geometry theta* foreseen for the step's end, joint laws (``actuators``) and contacts (``contact``)
-at the step's end. Centripetal terms need no place of their own: they are the difference of velocities that fit joints
+at the step's end. Centripetal terms need no term of their own: they are the difference of velocities that fit joints
 in different geometries. The choice of (ALPHA, BETA, h) makes the method:
 
-* ``BDF2`` 4/3, 1/3, 2/3 dt: second order, L-stable, one solution per step: the rule.
+* Most steps are ``BDF2`` 4/3, 1/3, 2/3 dt: second order, L-stable, one solution per step.
 * The first step after the commands have changed has no smooth past. It takes two solutions (Alexander's L-stable SDIRK
-  method of order 2, gamma = 1 - 1/sqrt 2): 1, 0, gamma dt, then, from what that gave, 1 + sqrt 2, sqrt 2, gamma dt.
+  method of order 2, gamma = 1 - 1/sqrt 2): 1, 0, gamma dt, then, from its result, 1 + sqrt 2, sqrt 2, gamma dt.
 * Where the velocity has jumped (a joint locks, an impact) or the acceleration has (sliding ends), the next step of the
   worlds concerned is a backward Euler step: 1, 0, dt; so is one in which a joint is foreseen to meet its stop.
 

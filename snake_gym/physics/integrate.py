@@ -79,7 +79,7 @@ def step_block_rk4(s, n, ids, count, kind, dt, n_substeps, state, faults):  # ty
             renew_bursts(s, n, ids, count, step, dt, state, faults)
             event = next_event(s, n, step)
         step_rk4(s, n, kind, dt)
-    # What is left of the joints' law is a torque, not an impulse.
+    # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
     store(s, (n + 1) * RECORD + H, splat(1.0))
 
 

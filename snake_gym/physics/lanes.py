@@ -28,33 +28,33 @@ _MOST_FIELDS = 256
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
     # state, and the state one step before
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
-    # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
+    # geometry of the step; base of the step (angle and rate without the step's own forces)
     SIN, COS, BASE, BASE_W,
     # the linear problem of the link: inertia along, across, rotational; right-hand side
     A_T, A_N, A_R, RX, RY, RW,
-    # Coulomb friction, each axis: whether it slides (table in friction), share of the step in which it has slid;
+    # Coulomb friction, each axis: state of sliding (table in friction), share of the step in which it has slid;
     # speeds of the secants of coupled axes
     SLIDING_T, SLIDING_N, SLIDING_R, SLID_SHARE_T, SLID_SHARE_N, SLID_SHARE_R, SECANT, SECANT_R,
-    # what obstacles add to it, at the link's head-side end
+    # part of the obstacles in it, at the link's head-side end
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID
     RIGID, K, T0, B, LOAD, WORK,
-    # what the law is made of: angle turned since the onset of a lock, torque limit, share of the torque that faults
-    # leave, reference with the offset of a fault, speed limit
+    # parts of the law: angle turned since the onset of a lock, torque limit, share of the torque that faults leave,
+    # reference with the offset of a fault, speed limit
     PAST_ONSET, LIMIT, STRENGTH, REF_NOW, FASTEST,
-    # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and how often
+    # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and times that
     # the stop has let go in this step
     LAW_K, LAW_T0, AT_LIMIT, AT_STOP, N_RELEASED,
-    # what the elimination keeps for the way back
+    # results of the elimination that the back substitution needs
     UWX, UWY, WW, G, E, PW,
-    # impedance of everything behind the joint, as the next link feels it
+    # impedance of all links behind the joint, as the next link feels it
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     # solution; carried from record to record: joint velocity U, sum of m v; position of the link's centre
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
     # Runge-Kutta: stage base and weighted sum
     TH0, OM0, DTH, DOM,
     # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
-    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, which flank pushes
+    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, flank that pushes
     DEAD, PLAY, NO_LOAD, PER_NM, LASH, LASH_P, DRIVE, GAIN, FLANK,
     # muscles: pressures, those one step before, torque per pressure, share of the valves' speed; the law without the
     # loop, the torque that the loop requests at rel = 0, the share of it that the supply's pressure can meet
@@ -82,7 +82,7 @@ RECORD = N_FIELDS * LANES
 # Features of obstacles that a link may touch: SLOTS short records for each link, behind the world's.
 SLOTS = 8
 (
-    # the feature (see state.Obstacles), which end of the link meets it if it is a segment, and whether it is there
+    # the feature (see state.Obstacles), the end of the link that meets it if it is a segment, and 1 for a used slot
     START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED,
     # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
     BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT,

@@ -1,7 +1,7 @@
-"""A numba type for ``LANES`` doubles side by side: one value per world, one machine instruction for all.
+"""Numba type for ``LANES`` doubles side by side: one value per world, one machine instruction for all.
 
 Kernels written with it read like scalar code for one world. Arithmetic, comparisons, ``select`` and a few functions act
-lane by lane; nothing crosses lanes except ``any_lane``, so no world ever sees its neighbours and a world in a batch
+lane by lane; nothing crosses lanes except ``any_lane``, so no world depends on its neighbours and a world in a batch
 equals that world alone, bit for bit. A Python or numba float mixes in freely and counts for all lanes. Every operation
 is rounded by itself: letting LLVM fuse a multiplication and an addition would gain a tenth of the time, but copies of a
 kernel, inlined in two places, could then round differently.

@@ -18,7 +18,7 @@ POINTS = ("centre", "head")
 
 
 class Measurement(NamedTuple):
-    """One sample of every sensor."""
+    """Sample of all sensors of W robots."""
 
     joint_angle: FloatArray
     """Joint angles phi_i = theta_i - theta_{i+1} (W, J) [rad], from the joint encoders."""

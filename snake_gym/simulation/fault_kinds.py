@@ -52,7 +52,7 @@ class FaultEffect(NamedTuple):
 
 
 class FaultKind(NamedTuple):
-    """A registered kind of fault."""
+    """Registered kind of fault."""
 
     name: str
     effect: Callable[[FaultyJoints], FaultEffect]

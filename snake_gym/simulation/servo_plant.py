@@ -27,7 +27,7 @@ _SLACK = 1e-6
 
 
 class RobotPlant:
-    """One simulated robot behind J servos; its physics steps fit the time between two readings of the joints.
+    """Simulated robot behind J servos; its physics steps fit the time between two readings of the joints.
 
     Args:
         spec: the robot; its actuator must follow joint angles ("position"), else ValueError.
