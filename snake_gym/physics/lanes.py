@@ -67,12 +67,12 @@ RECORD = N_FIELDS * LANES
 # Values of the world: a record of their own behind the links', at (N + 1) * RECORD.
 (
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT,
-    # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
+    # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
-    # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
+    # of contact: way since the last grid look-up and in the last step, touching contacts, penetration; shared laws
     TRAVEL, STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
-    # of the corrections: how often contacts were corrected and have carried impulses over in this step; whether joint
-    # laws, stops, contacts still change; whether they change one at a time; steps in which the world stood still
+    # of the corrections: numbers of corrections and of carried impulses of contacts in this step; flags: joint laws,
+    # stops, contacts still change, and change one at a time; steps in which the world stood still
     TRIES, CARRIED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, ONE_BY_ONE, STOOD_STILL,
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
