@@ -1,8 +1,8 @@
-"""Classical gait controllers: measurements and a goal in, joint references out, for W robots at once. Numpy only.
+"""Classical gait controllers: joint references from measurements and a goal, for W robots at once. Numpy only.
 
 ``make_controller({"kind": "sjc", "amplitude_rad": 0.4}, spec)`` builds one. ``{"tuned": "sjc"}`` takes the settings
 that ``snake-gym tune`` found for the robot, ``{"file": "mine.yaml"}`` those of a file it wrote.
-A user's module brings a controller with ``register_controller``, as each module here does.
+A user's module adds a controller with ``register_controller``, as each module here does.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def resolve_controller(
     spec: RobotSpec | None = None,
     tune_with: str | None = None,
 ) -> dict[str, Any]:
-    """All settings of a controller as plain data, ``kind`` first, checked and with the defaults filled in.
+    """Return all settings of a controller as plain data, ``kind`` first, checked and with the defaults filled in.
 
     ``config`` is a mapping {kind: sjc, amplitude_rad: ..}; {tuned: sjc} takes the settings that were tuned for a robot
     of the name of ``spec``, {file: path} those of a tuned YAML file, and other keys override them; a text is a kind or,
-    ending in .yaml or .yml, such a path. Raises ConfigError; ``tune_with`` is what it tells, see ``find_tuned``.
+    ending in .yaml or .yml, such a path. Raises ConfigError; ``tune_with`` goes into its message, see ``find_tuned``.
     """
     kind, settings, _ = _settings(config, where, spec, tune_with)
     return {"kind": kind, **to_dict(build(CONTROLLERS[kind].config_type, settings, where))}
 
 
 def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
-    """Raise ConfigError for settings that no controller has, where none is going to run: no tuned file is needed."""
+    """Raise ConfigError for settings that no controller has; no controller is made and no tuned file is needed."""
     settings = dict(config)
     tuned = settings.pop("tuned", None)
     if tuned is not None:
@@ -59,14 +59,14 @@ def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
 
 
 def tuning_of(config: str | Mapping[str, Any], spec: RobotSpec, where: str = "controller") -> Tuning | None:
-    """On what the settings of ``config`` were tuned; None where they come from no tuned file that says so."""
+    """Return robot and env that ``config`` was tuned with; None where no tuned file names them."""
     return _settings(config, where, spec)[2]
 
 
 def make_controller(
     config: str | Mapping[str, Any], spec: RobotSpec, per_world: PerWorld | None = None, where: str = "controller"
 ) -> Controller:
-    """The controller that ``config`` asks for (see ``resolve_controller``), for the nominal robot ``spec``.
+    """Return the controller that ``config`` describes (see ``resolve_controller``), for the nominal robot ``spec``.
 
     ``per_world`` gives parameters one value for each world, arrays (W,), in place of the configured one. Raises
     ConfigError, whose message starts from ``where``.
@@ -84,7 +84,7 @@ def make_controller(
 def _settings(
     config: str | Mapping[str, Any], where: str, spec: RobotSpec | None, tune_with: str | None = None
 ) -> tuple[str, dict[str, Any], Tuning | None]:
-    """Kind, other settings, and on what they were tuned, where they come from a file that says so."""
+    """Return kind, other settings, and the robot and env of the tuning where a file names them."""
     if isinstance(config, str):
         config = {"file": config} if config.endswith((".yaml", ".yml")) else {"kind": config}
     if not isinstance(config, Mapping):

@@ -1,20 +1,20 @@
 r"""Adaptive bias: a serpenoid gait that finds, while it runs, the joint bias that keeps it on course.
 
 irani2015 adds a constant bias to all joints against the drift that a joint failure causes (eq. 7), finds it by trial,
-and leaves a method to choose it to future work. Here, once for each gait period k, from the course error e_k,
+and leaves a method to choose it to future work. Here it follows once in each gait period k from the course error e_k:
 
     B_k     = clip(p e_k + L_k, -limit, limit)
     L_k + 1 = clip(L_k + r clip(e_k, -band, band), -limit, limit)
 
-e_k is the mean over the period (of the angle on the circle) of ``theta_bar - course``: the undulation has no part in
-it. theta_bar is the mean link angle (sibilska2022, eq. 35); the course is the bearing of the active target, or, without
-one, the direction in which the robot pointed when it started or when its last target fell away. L is what is learned
-of the fault; p e answers at once.
+e_k is the mean of ``theta_bar - course`` over the period (as angles on the circle), free of the undulation.
+theta_bar is the mean link angle (sibilska2022, eq. 35); the course is the bearing of the active target, or, without
+one, the direction in which the robot pointed when it started or when its last target became inactive. L is the learned
+part, which makes up for the fault; p e reacts at once.
 
 A positive bias turns a robot that moves head first clockwise (``phi_i = theta_i - theta_{i+1}``), and one that is
 driven tail first (frequency and phase shift of opposite signs) the other way: both terms then change sign, and the
 course points out of its tail. While the pose is invalid the bias stays as it is, and a period without a valid pose
-teaches nothing. Where the reference is clipped by the joint limit, the integral makes up for it.
+changes nothing. Where the joint limit clips the reference, the integral makes up for it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class AdaptiveBiasConfig(GaitConfig):
-    """A serpenoid gait with a bias that is learned."""
+    """Settings of a serpenoid gait with a learned bias."""
 
     course_gain: Gain = searched(0.05, 0.01, 1.0, log=True)
-    """p: joint bias per course error [rad/rad]."""
+    """Joint bias per course error, p [rad/rad]."""
     learning_rate: Gain = searched(0.01, 0.001, 0.3, log=True)
-    """r: joint bias learned in one gait period per course error [rad/rad]."""
+    """Joint bias learned in one gait period per course error, r [rad/rad]."""
     bias_limit_rad: Swing = math.radians(10.0)
     """Largest joint bias [rad]."""
     learning_band_rad: Swing = math.radians(20.0)
-    """Course errors count for learning up to this [rad], so that a new target far aside is not learned as a fault."""
+    """Largest course error that counts for learning [rad], so that a new target far aside is not learned as a fault."""
     tracked_point: TrackedPoint = "centre"
     """Point of the robot that goes to the target."""
 
@@ -64,13 +64,13 @@ class AdaptiveBias(Serpenoid):
         self._front = np.where(backwards, math.pi, 0.0)
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """State at the start of an episode: phase zero, no bias, no course."""
+        """Return the state at the start of an episode: phase zero, no bias, no course."""
         state = {name: np.zeros(n_worlds) for name in ("phase", "bias_rad", "learned_rad", "error_sin", "error_cos")}
         state["course_rad"] = np.full(n_worlds, np.nan)
         return state
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad]; advances the phase and, at the end of a period, the bias."""
+        """Return joint references (W, J) [rad]; advance the phase and, at the end of a period, the bias."""
         self._observe(measurement, goal, state)
         before = state["phase"].copy()
         reference = self._wave.advance(state, dt_s)
@@ -91,7 +91,7 @@ class AdaptiveBias(Serpenoid):
         state["error_cos"] += np.where(valid, np.cos(error), 0.0)
 
     def _learn(self, state: ControllerState, ended: NDArray[np.bool_]) -> None:
-        """Where a period has ``ended`` (W,), set the bias for the next and begin new sums."""
+        """Set the next period's bias and begin new sums in worlds where a period has ``ended`` (W,)."""
         sin, cos = state["error_sin"], state["error_cos"]
         taught = ended & (np.hypot(sin, cos) > 0.0)
         error = wrap_angle(np.arctan2(sin, cos))

@@ -1,7 +1,7 @@
-"""What a controller is: measurements and a goal in, joint references out, its own state carried by the caller.
+"""Base of controllers, which turn measurements and a goal into joint references; the caller carries their state.
 
-A controller is a frozen set of parameters; everything that changes lives in a ``ControllerState``, a dict of arrays
-whose first axis counts worlds, so that an env can mask-reset, save and restore it. It sees the *nominal* robot only.
+A controller is a frozen set of parameters; all that changes is in a ``ControllerState``, a dict of arrays whose first
+axis counts worlds, so that an env can mask-reset, save and restore it. It knows the *nominal* robot only.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ Swing = Annotated[float, Range(0.0, math.pi)]
 
 
 class Controller(Protocol):
-    """A classical gait controller for W robots at once.
+    """Classical gait controller for W robots at once.
 
-    One that compares what joints do with what they were told has ``command_given(reference, state)``, which is called
-    with the references (W, J) [rad] really sent, where they are not those of ``command``.
+    A controller that compares the joints' motion with their references has ``command_given(reference, state)``, which
+    is called with the references (W, J) [rad] really sent, where they are not those of ``command``.
     """
 
     n_joints: int
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """State at the start of an episode; every array has shape (n_worlds, ...)."""
+        """Return the state at the start of an episode; every array has shape (n_worlds, ...)."""
         ...
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad] to hold for the next ``dt_s`` [s]; advances ``state`` in place."""
+        """Return joint references (W, J) [rad] to hold for the next ``dt_s`` [s]; advance ``state`` in place."""
         ...
 
     def phase(self, state: ControllerState) -> FloatArray:
-        """Gait phase (W,) [rad] that the next ``command`` will use."""
+        """Return the gait phase (W,) [rad] that the next ``command`` will use."""
         ...
 
 
@@ -63,15 +63,15 @@ class Gait:
         self.parameter = per_world_parameters(config, per_world)
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """State at the start of an episode: all gaits at phase zero."""
+        """Return the state at the start of an episode: all gaits at phase zero."""
         return {"phase": np.zeros(n_worlds)}
 
     def phase(self, state: ControllerState) -> FloatArray:
-        """Gait phase (W,) [rad] of the tail joint that the next command will use."""
+        """Return the gait phase (W,) [rad] of the tail joint that the next command will use."""
         return state["phase"]
 
     def limited(self, reference: FloatArray) -> FloatArray:
-        """Joint references (W, J) [rad] from ``reference`` (J, W), kept within the robot's joint limit."""
+        """Return ``reference`` (J, W) as joint references (W, J) [rad] within the robot's joint limit."""
         limit = self.spec.joint_limit_rad
         kept = np.minimum(reference, limit)  # in two steps: np.clip takes twice as long
         np.maximum(kept, -limit, out=kept)
@@ -85,7 +85,7 @@ MadeController = TypeVar("MadeController", bound=type[Any])
 
 
 def register_controller(kind: str, config_type: type[Any]) -> Callable[[MadeController], MadeController]:
-    """Class decorator: the controller is called ``kind`` in settings, which are read as the dataclass ``config_type``.
+    """Return a class decorator that registers a controller as ``kind``, with settings of the dataclass ``config_type``.
 
     The class is made as ``cls(config, spec, per_world)``, see ``Gait``. Raises ValueError where another class has
     the name, TypeError where ``config_type`` is no dataclass.
@@ -112,7 +112,7 @@ def reset_worlds(controller: Controller, state: ControllerState, mask: NDArray[n
 
 
 def per_world_parameters(config: Any, per_world: PerWorld | None) -> dict[str, FloatArray]:
-    """Every number of ``config`` as a 0-d array, or (W,) for the fields named in ``per_world``.
+    """Return every number of ``config`` as a 0-d array, or (W,) for the fields named in ``per_world``.
 
     The arrays of ``per_world`` (W,) replace the one value of ``config``. Raises ValueError where a name is no number of
     the configuration, the lengths differ, or a value is out of range.
@@ -145,20 +145,20 @@ class SearchRange:
     low: float
     high: float
     log: bool = False
-    """Whether the logarithm is searched evenly, not the value."""
+    """True if the logarithm is searched evenly, not the value."""
     limit: Callable[[RobotSpec], float] | None = None
-    """Upper end for a robot, where that is lower than ``high``."""
+    """Function that gives the upper end for a robot, where that is lower than ``high``."""
 
 
 def searched(
     default: Any, low: float, high: float, log: bool = False, limit: Callable[[RobotSpec], float] | None = None
 ) -> Any:
-    """A field of a controller's settings that the tuner searches, see ``SearchRange``."""
+    """Return a field of a controller's settings that the tuner searches, see ``SearchRange``."""
     return field(default=default, metadata={"search": SearchRange(low, high, log, limit)})
 
 
 def search_ranges(config_type: type[Any]) -> dict[str, SearchRange]:
-    """The searched fields of a controller's settings, in their order.
+    """Return the searched fields of a controller's settings, in their order.
 
     A field that a subclass declares anew, for another default, keeps the range that it had.
     """

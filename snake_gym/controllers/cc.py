@@ -27,31 +27,31 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class CcConfig(SjcConfig):
-    """A steered serpenoid gait with coupled joints."""
+    """Settings of a steered serpenoid gait with coupled joints."""
 
     coupling: Annotated[float, Range(-1.0, 1.0)] = searched(0.5, 0.0, 1.0)
-    """c: share of the neighbour's control signal (eq. 37)."""
+    """Share c of the neighbour's control signal (eq. 37)."""
     gain_ratio_s: Gain | None = searched(None, 0.01, 3.0, log=True)
-    """k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""
+    """Ratio k_d / k_p [s] of the joint loop; None: the robot's own gains (2.0 s for ``resilient``, as in the paper)."""
 
 
 def couple(control: FloatArray, coupling: FloatArray | float = 0.5) -> FloatArray:
-    """``u_i + c u_{i-1}`` for joints i >= 2 (eq. 37), from the uncoupled signals ``control`` (W, J), same shape."""
+    """Return ``u_i + c u_{i-1}`` for joints i >= 2 (eq. 37) from the uncoupled signals ``control`` (W, J)."""
     coupled = control.copy()
     coupled[:, 1:] += coupling * control[:, :-1]
     return coupled
 
 
 class NeighbourGains(NamedTuple):
-    """How joints 2 to J act on the errors of the joints behind them, (J-1, 1) or (J-1, W), or one for all."""
+    """Gains of joints 2 to J for the errors of the joints behind them, (J-1, 1) or (J-1, W), or one for all."""
 
     coupling: FloatArray
-    """c k_p_{i-1} / k_p_i."""
+    """Gain c k_p_{i-1} / k_p_i of the error [1]."""
     damping_s: FloatArray
-    """(k_d / k_p)_{i-1} [s]."""
+    """Ratio (k_d / k_p)_{i-1} of the joint behind [s]."""
 
     def signal(self, reference: FloatArray, measurement: Measurement) -> FloatArray:
-        """What the joint behind adds to the uncoupled ``reference`` (J, W) [rad] of joints 2 to J, (J-1, W) [rad]."""
+        """Return the part (J-1, W) [rad] that the joints behind add to the uncoupled ``reference`` (J, W) [rad]."""
         behind = reference[:-1] - measurement.joint_angle.T[:-1]
         behind -= self.damping_s * measurement.joint_rate.T[:-1]
         behind *= self.coupling
@@ -61,7 +61,7 @@ class NeighbourGains(NamedTuple):
 def neighbour_gains(
     config: CcConfig, spec: RobotSpec, parameter: dict[str, FloatArray], from_head: bool = False
 ) -> NeighbourGains:
-    """Gains of the coupling for the nominal robot; ``from_head``: with the joints counted from the head.
+    """Return the gains of the coupling for the nominal robot; ``from_head``: with joints counted from the head.
 
     Raises ValueError where the ratio of the gains is the robot's own and its kp is 0.
     """
@@ -79,14 +79,14 @@ def neighbour_gains(
 
 @register_controller("cc", CcConfig)
 class Cc(Sjc):
-    """Steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
+    """Controller of a steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
     def __init__(self, config: CcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._gains = neighbour_gains(config, spec, self.parameter)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         reference = self._wave.advance(state, dt_s)
         reference += self._guidance.offset(measurement, goal, self.parameter)
         reference[1:] += self._gains.signal(reference, measurement)

@@ -1,7 +1,7 @@
-"""A central pattern generator: one Hopf oscillator for each joint, phase-locked by diffusive coupling.
+"""Central pattern generator: one Hopf oscillator for each joint, phase-locked by diffusive coupling.
 
-Model: liu2024, section 3.1, with the formulas the text lost restored. Oscillator i has the state x_i = (u_i, v_i)
-about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i as it will be after the command's interval:
+Model: liu2024, section 3.1, with formulas restored that its text lost. Oscillator i has the state x_i = (u_i, v_i)
+about its centre (u_c, 0), x^ = x - centre, and the joint's reference is u_i at the end of the command's interval:
 
     dx_i/dt = omega (-v^_i, u^_i) + xi_i x^_i - alpha sum_j w_ij (x^_i - T_ij x^_j)
     e_i = sigma - |x^_i|^2 / rho^2
@@ -55,34 +55,34 @@ Steering = Literal["centre", "offset"]
 Rate = Annotated[float, Range(0.0, 100.0)]
 
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
-"""lambda and alpha of liu2024, section 3.1 [1/s]."""
+"""Rates lambda and alpha of liu2024, section 3.1 [1/s]."""
 START = (0.1, 0.1)
 """Initial (u, v) of every oscillator [rad] (liu2024, section 3.1)."""
 MAX_STEP_S = 0.1
 MAX_RATE_STEP = 1.0
 """Largest RK4 step times the fastest rate of convergence (RK4 is stable up to 2.8)."""
 LARGEST_EXCESS = 30.0
-"""Beyond this -e, the smoothed amplitude law is at its limit to 1e-13 and its exponential would overflow."""
+"""Largest -e that is used: beyond it the smoothed amplitude law is at its limit to 1e-13 and would overflow."""
 
 
 @dataclass(frozen=True)
 class CpgConfig(SteeringConfig, GaitConfig):
-    """A steered network of Hopf oscillators; ``amplitude_rad`` is rho, ``phase_shift_rad`` the locked difference."""
+    """Settings of a steered Hopf network; ``amplitude_rad`` is rho, ``phase_shift_rad`` the locked difference."""
 
     convergence_per_s: Rate = searched(2.0, 0.5, 8.0, log=True)
-    """lambda: how fast the amplitude settles [1/s]."""
+    """Rate lambda at which the amplitude settles [1/s]."""
     coupling_per_s: Rate = searched(0.6, 0.05, 2.0, log=True)
-    """alpha: how fast the phases lock, for a coupling weight of one [1/s]."""
+    """Rate alpha at which the phases lock, for a coupling weight of one [1/s]."""
     topology: Topology = "full"
-    """Which oscillators are coupled; see ``coupling_weights``."""
+    """Pattern of coupled oscillators; see ``coupling_weights``."""
     weights: Weights = "equal"
     """Weight of a coupling: one, or a Gaussian of the distance along the chain."""
     weight_width_joints: Annotated[float, Range(1e-3, 1e3)] = 2.0
     """Standard deviation of the Gaussian weights [joints]."""
     steering: Steering = "centre"
-    """Whether u_c is the centre of the oscillators or added to their output."""
+    """Use of u_c: as centre of the oscillators, or as offset added to their output."""
     steering_rate_per_s: Gain = searched(10.0, 1.0, 30.0, log=True)
-    """How fast u_c approaches the wanted offset [1/s]."""
+    """Rate at which u_c approaches the wanted offset [1/s]."""
 
     def check(self) -> None:
         if not self.amplitude_rad >= 1e-6:
@@ -91,7 +91,7 @@ class CpgConfig(SteeringConfig, GaitConfig):
 
 @register_controller("cpg", CpgConfig)
 class Cpg(Gait):
-    """Steered Hopf network.
+    """Controller of a steered Hopf network.
 
     State: ``u``, ``v`` (W, J) [rad] the oscillators, ``centre`` (W,) [rad] u_c, and the gait of each world:
     ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,), which ``set_gait`` changes; with it come
@@ -109,7 +109,7 @@ class Cpg(Gait):
         self._max_step_s = min(MAX_STEP_S, MAX_RATE_STEP / max(float(rate.max()), 1e-9))
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """All oscillators at (0.1, 0.1) rad, centred, with the configured gait."""
+        """Return the state with all oscillators at (0.1, 0.1) rad, centred, with the configured gait."""
         shape = (n_worlds, self.n_joints)
         state = {"u": np.full(shape, START[0]), "v": np.full(shape, START[1]), "centre": np.zeros(n_worlds)}
         for name in ("amplitude_rad", "frequency_rad_s", "phase_shift_rad"):
@@ -129,7 +129,7 @@ class Cpg(Gait):
     ) -> None:
         """Change the gait of the worlds in ``mask`` (W,) in mid-run; None leaves a parameter as it is.
 
-        Joints move on from where they are, from now on at the old or the new omega rho at most, whichever is faster
+        Joints move on from their present angles, from now on at most at the faster of the old and the new omega rho
         (without a limit where both are zero). Raises ValueError where a value is out of the configuration's range.
         """
         wanted = {
@@ -148,11 +148,11 @@ class Cpg(Gait):
         for name, old, new in zip(names, before, _cycle_speeds(state), strict=True):
             limit = np.maximum(old, new)
             state[name][mask] = np.where(limit > 0.0, limit, np.inf)[mask]
-        still = mask & np.isinf(state["turn_limit_rad_s"])  # nothing turns: the coupling has to pull
+        still = mask & np.isinf(state["turn_limit_rad_s"])  # no oscillator turns: the coupling makes the change
         state["phase_shift_rad"][still] = state["wanted_shift_rad"][still]
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit: where the network is in ``dt_s`` [s]."""
+        """Return the network's joint references in ``dt_s`` [s] (W, J) [rad], within the robot's joint limit."""
         wanted = self._guidance.offset(measurement, goal, self.parameter)
         state["centre"] += -np.expm1(-self.parameter["steering_rate_per_s"] * dt_s) * (wanted - state["centre"])
         self._integrate(state, dt_s)
@@ -161,9 +161,9 @@ class Cpg(Gait):
         return self.limited(state["u"].T)
 
     def phase(self, state: ControllerState) -> FloatArray:
-        """Phase (W,) [rad] that the tail joint's sine will have in one control step, with the next command.
+        """Return the phase (W,) [rad] that the tail joint's sine will have in one control step, with the next command.
 
-        From the sum of all oscillators, turned back to the tail.
+        It follows from the sum of all oscillators, turned back to the tail.
         """
         in_phase, quadrature = self._turn(state["phase_shift_rad"], np.zeros(1))
         u, v = self._displacement(state)
@@ -175,7 +175,7 @@ class Cpg(Gait):
         return phase
 
     def _displacement(self, state: ControllerState) -> FloatArray:
-        """x^ = (u^, v^) (2, J, W) [rad]; worlds run along the last axis in here: numpy is faster on long rows."""
+        """Return x^ = (u^, v^) (2, J, W) [rad], worlds along the last axis: numpy is faster on long rows."""
         x = np.empty((2, self.n_joints, state["centre"].size))
         x[0] = state["u"].T
         x[1] = state["v"].T
@@ -184,14 +184,14 @@ class Cpg(Gait):
         return x
 
     def _turn(self, shift: FloatArray, angle: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """cos and sin of ``(k - 1) shift + angle`` for joint k (J, W), or (J, 1) where all worlds agree."""
+        """Return cos and sin of ``(k - 1) shift + angle`` for joint k (J, W), or (J, 1) where all worlds agree."""
         if (shift == shift[0]).all() and (angle == angle[0]).all():
             shift, angle = shift[:1], angle[:1]
         turn = shift * np.arange(self.n_joints)[:, None] + angle
         return np.cos(turn), np.sin(turn)
 
     def _shift_phases(self, state: ControllerState, dt_s: float) -> FloatArray:
-        """Bring the phase shift nearer to what is wanted; returns how far the tail falls back (W,) [rad]."""
+        """Bring the phase shift nearer to the wanted one; return the angle (W,) [rad] by which the tail falls back."""
         gap = state["wanted_shift_rad"] - state["phase_shift_rad"]
         if not gap.any():
             return np.zeros(1)
@@ -225,7 +225,7 @@ class Cpg(Gait):
         state["v"][:] = x[1].T
 
     def _step(self, y: SingleArray, h: float) -> None:
-        """One RK4 step of ``h`` [s] of the network without its rotation, y (2, J, W), in place."""
+        """Advance the network without its rotation, y (2, J, W), by one RK4 step of ``h`` [s], in place."""
         probe, total = np.empty_like(y), np.zeros_like(y)
         rate = self._rate(y)
         for reach, share in ((0.5, 1.0), (0.5, 2.0), (1.0, 2.0)):
@@ -239,7 +239,7 @@ class Cpg(Gait):
         y += total
 
     def _rate(self, y: SingleArray) -> SingleArray:
-        """dy/dt (2, J, W) [1/s] of the network without its rotation."""
+        """Return dy/dt (2, J, W) [1/s] of the network without its rotation."""
         squares = np.square(y)
         excess = np.add(squares[0], squares[1], out=squares[0])  # -e
         excess -= 1.0
@@ -258,19 +258,19 @@ class Cpg(Gait):
 
 
 def _cycle_speeds(state: ControllerState) -> tuple[FloatArray, FloatArray]:
-    """How fast the phase [rad/s] and at most u [rad/s] move on the limit cycle: |omega| and |omega| rho, each (W,)."""
+    """Return the speeds of the phase, |omega|, and at most of u, |omega| rho, on the limit cycle (W,) [rad/s]."""
     turn = np.abs(state["frequency_rad_s"])
     return turn, turn * state["amplitude_rad"]
 
 
 def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]) -> None:
-    """``out`` = x (2, J, W) turned by the angles with these ``cos`` and ``sin``; out must not be x."""
+    """Write x (2, J, W), turned by the angles with these ``cos`` and ``sin``, into ``out``, which must not be x."""
     np.subtract(x[0] * cos, x[1] * sin, out=out[0], casting="same_kind")
     np.add(x[1] * cos, x[0] * sin, out=out[1], casting="same_kind")
 
 
 def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_joints: float) -> FloatArray:
-    """Coupling weights w_ij (J, J), from oscillator j to oscillator i: alpha sum_j L_ij y_j, L the Laplacian of w.
+    """Return the weights w_ij (J, J) from oscillator j to oscillator i: alpha sum_j L_ij y_j, L the Laplacian of w.
 
     full: all with all. nearest: neighbours, one chain through all joints. next_nearest: up to the second neighbour.
     chain: one-way, each oscillator follows its neighbour on the head's side. The others treat odd and even joints as
@@ -301,7 +301,7 @@ def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_
 
 
 class Coupling:
-    """The coupling term for y (2, J, W), split as ``-decay y_i + pull from the others``.
+    """Coupling term for y (2, J, W), split as ``-decay y_i + pull from the others``.
 
     The sums are not left to BLAS, which rounds a world alone and in a batch differently. They run diagonal by diagonal
     or, where all couplings are equal, over the sum of all oscillators.
@@ -312,7 +312,7 @@ class Coupling:
     """
 
     decay: SingleArray
-    """(J, 1) or (J, W) [1/s]."""
+    """Rate of each oscillator's own decay (J, 1) or (J, W) [1/s]."""
     fastest_per_s: float
     """Fastest rate at which phases lock [1/s]."""
 
@@ -333,9 +333,9 @@ class Coupling:
         self.decay = (total[:, None] * alpha).astype(np.float32)
 
     def add_pull(self, rate: SingleArray, y: SingleArray) -> None:
-        """Add ``alpha sum_j w_ij y_j`` (or what ``decay`` leaves of it) to ``rate`` (2, J, W), in place."""
+        """Add ``alpha sum_j w_ij y_j`` (or its part that is not in ``decay``) to ``rate`` (2, J, W), in place."""
         if self._common is not None:
-            # With one number in each row np.add.reduce would take another order.
+            # With one number in each row np.add.reduce would sum in another order.
             total = np.add.accumulate(y, axis=1)[:, -1] if y.shape[2] == 1 else np.add.reduce(y, axis=1)
             total *= self._common
             rate += total[:, None]

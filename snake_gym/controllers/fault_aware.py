@@ -1,4 +1,4 @@
-"""Fault-aware control: coupled control (CC) that knows which joints have failed, and changes direction and wave.
+"""Fault-aware control: coupled control (CC) that detects failed joints, and changes direction and wave.
 
 A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Measurement.joint_failed``). With its
 estimate the controller does three things; with the strengths of all of them at zero it is CC (sibilska2022, eq. 37):
@@ -8,12 +8,12 @@ estimate the controller does three things; with the strengths of all of them at 
 
       sum_failed weight_i (2 i - J - 1) / (J - 1)  +  turn_back (2 |heading error| - pi)
 
-  is positive (i from 1 at the tail): the moment of the failed joints about the middle, weighted by
-  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak, and which end
-  is nearer to the target's direction.
-* *Spreading*. What a failed joint lacks of its reference, ``phi_ref - phi``, is taken up by the next healthy joints on
-  either side, in the shares ``spread_ahead`` and ``spread_behind`` of a locked joint, whose lack is exact, and
-  ``free_ahead`` and ``free_behind`` of a free one, which swings as the ground likes.
+  is positive (i from 1 at the tail). The first term is the moment of the failed joints about the middle, weighted by
+  ``front_weight_rad`` where they are locked and by ``free_front_weight_rad`` where they are free or weak; the second
+  favours the end that is nearer to the target's direction.
+* *Spreading*. The missing angle of a failed joint, ``phi_ref - phi``, is taken up by the next healthy joints on either
+  side, in the shares ``spread_ahead`` and ``spread_behind`` of a locked joint, whose missing angle is exact, and
+  ``free_ahead`` and ``free_behind`` of a free one, which the ground moves.
 * *Scaling the wave*: amplitude and frequency by ``amplitude_per_fault`` and ``frequency_per_fault`` for each failed
   joint.
 
@@ -55,12 +55,12 @@ Change = Annotated[float, Range(-1.0, 1.0)]
 
 @dataclass(frozen=True)
 class FaultAwareConfig(CcConfig):
-    """Coupled control with a detector of failed joints."""
+    """Settings of coupled control with a detector of failed joints."""
 
     front_weight_rad: Weight = searched(0.0, 0.0, 5.0)
-    """Heading error that a locked joint at the leading end is worth; 0: locked joints do not choose the direction."""
+    """Heading error that equals a locked joint at the leading end; 0: locked joints do not choose the direction."""
     free_front_weight_rad: Weight = 6.0
-    """Heading error that a free joint at the leading end is worth; what is in front of it has no lead."""
+    """Heading error that equals a free joint at the leading end; links in front of it are not led."""
     turn_back: Share = searched(0.0, 0.0, 1.0)
     """Weight of the heading error in the choice of direction; 0: targets behind do not choose it."""
     hysteresis_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = searched(0.5, 0.05, 1.5)
@@ -78,14 +78,14 @@ class FaultAwareConfig(CcConfig):
     frequency_per_fault: Change = searched(0.0, -0.2, 0.2)
     """Relative change of frequency for each failed joint."""
     weak_counts: Share = 0.5
-    """How much of a failed joint a weak one is."""
+    """Share of a failed joint that a weak one counts for."""
     detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
     """Settings of the detector."""
 
 
 @register_controller("fault_aware", FaultAwareConfig)
 class FaultAware(Sjc):
-    """Coupled control with fault detection, reverse driving and a re-planned wave.
+    """Controller with coupled joints, fault detection, reverse driving and a re-planned wave.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
     begin with ``fault_``.
@@ -101,17 +101,17 @@ class FaultAware(Sjc):
         )
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """State at the start of an episode: phase zero, head first, all joints healthy."""
+        """Return the state at the start of an episode: phase zero, head first, all joints healthy."""
         state = {**super().initial_state(n_worlds), "reverse": np.zeros(n_worlds)}
         watched = self.detector.initial_state(n_worlds)
         return {**state, **{DETECTOR_PREFIX + name: values for name, values in watched.items()}}
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         watched = self._watched(state)
         kind = self.detector.update(watched, measurement, dt_s)
         if measurement.joint_failed is not None:
-            unknown = np.where(kind == HEALTHY, WEAK, kind)  # that it failed is told; how, is seen from what it does
+            unknown = np.where(kind == HEALTHY, WEAK, kind)  # the env tells only that it failed; motion tells the kind
             kind = np.where(measurement.joint_failed, unknown, HEALTHY)
         if measurement.centre_xy_w is None:
             measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
@@ -129,12 +129,12 @@ class FaultAware(Sjc):
         return command
 
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
-        """What the joints were really told, (W, J) [rad]: a policy may have added to ``command``."""
+        """Note the references really sent (W, J) [rad]: a policy may have added to ``command``."""
         self.detector.command_given(self._watched(state), reference)
 
     @staticmethod
     def _watched(state: ControllerState) -> ControllerState:
-        """The detector's part of the state: the same arrays under its own names."""
+        """Return the detector's part of the state: the same arrays under its own names."""
         own = (name for name in state if name.startswith(DETECTOR_PREFIX))
         return {name.removeprefix(DETECTOR_PREFIX): state[name] for name in own}
 
@@ -146,7 +146,7 @@ class FaultAware(Sjc):
         locked: NDArray[np.bool_],
         loose: FloatArray,
     ) -> NDArray[np.bool_]:
-        """In which worlds the tail leads (W,); where that changes, the phase goes on with the same shape."""
+        """Return a mask (W,) of worlds in which the tail leads; where that changes, the phase keeps the shape."""
         parameter = self.parameter
         score = parameter["front_weight_rad"] * (locked * self._lever).sum(axis=1)
         score += parameter["free_front_weight_rad"] * (loose * self._lever).sum(axis=1)
@@ -166,9 +166,9 @@ class FaultAware(Sjc):
         return now
 
     def _spread(self, reference: FloatArray, seen: Measurement, kind: FloatArray, reverse: NDArray[np.bool_]) -> None:
-        """Add to ``reference`` (J, W) what the neighbours lack, joint after joint, in place.
+        """Add the neighbours' missing angles to ``reference`` (J, W), joint after joint, in place.
 
-        Between healthy joints that is CC's share of the control signal of the joint behind.
+        Between healthy joints this is CC's share of the control signal of the joint behind.
         """
         parameter = self.parameter
         pairs = zip(self._gains_reverse, self._gains, strict=True)
@@ -190,15 +190,15 @@ class FaultAware(Sjc):
 
 
 def mirror_joints(values: FloatArray, mirrored: NDArray[np.bool_]) -> FloatArray:
-    """Joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
+    """Return joint angles, rates or references (W, J) as seen from the other end, in the worlds ``mirrored`` (W,)."""
     return np.where(mirrored[:, None], -values[:, ::-1], values)
 
 
 def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) -> Measurement:
-    """The robot as seen from its other end in the worlds ``mirrored`` (W,): joints and heading.
+    """Return joints and heading of the robot as seen from its other end in the worlds ``mirrored`` (W,).
 
-    Positions stay what they are, so ``centre_xy_w`` has to be known where the centre of mass is guided. Forces and
-    ranges belong to the real head and are left out.
+    Positions do not change, so ``centre_xy_w`` has to be known where the centre of mass is guided. Forces and ranges
+    belong to the real head and are left out.
     """
     tail_angle = measurement.head_angle + measurement.joint_angle.sum(axis=1)
     return Measurement(
@@ -212,5 +212,5 @@ def mirror_measurement(measurement: Measurement, mirrored: NDArray[np.bool_]) ->
 
 
 def mirror_phase(phase: FloatArray, phase_shift_rad: FloatArray, n_joints: int) -> FloatArray:
-    """The phase (W,) [rad] with which the mirrored gait has the shape that the gait has now."""
+    """Return the phase (W,) [rad] with which the mirrored gait has the present shape of the gait."""
     return np.asarray(-phase - (n_joints - 1) * phase_shift_rad, dtype=np.float64)

@@ -1,18 +1,18 @@
-"""Which joints have failed and how, from what they were asked for and what they did: a batched estimator.
+"""Estimator of failed joints and their faults from references and measured motion, for W worlds at once.
 
 Model. A healthy joint follows its own loop. From the angle phi (and rate) measured at the begin of an interval and the
-references phi_ref that it was given since, the nominal actuator predicts how far it moves,
+references phi_ref given since, the nominal actuator predicts its motion,
 
     position, torque, muscle:   phi_dot = clip((k_p / k_d) (phi_ref - phi), speed limit),
     acceleration:               phi_ddot = k_p (phi_ref - phi) - k_d phi_dot,
 
-each integrated exactly from command to command. An interval is long enough for a healthy joint to do a good part of
-what is asked (``INTERVAL``). What it really moved is judged under three hypotheses, each a normal distribution (HEALTHY
-about ``g`` times the prediction, with a spread that grows with it; LOCKED about zero, as narrow as the sensors are;
-LOOSE about zero, as wide as the robot's own motion shakes a joint), by the cumulated log likelihood ratio against
-HEALTHY (Page 1954), with bounded steps because a servo at its torque limit is no normal distribution. A ratio that
-passes ``alarm`` names the fault; the ratio the other way makes the joint healthy again. Whether a loose joint is *free*
-or *weak* is told by the correlation of asked and done motion. A joint that is asked for nothing tells nothing.
+each integrated exactly from command to command. An interval is long enough for a healthy joint to make a good part of
+the asked motion (``INTERVAL``). The measured motion is judged under three hypotheses, each a normal distribution
+(HEALTHY about ``g`` times the prediction, with a spread that grows with it; LOCKED about zero, as narrow as the sensors
+allow; LOOSE about zero, as wide as the robot's own motion shakes a joint), by the cumulated log likelihood ratio
+against HEALTHY (Page 1954), with bounded steps because a servo at its torque limit is not normally distributed. A ratio
+that passes ``alarm`` names the fault; the reverse ratio makes the joint healthy again. The correlation of asked and
+done motion tells *free* from *weak* loose joints. A joint that is not asked to move gives no information.
 
 Limits. A joint at a mechanical stop, or held by an obstacle, looks locked, and for the gait it is. So does a healthy
 servo that is too weak for the ground: without a measured load or current the two cannot be told apart.
@@ -33,7 +33,7 @@ from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 HEALTHY, LOCKED, FREE, WEAK = 0.0, 1.0, 2.0, 3.0
-"""Codes of the estimate; floats, as all of a controller's state."""
+"""Codes of the estimate; floats, like all of a controller's state."""
 KIND_NAMES = ("healthy", "locked", "free", "weak")
 
 BoolArray = NDArray[np.bool_]
@@ -48,20 +48,20 @@ Spread = Annotated[float, Range(1e-3, 100.0)]
 
 @dataclass(frozen=True)
 class FaultDetectorConfig(Settings):
-    """How joints are judged."""
+    """Settings of the fault detector."""
 
     alarm: Annotated[float, Range(1.0, 1e3)] = 9.0
-    """Log likelihood ratio at which a joint is called failed; larger: later, fewer false alarms."""
+    """Log likelihood ratio at which a joint counts as failed; a larger one is later and has fewer false alarms."""
     angle_noise_rad: Share = 0.01
     """Standard deviation of a joint angle's measurement, resolution included [rad]. Too large costs little; too small
     takes noise for failed joints."""
     follow_share: Spread = 0.9
-    """g: share of the predicted motion that a loaded healthy joint makes."""
+    """Share g of the predicted motion that a loaded healthy joint makes."""
     follow_spread: Spread = 0.35
     """Standard deviation of a healthy joint's motion, as a share of the predicted one."""
     follow_floor_rad_s: Spread | None = None
     """Least standard deviation of a healthy joint's motion [rad/s]: backdriving, delays. None: 0.15, or 0.02 where
-    actuators give accelerations, which no load disturbs."""
+    actuators give accelerations, which loads do not disturb."""
     locked_spread_rad_s: Spread | None = None
     """Standard deviation of a locked joint's motion [rad/s]. None: a fifth of the floor of a healthy one."""
     loose_spread_rad_s: Spread | None = None
@@ -69,11 +69,11 @@ class FaultDetectorConfig(Settings):
     memory_s: Annotated[float, Range(1e-3, 1e3)] = 2.0
     """Time [s] over which asked and done motion are correlated."""
     weak_correlation: Annotated[float, Range(-1.0, 1.0)] = 0.5
-    """A loose joint whose motion correlates more than this with what was asked is weak, else free."""
+    """Correlation of done and asked motion above which a loose joint is weak, else free."""
 
 
 class FaultDetector:
-    """Estimates the faults of J joints in W worlds.
+    """Estimator of the faults of J joints in W worlds.
 
     State, each (W, J): ``kind`` the estimate (see ``HEALTHY`` and below), ``start`` the angle at the interval's begin,
     ``model_angle`` and ``model_rate`` of the healthy joint that started there, the last ``reference``, the log
@@ -100,14 +100,14 @@ class FaultDetector:
         """Least time [s] over which a joint is judged."""
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """All joints healthy, nothing seen."""
+        """Return the state with all joints healthy and nothing seen."""
         names = ("kind", "start", "model_angle", "model_rate", "reference", "locked_ratio", "loose_ratio")
         shape = (n_worlds, self._n_joints)
         state = {name: np.zeros(shape) for name in (*names, "healthy_ratio", "asked2", "done2", "product")}
         return {**state, "elapsed_s": np.zeros(n_worlds), "n_seen": np.zeros(n_worlds)}
 
     def update(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
-        """Judge what the joints did in the last ``dt_s`` [s]; returns the estimate (W, J), advances ``state``.
+        """Judge the joints' motion in the last ``dt_s`` [s]; return the estimate (W, J) and advance ``state``.
 
         After it, the caller gives its next command to ``command_given``.
         """
@@ -174,7 +174,7 @@ class FaultDetector:
         self._name(state, failed)
 
     def _name(self, state: ControllerState, failed: BoolArray) -> None:
-        """Set the estimate where a ratio passes the alarm: failed, in which way, or recovered."""
+        """Set the estimate where a ratio passes the alarm: kind of failure, or recovered."""
         alarm = self.config.alarm
         locked, loose = state["locked_ratio"], state["loose_ratio"]
         spread = np.sqrt(state["asked2"] * state["done2"])
@@ -190,14 +190,14 @@ class FaultDetector:
 
 
 def _log_normal(deviation: FloatArray, variance: FloatArray | float) -> FloatArray:
-    """Logarithm of a normal density, without its constant."""
+    """Return the logarithm of a normal density, without its constant."""
     return np.asarray(-0.5 * (deviation * deviation / variance + np.log(variance)), dtype=np.float64)
 
 
 def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:
-    """How (phi - phi_ref, phi_dot) goes on under ``phi_ddot = kp error - kd phi_dot`` for ``dt_s`` [s], (J, 2, 2).
+    """Return the map (J, 2, 2) of (phi - phi_ref, phi_dot) over ``dt_s`` [s] of ``phi_ddot = kp error - kd phi_dot``.
 
-    The exponential of [[0, 1], [-kp, -kd]] dt, by its series.
+    It is the exponential of [[0, 1], [-kp, -kd]] dt, by its series.
     """
     matrix = np.zeros((kp.size, 2, 2))
     matrix[:, 0, 1] = dt_s

@@ -4,8 +4,8 @@ Model (wang, eq. 26-32; the joint law is also sibilska2022, eq. 32). The torques
 
     u_bar = [phi_ref_ddot + k_d phi_ref_dot] + k_p (phi_ref - phi) - k_d phi_dot
 
-come from the nominal robot (``nominal_chain``); the brackets are the feed-forward that wang leaves open: without it
-(``feedforward: false``, eq. 32) a joint lags behind its reference, with it the error ``e = phi_ref - phi`` obeys
+come from the nominal robot (``nominal_chain``); the brackets are the feed-forward that wang leaves open. Without it
+(``feedforward: false``, eq. 32) a joint lags behind its reference; with it the error ``e = phi_ref - phi`` obeys
 ``e_ddot + k_d e_dot + k_p e = 0``. The reference is the gait of ``serpenoid`` with the offset of ``guidance`` passed
 through ``beta_ddot = b^2 (beta_raw - beta) - 2 b beta_dot``, which gives the rates that the feed-forward needs.
 
@@ -18,13 +18,13 @@ the motion planned for the middle of the control step (muscles: as much later as
 Rates of the head link and of the centre of mass are the difference of the last two poses (half a step old on average),
 carried to the middle of the step by the unactuated rows (eq. 27). While the pose is lost they come from those alone.
 
-Joint errors are taken back by the gains above, through the model (``error_loop: model``). The plan then starts from the
-measured joints, so that the actuator's own loop does not act against errors. An error beyond ``torque_limit / kp``,
-which the actuator answers with full torque, is left to it: where torque is short, planned accelerations mean little.
-With ``error_loop: actuator`` the plan is the gait itself, and all errors are left to the actuator's loop.
+The gains above correct joint errors through the model (``error_loop: model``). The plan then starts from the measured
+joints, so that the actuator's own loop does not act against errors. An error beyond ``torque_limit / kp``, at which
+the actuator gives full torque, is left to it: where torque is short, planned accelerations mean little.
+With ``error_loop: actuator`` the plan is the gait itself, and the actuator's loop corrects all errors.
 
-Departures from wang: obstacles take part by their measured forces only, as far as ``contact_share`` says (eq. 25 has
-them exactly), acting at the links' centres.
+Departures from wang: obstacles enter by the share ``contact_share`` of their measured forces only (eq. 25 has them
+exactly), acting at the links' centres.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ Pace = tuple[FloatArray, FloatArray]
 """Gait frequency [rad/s] at a step's start and its growth [rad/s^2] over the step; (W,) or one for all."""
 
 _CRITICAL = 1e-6
-"""[1/s] Roots of the error's equation that are nearer to each other than this are taken as one."""
+"""Distance [1/s] of the roots of the error's equation below which they count as one."""
 
 
 @dataclass(frozen=True)
 class PflConfig(SteeringConfig, GaitConfig):
-    """A steered serpenoid gait, followed by computed torque."""
+    """Settings of a steered serpenoid gait, followed by computed torque."""
 
     position_gain_per_s2: Annotated[float, Range(0.0, 1e6)] = 25.0
-    """k_p of the joint error [1/s^2]."""
+    """Gain k_p of the joint error [1/s^2]."""
     rate_gain_per_s: Annotated[float, Range(0.0, 1e4)] = 10.0
-    """k_d of the joint error [1/s]."""
+    """Gain k_d of the joint error [1/s]."""
     feedforward: bool = True
-    """Rates and accelerations of the reference take part; False: wang, eq. 32."""
+    """True to use rates and accelerations of the reference; False: wang, eq. 32."""
     heading_gain: Gain = 0.4
-    """k_theta: joint offset per heading error [rad/rad]; joints that follow closely pass its ripple on in full."""
+    """Joint offset per heading error, k_theta [rad/rad]; joints that follow closely pass its ripple on in full."""
     error_loop: ErrorLoop = "model"
-    """What takes joint errors back: the gains above through the model, or the actuator's own loop."""
+    """Correction of joint errors: by the gains above through the model, or by the actuator's own loop."""
     offset_bandwidth_rad_s: Annotated[float, Range(1e-3, 1e4)] = searched(1.0, 0.2, 10.0, log=True)
-    """b: how fast the joint offset follows the heading error [rad/s]."""
+    """Bandwidth b with which the joint offset follows the heading error [rad/s]."""
     contact_share: Share = 0.0
-    """Share of the measured contact forces that the torques make up for, where the robot senses them."""
+    """Share of the measured contact forces that the torques balance, where the robot senses them."""
 
 
 @register_controller("pfl", PflConfig)
 class Pfl(Gait):
-    """Computed-torque serpenoid gait.
+    """Controller of a serpenoid gait by computed torque.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi); ``offset`` (W, 2) the filtered joint offset [rad] and its rate;
     ``joint_angle`` (W, J) and ``pose`` (W, 3), theta_N [rad] and centre of mass [m], of the last command, ``step_s``
@@ -82,7 +82,7 @@ class Pfl(Gait):
     """
 
     def __init__(self, config: PflConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
-        """Raises ValueError for a robot with kp = 0; see ``Gait``."""
+        """Prepare the nominal model; raises ValueError for a robot with kp = 0; see ``Gait``."""
         super().__init__(config, spec, per_world)
         self._chain = NominalChain(spec)
         self._guidance = PointOfSight(spec, config.tracked_point)
@@ -96,7 +96,7 @@ class Pfl(Gait):
         self._joint = np.arange(spec.n_joints)
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """Gait at phase zero, no offset, no pose known."""
+        """Return the state with the gait at phase zero, no offset, no pose known."""
         return {
             "phase": np.zeros(n_worlds),
             "offset": np.zeros((n_worlds, 2)),
@@ -108,7 +108,7 @@ class Pfl(Gait):
         }
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit, for the next ``dt_s`` [s]."""
+        """Return joint references (W, J) [rad], within the robot's joint limit, for the next ``dt_s`` [s]."""
         past, age_s = self._observe(measurement, state)
         raw = self._guidance.offset(measurement, goal, self.parameter)
         pace = self.pace(past, goal, state, dt_s)
@@ -116,7 +116,7 @@ class Pfl(Gait):
         if self._takes_acceleration:
             error_rate = self._gait(state, raw, pace, 0.0)[1] - measurement.joint_rate
         else:
-            # The servo's own loop makes the rate a sawtooth in step with the samples: its mean is what counts.
+            # The servo's own loop makes the rate a sawtooth in step with the samples: its mean counts.
             rate = past.omega[:, :-1] - past.omega[:, 1:]
             error_rate = self._gait(state, raw, pace, -0.5 * dt_s)[1] - rate
 
@@ -145,7 +145,7 @@ class Pfl(Gait):
         plan: tuple[FloatArray, FloatArray, FloatArray],
         ahead_s: float,
     ) -> FloatArray:
-        """Torques (W, J) [N m] for joint angles, rates and accelerations planned ``ahead_s`` [s] from now."""
+        """Return torques (W, J) [N m] for joint angles, rates and accelerations planned ``ahead_s`` [s] from now."""
         (past, age_s), (angle, rate, acceleration) = observed, plan
         contact = measurement.contact_force_l
         if contact is not None:
@@ -158,25 +158,25 @@ class Pfl(Gait):
         return np.clip(torque, -self._torque_limit, self._torque_limit)
 
     def wanted(self, state: ControllerState) -> FloatArray:
-        """The gait (W, J) [rad] that the joints are to follow at the moment of ``state``."""
+        """Return the gait (W, J) [rad] that the joints are to follow at the moment of ``state``."""
         angle = state["phase"][:, None] + self._column("phase_shift_rad") * self._joint
         return np.asarray(self._column("amplitude_rad") * np.sin(angle) + state["offset"][:, :1])
 
     def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
-        """How fast the gait runs in the coming step; ``past`` is the mean motion since the last command."""
+        """Return the gait's pace in the coming step; ``past`` is the mean motion since the last command."""
         frequency = self.parameter["frequency_rad_s"]
         return frequency, np.zeros_like(frequency)
 
     def _column(self, name: str) -> FloatArray:
-        """A parameter (W, 1) or (1,)."""
+        """Return a parameter as (W, 1) or (1,)."""
         return self.parameter[name][..., None]
 
     def _gait(
         self, state: ControllerState, raw: FloatArray, pace: Pace, ahead_s: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Joint references ``ahead_s`` [s] from now, their rates and accelerations; (W, J) each.
+        """Return joint references ``ahead_s`` [s] from now, their rates and accelerations; (W, J) each.
 
-        With ``feedforward`` off: the present references, as if they stood still.
+        With ``feedforward`` off these are the present references, as if they stood still.
         """
         moving = self.config.feedforward
         at = ahead_s if moving else 0.0
@@ -196,7 +196,7 @@ class Pfl(Gait):
         return reference, speed * cos + beta_rate[:, None], rise * cos - speed**2 * sin + beta_growth[:, None]
 
     def _filtered(self, state: ControllerState, raw: FloatArray, ahead_s: float) -> tuple[FloatArray, FloatArray]:
-        """Offset and its rate (W,) after ``ahead_s`` [s] with the raw offset held."""
+        """Return offset and its rate (W,) after ``ahead_s`` [s] with the raw offset held."""
         band = self.parameter["offset_bandwidth_rad_s"]
         left, rate = state["offset"][:, 0] - raw, state["offset"][:, 1]
         slope = rate + band * left
@@ -205,7 +205,7 @@ class Pfl(Gait):
         return raw + left, fade * slope - band * left
 
     def _error_ahead(self, error: FloatArray, rate: FloatArray, ahead_s: float) -> tuple[FloatArray, FloatArray]:
-        """Joint error and its rate (W, J) after ``ahead_s`` [s] of ``e_ddot + k_d e_dot + k_p e = 0``."""
+        """Return joint error and its rate (W, J) after ``ahead_s`` [s] of ``e_ddot + k_d e_dot + k_p e = 0``."""
         half = 0.5 * self._column("rate_gain_per_s")
         square = half**2 - self._column("position_gain_per_s2")
         root = np.sqrt(square.astype(np.complex128))
@@ -218,10 +218,10 @@ class Pfl(Gait):
         return left, fade * (square * grown * error + spread * slope) - half * left
 
     def _observe(self, measurement: Measurement, state: ControllerState) -> tuple[Motion, FloatArray]:
-        """Present link angles, the mean rates since the last command, and how old those are (W,) [s]; notes the sample.
+        """Note the sample; return link angles with mean rates since the last command, and the rates' age (W,) [s].
 
-        Before the second sample the robot is taken to be at rest. Without a pose now or then, the last prediction
-        stands in for the rates of the head and the centre, and carries the head's angle on.
+        Before the second sample the robot counts as at rest. Without a pose now or then, the last prediction gives the
+        rates of the head and the centre, and carries the head's angle on.
         """
         valid, step_s = measurement.pose_valid, state["step_s"]
         known = np.isfinite(step_s) & (step_s > 0.0)
@@ -240,7 +240,6 @@ class Pfl(Gait):
         return Motion(theta, chain_angles(joint_rate, base[:, 0]), base[:, 1:]), np.where(known, 0.5 * step_s, 0.0)
 
     def _advance(self, state: ControllerState, raw: FloatArray, pace: Pace, dt_s: float) -> None:
-        """The state ``dt_s`` [s] later."""
         frequency, growth = pace
         state["offset"][:] = np.stack(self._filtered(state, raw, dt_s), axis=1)
         state["phase"] += dt_s * (frequency + 0.5 * dt_s * growth)

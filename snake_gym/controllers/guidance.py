@@ -33,7 +33,7 @@ class SteeringConfig(Settings):
     """Parameters of the guidance law; the defaults are those of sibilska2022, Table 3."""
 
     heading_gain: Gain = searched(1.0, 0.05, 3.0, log=True)
-    """k_theta: joint offset per heading error [rad/rad]."""
+    """Joint offset per heading error, k_theta [rad/rad]."""
     offset_limit_rad: Swing = math.radians(40.0)
     """Largest joint offset [rad]."""
     tracked_point: TrackedPoint = "centre"
@@ -41,7 +41,7 @@ class SteeringConfig(Settings):
 
 
 def wrap_angle(angle: FloatArray) -> FloatArray:
-    """``angle`` [rad] brought into (-pi, pi] to rounding, same shape."""
+    """Return ``angle`` [rad] brought into (-pi, pi] to rounding, same shape."""
     turns = angle * (1.0 / TWO_PI)
     turns -= 0.5
     np.ceil(turns, out=turns)
@@ -50,7 +50,7 @@ def wrap_angle(angle: FloatArray) -> FloatArray:
 
 
 def bearing(displacement_xy_w: FloatArray) -> FloatArray:
-    """Direction (W,) [rad] of the displacement (W, 2) [m] from the tracked point to the target (eq. 31, 36)."""
+    """Return the direction (W,) [rad] of the displacement (W, 2) [m] from tracked point to target (eq. 31, 36)."""
     return np.arctan2(displacement_xy_w[:, 1], displacement_xy_w[:, 0])
 
 
@@ -60,7 +60,7 @@ def steering_offset(
     gain: FloatArray | float,
     limit: FloatArray | float,
 ) -> FloatArray:
-    """Joint offset phi_o (W,) [rad] for the heading error theta_bar - bearing (W,) [rad] (eq. 34)."""
+    """Return the joint offset phi_o (W,) [rad] for the heading error theta_bar - bearing (W,) [rad] (eq. 34)."""
     offset = heading_error * gain
     np.minimum(offset, limit, out=offset)
     np.maximum(offset, np.negative(limit), out=offset)
@@ -78,21 +78,21 @@ class PointOfSight:
         self._joint_weight = np.arange(1, spec.n_links)[:, None] / spec.n_links
 
     def offset(self, measurement: Measurement, goal: Goal, parameter: Mapping[str, FloatArray]) -> FloatArray:
-        """Steering offset phi_o (W,) [rad] by the parameters of ``SteeringConfig``; 0 where the goal is inactive."""
+        """Return the offset phi_o (W,) [rad] by the parameters of ``SteeringConfig``; 0 where the goal is inactive."""
         error = self.heading_error(measurement, goal)
         return steering_offset(error, goal.active, parameter["heading_gain"], parameter["offset_limit_rad"])
 
     def heading_error(self, measurement: Measurement, goal: Goal) -> FloatArray:
-        """theta_bar - bearing, wrapped to (-pi, pi] (W,) [rad]; from the last valid pose while the pose is lost."""
+        """Return theta_bar - bearing (W,) [rad] in (-pi, pi]; from the last valid pose while the pose is lost."""
         error = self.heading(measurement)
         error -= bearing(goal.target_xy_w - tracked_point(self._spec, measurement, self.point))
         return wrap_angle(error)
 
     def heading(self, measurement: Measurement) -> FloatArray:
-        """theta_bar (W,) [rad] (eq. 35), summed joint after joint: a world in a batch equals that world alone."""
+        """Return theta_bar (W,) [rad] (eq. 35), summed joint by joint: a world in a batch equals that world alone."""
         share = measurement.joint_angle.T.copy()  # worlds along the rows: numpy is faster on long ones
         share *= self._joint_weight
-        if share.shape[1] == 1:  # where np.sum would take another order
+        if share.shape[1] == 1:  # np.sum would sum one world in another order
             mean = np.add.accumulate(share, axis=0)[-1]
         else:
             mean = np.add.reduce(share, axis=0)

@@ -1,4 +1,4 @@
-r"""Line-of-sight guidance: a path becomes a moving target, which every controller that steers can go to.
+r"""Line-of-sight guidance: a path becomes a moving target for every controller that steers.
 
 Model (Fossen, Handbook of Marine Craft Hydrodynamics and Motion Control, 2011, as used by haghshenas2022, section 3):
 the heading wanted is the path's direction minus ``atan(cross-track error / look-ahead)``, the direction from the robot
@@ -24,29 +24,29 @@ from snake_gym.robot.spec import FloatArray
 
 @dataclass(frozen=True)
 class LineOfSightConfig(Settings):
-    """How a path is followed."""
+    """Settings of path following."""
 
     lookahead_m: Annotated[float, Range(1e-6, 1e6)] = 1.5
     """Distance from the nearest place to the target [m]; haghshenas2022: 2.5 robot lengths."""
     ahead: Literal["tangent", "path"] = "tangent"
-    """Whether the target lies ahead along the tangent at the nearest place, or along the path."""
+    """Line along which the target lies ahead: the tangent at the nearest place, or the path."""
 
 
 class LineOfSight:
-    """Turns the place of W robots into goals on a path. State: ``arc_m`` (W,) nearest arc length, NaN at the start."""
+    """Guidance of W robots to goals on a path. State: ``arc_m`` (W,) nearest arc length, NaN at the start."""
 
     def __init__(self, path: Path, config: LineOfSightConfig | None = None) -> None:
         self.path = path
         self.config = LineOfSightConfig() if config is None else config
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """No place known yet: the nearest one on the whole path is where it begins."""
+        """Return the state without a known place: guidance begins at the nearest one on the whole path."""
         return {"arc_m": np.full(n_worlds, np.nan), "cross_track_m": np.zeros(n_worlds)}
 
     def goal(self, point_xy: FloatArray, state: ControllerState) -> Goal:
-        """The target for robots whose tracked points are at (W, 2) [m], world frame; advances ``state`` in place.
+        """Return the target for robots with tracked points at (W, 2) [m], world frame; advance ``state`` in place.
 
-        Inactive at the end of an open path.
+        It is inactive at the end of an open path.
         """
         ahead = self.config.lookahead_m
         arc, cross = self.path.nearest(point_xy, state["arc_m"], ahead)

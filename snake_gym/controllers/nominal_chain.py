@@ -1,4 +1,4 @@
-r"""What a model-based controller knows of its robot: the dynamics of the nominal planar chain, for W robots at once.
+r"""Dynamics of the nominal planar chain, for W robots at once: the model of model-based controllers.
 
 Coordinates ``q = [phi_1 .. phi_J, theta_N, x, y]`` with (x, y) the centre of mass (wang, eq. 6; sibilska2022, eq. 6):
 ``theta = E phi + 1 theta_N``, and with B from lengths and masses, link i is at
@@ -29,25 +29,25 @@ from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 _CREEP_M_S = 1e-3
-"""Coulomb friction is viscous below this speed: a measured speed is no better than that."""
+"""Speed [m/s] or [rad/s] below which Coulomb friction is viscous: a measured speed is no better than that."""
 
 _ROUNDS = 4
-"""Corrections of the secants of Coulomb friction."""
+"""Number of solutions that correct the secants of Coulomb friction."""
 
 
 class Motion(NamedTuple):
     """Configuration and rates of W chains."""
 
     theta: FloatArray
-    """(W, N) [rad] link angles."""
+    """Link angles (W, N) [rad]."""
     omega: FloatArray
-    """(W, N) [rad/s] link rates."""
+    """Link rates (W, N) [rad/s]."""
     velocity: FloatArray
-    """(W, 2) [m/s] of the centre of mass, world frame."""
+    """Velocity of the centre of mass (W, 2) [m/s], world frame."""
 
 
 class NominalChain:
-    """The dynamics of one RobotSpec on flat or inclined ground, without obstacles."""
+    """Dynamics of one RobotSpec on flat or inclined ground, without obstacles."""
 
     def __init__(self, spec: RobotSpec) -> None:
         half, mass = spec.links("link_half_length_m"), spec.links("link_mass_kg")
@@ -73,19 +73,19 @@ class NominalChain:
             self._load += spec.actuator.muscle.damping_nms_rad
 
     def mass_matrix(self, theta: FloatArray) -> FloatArray:
-        """Moments of inertia for the link rates (W, N, N) [kg m^2]."""
+        """Return the moments of inertia for the link rates (W, N, N) [kg m^2]."""
         difference = theta[:, :, None] - theta[:, None, :]
         return np.asarray(np.diag(self._inertia) + self._coupling * np.cos(difference))
 
     def predict_base(
         self, past: Motion, joint_rate: FloatArray, dt_s: FloatArray, contact_l: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Rate of the head link (W,) [rad/s] and velocity of the centre of mass (W, 2) [m/s], ``dt_s`` (W,) [s] later.
+        """Return rate of the head link (W,) [rad/s] and velocity of the centre of mass (W, 2) [m/s] after ``dt_s``.
 
-        The unactuated rows (wang, eq. 27) as changes of the chain's angular and linear momentum, which no joint
-        torque enters; ``joint_rate`` (W, J) [rad/s] are those at the end. Friction is taken at the step's end, which is
-        stable for any dt, in the geometry of ``past.theta``. ``contact_l`` (W, N, 2) [N] acts at the links' centres,
-        link frame.
+        The unactuated rows (wang, eq. 27) give them as changes of the chain's angular and linear momentum, which no
+        joint torque enters. ``joint_rate`` (W, J) [rad/s] are the rates at the end, after ``dt_s`` (W,) [s]. Friction
+        is that of the step's end, which is stable for any dt, in the geometry of ``past.theta``. ``contact_l``
+        (W, N, 2) [N] acts at the links' centres, link frame.
         """
         theta = past.theta
         w, n = theta.shape
@@ -119,7 +119,7 @@ class NominalChain:
     def joint_torque(
         self, motion: Motion, joint_acceleration: FloatArray, contact_l: FloatArray | None = None
     ) -> FloatArray:
-        """Joint torques u (W, J) [N m] under which the joints accelerate as given (W, J) [rad/s^2] (wang, eq. 29)."""
+        """Return the joint torques u (W, J) [N m] for given joint accelerations (W, J) [rad/s^2] (wang, eq. 29)."""
         theta, omega = motion.theta, motion.omega
         mass, lever = self.mass_matrix(theta), self.levers(theta)
         friction, spin = self._friction(motion, lever)
@@ -134,12 +134,12 @@ class NominalChain:
         return np.asarray(torque + self._load * (omega[:, :-1] - omega[:, 1:]))
 
     def levers(self, theta: FloatArray) -> FloatArray:
-        """Velocity of the centre of link i per rate of link j (W, N, N, 2) [m], world frame."""
+        """Return the velocity of the centre of link i per rate of link j (W, N, N, 2) [m], world frame."""
         normal = np.stack([-np.sin(theta), np.cos(theta)], axis=-1)
         return np.asarray(self._place[:, :, None] * normal[:, None, :, :])
 
     def _velocities(self, motion: Motion, lever: FloatArray) -> FloatArray:
-        """Velocities of the links' centres (W, N, 2) [m/s]."""
+        """Return the velocities of the links' centres (W, N, 2) [m/s]."""
         turning = (lever * motion.omega[:, None, :, None]).sum(axis=2)
         return np.asarray(turning + motion.velocity[:, None, :])
 
@@ -148,7 +148,7 @@ class NominalChain:
         return np.asarray((self._coupling * np.sin(difference) * (omega**2)[:, None, :]).sum(axis=-1))
 
     def _friction(self, motion: Motion, lever: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ground friction as ``-C v``: C of each link (W, N, 2, 2) [N s/m], world frame, and of its spin (W, N)."""
+        """Return C of ground friction ``-C v``: of each link (W, N, 2, 2) [N s/m], world frame, and its spin (W, N)."""
         theta = motion.theta
         cos, sin = np.cos(theta), np.sin(theta)
         velocity = self._velocities(motion, lever)
@@ -165,7 +165,7 @@ class NominalChain:
         return matrix, self._c_r + self._f_r / np.maximum(np.abs(motion.omega), _CREEP_M_S)
 
     def _other_force(self, theta: FloatArray, contact_l: FloatArray | None) -> FloatArray:
-        """Gravity's pull on a slope and the contact forces, at the links' centres (W, N, 2) [N], world frame."""
+        """Return gravity's pull on a slope plus contact forces at the links' centres (W, N, 2) [N], world frame."""
         pull = self._pull * (self._mass / self._total)[:, None]
         if contact_l is None:
             return np.broadcast_to(pull, (*theta.shape, 2))

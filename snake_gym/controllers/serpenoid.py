@@ -1,4 +1,4 @@
-"""The serpenoid gait: a sine wave that runs along the body, with one constant offset on all joints.
+"""Serpenoid gait: a sine wave that runs along the body, with one constant offset on all joints.
 
 Model: ``phi_ref_i = alpha sin(omega t + (i-1) delta) + phi_o`` (sibilska2022, eq. 33), i = 1 at the tail. With
 omega, delta > 0 the wave runs from head to tail and the robot moves head first. This controller does not steer: its
@@ -23,27 +23,27 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
 def fastest_followed(spec: RobotSpec) -> float:
-    """Gait frequency [rad/s] that the control step can still follow."""
+    """Return the highest gait frequency [rad/s] that the control step can follow."""
     return 0.8 * math.pi / spec.control_dt_s
 
 
 @dataclass(frozen=True)
 class GaitConfig(Settings):
-    """The travelling wave; the defaults are those of sibilska2022, Table 3."""
+    """Settings of the travelling wave; the defaults are those of sibilska2022, Table 3."""
 
     amplitude_rad: Swing = searched(math.radians(20.0), 0.05, 1.2, limit=lambda spec: spec.joint_limit_rad)
-    """alpha [rad]."""
+    """Amplitude alpha of the joint angles [rad]."""
     frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = searched(
         math.radians(50.0), 0.2, 12.0, log=True, limit=fastest_followed
     )
-    """omega [rad/s]; negative: the wave runs backwards."""
+    """Frequency omega [rad/s]; negative: the wave runs backwards."""
     phase_shift_rad: Angle = searched(math.radians(30.0), math.radians(10.0), math.radians(90.0))
-    """delta, between neighbouring joints [rad]."""
+    """Phase shift delta between neighbouring joints [rad]."""
 
 
 @dataclass(frozen=True)
 class SerpenoidConfig(GaitConfig):
-    """An open-loop serpenoid gait."""
+    """Settings of an open-loop serpenoid gait."""
 
     offset_rad: Angle = 0.0
     """Constant offset phi_o on all joints [rad]; positive turns the head clockwise."""
@@ -56,7 +56,7 @@ def serpenoid_reference(
     n_joints: int,
     offset_rad: FloatArray | float = 0.0,
 ) -> FloatArray:
-    """``alpha sin(phase + (i-1) delta) + phi_o`` (W, J) [rad] (eq. 33).
+    """Return ``alpha sin(phase + (i-1) delta) + phi_o`` (W, J) [rad] (eq. 33).
 
     ``phase`` is (W,) [rad], omega t; the other parameters are numbers or (W,) arrays.
     """
@@ -66,9 +66,9 @@ def serpenoid_reference(
 
 
 class Wave:
-    """The travelling wave ``alpha sin(phase + (i-1) delta)`` of W robots, by the parameters of ``GaitConfig``.
+    """Travelling wave ``alpha sin(phase + (i-1) delta)`` of W robots, by the parameters of ``GaitConfig``.
 
-    By the angle sum: two sines for each world in place of one for each joint. Worlds run along the last axis, (J, W):
+    The angle sum needs two sines for each world in place of one for each joint. Worlds run along the last axis, (J, W):
     numpy is several times faster on long rows.
     """
 
@@ -79,7 +79,7 @@ class Wave:
         self._frequency = parameter["frequency_rad_s"]
 
     def advance(self, state: ControllerState, dt_s: float, pace: FloatArray | float = 1.0) -> FloatArray:
-        """Joint angles (J, W) [rad] of the wave; advances ``phase`` by ``dt_s`` [s] at ``pace`` times the frequency."""
+        """Return the wave's joint angles (J, W) [rad]; advance ``phase`` by ``dt_s`` [s], ``pace`` times as fast."""
         phase = state["phase"]
         reference = np.sin(phase) * self._in_phase
         reference += np.cos(phase) * self._quadrature
@@ -90,14 +90,14 @@ class Wave:
 
 @register_controller("serpenoid", SerpenoidConfig)
 class Serpenoid(Gait):
-    """Open-loop serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
+    """Controller of an open-loop serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
     def __init__(self, config: GaitConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         reference = self._wave.advance(state, dt_s)
         reference += self.parameter["offset_rad"]
         return self.limited(reference)

@@ -17,19 +17,19 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class SjcConfig(SteeringConfig, GaitConfig):
-    """A serpenoid gait steered towards the target."""
+    """Settings of a serpenoid gait steered towards the target."""
 
 
 @register_controller("sjc", SjcConfig)
 class Sjc(Serpenoid):
-    """Steered serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
+    """Controller of a steered serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
     def __init__(self, config: SjcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._guidance = PointOfSight(spec, config.tracked_point)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
-        """Joint references (W, J) [rad], within the robot's joint limit; advances the phase by ``dt_s`` [s]."""
+        """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         reference = self._wave.advance(state, dt_s)
         reference += self._guidance.offset(measurement, goal, self.parameter)
         return self.limited(reference)

@@ -2,13 +2,13 @@ r"""Heading and speed control by computed torque: the joints follow a gait whose
 
 Model: a consistent version of haghshenas2022, section 2.3, which inverts the dynamics for joints, heading and position
 at once (eq. 44-51). J joint torques cannot do that: they are internal forces, and leave the centre of mass to friction.
-So the torques are spent on the joints (``feedback_linearization``); heading is led by the joint offset, speed by
+So the torques drive the joints (``feedback_linearization``); the joint offset controls heading, and speed follows from
 
     omega_dot = k (v_d - v),   omega within 0 and its limit
 
 with v the velocity of the centre of mass along the mean link angle, from the last two poses. Where v grows as
 ``kappa omega``, the speed approaches v_d with the time constant ``1 / (k kappa)``. Without an active goal v_d is 0.
-Muscles split the torque wanted of their joint by themselves (``physics.muscles``).
+Muscles split the wanted torque of their joint by themselves (``physics.muscles``).
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from snake_gym.robot.spec import FloatArray
 
 @dataclass(frozen=True)
 class SpeedConfig(PflConfig):
-    """A steered gait that holds a speed."""
+    """Settings of a steered gait that holds a speed."""
 
     speed_m_s: Gain = searched(0.1, 0.01, 1.0, log=True)
-    """v_d, along the mean direction of the links [m/s]."""
+    """Wanted speed v_d along the mean direction of the links [m/s]."""
     frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = 0.0
-    """omega at the start of an episode [rad/s]."""
+    """Frequency omega at the start of an episode [rad/s]."""
     error_loop: ErrorLoop = "actuator"
-    """What takes joint errors back; valves are too slow for the model's gains."""
+    """Correction of joint errors, by default the actuator's: valves are too slow for the model's gains."""
     frequency_gain_rad_m: Annotated[float, Range(0.0, 1e4)] = 10.0
-    """k: growth of the frequency per speed that is missing [rad/s^2 per m/s]."""
+    """Growth k of the frequency per missing speed [rad/s^2 per m/s]."""
     frequency_limit_rad_s: Annotated[float, Range(1e-6, 1e3)] = 4.0 * math.pi
-    """Fastest gait [rad/s]."""
+    """Highest gait frequency [rad/s]."""
 
 
 @register_controller("speed", SpeedConfig)
 class SpeedControl(Pfl):
-    """Steered gait at a speed. State: that of ``Pfl`` and ``frequency`` (W,) [rad/s]."""
+    """Controller of a steered gait at a speed. State: that of ``Pfl`` and ``frequency`` (W,) [rad/s]."""
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """State of ``Pfl``, and the frequency of the start."""
+        """Return the state of ``Pfl`` and the frequency at the start."""
         start = np.broadcast_to(self.parameter["frequency_rad_s"], (n_worlds,)).copy()
         return {**super().initial_state(n_worlds), "frequency": start}
 
     def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
-        """Frequency (W,) [rad/s] and its growth [rad/s^2], towards the speed wanted."""
+        """Return the frequency (W,) [rad/s] and its growth [rad/s^2] towards the wanted speed."""
         heading = past.theta.sum(axis=1) / past.theta.shape[1]
         speed = np.cos(heading) * past.velocity[:, 0] + np.sin(heading) * past.velocity[:, 1]
         missing = np.where(goal.active, self.parameter["speed_m_s"], 0.0) - speed

@@ -20,7 +20,7 @@ TUNED = Path("configs", "controllers")
 
 @dataclass(frozen=True)
 class Tuning:
-    """Robot and env that a gait was tuned with, as its file says."""
+    """Robot and env that a gait was tuned with, from its file."""
 
     robot: str | Mapping[str, Any]
     """Complete settings of the robot; its name in older files."""
@@ -29,7 +29,7 @@ class Tuning:
     """Settings of the env, without robot and action."""
 
     def robot_note(self, here: RobotSpec) -> str | None:
-        """How the robot ``here`` differs from the one of the tuning; None if it does not."""
+        """Return the differences of the robot ``here`` from the tuned one, for people; None if there are none."""
         try:
             own = load_robot(self.robot)
         except ConfigError:
@@ -38,18 +38,18 @@ class Tuning:
 
 
 def tuned_file(robot: str, kind: str) -> Path:
-    """Where a controller's tuned parameters for a robot of that name are: see ``find_config``."""
+    """Return the path of a controller's tuned parameters for a robot of that name, see ``find_config``."""
     return find_config(TUNED / robot / f"{kind}.yaml")
 
 
 def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path:
-    """The file of a controller that was tuned for a robot of that name.
+    """Return the file of a controller that was tuned for a robot of the name of ``spec``.
 
     Args:
-        tune_with: options of the program that tunes it for this robot and its scenarios; None: from the robot alone.
+        tune_with: options of the tuning program for this robot and its scenarios; None: derived from the robot alone.
 
     Raises:
-        ConfigError: there is none; the message has the command that makes it.
+        ConfigError: the file does not exist; the message has the command that makes it.
     """
     path = tuned_file(spec.name, kind)
     if path.is_file():
@@ -61,7 +61,7 @@ def find_tuned(kind: str, spec: RobotSpec, tune_with: str | None = None) -> Path
 
 
 def tuning_command(kind: str, spec: RobotSpec, tune_with: str | None = None) -> str:
-    """The command that tunes a controller, for people; see ``find_tuned``."""
+    """Return the command that tunes a controller, for people; see ``find_tuned``."""
     if tune_with is None:
         robot = spec.name if PRESETS.get(spec.name) == spec else "ROBOT.yaml"
         tune_with = f"--robot {robot} --env ENV.yaml"
@@ -71,7 +71,7 @@ def tuning_command(kind: str, spec: RobotSpec, tune_with: str | None = None) -> 
 
 
 def read_tuned(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Tuning | None]:
-    """Settings of the controller in a tuned file, and what they were tuned on, where it says so. Raises ConfigError."""
+    """Return controller settings of a tuned file, and robot and env of the tuning if named. Raises ConfigError."""
     content = load_yaml(path)
     settings, tuning = content.get("controller"), content.get("tuning")
     if not isinstance(settings, Mapping):

@@ -1,10 +1,10 @@
-"""Broad phase: a uniform grid per world that lists, for each cell, the features that a link centred there may touch.
+"""Broad phase: a uniform grid per world that lists the features that a link centred in a cell may touch.
 
 A cell lists every feature whose segment lies within ``reach + radius`` of the cell's rectangle, reach being the half
-length of a link plus its radius plus the skin (the way it may move before its cell is looked up again). One look-up
-then finds everything, however many obstacles the field has; outside the grid nothing can be touched. The cells are
-axis-aligned in the world frame. Each world has a grid of its own that fits its features, within fixed capacities:
-what does not fit is an error.
+length of a link plus its radius plus the skin (the distance it may move before its cell is looked up again). One
+look-up then finds all features near a link in a field of any size; outside the grid nothing can be touched. The cells
+are axis-aligned in the world frame. Each world has a grid of its own that fits its features, within fixed capacities:
+features that do not fit are an error.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_CELLS = 4_000_000
 
 
 class FieldBounds(NamedTuple):
-    """What every field made from one config stays within."""
+    """Bounds of every field made from one config."""
 
     max_features: int
     extent_m: float
-    """Side of a square that holds all features of a world, whichever way the field is turned."""
+    """Side of a square that holds all features of a world at any heading of the field."""
     total_length_m: float
     """Sum of the features' lengths."""
     max_radius_m: float
@@ -39,17 +39,17 @@ class FieldBounds(NamedTuple):
     """Number of features that are longer than 0."""
 
     def with_ends(self) -> FieldBounds:
-        """Bounds of what the function ``with_ends`` makes of the features."""
+        """Return the bounds for features after the function ``with_ends``."""
         return self._replace(max_features=self.max_features + 2 * self.max_segments)
 
 
 def empty_arrays(
     n_worlds: int, bounds: FieldBounds, reach_m: float, skin_m: float, cell_m: float | None = None
 ) -> Obstacles:
-    """Room for the obstacles of ``n_worlds`` worlds, all of them empty, whose fields stay within ``bounds``.
+    """Return empty obstacle arrays for ``n_worlds`` worlds whose fields stay within ``bounds``.
 
-    ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``; so is a cell's side,
-    where ``cell_m`` is None.
+    ``reach_m`` is the largest half length of a link plus the largest link radius plus ``skin_m``; a cell's side is the
+    same where ``cell_m`` is None.
     """
     cell = reach_m if cell_m is None else cell_m
     if not (reach_m >= skin_m >= 0.0 and cell > 0.0):
@@ -92,7 +92,7 @@ def write_world(arrays: Obstacles, world: int, features: FloatArray, reach_m: fl
 
 
 class StateError(ValueError):
-    """Obstacles of a saved state that cannot be: ``array``, a field of ``Obstacles``, is wrong."""
+    """Error for impossible obstacles of a saved state; ``array`` names the wrong field of ``Obstacles``."""
 
     def __init__(self, array: str, message: str) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ class StateError(ValueError):
 
 
 def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> None:
-    """Raise StateError unless the arrays of each world are what ``write_world`` makes of its first features.
+    """Raise StateError unless the arrays of each world equal those that ``write_world`` makes of its first features.
 
     The kernels index memory by the grid, so one that does not follow from the features must never get to them.
     ``n_features`` (W,) does not count those that ``with_ends`` adds; ``reach_m`` as for ``empty_arrays``.
@@ -133,9 +133,9 @@ def check_worlds(arrays: Obstacles, n_features: IntArray, reach_m: float) -> Non
 
 
 def with_ends(features: FloatArray) -> FloatArray:
-    """The features (k, 6) and, after them, a disc at each end of those that are longer than 0: (m, 6), world frame.
+    """Return the features (k, 6) and, after them, a disc at each end of those longer than 0: (m, 6), world frame.
 
-    The physics looks at a segment for the ends of a link, and at a disc for the whole of it: without the discs, a link
+    The physics tests segments against the ends of a link only, and discs against all of it: without the discs, a link
     could be pushed sideways over the end of a wall or the corner of a polygon. Where several segments end in one point
     with the same radius, there is one disc.
     """
@@ -164,7 +164,7 @@ def _add_ends(features, rows):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """Squared distance between a segment and an axis-aligned rectangle."""
+    """Return the squared distance [m^2] between a segment and an axis-aligned rectangle."""
     first, last = 0.0, length  # the part of the segment that lies within the rectangle (Liang and Barsky, 1984)
     for start, axis, low, high in ((sx, ax, x0, x1), (sy, ay, y0, y1)):
         if axis != 0.0:
@@ -189,7 +189,7 @@ def _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x1, y1):  # type: ignore[no-
 
 @njit(cache=True, error_model="numpy")
 def _lay_out(features, origin, n_cells, cell, reach, room):  # type: ignore[no-untyped-def]
-    """Choose a grid that holds everything within reach of the features; False if it has more than ``room`` cells."""
+    """Choose a grid that holds all places within reach of the features; return False if ``room`` cells do not do."""
     low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
     for i in range(features.shape[0]):
         sx, sy, ax, ay, length, radius = features[i]
@@ -223,7 +223,7 @@ def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  
         top = math.floor((sy + max(first * ay, last * ay) + far - origin[1]) / cell)
         for iy in range(max(bottom, 0), min(top, n_y - 1) + 1):
             y0 = origin[1] + iy * cell
-            # a hair more than reach, so that rounding cannot hide a feature
+            # slightly more than reach, so that rounding cannot hide a feature
             if _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x0 + cell, y0 + cell) <= far * far * (1.0 + 1e-9):
                 c = ix * n_y + iy
                 if fill:
@@ -235,7 +235,7 @@ def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  
 
 @njit(cache=True, error_model="numpy")
 def _write(feature, cell_start, cell_item, origin, n_cells, cell, reach, features):  # type: ignore[no-untyped-def]
-    """0, or what was too small: 1 the cells, 2 the items; the world is then left empty."""
+    """Fill one world's arrays; return 0, or 1 for too few cells, 2 for too few items, which leave the world empty."""
     n_cells[:] = 0
     k = features.shape[0]
     feature[:k] = features

@@ -1,4 +1,4 @@
-"""Where the obstacles of a random field stand: one kernel per kind, the numbers of a ``Plan`` in, features out.
+"""Layouts of random fields: one kernel per kind makes features from the numbers of a ``Plan``.
 
 Frame of the start: the robot's start point is the origin, x points ahead. Lengths [m], angles [rad]. Random numbers
 come from one 64-bit seed by ``splitmix``, so that a seed means the same field everywhere.
@@ -15,7 +15,7 @@ from numba import njit
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
 
 PEGBOARD, FOREST, CORRIDOR, GATES = range(4)
-"""Layouts; a corridor with bends is a corridor."""
+"""Codes of the layouts; a corridor with bends is a corridor."""
 
 THROWS = 200
 """Places tried for a tree before it is left out."""
@@ -24,28 +24,28 @@ MAX_HEADING_RAD = math.radians(80.0)
 
 
 class Plan(NamedTuple):
-    """All numbers that a layout needs, worked out from a ``FieldConfig`` and a robot."""
+    """All numbers that a layout needs, computed from a ``FieldConfig`` and a robot."""
 
     layout: int
     goal_m: float
-    """Way from start to goal: straight ahead, or along a corridor."""
+    """Distance from start to goal: straight ahead, or along a corridor."""
     begin_m: float
-    """Obstacles' centres lie between x = begin_m and x = end_m."""
+    """Place x at which the obstacles' centres begin; they end at x = end_m."""
     end_m: float
     rear_m: float
-    """Walls reach back to x = -rear_m."""
+    """Distance behind the start to which walls reach back: x = -rear_m."""
     half_width_m: float
-    """The side walls' inner faces are at y = +-half_width_m."""
+    """Distance of the side walls' inner faces from the middle: y = +-half_width_m."""
     has_walls: bool
     wall_radius_m: float
     radius_m: float
     """Mean radius of pegs and trees."""
     radius_spread: float
-    """Radii are uniform in radius_m (1 +- radius_spread)."""
+    """Relative spread of the radii, which are uniform in radius_m (1 +- radius_spread)."""
     gap_m: float
-    """Pegs: from surface to surface before the jitter; trees: at least; corridor and gates: free width."""
+    """Gap between surfaces (pegs: before the jitter; trees: at least), or free width of a corridor or gate."""
     jitter_m: float
-    """Pegs move by up to this along x and y."""
+    """Largest random shift of a peg along x and along y."""
     is_staggered: bool
     n_trees: int
     n_turns: int
@@ -59,9 +59,9 @@ class Plan(NamedTuple):
     chamber_end_m: float
     """Place x at which that room ends."""
     beyond_m: float
-    """Way that a corridor goes on behind the goal."""
+    """Length of a corridor behind the goal."""
     step_m: float
-    """Openings of gates stand on multiples of this, across."""
+    """Grid across the field on which the openings of gates stand."""
 
 
 _mix = njit(cache=True, error_model="numpy")(mix)
@@ -69,14 +69,14 @@ _mix = njit(cache=True, error_model="numpy")(mix)
 
 @njit(cache=True, error_model="numpy")
 def _uniform(state):  # type: ignore[no-untyped-def]
-    """The next number in [0, 1)."""
+    """Return the next random number in [0, 1)."""
     state[0] += GOLDEN
     return float(_mix(state[0]) >> np.uint64(11)) * TO_UNIT
 
 
 @njit(cache=True, error_model="numpy")
 def _put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untyped-def]
-    """Write the feature around a segment as row n; the number of rows then."""
+    """Write the feature around a segment as row n; return the number of rows then."""
     length = math.hypot(x1 - x0, y1 - y0)
     features[n, 0], features[n, 1], features[n, 4], features[n, 5] = x0, y0, length, radius
     features[n, 2] = (x1 - x0) / length if length > 0.0 else 1.0
@@ -91,7 +91,7 @@ def _random_radius(plan, state):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
-    """A lattice of pegs with a random phase; every peg moved by the jitter, those outside the field left out."""
+    """Write a lattice of pegs with a random phase, each moved by the jitter; return the number of pegs in the field."""
     across = 2.0 * plan.radius_m + plan.gap_m
     along = across * math.sqrt(0.75) if plan.is_staggered else across
     n_columns = math.floor((plan.end_m - plan.begin_m) / along) + 1
@@ -113,7 +113,7 @@ def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
-    """Poisson discs by dart throwing: no two surfaces nearer than the gap; a tree that finds no place is left out."""
+    """Write trees by dart throwing (Poisson discs), at least the gap apart; leave out those without a place."""
     n = 0
     for _ in range(plan.n_trees):
         radius = _random_radius(plan, state)
@@ -134,7 +134,7 @@ def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _side_walls(plan, n, features):  # type: ignore[no-untyped-def]
-    """Walls along both sides of the field."""
+    """Write walls along both sides of the field if it has any; return the number of rows then."""
     if plan.has_walls:
         y, end = plan.half_width_m + plan.wall_radius_m, plan.goal_m + plan.beyond_m
         n = _put_segment(features, n, -plan.rear_m, y, end, y, plan.wall_radius_m)
@@ -144,7 +144,7 @@ def _side_walls(plan, n, features):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _build_gates(plan, state, features):  # type: ignore[no-untyped-def]
-    """Walls across the field with one opening each, moved against the one before by 0.4 to 1 of what turn_rad says."""
+    """Write walls across the field with one opening each, shifted from the last by 0.4 to 1 of turn_rad's shift."""
     spacing = (plan.goal_m - plan.begin_m) / (plan.n_turns + 1)
     edge = plan.half_width_m + plan.wall_radius_m
     room = plan.half_width_m - 0.5 * plan.gap_m
@@ -166,7 +166,7 @@ def _build_gates(plan, state, features):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
-    """Direction of each piece of a corridor; a bend that would turn too far from ahead goes the other way."""
+    """Draw the direction of each piece of a corridor; a bend that would turn too far from ahead goes the other way."""
     headings[0] = (2.0 * _uniform(state) - 1.0) * plan.first_turn_rad
     for i in range(plan.n_turns):
         turn = plan.turn_rad * (0.7 + 0.3 * _uniform(state)) * (1.0 if _uniform(state) < 0.5 else -1.0)
@@ -177,7 +177,7 @@ def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def]
-    """Two walls beside a line of n_turns + 1 equal pieces, a room for the start before them, an end behind the goal."""
+    """Write a room for the start, two walls beside a line of n_turns + 1 equal pieces, and an end behind the goal."""
     headings = np.empty(plan.n_turns + 1)
     _draw_headings(plan, state, headings)
     piece = (plan.goal_m - plan.begin_m) / (plan.n_turns + 1)
@@ -206,7 +206,7 @@ def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def
 
 @njit(cache=True, error_model="numpy")
 def lay_out(plan, seed, features, goal):  # type: ignore[no-untyped-def]
-    """Fill ``features``, write the goal; (rows written, rows at the front that may be taken away again)."""
+    """Fill ``features`` and ``goal``; return (rows written, rows at the front that may be removed again)."""
     state = np.empty(1, np.uint64)
     state[0] = seed
     goal[0], goal[1] = plan.goal_m, 0.0
@@ -220,8 +220,8 @@ def lay_out(plan, seed, features, goal):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def thin_out(features, n, n_movable, goal_x, goal_y, clearance):  # type: ignore[no-untyped-def]
-    """Take away those of the first ``n_movable`` obstacles that are nearer to the straight way to the goal than
-    ``clearance``; rows left."""
+    """Remove those of the first ``n_movable`` obstacles that are nearer than ``clearance`` to the straight way to the
+    goal; return the rows left."""
     way = math.hypot(goal_x, goal_y)
     kept = 0
     for i in range(n):

@@ -1,13 +1,13 @@
-"""Is there a way for a disc from start to goal, and which is the shortest?
+"""Search for the shortest way of a disc from start to goal among features.
 
 The clearance of a point is its distance to the nearest feature. A* (Hart, Nilsson, Raphael 1968) searches the nodes of
 a square grid, 8 neighbours each, whose clearance is at least the disc's radius; the start is a node. The way found is
-pulled taut: corners that a straight line can leave out go, the others are moved towards the line between their
+shortened: corners that a straight line can leave out are removed, the others are moved towards the line between their
 neighbours as far as the disc allows. Every straight piece is then checked exactly against all features, so that a
-route is a proof. That there is none proves less: a way is sure to be found if it leaves the disc ``0.81 step`` on all
-sides, through a straight passage ``0.5 step``.
+route is a proof of passage. The search may miss narrow ways: it is sure to find one that leaves the disc ``0.81 step``
+free on all sides, or ``0.5 step`` through a straight passage.
 
-Frame: that of the features, any. Lengths [m].
+All coordinates are in the frame of the features, whichever that is. Lengths [m].
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from snake_gym.config import ConfigError
 from snake_gym.physics.state import FloatArray, IntArray
 
 MAX_NODES = 4_000_000
-"""More would take seconds for each field."""
+"""Most nodes of a search; more would take seconds for each field."""
 
 _ROOT_2 = math.sqrt(2.0)
 _TIES = 1.001
-"""What is left of the way counts a little more, so that of equal ways the one nearer to the goal is followed first."""
+"""Weight of the rest of the way, slightly above 1, so that of equal ways the one nearer to the goal goes first."""
 _SLACK = 1e-9
-"""[m] rounding that a clearance may fall short by."""
+"""Rounding [m] by which a clearance may fall short."""
 
 
 class SearchSpace(NamedTuple):
     """Scratch memory of a search on up to n nodes among up to k features."""
 
     clearance: FloatArray
-    """(n,) [m] cut off at what the search needs to know."""
+    """Distance of each node to its nearest feature (n,) [m], cut off at the largest that the search needs."""
     nearest: IntArray
-    """(n,) the feature that gives the clearance; -1: none near."""
+    """Feature (n,) that gives the clearance; -1: none near."""
     cost: FloatArray
-    """(n,) [m] shortest way from the start known so far."""
+    """Shortest way from the start known so far (n,) [m]."""
     parent: IntArray
-    """(n,) node before; -1: not reached; the start's is itself."""
+    """Node before on that way (n,); -1: not reached; the start's is itself."""
     heap_key: FloatArray
-    """(8 n,) [m] way so far plus the least that is left; heap_node: of which node."""
+    """Way so far plus the least that is left (8 n,) [m], for the nodes in ``heap_node``."""
     heap_node: IntArray
     way: FloatArray
-    """(n + 2, 2) [m] corners of the way found."""
+    """Corners of the way found (n + 2, 2) [m]."""
 
 
 def search_space(n_nodes: int) -> SearchSpace:
-    """Memory for searches on at most ``n_nodes`` nodes. Raises ConfigError if that is unreasonable."""
+    """Return memory for searches on at most ``n_nodes`` nodes. Raises ConfigError above ``MAX_NODES``."""
     if n_nodes > MAX_NODES:
         hint = "a smaller goal_distance_m or width_m, or a larger clearance_m"
         raise ConfigError(f"field: the search for a way has {n_nodes:.6g} nodes; expected at most {MAX_NODES} ({hint})")
@@ -61,7 +61,7 @@ def search_space(n_nodes: int) -> SearchSpace:
 
 
 def count_nodes(width_m: float, height_m: float, step_m: float) -> int:
-    """Nodes that a search in a rectangle of this size needs at most."""
+    """Return the most nodes that a search in a rectangle of this size needs."""
     return (math.floor(width_m / step_m) + 2) * (math.floor(height_m / step_m) + 2)
 
 
@@ -74,7 +74,7 @@ def find_route(
     goal_xy: tuple[float, float],
     bounds: tuple[float, float, float, float],
 ) -> FloatArray | None:
-    """A shortest way (v, 2) [m] for a disc of ``radius_m`` among ``features`` (k, 6), or None if none is found.
+    """Return a shortest way (v, 2) [m] of a disc of ``radius_m`` among ``features`` (k, 6), or None if none is found.
 
     ``bounds`` (low x, low y, high x, high y) is the rectangle to search in, ``step_m`` the distance of its nodes: the
     smaller, the narrower the passages that are found.
@@ -87,14 +87,13 @@ def find_route(
 
 @njit(cache=True, error_model="numpy")
 def _point_gap(x, y, sx, sy, ax, ay, length):  # type: ignore[no-untyped-def]
-    """Distance of a point and a segment."""
     u = min(max((x - sx) * ax + (y - sy) * ay, 0.0), length)
     return math.sqrt((x - sx - u * ax) ** 2 + (y - sy - u * ay) ** 2)
 
 
 @njit(cache=True, error_model="numpy")
 def segment_gap(x0, y0, x1, y1, row):  # type: ignore[no-untyped-def]
-    """Distance of the segment from (x0, y0) to (x1, y1) and a feature; minus the feature's radius where they cross."""
+    """Return the distance of the segment (x0, y0)-(x1, y1) and a feature; minus its radius where they cross."""
     sx, sy, ax, ay, length, radius = row
     way = math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2)
     if way == 0.0:
@@ -117,7 +116,7 @@ def segment_gap(x0, y0, x1, y1, row):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _is_free(x0, y0, x1, y1, features, radius):  # type: ignore[no-untyped-def]
-    """Whether the disc can go straight from (x0, y0) to (x1, y1)."""
+    """Return True if the disc can go straight from (x0, y0) to (x1, y1)."""
     mx, my, half = 0.5 * (x0 + x1), 0.5 * (y0 + y1), 0.5 * math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2)
     for i in range(features.shape[0]):
         sx, sy, ax, ay, length, thick = features[i]
@@ -131,7 +130,7 @@ def _is_free(x0, y0, x1, y1, features, radius):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _map_clearance(space, features, far, low_x, low_y, n_x, n_y, step):  # type: ignore[no-untyped-def]
-    """Distance of every node to its nearest feature, as far as it is below ``far``."""
+    """Set the distance of every node to its nearest feature, where it is below ``far``."""
     space.clearance[: n_x * n_y] = far
     space.nearest[: n_x * n_y] = -1
     for i in range(features.shape[0]):
@@ -166,7 +165,7 @@ def _push(key, node, size, new_key, new_node):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _pop(key, node, size):  # type: ignore[no-untyped-def]
-    """Take the first of ``size`` entries off the heap."""
+    """Take the first of ``size`` entries off the heap and return its node."""
     first, last_key, last_node = node[0], key[size - 1], node[size - 1]
     i = 0
     while 2 * i + 1 < size - 1:
@@ -183,7 +182,7 @@ def _pop(key, node, size):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _edge_is_free(space, features, radius, a, b, ax, ay, bx, by, exact):  # type: ignore[no-untyped-def]
-    """Whether the disc gets from node a to its neighbour b; not ``exact``: as far as their nearest features say."""
+    """Return True if the disc can go from node a to its neighbour b; not ``exact``: test nearest features only."""
     if exact:
         return _is_free(ax, ay, bx, by, features, radius)
     for node in (a, b):
@@ -195,7 +194,7 @@ def _edge_is_free(space, features, radius, a, b, ax, ay, bx, by, exact):  # type
 
 @njit(cache=True, error_model="numpy")
 def _search(space, features, radius, step, low_x, low_y, n_x, n_y, first, goal_x, goal_y, exact):  # type: ignore
-    """A* from node ``first``; the last node, from which the goal is a straight way of at most a cell, or -1."""
+    """Run A* from node ``first``; return the last node, from which the goal is straight ahead within a cell, or -1."""
     cost, parent, key, queue, clearance = space.cost, space.parent, space.heap_key, space.heap_node, space.clearance
     # A convex obstacle at least this far from both nodes of an edge is at least the radius from all of the edge
     # (Pythagoras: the edge's nearest point is at most half an edge from a node).
@@ -236,7 +235,7 @@ def _search(space, features, radius, step, low_x, low_y, n_x, n_y, first, goal_x
 
 @njit(cache=True, error_model="numpy")
 def _leave_out(way, n, features, radius):  # type: ignore[no-untyped-def]
-    """Drop the corners that a straight line can leave out, going on from each as far as is free; how many are left."""
+    """Drop corners that a straight line can leave out, as far as is free from each; return the number left."""
     kept = 1
     for i in range(1, n - 1):
         if not _is_free(way[kept - 1, 0], way[kept - 1, 1], way[i + 1, 0], way[i + 1, 1], features, radius):
@@ -268,7 +267,7 @@ def _pull(way, n, features, radius):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _trace(space, features, radius, step, low_x, low_y, n_y, first, last):  # type: ignore[no-untyped-def]
-    """Write the way found, whose two ends stand in ``way[:2]``, as corners and pull it; 0 if a piece is not free."""
+    """Write the way found between the ends in ``way[:2]`` as corners, shorten it, return their number; 0: not free."""
     way, parent = space.way, space.parent
     goal_x, goal_y = way[1]
     n, node = 2, last
@@ -291,7 +290,7 @@ def _trace(space, features, radius, step, low_x, low_y, n_y, first, last):  # ty
 
 @njit(cache=True, error_model="numpy")
 def _find_route(space, features, radius, step, start_x, start_y, goal_x, goal_y, bounds):  # type: ignore[no-untyped-def]
-    """Corners written to ``space.way``: their number, 0 if there is no way, -1 if the memory is too small."""
+    """Write corners to ``space.way``; return their number, 0 if there is no way, -1 if the memory is too small."""
     left, down = math.floor((start_x - bounds[0]) / step), math.floor((start_y - bounds[1]) / step)
     low_x, low_y = start_x - left * step, start_y - down * step
     n_x, n_y = math.floor((bounds[2] - low_x) / step) + 1, math.floor((bounds[3] - low_y) / step) + 1

@@ -1,6 +1,6 @@
 """Polylines followed by arc length: one for all worlds (``Path``), or one for each (``Routes``).
 
-Frame: the world's, or any. Lengths [m].
+All coordinates are in one frame, such as the world's. Lengths [m].
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from snake_gym.physics.state import FloatArray
 
 
 class Path:
-    """A polyline through ``points_xy`` (P, 2) [m], P >= 2, neighbours different, followed by arc length.
+    """Polyline through ``points_xy`` (P, 2) [m], P >= 2, neighbours different, followed by arc length.
 
-    ``closed``: the last point is joined to the first; arc lengths then go round and round.
+    ``closed``: the last point is joined to the first; arc lengths then go on over the rounds.
     """
 
     def __init__(self, points_xy: ArrayLike, closed: bool = False) -> None:
@@ -38,7 +38,7 @@ class Path:
         self.length_m = float(self._length.sum())
 
     def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float) -> tuple[FloatArray, FloatArray]:
-        """Place on the path nearest to each point: arc length (W,) [m] and cross-track error (W,) [m], left positive.
+        """Return arc length (W,) [m] and cross-track error (W,) [m], left positive, of the path's nearest place.
 
         Only places within ``reach_m`` of the arc length ``last_m`` (W,) count; where that is NaN, the whole path.
         On a closed path the arc length goes on over the rounds.
@@ -58,13 +58,13 @@ class Path:
         return arc[row, best], np.copysign(distance[row, best], side)
 
     def place(self, arc_m: FloatArray) -> FloatArray:
-        """Points (W, 2) [m] at arc lengths (W,) [m]; beyond the ends of an open path: straight on."""
+        """Return the points (W, 2) [m] at arc lengths (W,) [m]; an open path goes straight on beyond its ends."""
         arc = np.mod(arc_m, self.length_m) if self.closed else arc_m
         piece = self._piece(arc)
         return self.points_xy[piece] + (arc - self._begin[piece])[:, None] * self._direction[piece]
 
     def tangent(self, arc_m: FloatArray) -> FloatArray:
-        """Direction (W, 2) of the path at arc lengths (W,) [m]."""
+        """Return the direction (W, 2) of the path at arc lengths (W,) [m]."""
         return self._direction[self._piece(np.mod(arc_m, self.length_m) if self.closed else arc_m)]
 
     def _piece(self, arc: FloatArray) -> np.ndarray:
@@ -72,28 +72,28 @@ class Path:
 
 
 def circle(centre_xy: tuple[float, float], radius_m: float, start_xy: tuple[float, float], n_points: int = 720) -> Path:
-    """A circle, counter-clockwise, as a closed polyline that begins where it is nearest to ``start_xy``."""
+    """Return a circle, counter-clockwise, as a closed polyline that begins where it is nearest to ``start_xy``."""
     first = math.atan2(start_xy[1] - centre_xy[1], start_xy[0] - centre_xy[0])
     angle = first + np.linspace(0.0, 2.0 * math.pi, n_points, endpoint=False)
     return Path(np.array(centre_xy) + radius_m * np.stack([np.cos(angle), np.sin(angle)], axis=1), closed=True)
 
 
 class Routes:
-    """One polyline of R points for each of W worlds; points may coincide."""
+    """Polylines of R points, one for each of W worlds; points may coincide."""
 
     def __init__(self, n_worlds: int, n_points: int) -> None:
         self.xy: FloatArray = np.zeros((n_worlds, n_points, 2))
-        """(W, R, 2) [m] the points; after writing to it, call ``restored``."""
+        """Points (W, R, 2) [m]; call ``restored`` after a change."""
         self._piece: FloatArray = np.zeros((n_worlds, n_points - 1, 5))
-        """(W, R - 1, 5) [m] start x and y, direction x and y, length of each piece."""
+        """Start x and y, direction x and y, length of each piece (W, R - 1, 5) [m]."""
         self._begin: FloatArray = np.zeros((n_worlds, n_points - 1))
-        """(W, R - 1) [m] arc length at the begin of each piece."""
+        """Arc length at the begin of each piece (W, R - 1) [m]."""
         self.length_m: FloatArray = np.zeros(n_worlds)
-        """(W,) [m] whole length."""
+        """Whole length (W,) [m]."""
         self._rows = np.arange(n_worlds)
 
     def restored(self, rows: Any = slice(None)) -> None:
-        """Make lengths and directions follow from the points of worlds ``rows``."""
+        """Compute lengths and directions anew from the points of worlds ``rows``."""
         step = np.diff(self.xy[rows], axis=1)
         length = np.hypot(step[..., 0], step[..., 1])
         end = np.cumsum(length, axis=1)
@@ -104,17 +104,17 @@ class Routes:
         self.length_m[rows] = end[:, -1]
 
     def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float, rows: Any = slice(None)) -> FloatArray:
-        """Arc length (M,) [m] of the place nearest to each point (M, 2) [m] of worlds ``rows``.
+        """Return the arc length (M,) [m] of the place nearest to each point (M, 2) [m] of worlds ``rows``.
 
         Only places within ``reach_m`` of the arc length ``last_m`` (M,) count, so that a route that comes near itself
-        is not left for its later part; of several that are equally near, the first.
+        is not left for its later part; of several that are equally near, the first counts.
         """
         found = np.empty(last_m.size)
         _find_nearest(self._piece[rows], self._begin[rows], point_xy, last_m, float(reach_m), found)
         return found
 
     def place(self, arc_m: FloatArray, rows: Any = slice(None)) -> FloatArray:
-        """Points (M, 2) [m] at the arc lengths (M,) [m] of worlds ``rows``; beyond the ends: the ends."""
+        """Return the points (M, 2) [m] at arc lengths (M,) [m] of worlds ``rows``; beyond the ends: the ends."""
         worlds = self._rows[rows]
         arc = np.clip(arc_m, 0.0, self.length_m[worlds])
         at = np.maximum((self._begin[rows] <= arc[:, None]).sum(axis=1) - 1, 0)
@@ -125,7 +125,7 @@ class Routes:
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def _find_nearest(piece, begin, point, last, reach, found):  # type: ignore[no-untyped-def]
-    """Foot of the perpendicular on each piece, moved into the piece and the window of arc lengths; the nearest."""
+    """Find the nearest foot of a perpendicular on a piece, moved into the piece and the window of arc lengths."""
     for w in range(last.size):
         low, high = last[w] - reach, last[w] + reach
         best, found[w] = np.inf, last[w]
@@ -145,7 +145,7 @@ def _find_nearest(piece, begin, point, last, reach, found):  # type: ignore[no-u
 
 
 def spread_points(route: FloatArray, n_points: int) -> FloatArray:
-    """``route`` (v, 2) with points added on its longest pieces, (n_points, 2): the same polyline, its corners kept."""
+    """Return ``route`` (v, 2) with points added on its longest pieces (n_points, 2); corners and polyline stay."""
     if len(route) > n_points:
         raise ConfigError(f"the route has {len(route)} corners; expected at most {n_points} (field.route_points)")
     points = np.empty((n_points, 2))

@@ -21,14 +21,14 @@ from snake_gym.physics.state import FloatArray
 def cast_rays(
     feature: FloatArray, origin_xy: FloatArray, heading: FloatArray, offset: FloatArray, max_range_m: float
 ) -> FloatArray:
-    """Distance (M, B) [m] along each ray to the first obstacle, ``max_range_m`` where there is none before that.
+    """Return the distance (M, B) [m] along each ray to the first obstacle, at most ``max_range_m``.
 
     Args:
         feature: (M, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], world frame.
-        origin_xy: (M, 2) [m] where the rays of each world start; 0 is returned for an origin inside a feature.
+        origin_xy: (M, 2) [m] start of each world's rays; an origin inside a feature gives distances of 0.
         heading: (M,) [rad] world frame; ray b of world w points to ``heading[w] + offset[b]``.
-        offset: (B,) [rad].
-        max_range_m: > 0.
+        offset: (B,) [rad] direction of each ray from the heading.
+        max_range_m: > 0, returned where no obstacle is nearer.
     """
     reach = np.empty((origin_xy.shape[0], offset.size))
     _cast(feature, origin_xy, heading, np.cos(offset), np.sin(offset), float(max_range_m), reach)
@@ -37,7 +37,7 @@ def cast_rays(
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _meet_disc(x, y, radius, dx, dy):  # type: ignore[no-untyped-def]
-    """Distance to a disc centred at (x, y) as seen from the ray's start; inf where it is missed."""
+    """Return the distance to a disc centred at (x, y) relative to the ray's start; inf where it is missed."""
     ahead, aside = x * dx + y * dy, x * dy - y * dx
     inside = radius * radius - aside * aside
     return ahead - math.sqrt(inside) if inside > 0.0 and ahead > 0.0 else np.inf
@@ -45,7 +45,7 @@ def _meet_disc(x, y, radius, dx, dy):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _meet_segment(x, y, ax, ay, length, radius, dx, dy):  # type: ignore[no-untyped-def]
-    """Distance to the points within ``radius`` of a segment that starts at (x, y) as seen from the ray's start."""
+    """Return the distance to points within ``radius`` of a segment that starts at (x, y) from the ray's start."""
     gap = x * ay - y * ax  # from the segment's line to the ray's start, positive on the side of the normal (-ay, ax)
     side = 1.0 if gap >= 0.0 else -1.0
     along = -(x * ax + y * ay)  # the start's place along the axis
@@ -63,7 +63,7 @@ def _meet_segment(x, y, ax, ay, length, radius, dx, dy):  # type: ignore[no-unty
 
 @njit(cache=True, error_model="numpy")
 def _gap2(x, y, ax, ay, length):  # type: ignore[no-untyped-def]
-    """Squared distance from the ray's start to a segment that starts at (x, y) as seen from there."""
+    """Return the squared distance from the ray's start to a segment that starts at (x, y) relative to it."""
     along = min(max(-(x * ax + y * ay), 0.0), length)
     x, y = x + along * ax, y + along * ay
     return x * x + y * y

@@ -1,4 +1,4 @@
-"""Shapes of obstacles, and the one thing they all become: features.
+"""Shapes of obstacles, and their conversion into features.
 
 A feature is the set of points within ``radius`` of the segment ``start + u axis, 0 <= u <= length``, written as a row
 ``[start_x, start_y, axis_x, axis_y, length, radius]`` [m] with an axis of length 1. A circle is one feature of length
@@ -31,7 +31,7 @@ Radius = Annotated[float, Range(0.0, FARTHEST_M, without_low=True)]
 
 @dataclass(frozen=True)
 class Circle(Settings):
-    """A round peg, post or tree."""
+    """Round peg, post or tree."""
 
     x_m: Place
     y_m: Place
@@ -51,7 +51,7 @@ class Capsule(Settings):
 
 @dataclass(frozen=True)
 class Wall(Settings):
-    """A wall without thickness, solid from both sides."""
+    """Wall without thickness, solid from both sides."""
 
     x0_m: Place
     y0_m: Place
@@ -65,7 +65,7 @@ class Wall(Settings):
 
 @dataclass(frozen=True)
 class Polygon(Settings):
-    """A convex polygon; corners in order, either way round."""
+    """Convex polygon; corners in order, either way round."""
 
     points: tuple[tuple[Place, Place], ...]
 
@@ -93,7 +93,7 @@ class Polygon(Settings):
             raise ValueError("points goes round more than once; expected corners in order, once round")
 
     def contains(self, x_m: float, y_m: float) -> bool:
-        """Whether a point lies inside."""
+        """Return True if a point lies inside."""
         corners = np.array(self.points)
         edges = np.roll(corners, -1, axis=0) - corners
         side = edges[:, 0] * (y_m - corners[:, 1]) - edges[:, 1] * (x_m - corners[:, 0])
@@ -104,7 +104,7 @@ Shape = Circle | Capsule | Polygon | Wall
 
 
 def segment(x0: float, y0: float, x1: float, y1: float, radius: float) -> tuple[float, ...]:
-    """The feature around the segment from (x0, y0) to (x1, y1) [m]; a disc if both are the same point."""
+    """Return the feature around the segment from (x0, y0) to (x1, y1) [m]; a disc if both are the same point."""
     length = math.hypot(x1 - x0, y1 - y0)
     if length == 0.0:
         return (x0, y0, 1.0, 0.0, 0.0, radius)
@@ -112,7 +112,7 @@ def segment(x0: float, y0: float, x1: float, y1: float, radius: float) -> tuple[
 
 
 def features(shapes: Shape | Iterable[Shape]) -> FloatArray:
-    """The features (k, 6) [m] of one shape or several, in the shapes' own frame."""
+    """Return the features (k, 6) [m] of one shape or several, in the shapes' own frame."""
     rows: list[tuple[float, ...]] = []
     for shape in [shapes] if isinstance(shapes, (Circle, Capsule, Polygon, Wall)) else shapes:
         if isinstance(shape, Circle):
@@ -128,10 +128,10 @@ def features(shapes: Shape | Iterable[Shape]) -> FloatArray:
 
 
 def distance(feature: FloatArray, points: FloatArray) -> FloatArray:
-    """Distance (p,) [m] from each of ``points`` (p, 2) to the nearest of the features (k, 6).
+    """Return the distance (p,) [m] from each of ``points`` (p, 2) to the nearest of the features (k, 6).
 
-    Negative within a feature's radius; a feature has no other inside, so that a point within a polygon is at the
-    distance of its nearest edge. inf without features.
+    It is negative within a feature's radius and inf without features. A feature has no other inside, so that a point
+    within a polygon is at the distance of its nearest edge.
     """
     gap = points[:, None, :] - feature[None, :, SX : SY + 1]
     axis = feature[None, :, AX : AY + 1]

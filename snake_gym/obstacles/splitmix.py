@@ -1,4 +1,4 @@
-"""SplitMix64 (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014): the one random hash.
+"""Random hash SplitMix64 (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
 
 Number c of a stream is ``mix(key + c * GOLDEN)``, a function of the key alone, the same on every machine.
 """
@@ -16,7 +16,7 @@ _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def mix(z: Any) -> Any:
-    """Hash of 64-bit numbers, one or an array (uint64); kernels compile it."""
+    """Return the hash of 64-bit numbers, one or an array (uint64); kernels compile it."""
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
     return z ^ (z >> np.uint64(31))

@@ -1,12 +1,12 @@
 """Joint laws: actuators and joint faults, per joint, cast into ``mu = T0 - K rel`` or ``rel = B`` (RIGID).
 
-Kinds of actuator (u is a torque, or for ACCELERATION an angular acceleration), phi_ref the commanded angle:
+Kinds of actuator, with the commanded angle phi_ref and a torque u (for ACCELERATION an angular acceleration):
 
     u = feedforward + kp (phi_ref - phi) - kd phi_dot
 
 TORQUE and POSITION clamp u to the torque limit and the rate that the loop demands, ``kp/kd (phi_ref - phi)``, to the
-speed limit, which the feedforward is free of. In the implicit step of length h the angle and rate on the right are
-those at its end, so stiff servos cost no smaller step: ``K = h (h kp + kd)``, and the demanded rate is
+speed limit, which does not act on feedforward. In the implicit step of length h the angle and rate on the right are
+those at its end, so stiff servos need no smaller step: ``K = h (h kp + kd)``, and the demanded rate is
 ``kp (phi_ref - phi) / (h kp + kd)`` with phi the base of the step (see ``implicit``). A saturated joint pushes with the
 limit: K = 0.
 
@@ -14,8 +14,8 @@ Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous fricti
 SLOW the speed limit; OFFSET shifts phi_ref.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
 
-A torque limit is found by solving again with the law that holds. AT_LIMIT says which piece of ``clamp(T0 - K rel)`` a
-joint's law is at present, with the sign of the torque; between steps only 0 and 1 are left:
+A torque limit is found by solving again with the law that holds. AT_LIMIT is the present piece of ``clamp(T0 - K rel)``
+in a joint's law, with the sign of the torque; between steps only 0 and 1 are left:
 
 ====  ==========================  =================================================================================
 0     the law itself              goes on to 0.5 where its torque exceeds the limit
@@ -43,9 +43,9 @@ from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, 
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
-"""A chord that misses the torque limit by no more than this share is replaced by the limit."""
+"""Largest miss of a chord, as a share of the torque limit, at which the limit replaces it."""
 ROUNDING = 1e-9
-"""What changes alone changes by more than this share of the limit, or of the impulses that meet at the joint."""
+"""Least change, as a share of the limit or of the impulses at the joint, where one joint changes at a time."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
@@ -89,15 +89,15 @@ def lock_joints(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def clamp(x, limit):  # type: ignore[no-untyped-def]
-    """x, held between -limit and limit."""
+    """Return x, held between -limit and limit."""
     return smaller(larger(x, -limit), limit)
 
 
 @njit(error_model="numpy")
 def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
-    """Joint laws of one implicit step; rates and angles inside the law are those at the step's end.
+    """Set the joint laws of one implicit step; rates and angles inside the law are those at the step's end.
 
-    Whether the speed limit acts is told by the angle foreseen for the step's end.
+    The angle foreseen for the step's end tells if the speed limit acts.
     """
     h, sigma = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + SIGMA)
     for i in range(1, n):
@@ -110,10 +110,10 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
         if kind == ACCELERATION:
             rate = load(s, a + BASE_W) - load(s, b + BASE_W)
             u = load(s, a + FF) + kp * error
-            # A locked joint (push = 0) holds still; without that it would keep the rate it has.
+            # A locked joint (push = 0) holds still; without this line it would keep its rate.
             held = select(push == 0.0, splat(0.0), rate)
             rate = (held + h * push * u) / (1.0 + h * push * (kd + h * kp))
-            # No further than the stop; a joint that is beyond already goes no further out.
+            # The joint turns no further than its stop; one that is beyond it turns no further out.
             angle = load(s, a + BASE) - load(s, b + BASE)
             present, stop = load(s, a + THETA) - load(s, b + THETA), load(s, a + STOP)
             lowest = (smaller(-stop, present) - angle) / h
@@ -133,7 +133,7 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def begin_limits(s, n):  # type: ignore[no-untyped-def]
-    """Joints that the last step left at their torque limit are taken to be there still."""
+    """Begin with the torque limit at joints that the last step left at it."""
     h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n):
         a = i * RECORD
@@ -164,12 +164,12 @@ def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untype
 
 @njit(error_model="numpy")
 def revise_limits(s, n):  # type: ignore[no-untyped-def]
-    """Put the torque limit where the law asks for more, the law elsewhere; first joint changed, or n + 1.
+    """Use the torque limit where the law asks for more, else the law; return the first joint changed, or n + 1.
 
-    ``clamp(T0 - K rel)`` is monotone in rel, but to jump between its three pieces may go in circles. A joint that
-    exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate, which
-    cannot overshoot (the iteration of Kacanov), and the constant limit when the chord is nearly there. Where several
-    joints together go in circles, the one nearest to the head changes alone, and needs no chord.
+    ``clamp(T0 - K rel)`` is monotone in rel, but jumps between its three pieces may go in circles. A joint that
+    exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate. The
+    chord cannot overshoot (the iteration of Kacanov); the constant limit follows when the chord is close to it. Where
+    several joints together go in circles, the one nearest to the head changes alone, and needs no chord.
     """
     h, one_by_one = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + ONE_BY_ONE)
     first = n + 1
@@ -181,12 +181,12 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
         slack = 1.0 + ROUNDING * one_by_one * select(was == 0.0, one, -one)
-        # Alone, a joint goes from one limit to the other by way of its law.
+        # A joint that changes alone goes from one limit to the other by way of its law.
         over = (absolute(torque) > slack * limit) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
         near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
-        # Without a slope there is no chord, and no circle either.
+        # A law without a slope has no chord, and cannot go in circles.
         at = select(over, select(near | (law_k == 0.0) | (one_by_one > 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
         changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
@@ -201,7 +201,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
-    """Joint laws of the explicit right-hand side: torques T0 or, where RIGID, relative accelerations B."""
+    """Set the joint laws of the explicit right-hand side: torques T0 or, where RIGID, relative accelerations B."""
     for i in range(1, n):
         a = i * RECORD
         b = a + RECORD

@@ -1,11 +1,11 @@
-"""Which features of the obstacles a link may touch soon: one look into the grid per link, into the link's slots.
+"""Search for the obstacles' features that a link may touch soon: one look-up in the grid fills the link's slots.
 
-A link keeps the features that are within the grid's skin of it; the grid is looked at again before any of its points
-can have moved that far. Where more than SLOTS are so near, the nearest are kept, and the next look comes before a link
+A link keeps the features within the grid's skin of it; the next look-up comes before any of its points can have moved
+that far. Where more than SLOTS features are so near, the nearest are kept, and the next look-up comes before a link
 can have reached one of the others.
 
 Kernels that are handed the obstacles' arrays count no references (``_nrt=False``): each call would count up and down
-every array of them, atomically and for all threads at the same address, which took more time than the looks themselves.
+every array of them, atomically and for all threads at the same address, which took longer than the look-ups themselves.
 They make no arrays, so there is nothing to count.
 """
 
@@ -27,7 +27,7 @@ _NEVER_LOOKED = 1e9
 
 @njit(error_model="numpy", _nrt=False)
 def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
-    """Empty slots, and the grid due to be looked at."""
+    """Empty all slots and make the grid due for a look-up."""
     for k in range(LANES):
         s[(n + 1) * RECORD + TRAVEL + k] = _NEVER_LOOKED
         for i in range(1, n + 1):
@@ -40,7 +40,7 @@ def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def feature_distance(shape, x, y, cos, sin, half, end):  # type: ignore[no-untyped-def]
-    """Distance [m] of a feature's segment to a link's axis (a disc), or to the link's end (+1 head side, -1)."""
+    """Return the distance [m] of a disc to a link's axis, or of a segment to the link's end (+1 head side, -1)."""
     start_x, start_y, axis_x, axis_y, length, _ = shape
     if length == 0.0:
         dx, dy = start_x - x, start_y - y
@@ -58,7 +58,7 @@ def feature_distance(shape, x, y, cos, sin, half, end):  # type: ignore[no-untyp
 
 @njit(error_model="numpy", _nrt=False)
 def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
-    """The six numbers of a feature of world w."""
+    """Return the six numbers of a feature of world w."""
     return (
         feature[w, number, 0], feature[w, number, 1], feature[w, number, 2], feature[w, number, 3],
         feature[w, number, 4], feature[w, number, 5],
@@ -67,7 +67,7 @@ def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-def]
-    """Write a feature into the lane that ``c`` points to."""
+    """Write a feature into the slot and lane at offset ``c``."""
     s[c + START_X], s[c + START_Y], s[c + AXIS_X], s[c + AXIS_Y], s[c + LENGTH], s[c + ROUND] = shape
     s[c + NUMBER], s[c + END], s[c + GAP], s[c + BEFORE] = number, end, gap, gap
     s[c + IMPULSE] = force
@@ -76,7 +76,7 @@ def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-
 
 @njit(error_model="numpy", _nrt=False)
 def last_force(old, n_old, number, end):  # type: ignore[no-untyped-def]
-    """Normal force that the feature pressed with before the look, 0 if it was in none of the ``n_old`` slots."""
+    """Return the feature's normal force [N] before the look-up, 0 if it was in none of the ``n_old`` slots."""
     for j in range(n_old):
         if old[j, 0] == number and old[j, 1] == end:
             return old[j, 2]
@@ -85,7 +85,7 @@ def last_force(old, n_old, number, end):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
-    """Number of the cell that holds (x, y) [m], -1 outside the grid."""
+    """Return the number of the cell that holds (x, y) [m], -1 outside the grid."""
     ix = math.floor((x - obstacles.origin_xy[w, 0]) / obstacles.cell_m)
     iy = math.floor((y - obstacles.origin_xy[w, 1]) / obstacles.cell_m)
     if ix < 0 or iy < 0 or ix >= obstacles.n_cells[w, 0] or iy >= obstacles.n_cells[w, 1]:
@@ -95,7 +95,7 @@ def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
-    """Empty the first ``n_old`` slots of link i in lane k into ``old``: feature, end and force; -1 where none was."""
+    """Move feature, end and force of the first ``n_old`` slots of link i, lane k to ``old``; -1: no feature."""
     for j in range(n_old):
         c = slot_of(n, i, j) + k
         old[j, 0] = s[c + NUMBER] if s[c + USED] > 0.0 else -1.0
@@ -107,7 +107,7 @@ def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
 def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyped-def]
     """Fill the slots of link i in lane k, of which the first ``n_old`` may be in use, from the grid of world w.
 
-    Returns the gap [m] up to which no feature is left out.
+    Return the gap [m] up to which no feature is left out.
     """
     a = i * RECORD + k
     nearest_left_out = obstacles.skin_m
@@ -120,7 +120,7 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
         shape = read_feature(obstacles.feature, w, number)
-        # Ends shared with the link behind are that link's; only the tail has one of its own.
+        # A joint belongs to the link behind it; only the tail link has a tail-side end of its own.
         for side in range(2 if i == 1 and shape[4] > 0.0 else 1):
             end = 1.0 - 2.0 * side
             distance = feature_distance(shape, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
@@ -138,7 +138,7 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
 
 @njit(error_model="numpy", _nrt=False)
 def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
-    """The slot with the widest gap if that is wider than ``gap``, else -1; and the wider of the two gaps."""
+    """Return the slot with the widest gap if that is wider than ``gap``, else -1; and the wider of the two gaps."""
     widest, at = gap, -1
     for j in range(SLOTS):
         c = slot_of(n, i, j) + k
@@ -149,12 +149,12 @@ def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-untyped-def]
-    """Refill the slots of the lanes that may have moved by the skin; ``counts[i]`` slots of link i are then in use.
+    """Refill the slots of lanes that may have moved by the skin; set ``counts[i]``, the slots in use of link i.
 
-    ``counts[0]``: the largest of them.
+    ``counts[0]`` is the largest of these numbers.
     """
     world = (n + 1) * RECORD
-    # A step may be half as long again as the last one.
+    # A link may move in this step 1.5 times as far as in the last one.
     travel = load(s, world + TRAVEL) + 1.5 * load(s, world + STRIDE)
     if not any_lane(travel > obstacles.skin_m):
         return

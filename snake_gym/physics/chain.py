@@ -4,7 +4,7 @@ Frames and signs: world x-y plane; link 1 is the tail, link N the head; t_i = (c
 n_i = (-sin theta_i, cos theta_i); phi_i = theta_i - theta_{i+1}; the torque mu_i turns link i by +mu_i and link i+1 by
 -mu_i (Liljebäck et al.; sibilska2022, eq. 1-16).
 
-Every step asks the same linear question. Each link is a free body with a 3x3 matrix (inertia, plus dt times friction in
+Every step solves the same linear system. Each link is a free body with a 3x3 matrix (inertia, plus dt times friction in
 the implicit step) and a right-hand side (momentum or force); neighbours share the velocity of their joint; each joint
 obeys ``mu = T0 - K rel`` (actuator) or ``rel = B`` (prescribed rate), rel = omega_i - omega_{i+1}. Eliminating links
 from the tail (articulated-body recursion of Featherstone, Rigid Body Dynamics Algorithms, ch. 7, the joint law folded
@@ -31,7 +31,7 @@ from snake_gym.physics.simd import load, splat, store
 
 @njit(error_model="numpy")
 def turn_links(s, n):  # type: ignore[no-untyped-def]
-    """SIN, COS of the present link angles."""
+    """Set SIN and COS from the present link angles."""
     for i in range(1, n + 1):
         a = i * RECORD
         sin, cos = sin_cos(load(s, a + THETA))
@@ -41,8 +41,8 @@ def turn_links(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
-    """Join half links end to end: in the fields ``x``, ``y`` from the vector (or velocity) that half a link spans to
-    the place (or velocity) of the link's centre, such that the centre of mass has ``mean``."""
+    """Join half links end to end: replace the vectors (or velocities) of half links in the fields ``x``, ``y`` by the
+    positions (or velocities) of the links' centres, such that the centre of mass has ``mean``."""
     at_x, at_y = splat(0.0), splat(0.0)
     sum_x, sum_y = splat(0.0), splat(0.0)
     behind_x, behind_y = splat(0.0), splat(0.0)
@@ -56,7 +56,7 @@ def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
         sum_y = sum_y + load(s, a + MASS) * at_y
         store(s, a + x, at_x)
         store(s, a + y, at_y)
-    # So far relative to the tail's end.
+    # Up to here all vectors are relative to the tail's end.
     total = load(s, (n + 1) * RECORD + TOTAL)
     shift_x = mean[0] - sum_x / total
     shift_y = mean[1] - sum_y / total
@@ -68,7 +68,7 @@ def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def place_links(s, n, bias):  # type: ignore[no-untyped-def]
-    """Fill SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
+    """Set SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
 
     ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
     (relative to the centre), which the explicit right-hand side needs.
@@ -86,7 +86,7 @@ def place_links(s, n, bias):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def locate_links(s, n, base):  # type: ignore[no-untyped-def]
-    """Positions POS_X, POS_Y of the links' centres for the geometry SIN, COS and the centre of mass at ``base``."""
+    """Set the links' centres POS_X, POS_Y from the geometry SIN, COS and the centre of mass at ``base``."""
     for i in range(1, n + 1):
         a = i * RECORD
         half = load(s, a + HALF)
@@ -97,7 +97,7 @@ def locate_links(s, n, base):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def locate_head(s, n):  # type: ignore[no-untyped-def]
-    """Position of the head link's centre into HEAD_X, HEAD_Y, from the link angles and the centre of mass."""
+    """Set the head link's centre HEAD_X, HEAD_Y from the link angles and the centre of mass."""
     world = (n + 1) * RECORD
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
@@ -107,9 +107,9 @@ def locate_head(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
-    """From link ``first`` to the head: fold link after link and joint after joint into the impedance Q, P.
+    """Fold link after link and joint after joint, from link ``first`` to the head, into the impedance Q, P.
 
-    ``touching``: obstacles have left their part in the records (``contact``), acting at the link's head-side end.
+    ``touching``: the records hold the contacts' part (``contact``), which acts at the link's head-side end.
     """
     for i in range(first, n + 1):
         a = i * RECORD
@@ -190,7 +190,7 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def substitute_back(s, n):  # type: ignore[no-untyped-def]
-    """Head to tail: SOL_W and NEW_VX, NEW_VY of the links, REL and MU of the joints, sum of m_i v_i in SUM of link 1.
+    """Solve from head to tail: SOL_W, NEW_VX, NEW_VY of links, REL, MU of joints, sum of m_i v_i in SUM of link 1.
 
     The record of the head must have been eliminated with a torque-free joint (K = T0 = RIGID = 0): then its Q, P before
     the joint are recovered from UW, WW, PW, and the 3x3 system is solved with the joint's row as the last pivot.

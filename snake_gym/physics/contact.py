@@ -1,13 +1,13 @@
-r"""Contacts between links and obstacles in one implicit step: which of them press, and what they come to.
+r"""Contacts between links and obstacles in one implicit step: choice of the contacts that press, and their forces.
 
-Each has the law of ``contact_law``, whose unknown is whether it holds (ON) or not. A contact that would pull is taken
-off, one that would penetrate is put on, and the chain is solved again, the worst of a world first. Where that goes in
-circles, one goes at a time (Murty's rule, which ends as long as the laws themselves do not depend on who is on; so
-friction that a contact has brought with it and that makes it pull is dropped for the step). Rigid contacts then carry
-impulses over until v_n' is as the law wants it to 1e-9 m/s (method of multipliers). Where contacts that bounce, and
-others that hold, together would do work on the robot, none bounces.
+Each contact has the law of ``contact_law`` and is on (ON) or off. A contact that would pull is switched off, one that
+would penetrate is switched on, and the chain is solved again, the worst contacts of a world first. Where that goes in
+circles, one contact changes at a time (Murty's rule, which ends as long as the laws do not depend on which contacts
+are on; so friction that a contact has brought with it and that makes it pull is dropped for the step). Rigid contacts
+then carry impulses over until v_n' meets the law to 1e-9 m/s (method of multipliers). Where contacts that bounce and
+others that hold would together do work on the robot, none bounces.
 
-ON says what a contact does at present; RESULT, after a solution, what it should do:
+ON is the present state of a contact; RESULT, after a solution, tells the next one:
 
 ==  =======  ==================  ==================================================================================
 ON  does     RESULT              goes on to
@@ -39,32 +39,32 @@ from snake_gym.physics.simd import absolute, any_lane, larger, load, select, sma
 from snake_gym.physics.stops import PATIENCE
 
 _FORESIGHT = 2.0
-"""Steps: an impact that near ends the smooth past."""
+"""Time to an impact, in steps, below which the past of a world no longer counts as smooth."""
 _SLACK = 1e-3
-"""Penetration, in half lengths of the link, that does not put a contact on within the step."""
+"""Penetration, in half lengths of the link, up to which a contact stays off within the step."""
 _ROUNDING = 1e-11
-"""Penetration, in half lengths of the link, that does not put a rigid contact on: rounding only."""
+"""Penetration, in half lengths of the link, up to which a rigid contact stays off: rounding only."""
 _EXACT = 1e-9
-"""[m/s] rigid contact: the velocity into or out of a contact, and of a link by its pull, that is left."""
+"""Velocity error [m/s] that is left at a rigid contact, and velocity of a link by a pull that is ignored."""
 _HOLD = 1e9
-"""Inertia of links that are held, in masses of the robot."""
+"""Inertia given to links that are held still, in masses of the robot."""
 _JAMMED = 2e-3
-"""[m/s] rigid contact: more than this is left only where contacts contradict each other."""
+"""Velocity error [m/s] of a rigid contact that is exceeded only where contacts contradict each other."""
 _CARRY = 6.0
-"""Times that a world's rigid contacts carry impulses over in a step."""
+"""Most times that a world's rigid contacts carry impulses over in a step."""
 _PARTED = 0.01
-"""Foreseen gap, in half lengths of the link, from which on a contact is taken to have ended."""
+"""Foreseen gap, in half lengths of the link, from which a contact counts as ended."""
 _FREE = 0.01
-"""Work that contacts may do, as a share of what they do while they compress."""
+"""Work that contacts may do, as a share of their work during compression."""
 _STICK = 2e-3
-"""[m/s] a pull so small, as velocity of the link, is left for the next step to end."""
+"""Largest pull, as velocity of the link [m/s], that is left for the next step to end."""
 _WORST = 0.3
-"""Contacts at least so bad as this share of the worst are changed in one correction."""
+"""Share of the worst contact's error from which contacts change in the same correction."""
 
 
 @njit(error_model="numpy")
 def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
-    """Contacts at the foreseen end of the step, before it is solved."""
+    """Set up all contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
     store(s, (n + 1) * RECORD + CARRIED, splat(0.0))
@@ -74,7 +74,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             c = slot_of(n, i, j)
             measure_slot(s, n, i * RECORD, c)
             set_law(s, n, c, law)
-            # What pressed in the last step most likely presses still, unless it is seen to part.
+            # A contact that pressed in the last step most likely still presses, unless it is seen to part.
             gap = load(s, c + GAP)
             likely = (gap < 0.0) | ((load(s, c + IMPULSE) > 0.0) & (gap < near))
             store(s, c + ON, select(likely, splat(1.0), splat(0.0)))
@@ -83,10 +83,10 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
-    """Into RESULT of each slot the impulse if it is on, else how far it falls short of one; the worst per world.
+    """Set RESULT of each slot: the impulse of a contact that is on, else its gap [m] to the target of its law.
 
-    What is off falls short by the length [m] that it keeps from the target of its law. 0: nothing is wrong. The third
-    value is positive where the contacts as they are would do work on the robot.
+    Return the worst pull and the worst penetration of each world, 0 where nothing is wrong, and a work that is
+    positive where the contacts as they are would do work on the robot.
     """
     h = load(s, (n + 1) * RECORD + H)
     pull, depth, work = splat(0.0), splat(0.0), splat(0.0)
@@ -110,11 +110,11 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-def]
-    """Take contacts off that pull, put those on that penetrate; returns the first link that changed, or n + 1.
+    """Switch contacts off that pull and on that penetrate; return the first link that changed, or n + 1.
 
-    Only the worst of a world go at a time: taking off two that share a load at once may go in circles. Where even that
-    does, one goes at a time, always the one nearest to the head (Murty's rule, which ends), and waits for joint laws to
-    settle in between. A world that has not found its contacts by the last correction stands still for the step.
+    Only the worst of a world change at a time: switching off two that share a load may go in circles. Where even that
+    does, one contact changes at a time, the one nearest to the head (Murty's rule, which ends), and waits for joint
+    laws to settle in between. A world without a solution by the last correction stands still for the step.
     """
     pull, depth, work = judge_contacts(s, n, counts, law)
     settled = (pull == 0.0) & (depth == 0.0)
@@ -140,13 +140,13 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
             on, result, known = load(s, c + ON), load(s, c + RESULT), load(s, c + IMPULSE)
             pulls = (on > 0.0) & (result < stick) & (result <= pull) & (free > 0.0)
             enters = (on == 0.0) & (result < 0.0) & (result <= depth) & (free > 0.0)
-            # The first impulse of a contact is the first that its friction knows of.
+            # The friction of a new contact begins with the contact's first impulse.
             begins = (on > 0.0) & (result > 0.0) & (known == 0.0) & (splat(law.coulomb) > 0.0) & settled
             free = select((pulls | enters) & (share == 0.0), splat(0.0), free)
             if any_lane(pulls | enters | begins):
                 changed = True
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
-                # Friction may be all that makes a contact pull; should it come back, it comes back without, and stays.
+                # Friction alone may make a contact pull; one that comes back has no friction, and stays.
                 store(s, c + GRIP, select(pulls, splat(0.0), load(s, c + GRIP)))
                 plain = load(s, c + STIFF) * load(s, c + TARGET)
                 store(s, c + PRESS, select(pulls, plain, load(s, c + PRESS)))
@@ -161,9 +161,9 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
 
 @njit(error_model="numpy")
 def hold_links(s, n):  # type: ignore[no-untyped-def]
-    """Hold the links of all worlds whose joint laws, stops or contacts still change where they are, and count that.
+    """Hold the links of worlds whose joint laws, stops or contacts still change where they are; count the steps.
 
-    Jams of many contacts, stops and saturated joints; some millions of steps of thrashing robots show a few.
+    The cause are jams of many contacts, stops and saturated joints: a few in some millions of steps of wild motion.
     """
     world = (n + 1) * RECORD
     jammed = load(s, world + LAWS_CHANGE) + load(s, world + STOPS_CHANGE) + load(s, world + CONTACTS_CHANGE) > 0.0
@@ -172,9 +172,9 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
     store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + select(jammed, splat(1.0), splat(0.0)))
     hold = _HOLD * load(s, world + TOTAL)
     zero = splat(0.0)
-    # The velocity jumps, and in the next step again.
+    # The velocity jumps in this step and in the next.
     store(s, world + AGE, select(jammed, splat(-2.0), load(s, world + AGE)))
-    # From where it is, not from where it would be.
+    # The base is the present state, not the state foreseen.
     store(s, world + ALPHA, select(jammed, splat(1.0), load(s, world + ALPHA)))
     store(s, world + BETA, select(jammed, zero, load(s, world + BETA)))
     for i in range(1, n + 1):
@@ -196,9 +196,9 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def drop_restitution(s, n, counts, lively):  # type: ignore[no-untyped-def]
-    """Take restitution from the contacts of the worlds ``lively``; returns the first link that changed, or n + 1.
+    """Remove restitution from the contacts of the worlds ``lively``; return the first link that changed, or n + 1.
 
-    Newton's law gives each contact its own bounce; where others hold at the same time, that may create energy.
+    Newton's law lets each contact bounce by itself; where others hold at the same time, that may create energy.
     """
     first = n + 1
     for i in range(n, 0, -1):
@@ -219,7 +219,7 @@ def drop_restitution(s, n, counts, lively):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def begin_friction(s, n, c, begins, law):  # type: ignore[no-untyped-def]
-    """Give the slot the friction that goes with its present impulse, in the lanes that ``begins`` names."""
+    """Set the slot's friction from its present impulse in the lanes where ``begins`` is true."""
     world = (n + 1) * RECORD
     force = load(s, c + RESULT) * load(s, world + PER_H)
     grip = law.viscous + law.coulomb * force / larger(absolute(load(s, c + VT)), splat(SLOWEST_SLIP))
@@ -229,12 +229,11 @@ def begin_friction(s, n, c, begins, law):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
-    """Rigid contact: carry over the impulse so that v_n' comes to the target, in the worlds ``settled``.
+    """Carry over the impulses of rigid contacts so that v_n' comes to the target, in the worlds ``settled``.
 
-    Returns the first link that changed, or n + 1.
-
-    The method of multipliers: each correction leaves about (mass felt) / STIFF of the velocity before. Where contacts
-    contradict each other, as in a jam, it would not end: they keep what their stiffness leaves.
+    Return the first link that changed, or n + 1. By the method of multipliers each correction leaves about
+    (mass felt) / STIFF of the velocity error before. Where contacts contradict each other, as in a jam, it would not
+    end: those keep the error that their stiffness leaves.
     """
     first = n + 1
     world = (n + 1) * RECORD
@@ -261,7 +260,7 @@ def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
-    """1 in the lanes in which a link touches something, or is about to in a step dt: their past will not be smooth."""
+    """Return 1 in the lanes in which a link touches something or soon will (step dt): their past is not smooth."""
     h = load(s, (n + 1) * RECORD + H)
     touched, one = splat(0.0), splat(1.0)
     for i in range(1, n + 1):

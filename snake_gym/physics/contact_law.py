@@ -1,4 +1,4 @@
-r"""One contact between a link (a capsule) and a feature of the obstacles: its geometry, its law, how the link feels it.
+r"""Contact between a link (a capsule) and a feature of the obstacles: geometry, law, and effect on the link.
 
 A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
 side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
@@ -7,7 +7,7 @@ of length h begins and g' at its end, and v_n' the normal velocity there,
 
     impulse j = STIFF (v_t - v_n'),   j >= 0,   v_t such that g' = min(g_0, 0) (1 - h r),  r = k / (h k + d):
 
-a link that is not there yet is slowed just so that it arrives, and an overlap goes down at the rate r of the spring
+a link that has not arrived yet is slowed just so that it arrives, and an overlap shrinks at the rate r of the spring
 against its damper. STIFF = h (h k + d) is that of a spring and damper, or more where that is not firm. g' is linear in
 v_n' about the foreseen end of the step, ``g' = g* + h (v_n' - v_n*)``. That is a rank-one addition to the link's
 matrix: it passes through all joints in the same elimination, so that an impact meets the chain's own effective mass
@@ -37,20 +37,20 @@ from snake_gym.physics.lanes import (
 from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, square_root, store
 
 FAR = 1e9
-"""[m] gap where there is none."""
+"""Gap [m] of a slot without a contact."""
 SLOWEST_SLIP = 1e-4
-"""[m/s] below this speed Coulomb friction at a contact is viscous."""
+"""Speed [m/s] below which Coulomb friction at a contact is viscous."""
 _SLOWEST_IMPACT = 0.02
-"""[m/s] slower approaches do not bounce."""
+"""Least approach speed [m/s] that bounces."""
 _FIRMNESS = 1e3
-"""Least STIFF, in masses of the robot: what makes an impact one event at any step size."""
+"""Least STIFF, in masses of the robot: it makes an impact one event at any step size."""
 _RIGIDITY = 1e4
-"""STIFF of rigid contact in masses of the robot; what it leaves of v_n' - v_t is then taken away by correction."""
+"""STIFF of rigid contact, in masses of the robot; corrections remove the rest of v_n' - v_t."""
 
 
 @njit(error_model="numpy")
 def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
-    """Velocities NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates; adds to TRAVEL."""
+    """Set NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates; add to TRAVEL."""
     world = (n + 1) * RECORD
     sigma = load(s, world + SIGMA)
     for i in range(1, n + 1):
@@ -72,7 +72,7 @@ def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
-    """Gap, normal, moments and foreseen velocities of the slot at ``c`` of the link at ``a``."""
+    """Set gap, normal, moments and foreseen velocities of the slot at ``c`` of the link at ``a``."""
     sin, cos, half, radius = load(s, a + SIN), load(s, a + COS), load(s, a + HALF), load(s, a + RADIUS)
     x, y = load(s, a + POS_X), load(s, a + POS_Y)
     ax, ay, length = load(s, c + AXIS_X), load(s, c + AXIS_Y), load(s, c + LENGTH)
@@ -82,13 +82,13 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     u = ox * ax + oy * ay
     beside = (length > 0.0) & ((u < 0.0) | (u > length))
     u = smaller(larger(u, splat(0.0)), length)
-    # Nearest point of the link's axis to the feature's nearest point; of a segment the link's end itself.
+    # The contact is at the axis point nearest to a disc; for a segment it is the link's end.
     px = load(s, c + START_X) + u * ax - x
     py = load(s, c + START_Y) + u * ay - y
     foot = px * cos + py * sin
     along = select(length > 0.0, end, smaller(larger(foot, -half), half))
     if a > RECORD:
-        # The joint with the link behind is that link's.
+        # A contact at the joint with the link behind belongs to that link.
         beside = beside | ((length == 0.0) & (foot < -half))
     dx = along * cos - px
     dy = along * sin - py
@@ -114,7 +114,7 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def set_laws(s, n, law):  # type: ignore[no-untyped-def]
-    """What the laws of all contacts of a world share in a step of length H: 1/h, STIFF and how fast gaps < 0 close."""
+    """Set the values that all contacts of a world share in a step of length H: 1/h, STIFF, closing rate of gaps < 0."""
     world = (n + 1) * RECORD
     h, total = load(s, world + H), load(s, world + TOTAL)
     store(s, world + PER_H, 1.0 / h)
@@ -129,14 +129,14 @@ def set_laws(s, n, law):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
-    """Coefficients of the slot's impulse and surface friction for this step."""
+    """Set the coefficients of the slot's impulse and surface friction for this step."""
     world = (n + 1) * RECORD
     h, stiff = load(s, world + H), load(s, world + FIRM)
     vn = load(s, c + VN)
     gap = load(s, c + GAP) - h * vn
     before = load(s, c + BEFORE)
     before = select(before < FAR, before, gap)
-    # What is left of an overlap at the step's end.
+    # Overlap that is left at the step's end.
     left = smaller(before, splat(0.0)) * (1.0 - h * load(s, world + CLOSING))
     target = (left - gap) * load(s, world + PER_H)
     if law.restitution > 0.0:
@@ -155,7 +155,7 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
-    """Sum of what the link's touching slots add to its matrix and right-hand side, at its head-side end."""
+    """Sum the parts of the link's touching slots in its matrix and right-hand side, at its head-side end."""
     a = i * RECORD
     zero = splat(0.0)
     xx, xy, yy, xw, yw, ww = zero, zero, zero, zero, zero, zero
@@ -190,7 +190,7 @@ def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def normal_velocity(s, a, c):  # type: ignore[no-untyped-def]
-    """v_n' of the slot at ``c`` of the link at ``a`` after a solution."""
+    """Return v_n' [m/s] of the slot at ``c`` of the link at ``a`` after a solution."""
     b = a + RECORD
     return (
         load(s, c + NX) * load(s, b + UX) + load(s, c + NY) * load(s, b + UY) + load(s, c + N_ARM) * load(s, a + SOL_W)

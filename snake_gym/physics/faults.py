@@ -1,4 +1,4 @@
-"""Codes of all kinds of faults, and when a joint's fault acts; what the kernels' own do then is in ``actuators``.
+"""Codes of all kinds of faults, and the times at which a fault acts; ``actuators`` has the effects of the own kinds.
 
 A fault acts from ``onset_s`` to ``end_s``; an intermittent one in bursts, for the first ``duty`` of every ``period_s``
 counted from its onset.
@@ -19,11 +19,11 @@ FAULT_CODES = {
 }  # fmt: skip
 """Codes by name; kinds that are registered (``simulation.fault_kinds``) follow."""
 _SLACK_S = 1e-9
-"""A time that sums of steps have reached but for their rounding counts as reached."""
+"""Rounding [s] of summed steps by which a time may be missed and still counts as reached."""
 
 
 def acting(faults: FaultState, time_s: FloatArray) -> NDArray[np.bool_]:
-    """Which faults act at the worlds' present times ``time_s`` (W,) [s]: (W, J)."""
+    """Return a mask (W, J) of the faults that act at the worlds' present times ``time_s`` (W,) [s]."""
     time = time_s[:, None] + _SLACK_S
     within = (faults.kind != HEALTHY) & (time >= faults.onset_s) & (time < faults.end_s)
     intermittent = np.isfinite(faults.period_s)

@@ -40,18 +40,18 @@ from snake_gym.physics.simd import (
 INDEPENDENT, COUPLED = 0, 1
 AXES_CODES = {"independent": INDEPENDENT, "coupled": COUPLED}
 REST = 1e-6
-"""[m/s] and [rad/s]: speed below which Coulomb friction is viscous."""
+"""Speed [m/s] or [rad/s] below which Coulomb friction is viscous."""
 _NEAR_REST = 10.0 * REST
-"""Speed below which an axis is taken to stick when a step() begins."""
+"""Speed [m/s] or [rad/s] below which an axis counts as sticking when a step() begins."""
 _STOPPED, _BROKEN = 0.25, 2.0
 """States of SLIDING that last for one step, see the table above."""
 _OFF = 1.5
-"""A secant that is wrong by more than this factor is corrected within the step."""
+"""Error of a secant, as a factor, beyond which it is corrected within the step."""
 
 
 @njit(inline="always", error_model="numpy")
 def viscous_force(vx: float, vy: float, s: float, c: float, c_t: float, c_n: float) -> tuple[float, float]:
-    """Friction force (x, y) [N], world frame, on a link at angle theta (s, c = sin, cos) moving with (vx, vy) [m/s]."""
+    """Return the friction force (x, y) [N], world frame, on a link at theta (s, c = sin, cos) with (vx, vy) [m/s]."""
     along = -c_t * (c * vx + s * vy)
     across = -c_n * (c * vy - s * vx)
     return along * c - across * s, along * s + across * c
@@ -59,7 +59,7 @@ def viscous_force(vx: float, vy: float, s: float, c: float, c_t: float, c_n: flo
 
 @njit(error_model="numpy")
 def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
-    """Inertia of each link along, across and in rotation, viscous friction at the step's end included: m + h c."""
+    """Set each link's inertia along, across and in rotation with viscous friction at the step's end: m + h c."""
     h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n + 1):
         a = i * RECORD
@@ -71,14 +71,14 @@ def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def sliding_at(speed, limit):  # type: ignore[no-untyped-def]
-    """SLIDING of an axis with Coulomb force ``limit`` that moves at ``speed`` as a step() begins."""
+    """Return SLIDING of an axis with Coulomb force ``limit`` that moves at ``speed`` as a step() begins."""
     moves = (absolute(speed) > _NEAR_REST) & (limit > 0.0)
     return select(moves, copy_sign(splat(1.0), speed), splat(0.0))
 
 
 @njit(error_model="numpy")
 def begin_sliding(s, n):  # type: ignore[no-untyped-def]
-    """SLIDING of every axis from the present velocities."""
+    """Set SLIDING of every axis from the present velocities."""
     for i in range(1, n + 1):
         a = i * RECORD
         sin, cos = load(s, a + SIN), load(s, a + COS)
@@ -90,13 +90,13 @@ def begin_sliding(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def sticks(slip):  # type: ignore[no-untyped-def]
-    """Whether an axis with this SLIDING sticks."""
+    """Return true where an axis with the SLIDING ``slip`` sticks."""
     return (slip == 0.0) | (slip == _STOPPED)
 
 
 @njit(error_model="numpy")
 def coulomb_terms(slip, slid, limit):  # type: ignore[no-untyped-def]
-    """What sticking adds to the inertia of an axis, and the impulse of sliding; ``limit``: h F."""
+    """Return the inertia that sticking adds to an axis and the impulse of sliding; ``limit`` is h F."""
     rest = limit * (1.0 - absolute(slid))
     zero = splat(0.0)
     sliding = select(sticks(slip), zero, copy_sign(rest, slip))
@@ -105,7 +105,7 @@ def coulomb_terms(slip, slid, limit):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
-    """Coulomb friction as the step begins with it."""
+    """Add Coulomb friction to the links in the state in which the step begins."""
     h = load(s, (n + 1) * RECORD + H)
     for i in range(1, n + 1):
         a = i * RECORD
@@ -126,11 +126,11 @@ def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def next_sliding(slip, slid, before, after, limit, may_break):  # type: ignore[no-untyped-def]
-    """SLIDING and SLID_SHARE that the speeds at the step's ends ask for."""
+    """Return SLIDING and SLID_SHARE that follow from the speeds at the step's begin and end."""
     slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
     stops = slides & (slip * after < 0.0)
     breaks = sticks(slip) & (absolute(after) > REST) & (limit > 0.0) & may_break
-    # Sliding on would have led from ``before`` to ``after``: the share of the step in which it has stopped.
+    # Sliding on would have led from ``before`` to ``after``: the axis has slid for this share of the step.
     share = select(slip * before > 0.0, before / (before - after), splat(0.0))
     slid = select(stops & (absolute(slip) == 1.0), copy_sign(share, slip), slid)
     return select(stops, splat(_STOPPED), select(breaks, copy_sign(splat(_BROKEN), after), slip)), slid
@@ -138,7 +138,7 @@ def next_sliding(slip, slid, before, after, limit, may_break):  # type: ignore[n
 
 @njit(error_model="numpy")
 def revise_axis(s, a, axis, before, after, h, may_break):  # type: ignore[no-untyped-def]
-    """Law of one axis for the speeds found: (it changes, change of its inertia, change of its impulse)."""
+    """Set the law of one axis for the speeds found; return (it changes, change of inertia, change of impulse)."""
     slip, slid, limit = load(s, a + SLIDING_T + axis), load(s, a + SLID_SHARE_T + axis), h * load(s, a + D_T + axis)
     new_slip, new_slid = next_sliding(slip, slid, before, after, limit, may_break)
     changes = absolute(new_slip - slip) > 0.0
@@ -156,7 +156,7 @@ def revise_axis(s, a, axis, before, after, h, may_break):  # type: ignore[no-unt
 
 @njit(error_model="numpy")
 def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
-    """Let stick what has stopped and slide what has broken away; the first link changed, or n + 1."""
+    """Let axes stick that have stopped and slide that broke away; return the first link changed, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
     breaking = splat(1.0 if may_break else 0.0) > 0.0
@@ -183,7 +183,7 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def settle_sliding(s, n):  # type: ignore[no-untyped-def]
-    """Which axes slide from here on, SLIDING 1, 0 or -1; returns in which worlds one has changed."""
+    """Set SLIDING of each axis for the next step, 1, 0 or -1; return 1 in the worlds in which one has changed."""
     changed = splat(0.0)
     for i in range(1, n + 1):
         for axis in (SLIDING_T, SLIDING_N, SLIDING_R):
@@ -216,11 +216,11 @@ def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
-    """Speed for the secant, given the one used and the one that came out.
+    """Return the speed for the secant, given the one used and the one that came out.
 
     ``free``: inertia without the secant's part; ``limit``: impulse of the Coulomb force.
     """
-    # The load was (free + limit / used) speed; what is beyond the limit moves the free inertia.
+    # The load was (free + limit / used) speed; the part beyond the limit moves the free inertia.
     let_go = speed + limit * (speed / used - 1.0) / free
     faster = (speed > _OFF * used) & (limit > 0.0)
     slower = (speed * _OFF < used) & (used > REST) & (limit > 0.0)
@@ -229,7 +229,7 @@ def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
-    """Correct secants that are far off; returns the first link with one, or n + 1."""
+    """Correct secants that are far off; return the first link with one, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
     for i in range(n, 0, -1):
@@ -244,7 +244,7 @@ def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
         changes = (absolute(now - was) > 0.0) | (absolute(now_r - was_r) > 0.0)
         if any_lane(changes):
             first = i
-            # Where nothing changes, not even the rounding may.
+            # Worlds without a change keep their values to the last bit.
             store(s, a + SECANT, now)
             store(s, a + SECANT_R, now_r)
             store(s, a + A_T, select(changes, a_t + (d_t / now - d_t / was), a_t))

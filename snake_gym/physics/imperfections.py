@@ -1,4 +1,4 @@
-"""What real servos do besides the law of ``actuators``: dead band, backlash, torque-speed line, sagging supply.
+"""Imperfections of real servos, added to the law of ``actuators``: dead band, backlash, torque-speed line, supply.
 
 * Backlash: the loop works on the motor's side of the gears, at ``phi + x``, |x| <= play (half the gap between the
   flanks), with no mass of its own. At a flank, x = +-play, torque passes in the direction in which that flank pushes;
@@ -14,12 +14,12 @@
   ``limit v``, with v the supply's voltage as a share of the nominal one. A motor beyond its no-load speed brakes.
 * Supply: ``v = 1 / (1 + r I / v_last)``, I the sum of the joints' |torque| / k_t in the last sub-step and r its
   resistance over the nominal voltage. The load is taken as a conductance I / v_last, explicitly. v also scales the
-  speed limit. It stays in (0, 1], but where the supply falls below about 0.8 and the speed limit acts, it hunts from
-  sub-step to sub-step, and ways depend on the step (docs/physics.md has numbers).
+  speed limit. It stays in (0, 1], but where the supply falls below about 0.8 and the speed limit acts, it oscillates
+  from sub-step to sub-step, and motions depend on the step (docs/physics.md has numbers).
 
-FLANK says which flank of the gears pushes at present (1, -1, 0: neither), AT_LIMIT which piece of the torque-speed line
-holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. A ONE_BY_ONE motor goes from flank to flank by
-way of neither, and from limit to limit by way of its law.
+FLANK is the flank of the gears that pushes at present (1, -1, 0: neither), AT_LIMIT the piece of the torque-speed line
+that holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. A ONE_BY_ONE motor goes from flank to flank
+by way of neither, and from limit to limit by way of its law.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, 
 
 @njit(error_model="numpy")
 def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
-    """Which flank of joint i pushes at the rate ``rate``: 1, -1, or 0 for none."""
+    """Return the flank of joint i that pushes at the rate ``rate``: 1, -1, or 0 for none."""
     a = i * RECORD
     play = load(s, a + PLAY)
     v = load(s, a + DRIVE) - load(s, a + GAIN) * rate
@@ -51,7 +51,7 @@ def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
-    """K and T0 of joint i with the given flank pushing."""
+    """Return K and T0 of joint i with the given flank pushing."""
     a = i * RECORD
     h, gain = load(s, (n + 1) * RECORD + H), load(s, a + GAIN)
     touches = absolute(flank) * load(s, a + STRENGTH)
@@ -61,7 +61,7 @@ def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def load_servos(s, n):  # type: ignore[no-untyped-def]
-    """Joint laws of one implicit step; flanks, and whether a loop reacts, are those foreseen for its end."""
+    """Set the joint laws of one implicit step; flanks and dead bands are judged at its foreseen end."""
     world = (n + 1) * RECORD
     h, sigma = load(s, world + H), load(s, world + SIGMA)
     alpha, beta, volt = load(s, world + ALPHA), load(s, world + BETA), load(s, world + VOLT)
@@ -96,14 +96,14 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
-    """Flanks that have met or parted, and torques beyond the line; first joint changed, or n + 1."""
+    """Revise flanks that have met or parted and torques beyond the line; return the first joint changed, or n + 1."""
     first = n + 1
     one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
     busy, free = splat(0.0), splat(1.0)
     for i in range(n - 1, 0, -1):
-        # Both, always: what is done for one world may not depend on what another one needs.
+        # Both calls always run: the result of one world may not depend on the needs of another.
         moved = revise_flank(s, n, i, free)
-        # Where one thing changes at a time, a new flank waits with its limit for what it leads to.
+        # Where one thing changes at a time, a new flank comes first and its limit in a later correction.
         changes = (moved > 0.0) | (limit_servo(s, n, i, free * (1.0 - one_by_one * moved)) > 0.0)
         if any_lane(changes):
             first = i
@@ -115,11 +115,11 @@ def revise_servos(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
-    """Where the law of joint i had to change because of its play; its torque is not limited then, for now."""
+    """Set the flank of joint i anew; return 1 in the worlds where it changed, and begin there without a limit."""
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
-    # Alone, a motor goes from one flank to the other by way of neither.
+    # A motor that changes alone goes from one flank to the other by way of neither.
     one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
     flank = select(one_by_one * flank * was < 0.0, splat(0.0), flank)
     changes = (absolute(flank - was) > 0.0) & (free > 0.0)
@@ -136,10 +136,10 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
-    """Where the law of joint i had to change because of its limit at its speed, or because it is within again.
+    """Set or release the torque limit of joint i at its speed; return 1 in the worlds where the law changed.
 
-    A torque beyond the line is often one of a flank that does not push in the end, so a limit has to let go. By chords
-    first, as with the servo without imperfections (``actuators.revise_limits``).
+    A torque beyond the line often belongs to a flank that does not push in the end, so a limit must be released again.
+    Chords come first, as with the servo without imperfections (``actuators.revise_limits``).
     """
     a = i * RECORD
     world = (n + 1) * RECORD
@@ -157,9 +157,9 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
     near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
-    # A line that falls below zero lets the motor brake: no chord leads there.
+    # Where the line falls below zero the motor brakes, and no chord leads there.
     at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0) | (one_by_one > 0.0), one, half), zero)
-    # On the line already, also where that has fallen below zero.
+    # A joint may be on the line already, also where that has fallen below zero.
     wrong = (absolute(was) < select(given * torque < 0.0, splat(2.0), one)) & (was * copy_sign(one, torque) < 1.0)
     other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)
     changes = ((over & (wrong | other_slope)) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
@@ -171,7 +171,7 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
-    """Take over where the motors are in their play, and the supply's voltage for the next sub-step."""
+    """Take over the motors' positions in their play, and set the supply's voltage for the next sub-step."""
     world = (n + 1) * RECORD
     h, volt = load(s, world + H), load(s, world + VOLT)
     drop = splat(0.0)
@@ -179,7 +179,7 @@ def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
         a = i * RECORD
         rel, play, gain = load(s, a + REL), load(s, a + PLAY), load(s, a + GAIN)
         torque = load(s, a + T0) - (load(s, a + K) - h * load(s, a + LOAD)) * rel
-        # A joint at its stop is stalled: its law is not in use, its motor pulls with the limit.
+        # A joint at its stop is stalled: its law is not in use, and its motor pulls with at most the limit.
         stall = select(load(s, a + LIMIT) < math.inf, volt * load(s, a + LIMIT), splat(math.inf))
         drop = drop + smaller(absolute(torque) / h, stall) * load(s, a + PER_NM)
         lash, flank = load(s, a + LASH), load(s, a + FLANK)

@@ -1,18 +1,18 @@
-r"""The implicit step: linearly implicit, second order in dt between events, stable for any friction, gain or lock.
+r"""Implicit step: linearly implicit, second order in dt between events, stable for any friction, gain or lock.
 
-One primitive does all the work: a backward Euler step of length h from a *base*, x' = base + h dx'/dt, with the base
-taken from the present state x and the one before, x_p: ``base = ALPHA x - BETA x_p``. For link i with velocity v_i
+Every step is a backward Euler step of length h from a *base*, x' = base + h dx'/dt, with the base taken from the
+present state x and the one before, x_p: ``base = ALPHA x - BETA x_p``. For link i with velocity v_i
 (world frame), rate omega_i and friction C_i,
 
     (M_i + h C_i) v_i' = M_i (ALPHA v_i - BETA v_i,p) + h F_i + joint impulses,
 
 joints closed in the geometry theta* foreseen for the step's end, joint laws (``actuators``) and contacts (``contact``)
-at the step's end. Centripetal terms need no place of their own: they are the difference of velocities that fit joints
+at the step's end. Centripetal terms need no term of their own: they are the difference of velocities that fit joints
 in different geometries. The choice of (ALPHA, BETA, h) makes the method:
 
-* ``BDF2`` 4/3, 1/3, 2/3 dt: second order, L-stable, one solution per step: the rule.
+* Most steps are ``BDF2`` 4/3, 1/3, 2/3 dt: second order, L-stable, one solution per step.
 * The first step after the commands have changed has no smooth past. It takes two solutions (Alexander's L-stable SDIRK
-  method of order 2, gamma = 1 - 1/sqrt 2): 1, 0, gamma dt, then, from what that gave, 1 + sqrt 2, sqrt 2, gamma dt.
+  method of order 2, gamma = 1 - 1/sqrt 2): 1, 0, gamma dt, then, from its result, 1 + sqrt 2, sqrt 2, gamma dt.
 * Where the velocity has jumped (a joint locks, an impact) or the acceleration has (sliding ends), the next step of the
   worlds concerned is a backward Euler step: 1, 0, dt; so is one in which a joint is foreseen to meet its stop.
 
@@ -51,16 +51,16 @@ FIRST, SECOND, LATER = 0, 1, 2
 """Stages: the two of the first step after a change of commands, and every later step."""
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _EVENT = -2.0
-"""AGE of a world in which a fault begins or ends: its velocities may jump in this step and in the next."""
+"""AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
-"""Corrections of the laws within a step."""
+"""Most corrections of the laws within a step without torque limits and joint stops."""
 _ONE_BY_ONE_ROUNDS = 400
-"""Corrections with torque limits or joint stops; what changes after ``_ROUNDS`` changes one at a time."""
+"""Most corrections with torque limits or joint stops; after ``_ROUNDS`` of them laws change one at a time."""
 
 
 @njit(error_model="numpy")
 def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
-    """ALPHA, BETA, SIGMA and H of this step for each world."""
+    """Set ALPHA, BETA, SIGMA and H of this step for each world."""
     world = (n + 1) * RECORD
     smooth = load(s, world + AGE) > (math.inf if stage == FIRST else 0.0)
     one, zero = splat(1.0), splat(0.0)
@@ -82,7 +82,7 @@ def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def load_links(s, n):  # type: ignore[no-untyped-def]
-    """Geometry, base and momenta of the links."""
+    """Set geometry, base and momenta of the links."""
     world = (n + 1) * RECORD
     alpha, beta = load(s, world + ALPHA), load(s, world + BETA)
     sigma, h = load(s, world + SIGMA), load(s, world + H)
@@ -105,7 +105,7 @@ def load_links(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def base_of_centre(s, n):  # type: ignore[no-untyped-def]
-    """Where the centre of mass would be without the step's own velocity (x, y)."""
+    """Return the base (x, y) [m] of the centre of mass: its place without the step's own velocity."""
     world = (n + 1) * RECORD
     alpha, beta = load(s, world + ALPHA), load(s, world + BETA)
     x = alpha * load(s, world + CX) - beta * load(s, world + CX_P)
@@ -115,7 +115,7 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
-    """Ground friction as the step begins with it."""
+    """Add ground friction in the state in which the step begins."""
     add_viscous_friction(s, n)
     if laws.coulomb and laws.axes == COUPLED:
         add_coupled_friction(s, n)
@@ -125,7 +125,7 @@ def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
-    """Joint laws as the step begins with them."""
+    """Set the joint laws in the state in which the step begins."""
     if laws.kind == MUSCLE:
         load_muscles(s, n, laws.muscle)
     elif laws.imperfect:
@@ -138,7 +138,7 @@ def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def begin_contacts(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
-    """Contacts as the step begins with them."""
+    """Set up the contacts in the state in which the step begins."""
     foresee_velocities(s, n, dt)
     if counts[0] > 0:
         world = (n + 1) * RECORD
@@ -150,7 +150,7 @@ def begin_contacts(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
-    """Rates and velocities at the end of the step; worlds in which corrections do not settle the laws stand still."""
+    """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
     store(s, (n + 1) * RECORD + ONE_BY_ONE, splat(0.0))
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
     load_links(s, n)
@@ -195,7 +195,7 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
-    """Share of time that the step stands for, and how many smooth steps the next one can look back on."""
+    """Set WEIGHT, the time that the step stands for, and AGE, the smooth steps before the next one."""
     world = (n + 1) * RECORD
     age = load(s, world + AGE)
     zero = splat(0.0)
@@ -213,7 +213,7 @@ def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def move_links(s, n, stage):  # type: ignore[no-untyped-def]
-    """Take over the solution; the state before becomes the past, unless this was the second half of a step."""
+    """Take over the solution; the state before becomes the past, except in the second half of a step."""
     world = (n + 1) * RECORD
     h = load(s, world + H)
     x, y = base_of_centre(s, n)
@@ -242,7 +242,7 @@ def move_links(s, n, stage):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
-    """Worlds with a jump, those included in which a joint has met its stop: its rate jumps now and in the next step."""
+    """Return 1 for worlds with a jump, also where a joint has met its stop; its rate jumps now and in the next step."""
     world = (n + 1) * RECORD
     hits = splat(0.0)
     for i in range(1, n):
@@ -255,7 +255,7 @@ def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
-    """One stage of an implicit step of a block of worlds, in place."""
+    """Advance a block of worlds by one stage of an implicit step, in place."""
     if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
         begin_sliding(s, n)
     if laws.stops and stage == LATER:
@@ -282,7 +282,7 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
 
 @njit(error_model="numpy")
 def note_events(s, n, step):  # type: ignore[no-untyped-def]
-    """Worlds in which a fault begins or ends in sub-step ``step`` have no smooth past."""
+    """Mark the past of worlds as not smooth in which a fault begins or ends in sub-step ``step``."""
     world = (n + 1) * RECORD
     changes = splat(0.0)
     for i in range(1, n):

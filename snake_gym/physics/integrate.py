@@ -1,7 +1,7 @@
-r"""Advance W chains in time: the entry points, which share out blocks of worlds among the threads that call them.
+r"""Entry points that advance W chains in time and share out blocks of worlds among the threads that call them.
 
-Two methods: ``implicit`` (see ``implicit``: second order, stable, all that a robot can meet) and ``rk4`` (see
-``runge_kutta``: explicit, for smooth problems).
+There are two methods: ``implicit`` (see ``implicit``: second order, stable, with all forces and faults) and ``rk4``
+(see ``runge_kutta``: explicit, for smooth problems).
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
 
 
 class Laws(NamedTuple):
-    """What the worlds have to obey; what is off costs nothing."""
+    """Laws that the worlds obey; a law that is off costs no time."""
 
     kind: int
     """Kind of actuator (``actuators``)."""
     limits: bool
-    """Joints have torque limits."""
+    """True if joints have torque limits."""
     stops: bool
     coulomb: bool
     axes: int
     """Axes of Coulomb friction (``friction``)."""
     imperfect: bool
-    """Servos have imperfections (``imperfections``)."""
+    """True if servos have imperfections (``imperfections``)."""
     muscle: MuscleParams
     obstacles: bool
     contact: ContactParams
@@ -50,7 +50,7 @@ class Laws(NamedTuple):
 def step_block_implicit(  # type: ignore[no-untyped-def]
     s, n, ids, count, dt, n_substeps, state, faults, obstacles, counts, old, laws
 ):
-    """``n_substeps`` implicit steps of one block."""
+    """Advance one block by ``n_substeps`` implicit steps."""
     place_links(s, n, 0.0)
     event = 0.0
     for step in range(n_substeps):
@@ -70,7 +70,7 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def step_block_rk4(s, n, ids, count, kind, dt, n_substeps, state, faults):  # type: ignore[no-untyped-def]
-    """``n_substeps`` Runge-Kutta steps of one block."""
+    """Advance one block by ``n_substeps`` Runge-Kutta steps."""
     event = 0.0
     for step in range(n_substeps):
         if step >= event:
@@ -79,13 +79,13 @@ def step_block_rk4(s, n, ids, count, kind, dt, n_substeps, state, faults):  # ty
             renew_bursts(s, n, ids, count, step, dt, state, faults)
             event = next_event(s, n, step)
         step_rk4(s, n, kind, dt)
-    # What is left of the joints' law is a torque, not an impulse.
+    # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
     store(s, (n + 1) * RECORD + H, splat(1.0))
 
 
 def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
-    """The two entry points. They close over ``fingerprint``, a digest of all kernel sources, because numba's cache on
-    disk notices edits in this file and in what a function closes over, but not in the other files."""
+    """Return the two entry points. They close over ``fingerprint``, a digest of all kernel sources, because numba's
+    cache on disk notices edits in this file and in what a function closes over, but not in the other files."""
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def step_worlds(  # type: ignore[no-untyped-def]
@@ -128,7 +128,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
     def accelerate_worlds(  # type: ignore[no-untyped-def]
         ids, kind, state, params, faults, reference, feedforward, link_acc, centre_acc
     ):
-        """Right-hand side: link accelerations (W, N) [rad/s^2] and centre accelerations (W, 2) [m/s^2] of ``ids``."""
+        """Write accelerations of the worlds ``ids``: links (W, N) [rad/s^2] and centre of mass (W, 2) [m/s^2]."""
         _ = fingerprint
         n = state.link_angle.shape[1]
         s = np.zeros(scratch_size(n))

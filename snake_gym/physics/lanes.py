@@ -2,8 +2,8 @@
 
 ``LANES`` worlds form a block. All scratch memory of a block is *one flat array*; link i (counted from 1, tail first)
 owns the record at ``i * RECORD``, and field f of lane k lies at ``record + f * LANES + k``: ``load(s, record + f)`` is
-that field of all worlds of the block (see ``simd``). Record 0 stays zero: it is the "nothing" behind the tail, so that
-the recursion needs no special case. One record for the world and SLOTS short ones per link for contacts follow.
+that field of all worlds of the block (see ``simd``). Record 0 stays zero and stands for the empty place behind the
+tail: the recursion needs no special case. One record for the world and SLOTS short ones per link for contacts follow.
 
 ``sin_cos`` replaces libm, whose calls do not vectorise: Cody-Waite reduction by pi/2 and minimax polynomials (fdlibm
 coefficients, S. Moshier's Cephes reduction constants); error below 4e-16 for |x| < 1e5.
@@ -18,8 +18,7 @@ from numba import njit
 from snake_gym.physics.simd import LANES, floor, select
 
 _MOST_FIELDS = 256
-"""Fields that a record may have; the names below take the offsets 0, LANES, 2 LANES ... in the order in which they
-stand, and the rest is left over."""
+"""Most fields of a record; the names below take the offsets 0, LANES, 2 LANES ... in their order."""
 
 # fmt: off
 (
@@ -29,33 +28,33 @@ stand, and the rest is left over."""
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
     # state, and the state one step before
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
-    # geometry of the step; base of the step (what angle and rate would be without the step's own forces)
+    # geometry of the step; base of the step (angle and rate without the step's own forces)
     SIN, COS, BASE, BASE_W,
     # the linear problem of the link: inertia along, across, rotational; right-hand side
     A_T, A_N, A_R, RX, RY, RW,
-    # Coulomb friction, each axis: whether it slides (table in friction), share of the step in which it has slid;
+    # Coulomb friction, each axis: state of sliding (table in friction), share of the step in which it has slid;
     # speeds of the secants of coupled axes
     SLIDING_T, SLIDING_N, SLIDING_R, SLID_SHARE_T, SLID_SHARE_N, SLID_SHARE_R, SECANT, SECANT_R,
-    # what obstacles add to it, at the link's head-side end
+    # part of the obstacles in it, at the link's head-side end
     CXX, CXY, CYY, CXW, CYW, CWW, CPX, CPY, CPW, FORCE_X, FORCE_Y,
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID
     RIGID, K, T0, B, LOAD, WORK,
-    # what the law is made of: angle turned since the onset of a lock, torque limit, share of the torque that faults
-    # leave, reference with the offset of a fault, speed limit
+    # parts of the law: angle turned since the onset of a lock, torque limit, share of the torque that faults leave,
+    # reference with the offset of a fault, speed limit
     PAST_ONSET, LIMIT, STRENGTH, REF_NOW, FASTEST,
-    # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and how often
+    # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and times that
     # the stop has let go in this step
     LAW_K, LAW_T0, AT_LIMIT, AT_STOP, N_RELEASED,
-    # what the elimination keeps for the way back
+    # results of the elimination that the back substitution needs
     UWX, UWY, WW, G, E, PW,
-    # impedance of everything behind the joint, as the next link feels it
+    # impedance of all links behind the joint, as the next link feels it
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
     # solution; carried from record to record: joint velocity U, sum of m v; position of the link's centre
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
     # Runge-Kutta: stage base and weighted sum
     TH0, OM0, DTH, DOM,
     # a servo's imperfections: dead band, half the backlash, torque-speed line, share of the voltage per torque;
-    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, which flank pushes
+    # motor ahead of the joint, the same one step before, torque of the loop with the motor there, flank that pushes
     DEAD, PLAY, NO_LOAD, PER_NM, LASH, LASH_P, DRIVE, GAIN, FLANK,
     # muscles: pressures, those one step before, torque per pressure, share of the valves' speed; the law without the
     # loop, the torque that the loop requests at rel = 0, the share of it that the supply's pressure can meet
@@ -68,12 +67,12 @@ RECORD = N_FIELDS * LANES
 # Values of the world: a record of their own behind the links', at (N + 1) * RECORD.
 (
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT,
-    # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: how to foresee rates; AGE: smooth steps so far
+    # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
-    # of contact: way since the last look at the grid and in the last step, touching contacts, penetration; shared laws
+    # of contact: way since the last grid look-up and in the last step, touching contacts, penetration; shared laws
     TRAVEL, STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
-    # of the corrections: how often contacts were corrected and have carried impulses over in this step; whether joint
-    # laws, stops, contacts still change; whether they change one at a time; steps in which the world stood still
+    # of the corrections: numbers of corrections and of carried impulses of contacts in this step; flags: joint laws,
+    # stops, contacts still change, and change one at a time; steps in which the world stood still
     TRIES, CARRIED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, ONE_BY_ONE, STOOD_STILL,
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
@@ -83,7 +82,7 @@ RECORD = N_FIELDS * LANES
 # Features of obstacles that a link may touch: SLOTS short records for each link, behind the world's.
 SLOTS = 8
 (
-    # the feature (see state.Obstacles), which end of the link meets it if it is a segment, and whether it is there
+    # the feature (see state.Obstacles), the end of the link that meets it if it is a segment, and 1 for a used slot
     START_X, START_Y, AXIS_X, AXIS_Y, LENGTH, ROUND, END, NUMBER, USED,
     # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
     BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT,
@@ -103,19 +102,19 @@ _PIO2_LO = 2.0222662487959506e-21  # the rest
 
 @njit(error_model="numpy", inline="always")
 def slot_of(n: int, link: int, slot: int) -> int:
-    """Where slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
+    """Return the offset at which slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
     return (n + 2) * RECORD + ((link - 1) * SLOTS + slot) * SLOT
 
 
 @njit(error_model="numpy", inline="always")
 def scratch_size(n: int) -> int:
-    """Numbers that a block of chains of n links needs."""
+    """Return the size of the scratch array, in numbers, for a block of chains of n links."""
     return (n + 2) * RECORD + n * SLOTS * SLOT
 
 
 @njit(error_model="numpy")
 def sin_cos(x):  # type: ignore[no-untyped-def]
-    """Sine and cosine of x [rad], |x| < 1e5, lane by lane."""
+    """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
     n = floor(x * _TWO_OVER_PI + 0.5)
     r = ((x - n * _PIO2_HI) - n * _PIO2_MID) - n * _PIO2_LO
     z = r * r

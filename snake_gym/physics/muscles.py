@@ -32,38 +32,38 @@ from snake_gym.physics.lanes import (
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
 
 _LEAST_PULL = 1e-12
-"""[N m/Pa] A muscle that pulls less than this is not asked to."""
+"""Least torque per pressure [N m/Pa] of a muscle that is used."""
 _NEARLY = 0.02
-"""SHARE_MET is not corrected for less than this share."""
+"""Least relative error of SHARE_MET that is corrected."""
 
 
 class MuscleParams(NamedTuple):
-    """One pair of muscles; all joints have the same."""
+    """Parameters of one pair of muscles, the same at all joints."""
 
     attachment: float
-    """h [m]."""
+    """Distance h [m] from the joint to the muscle's ends, along the link."""
     half_width: float
-    """w [m]."""
+    """Distance w [m] from the link's axis to the muscle's ends."""
     rest_length: float
-    """l0 [m]."""
+    """Length l0 [m] without pressure and load."""
     area: float
-    """pi r^2 [m^2]."""
+    """Cross-section pi r^2 [m^2]."""
     a: float
     b: float
     max_pressure: float
-    """[Pa]."""
+    """Gauge pressure of the supply [Pa]."""
     base_pressure: float
-    """[Pa] co-contraction."""
+    """Gauge pressure of co-contraction [Pa]."""
     lag: float
-    """[s]."""
+    """Time constant of the valves [s]."""
     damping: float
-    """[N m s/rad]."""
+    """Viscous friction at the joint [N m s/rad]."""
 
 
 @njit(error_model="numpy")
 def pull_side(cos, sin, side, m):  # type: ignore[no-untyped-def]
-    """Torque per pascal, g, of the muscle on ``side`` (1.0 left, -1.0 right) at half the joint angle, and how much of
-    its tension's torque it takes back per radian and pascal."""
+    """Return torque per pascal, g, and stiffness per pascal of the muscle on ``side`` (1.0 left, -1.0 right).
+    ``cos`` and ``sin`` are those of half the joint angle."""
     length = 2.0 * (m.attachment * cos + side * m.half_width * sin)
     arm = larger(m.half_width * cos - side * m.attachment * sin, splat(0.0))
     stretch = length / m.rest_length
@@ -74,7 +74,7 @@ def pull_side(cos, sin, side, m):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def split_torque(torque, g_left, g_right, m):  # type: ignore[no-untyped-def]
-    """Pressures (left, right) that give ``torque`` [N m] at co-contraction as far as the limits allow."""
+    """Return the pressures (left, right) that give ``torque`` [N m] at co-contraction as far as the limits allow."""
     base, most = splat(m.base_pressure), splat(m.max_pressure)
     zero = splat(0.0)
     g_l, g_r = larger(g_left, splat(_LEAST_PULL)), larger(g_right, splat(_LEAST_PULL))
@@ -86,14 +86,14 @@ def split_torque(torque, g_left, g_right, m):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def share_of_valves(s, n, i, m):  # type: ignore[no-untyped-def]
-    """Share of a pressure's command in the pressure at the step's end, for joint i."""
+    """Return the share of the command in the pressure at the step's end, for joint i."""
     h = load(s, (n + 1) * RECORD + H)
     return h / (m.lag / load(s, i * RECORD + SLOWED) + h)
 
 
 @njit(error_model="numpy")
 def old_pressures(s, n, i, m):  # type: ignore[no-untyped-def]
-    """What is left of the pressures (left, right) of joint i at the step's end without a command."""
+    """Return the pressures (left, right) of joint i that are left at the step's end without a command."""
     a, world = i * RECORD, (n + 1) * RECORD
     alpha, beta = load(s, world + ALPHA), load(s, world + BETA)
     stays = 1.0 - share_of_valves(s, n, i, m)
@@ -104,7 +104,7 @@ def old_pressures(s, n, i, m):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
-    """Share of a torque request that the supply's pressure can meet."""
+    """Return the share of a torque request that the supply's pressure can meet."""
     most = m.max_pressure * select(request > 0.0, g_right, g_left)
     size = absolute(request)
     return select(size > most, most / size, splat(1.0))
@@ -112,7 +112,7 @@ def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def muscle_law(s, n, i, met, m):  # type: ignore[no-untyped-def]
-    """Law of joint i with the share ``met`` of its request."""
+    """Return K and T0 of joint i with the share ``met`` of its request."""
     a = i * RECORD
     h = load(s, (n + 1) * RECORD + H)
     passes = h * met * share_of_valves(s, n, i, m) * load(s, a + STRENGTH)
@@ -122,7 +122,7 @@ def muscle_law(s, n, i, met, m):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
-    """Joint laws of one implicit step."""
+    """Set the joint laws of one implicit step."""
     world = (n + 1) * RECORD
     h, sigma = load(s, world + H), load(s, world + SIGMA)
     for i in range(1, n):
@@ -137,7 +137,7 @@ def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
         store(s, a + G_LEFT, g_l)
         store(s, a + G_RIGHT, g_r)
         left, right = old_pressures(s, n, i, m)
-        # Co-contraction goes on pressing while the valves work; its stiffness is that of the pressures until now.
+        # Co-contraction keeps its pressure while the valves work; its stiffness is that of the present pressures.
         stiffness = h * larger(load(s, a + P_LEFT) * stiff_l + load(s, a + P_RIGHT) * stiff_r, splat(0.0))
         passive = select(load(s, a + STRENGTH) > 0.0, splat(m.damping), splat(0.0))
         asked = load(s, a + FF) + load(s, a + KP) * (load(s, a + REF_NOW) - base)
@@ -155,7 +155,7 @@ def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
-    """Correct the share of requests that is met; first joint changed, or n + 1."""
+    """Correct the share of requests that is met; return the first joint changed, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
     for i in range(n - 1, 0, -1):

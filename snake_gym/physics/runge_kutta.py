@@ -1,6 +1,6 @@
 """Classical Runge-Kutta steps and the explicit right-hand side, for viscous friction and free ground.
 
-For the reruns of published experiments, and wherever the accelerations themselves are asked for. Torque limits, speed
+They serve reruns of published experiments and callers that need the accelerations themselves. Torque limits, speed
 limits and joint faults are as in the implicit step; Coulomb friction, joint stops and contact need the implicit one.
 """
 
@@ -23,9 +23,9 @@ from snake_gym.physics.simd import any_lane, larger, load, select, splat, store
 
 @njit(error_model="numpy")
 def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
-    """The impulse by which joints that lock in sub-step ``step`` lose their rate (an implicit step of length 0).
+    """Stop joints that lock in sub-step ``step`` by an impulse (an implicit step of length 0).
 
-    Worlds without such a joint are left alone, so that they do not notice what happens to others of their block.
+    Worlds without such a joint stay as they are, so that they do not depend on others of their block.
     """
     locking = splat(0.0)
     for i in range(1, n):
@@ -53,7 +53,7 @@ def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
-    """Accelerations now: of the link angles into SOL_W, times total mass of the centre into SUM of link 1."""
+    """Set the link angles' accelerations SOL_W, and in SUM of link 1 the centre's acceleration times total mass."""
     # With bodies M, forces F and centripetal part a: M z = F - M a; VX, VY of two place_links calls give both.
     place_links(s, n, 1.0)
     for i in range(1, n + 1):
@@ -81,7 +81,7 @@ def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-untyped-def]
-    """Runge-Kutta bookkeeping of one variable: next stage's argument, and after stage 3 the new value, in ``value``."""
+    """Write the argument of the next stage of one variable, or after stage 3 its new value, into ``value``."""
     if stage == 0:
         store(s, start, load(s, value))
         store(s, total, load(s, value))
@@ -94,7 +94,7 @@ def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-
 
 @njit(error_model="numpy")
 def step_rk4(s, n, kind, dt):  # type: ignore[no-untyped-def]
-    """One classical Runge-Kutta step of a block of worlds, in place."""
+    """Advance a block of worlds by one classical Runge-Kutta step, in place."""
     world = (n + 1) * RECORD
     for stage in range(4):
         solve_explicit(s, n, kind)

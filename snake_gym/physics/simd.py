@@ -1,12 +1,12 @@
-"""A numba type for ``LANES`` doubles side by side: one value per world, one machine instruction for all.
+"""Numba type for ``LANES`` doubles side by side: one value per world, one machine instruction for all.
 
 Kernels written with it read like scalar code for one world. Arithmetic, comparisons, ``select`` and a few functions act
-lane by lane; nothing crosses lanes except ``any_lane``, so no world ever sees its neighbours and a world in a batch
+lane by lane; nothing crosses lanes except ``any_lane``, so no world depends on its neighbours and a world in a batch
 equals that world alone, bit for bit. A Python or numba float mixes in freely and counts for all lanes. Every operation
 is rounded by itself: letting LLVM fuse a multiplication and an addition would gain a tenth of the time, but copies of a
 kernel, inlined in two places, could then round differently.
 
-Inside compiled code only: the functions here raise ``NotImplementedError`` when called from Python.
+The functions work inside compiled code only and raise ``NotImplementedError`` when called from Python.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MASK = ir.VectorType(ir.IntType(1), LANES)
 
 
 class LanesType(types.Type):
-    """LANES doubles."""
+    """Numba type of LANES doubles."""
 
 
 class MaskType(types.Type):
-    """LANES truth values."""
+    """Numba type of LANES truth values."""
 
 
 lanes = LanesType(name=f"Lanes{LANES}")
@@ -94,7 +94,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 
 @intrinsic
 def load(typing_context: Any, array: Any, index: Any) -> Any:
-    """The LANES doubles of the flat array from ``index`` on (no bounds check)."""
+    """Return the LANES doubles of the flat array from ``index`` on (no bounds check)."""
     return lanes(array, types.intp), lambda c, b, sig, args: b.load(_pointer(c, b, sig.args[0], *args), align=8)
 
 
@@ -111,7 +111,7 @@ def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def take_ticket(typing_context: Any, counter: Any) -> Any:
-    """Add one to ``counter[0]`` (int64) and return what it was; no two threads get the same number."""
+    """Add one to ``counter[0]`` (int64) and return the value before; no two threads get the same number."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = context.make_array(sig.args[0])(context, builder, args[0]).data
@@ -122,13 +122,13 @@ def take_ticket(typing_context: Any, counter: Any) -> Any:
 
 @intrinsic
 def select(typing_context: Any, condition: Any, then: Any, otherwise: Any) -> Any:
-    """``then`` where the condition holds, else ``otherwise``."""
+    """Return ``then`` where the condition holds, else ``otherwise``."""
     return lanes(mask, lanes, lanes), lambda c, b, sig, args: b.select(*args)
 
 
 @intrinsic
 def any_lane(typing_context: Any, condition: Any) -> Any:
-    """True if the condition holds in any lane."""
+    """Return True if the condition holds in any lane."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         bits = builder.bitcast(args[0], ir.IntType(LANES))
@@ -139,7 +139,7 @@ def any_lane(typing_context: Any, condition: Any) -> Any:
 
 @intrinsic
 def splat(typing_context: Any, value: Any) -> Any:
-    """One number in all lanes."""
+    """Return one number in all lanes."""
     return lanes(types.float64), lambda c, b, sig, args: _splat(b, args[0])
 
 
@@ -151,35 +151,35 @@ def _call_vector(builder: Any, name: str, *args: Any) -> Any:
 
 @intrinsic
 def floor(typing_context: Any, x: Any) -> Any:
-    """Largest integer not above x."""
+    """Return the largest integer not above x."""
     return lanes(lanes), lambda c, b, sig, args: _call_vector(b, "floor", *args)
 
 
 @intrinsic
 def square_root(typing_context: Any, x: Any) -> Any:
-    """sqrt(x)."""
+    """Return sqrt(x)."""
     return lanes(lanes), lambda c, b, sig, args: _call_vector(b, "sqrt", *args)
 
 
 @intrinsic
 def absolute(typing_context: Any, x: Any) -> Any:
-    """|x|."""
+    """Return |x|."""
     return lanes(lanes), lambda c, b, sig, args: _call_vector(b, "fabs", *args)
 
 
 @intrinsic
 def copy_sign(typing_context: Any, magnitude: Any, sign: Any) -> Any:
-    """``magnitude`` with the sign of ``sign``."""
+    """Return ``magnitude`` with the sign of ``sign``."""
     return lanes(lanes, lanes), lambda c, b, sig, args: _call_vector(b, "copysign", *args)
 
 
 @intrinsic
 def smaller(typing_context: Any, x: Any, y: Any) -> Any:
-    """min(x, y)."""
+    """Return min(x, y)."""
     return lanes(lanes, lanes), lambda c, b, sig, args: b.select(b.fcmp_ordered("<", *args), *args)
 
 
 @intrinsic
 def larger(typing_context: Any, x: Any, y: Any) -> Any:
-    """max(x, y)."""
+    """Return max(x, y)."""
     return lanes(lanes, lanes), lambda c, b, sig, args: b.select(b.fcmp_ordered(">", *args), *args)

@@ -16,102 +16,102 @@ IntArray = NDArray[np.int64]
 
 
 class ChainState(NamedTuple):
-    """What moves."""
+    """Moving state of W chains, one row per world."""
 
     link_angle: FloatArray
-    """(W, N) [rad] theta."""
+    """Link angles theta (W, N) [rad]."""
     link_rate: FloatArray
-    """(W, N) [rad/s] omega."""
+    """Link rates omega (W, N) [rad/s]."""
     centre_xy: FloatArray
-    """(W, 2) [m] centre of mass, world frame."""
+    """Centre of mass (W, 2) [m], world frame."""
     centre_vel: FloatArray
-    """(W, 2) [m/s]."""
+    """Velocity of the centre of mass (W, 2) [m/s], world frame."""
     time_s: FloatArray
-    """(W,) [s] since the world's reset."""
+    """Time since the world's reset (W,) [s]."""
     work_j: FloatArray
-    """(W,) [J] positive work of the actuators since the world's reset."""
+    """Positive work of the actuators since the world's reset (W,) [J]."""
     joint_torque: FloatArray
-    """(W, J) [N m] torque in the last sub-step."""
+    """Joint torques in the last sub-step (W, J) [N m]."""
     head_xy: FloatArray
-    """(W, 2) [m] centre of the head link; follows from the rest, kept up to date for the sensors."""
+    """Centre of the head link (W, 2) [m], world frame; follows from the rest and is kept up to date for sensors."""
     contact_force: FloatArray
-    """(W, N, 2) [N] world frame, force of all obstacles on each link, mean over the last call of the stepper."""
+    """Mean force of all obstacles on each link over the last call of the stepper (W, N, 2) [N], world frame."""
     n_contacts: FloatArray
-    """(W,) touching contacts, mean over the sub-steps of the last call."""
+    """Mean number of touching contacts over the sub-steps of the last call (W,)."""
     penetration_m: FloatArray
-    """(W,) [m] deepest penetration of any link into an obstacle in the last call."""
+    """Deepest penetration of any link into an obstacle in the last call (W,) [m]."""
     stood_still: FloatArray
-    """(W,) implicit solutions since the world's reset whose laws were not settled: the world stood still instead."""
+    """Number of implicit solutions (W,) since the reset whose laws did not settle, so that the world stood still."""
     supply: FloatArray
-    """(W,) voltage of the supply as a share of the nominal one (see physics.imperfections)."""
+    """Voltage of the supply as a share of the nominal one (W,) (see physics.imperfections)."""
     lash_rad: FloatArray
-    """(W, J) [rad] motor's side of the gears ahead of the joint, within plus and minus half the backlash."""
+    """Lead of the motor's side of the gears over the joint (W, J) [rad], at most half the backlash in size."""
     muscle_pressure: FloatArray
-    """(W, J, 2) [Pa] gauge pressures of the left and right muscle; (W, 0, 2) without muscles."""
+    """Gauge pressures of the left and right muscle (W, J, 2) [Pa]; (W, 0, 2) without muscles."""
 
 
 class ChainParams(NamedTuple):
-    """What does not move; one row per world, so that worlds may differ."""
+    """Constant parameters of W chains; one row per world, so that worlds may differ."""
 
     mass: FloatArray
-    """(W, N) [kg]."""
+    """Link masses (W, N) [kg]."""
     inertia: FloatArray
-    """(W, N) [kg m^2] about the link's centre."""
+    """Moments of inertia about the links' centres (W, N) [kg m^2]."""
     half_length: FloatArray
-    """(W, N) [m]."""
+    """Half lengths of the links (W, N) [m]."""
     c_t: FloatArray
-    """(W, N) [N s/m] viscous friction along the link."""
+    """Viscous friction along the link (W, N) [N s/m]."""
     c_n: FloatArray
-    """(W, N) [N s/m] across the link."""
+    """Viscous friction across the link (W, N) [N s/m]."""
     c_r: FloatArray
-    """(W, N) [N m s/rad] rotational."""
+    """Viscous friction against rotation (W, N) [N m s/rad]."""
     coulomb_t: FloatArray
-    """(W, N) [N] largest Coulomb force along the link."""
+    """Largest Coulomb force along the link (W, N) [N]."""
     coulomb_n: FloatArray
-    """(W, N) [N] across the link."""
+    """Largest Coulomb force across the link (W, N) [N]."""
     coulomb_r: FloatArray
-    """(W, N) [N m] largest Coulomb torque."""
+    """Largest Coulomb torque (W, N) [N m]."""
     radius: FloatArray
-    """(W, N) [m] of the capsule that a link is for obstacles."""
+    """Radius of the capsule that a link is for obstacles (W, N) [m]."""
     body_acc: FloatArray
-    """(W, 2) [m/s^2] constant acceleration of every link, world frame (inclined ground)."""
+    """Constant acceleration of every link (W, 2) [m/s^2], world frame (inclined ground)."""
     kp: FloatArray
-    """(W, J) [N m/rad], or [1/s^2] for acceleration-controlled joints."""
+    """Gain of the joint error (W, J) [N m/rad], or [1/s^2] for acceleration-controlled joints."""
     kd: FloatArray
-    """(W, J) [N m s/rad], or [1/s]."""
+    """Gain of the joint rate (W, J) [N m s/rad], or [1/s] for acceleration-controlled joints."""
     torque_limit: FloatArray
-    """(W, J) [N m]."""
+    """Torque limits (W, J) [N m]."""
     speed_limit: FloatArray
-    """(W, J) [rad/s]."""
+    """Speed limits (W, J) [rad/s]."""
     free_damping: FloatArray
-    """(W, J) [N m s/rad] of a joint that has lost power."""
+    """Viscous friction of a joint that has lost power (W, J) [N m s/rad]."""
     stop: FloatArray
-    """(W, J) [rad] mechanical stop at plus and minus this angle; inf: none."""
+    """Angle of the mechanical stops on both sides (W, J) [rad]; inf: none."""
     dead_band: FloatArray
-    """(W, J) [rad] error to which the loop does not react."""
+    """Largest error to which the loop does not react (W, J) [rad]."""
     play: FloatArray
-    """(W, J) [rad] half the backlash."""
+    """Half the backlash (W, J) [rad]."""
     no_load_speed: FloatArray
-    """(W, J) [rad/s] at which the torque limit has fallen to 0; inf: it does not fall."""
+    """Speed at which the torque limit has fallen to 0 (W, J) [rad/s]; inf: it does not fall."""
     sag_per_nm: FloatArray
-    """(W, J) [1/(N m)] share of the supply's voltage that its resistance takes per torque."""
+    """Share of the supply's voltage that its resistance takes per torque (W, J) [1/(N m)]."""
 
 
 class ContactParams(NamedTuple):
-    """The contact law, for all worlds and contacts (see ``contact``)."""
+    """Parameters of the contact law for all worlds and contacts (see ``contact``)."""
 
     rigid: bool
-    """Complementarity instead of the stiff spring."""
+    """True for complementarity instead of the stiff spring."""
     stiffness: float
-    """[N/m]."""
+    """Spring of each contact [N/m]."""
     damping: float
-    """[N s/m]."""
+    """Damper of each contact [N s/m]."""
     restitution: float
-    """In [0, 1]."""
+    """Share, in [0, 1], of the normal velocity that an impact gives back."""
     viscous: float
-    """[N s/m] along the surface."""
+    """Viscous friction along the surface [N s/m]."""
     coulomb: float
-    """[1] along the surface."""
+    """Coulomb coefficient along the surface [1]."""
 
 
 class Obstacles(NamedTuple):
@@ -123,42 +123,42 @@ class Obstacles(NamedTuple):
     """
 
     feature: FloatArray
-    """(W, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], axis of length 1, world frame."""
+    """Features (W, F, 6) [start_x, start_y, axis_x, axis_y, length, radius] [m], axis of length 1, world frame."""
     cell_start: IntArray
-    """(W, C + 1) where the items of each cell begin; cell (ix, iy) has number ix * n_y + iy."""
+    """Index of the first item of each cell (W, C + 1); cell (ix, iy) has number ix * n_y + iy."""
     cell_item: IntArray
-    """(W, M) features that a link with its centre in the cell may touch before it has moved by the grid's skin."""
+    """Features (W, M) that a link with its centre in the cell may touch before it has moved by the grid's skin."""
     origin_xy: FloatArray
-    """(W, 2) [m] lower left corner of cell (0, 0)."""
+    """Lower left corner of cell (0, 0) (W, 2) [m]."""
     n_cells: IntArray
-    """(W, 2) cells along x and y; 0: no obstacles."""
+    """Number of cells along x and y (W, 2); 0: no obstacles."""
     cell_m: float
-    """[m] side of a cell."""
+    """Side of a cell [m]."""
     skin_m: float
-    """[m] how far a link may move before its cell has to be looked up again."""
+    """Distance [m] that a link may move before its cell has to be looked up again."""
 
 
 class FaultState(NamedTuple):
     """Joint faults, acting while onset_s <= time < end_s; intermittent ones in bursts within (see ``faults``)."""
 
     kind: IntArray
-    """(W, J) HEALTHY, LOCKED, FREE, WEAK, SLOW or OFFSET (see physics.faults)."""
+    """Codes of the faults (W, J): HEALTHY, LOCKED, FREE, WEAK, SLOW or OFFSET (see physics.faults)."""
     onset_s: FloatArray
-    """(W, J) [s]."""
+    """Begin of the fault (W, J) [s]."""
     end_s: FloatArray
-    """(W, J) [s], inf for good."""
+    """End of the fault (W, J) [s]; inf: it never ends."""
     strength: FloatArray
-    """(W, J) what is left, in (0, 1]: of a WEAK joint's torque, of a SLOW joint's speed limit."""
+    """Share, in (0, 1], that is left of a WEAK joint's torque or a SLOW joint's speed limit (W, J)."""
     offset_rad: FloatArray
-    """(W, J) [rad] by which an OFFSET joint's reference is shifted."""
+    """Shift of an OFFSET joint's reference (W, J) [rad]."""
     period_s: FloatArray
-    """(W, J) [s] from burst to burst of an intermittent fault; inf: it is not intermittent."""
+    """Time from burst to burst of an intermittent fault (W, J) [s]; inf: it is not intermittent."""
     duty: FloatArray
-    """(W, J) share of the period, in (0, 1], that a burst takes."""
+    """Share of the period, in (0, 1], that a burst takes (W, J)."""
 
 
 def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainState:
-    """Stretched along x, at rest, centre at the origin; muscles without pressure."""
+    """Return chains stretched along x, at rest, centre at the origin, muscles without pressure."""
     per_link, per_axis, per_joint = (n_worlds, n_links), (n_worlds, 2), (n_worlds, n_links - 1)
     return ChainState(
         link_angle=np.zeros(per_link),
@@ -180,7 +180,7 @@ def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainSta
 
 
 def no_obstacles(n_worlds: int) -> Obstacles:
-    """An empty plane."""
+    """Return the obstacles of an empty plane."""
     return Obstacles(
         np.zeros((n_worlds, 1, 6)), np.zeros((n_worlds, 2), np.int64), np.zeros((n_worlds, 1), np.int64),
         np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2), np.int64), 1.0, 0.05,
@@ -188,7 +188,7 @@ def no_obstacles(n_worlds: int) -> Obstacles:
 
 
 def no_faults(n_worlds: int, n_joints: int) -> FaultState:
-    """All joints healthy."""
+    """Return the faults of joints that are all healthy."""
     shape = (n_worlds, n_joints)
     never = np.full(shape, np.inf)
     return FaultState(

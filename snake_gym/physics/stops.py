@@ -1,9 +1,9 @@
-"""Mechanical stops of the joints: which joints are held, foreseen, caught and let go within an implicit step.
+"""Mechanical stops of the joints: hits are foreseen, and joints held, caught and let go within an implicit step.
 
 A joint that would pass its stop moves to it (RIGID) and stays as long as the stop has to push. A stop never pulls:
-where the joint would have to be turned further out with more than its actuator can give, it is let go.
+where only a pull of the stop, beyond the torque of the actuator, could keep the joint out there, it is let go.
 
-AT_STOP says what a joint's stop does at present, with the sign of its side:
+AT_STOP is the present state of a joint's stop, with the sign of its side:
 
 ====  ============================  ===============================================================================
 0     nothing                       goes on to 2 where the joint would pass its stop
@@ -30,14 +30,14 @@ from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, 
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
 _MOST_RELEASES = 2.0
-"""Times that a stop may let its joint go in a step; more often is a circle, and one joint changes at a time then."""
+"""Most times that a stop lets its joint go in a step; beyond that is a circle, and joints change one at a time."""
 _NO_WAY = 1e-12
-"""[rad] Where one joint changes at a time, it passes its stop by more than this."""
+"""Angle [rad] by which a joint must pass its stop to be caught where one joint changes at a time."""
 
 
 @njit(error_model="numpy")
 def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
-    """Worlds in which a joint will meet its stop in the step to come have no smooth past: AGE = 0."""
+    """Set AGE = 0, no smooth past, in worlds in which a joint will meet its stop in the step to come."""
     world = (n + 1) * RECORD
     hits = splat(0.0)
     for i in range(1, n):
@@ -54,7 +54,7 @@ def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
-    """1 for worlds in which a joint's base would lie beyond its stop: landing on it would throw the joint back."""
+    """Return 1 for worlds in which a joint's base would lie beyond its stop, which would throw the joint back."""
     beyond = splat(0.0)
     for i in range(1, n):
         a = i * RECORD
@@ -67,7 +67,7 @@ def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def hold_stops(s, n):  # type: ignore[no-untyped-def]
-    """Joints that the last step left at a stop stay there for now."""
+    """Hold joints at the stop at which the last step left them."""
     h = load(s, (n + 1) * RECORD + H)
     zero = splat(0.0)
     for i in range(1, n):
@@ -85,7 +85,7 @@ def hold_stops(s, n):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
-    """Impulse of the actuator of joint i at its present rate, whether or not the joint is at its stop."""
+    """Return the impulse of the actuator of joint i at its present rate, also for a joint at its stop."""
     a = i * RECORD
     rel = load(s, a + REL)
     if not limited:
@@ -99,10 +99,10 @@ def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
-    """Catch joints that would pass a stop, let go those that it would have to pull; first joint changed, or n + 1.
+    """Catch joints that would pass a stop, let go those it would pull; return the first joint changed, or n + 1.
 
-    All of them at once, until one of them goes in circles. From there on the one nearest to the head goes alone, and
-    waits for the joints' laws to settle before (Murty's rule, which ends). ``limited``: the laws have torque limits.
+    All joints change at once until one goes in circles. From then on the joint nearest to the head changes alone, after
+    the joints' laws have settled (Murty's rule, which ends). ``limited``: the laws have torque limits.
     """
     world = (n + 1) * RECORD
     zero, one = splat(0.0), splat(1.0)
@@ -141,7 +141,7 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def release_stops(s, n):  # type: ignore[no-untyped-def]
-    """RIGID of joints at a stop is the step's own; the next step begins with the actuator's law."""
+    """Clear RIGID of joints at a stop, so that the next step begins with the actuator's law."""
     for i in range(1, n):
         a = i * RECORD
         at = load(s, a + AT_STOP)

@@ -1,4 +1,4 @@
-"""Worlds into the lanes of a block and back, and when the faults of a block begin or end."""
+"""Copies of worlds into the lanes of a block and back, and the sub-steps in which a block's faults begin or end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
 _JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, PER_NM)
 """Fields of ``ChainParams`` before and after ``body_acc``, in its order."""
 _NEVER = 1e18
-"""A sub-step that is never reached."""
+"""Number of a sub-step that is never reached."""
 _SLACK = 1e-6
-"""[sub-steps] A fault's time that a sub-step begins just before, by rounding, counts as reached."""
+"""Rounding, in sub-steps, by which a sub-step may begin before a fault's time and still counts as at it."""
 
 
 @njit(error_model="numpy")
@@ -90,9 +90,9 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
 
 @njit(error_model="numpy")
 def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
-    """First sub-steps, counted from ``now_s``, in which the fault of world w, joint i acts and does not any more.
+    """Return the first sub-step, counted from ``now_s``, with the fault of world w, joint i, and the first after it.
 
-    Of an intermittent fault, those of the burst that acts in ``step`` or comes next; a burst and the pause after it
+    An intermittent fault gives those of the burst that acts in ``step`` or comes next; a burst and the pause after it
     take at least one sub-step each.
     """
     end = _first_step(faults.end_s[w, i], now_s, dt)
@@ -168,7 +168,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
 
 @njit(error_model="numpy")
 def next_event(s, n, step):  # type: ignore[no-untyped-def]
-    """First sub-step after ``step`` in which a fault of the block begins or ends."""
+    """Return the first sub-step after ``step`` in which a fault of the block begins or ends."""
     event = _NEVER
     for i in range(1, n):
         for k in range(LANES):

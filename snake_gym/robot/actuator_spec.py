@@ -1,4 +1,4 @@
-"""What drives a joint, as plain frozen data: the control law, its limits and imperfections, and a pair of muscles.
+"""Actuators of joints as plain frozen data: control law, limits, imperfections, and pairs of muscles.
 
 Sign: ``phi_i = theta_i - theta_{i+1}``, link 1 the tail; seen towards the head, a positive joint angle bends the robot
 to the right.
@@ -26,7 +26,7 @@ STEEPEST_BRAID_RAD = math.acos(1.0 / math.sqrt(3.0))
 
 @dataclass(frozen=True)
 class MuscleSpec(Settings):
-    """An antagonistic pair of pneumatic (McKibben) muscles, one on each side of the joint.
+    """Antagonistic pair of pneumatic (McKibben) muscles, one on each side of the joint.
 
     Geometry (haghshenas2022, eq. 1-9): each muscle spans from ``half_width_m`` beside the axis of one link,
     ``attachment_m`` before the joint, to the same point of the next link behind it. Static force (Chou, Hannaford,
@@ -40,9 +40,9 @@ class MuscleSpec(Settings):
     """
 
     attachment_m: Positive = 0.05
-    """h_2: from the joint to the muscle's ends, along the link."""
+    """Distance h_2 from the joint to the muscle's ends, along the link."""
     half_width_m: Positive = 0.025
-    """w: from the link's axis to the muscle's ends."""
+    """Distance w from the link's axis to the muscle's ends."""
     rest_length_m: Positive = 0.1
     """Length without pressure and load."""
     radius_m: Positive = 0.005
@@ -52,9 +52,9 @@ class MuscleSpec(Settings):
     max_pressure_pa: Positive = 3.0e5
     """Gauge pressure of the supply."""
     base_pressure_pa: NonNegative = 5.0e4
-    """Co-contraction: both muscles' gauge pressure when no torque is asked for; it sets the joint's stiffness."""
+    """Gauge pressure of both muscles without a torque request (co-contraction); it sets the joint's stiffness."""
     pressure_lag_s: NonNegative = 0.05
-    """Time constant of the valves: the pressure follows its command as a first-order lag; 0: at once."""
+    """Time constant of the valves' first-order lag from command to pressure; 0: no lag."""
     damping_nms_rad: NonNegative = 0.0
     """Viscous friction of the braids and bladders, felt at the joint."""
 
@@ -68,7 +68,7 @@ class MuscleSpec(Settings):
 
     @property
     def force_coefficients(self) -> tuple[float, float]:
-        """(a, b) of the force law [1]."""
+        """Coefficients (a, b) of the force law [1]."""
         return 3.0 / math.tan(self.braid_angle_rad) ** 2, 1.0 / math.sin(self.braid_angle_rad) ** 2
 
     @property
@@ -101,15 +101,15 @@ class MuscleSpec(Settings):
 
 @dataclass(frozen=True)
 class ActuatorSpec(Settings):
-    """How a joint command becomes motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
+    """Law from joint command to motion: ``u = feedforward + kp (phi_ref - phi) - kd phi_dot``.
 
     ``acceleration``: u is the joint acceleration itself (feedback-linearised robot; kp [1/s^2], kd [1/s]).
     ``torque``, ``position``: u is the joint torque (kp [N m/rad], kd [N m s/rad]), clamped to ``torque_limit_nm``; the
-    rate that the loop demands, ``kp/kd (phi_ref - phi)``, is clamped to ``speed_limit_rad_s``. The ``feedforward`` is
-    not, so that a torque that is commanded is not slowed. References of ``position`` may be late (``delay_s``).
-    ``muscle``: u is the torque asked of a pair of muscles (see ``MuscleSpec``), which follow as their pressures can.
+    rate that the loop demands, ``kp/kd (phi_ref - phi)``, is clamped to ``speed_limit_rad_s``. The speed limit does not
+    act on ``feedforward``, a commanded torque. References of ``position`` may be late (``delay_s``).
+    ``muscle``: u is the torque asked of a pair of muscles (see ``MuscleSpec``), which follow as far as pressures allow.
 
-    The imperfections below the limits are of ``position`` and ``torque`` joints; each is off by default.
+    The imperfections below the limits apply to ``position`` and ``torque`` joints; each is off by default.
     """
 
     kind: ActuatorKind = "position"
@@ -118,13 +118,13 @@ class ActuatorSpec(Settings):
     torque_limit_nm: LimitPerJoint = math.inf
     speed_limit_rad_s: LimitPerJoint = math.inf
     dead_band_rad: NonNegativePerJoint = 0.0
-    """The loop does not react to an error up to this size and brakes only; a larger error counts from there."""
+    """Largest error to which the loop does not react but brakes only; a larger error counts from there."""
     delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
-    """References of ``position`` joints act so much later: host, bus and the servo's own loop."""
+    """Delay of the references of ``position`` joints: host, bus and the servo's own loop."""
     backlash_rad: NonNegativePerJoint = 0.0
-    """Play of the gears, from one flank to the other: no torque passes within; a flank only pushes."""
+    """Play of the gears from one flank to the other: no torque passes within it; a flank only pushes."""
     no_load_speed_rad_s: LimitPerJoint = math.inf
-    """Torque-speed line of a DC motor: the torque limit falls linearly to 0 at this speed; inf: it does not fall."""
+    """Speed at which the torque limit has fallen linearly to 0 (line of a DC motor); inf: it does not fall."""
     supply_voltage_v: Positive = 12.0
     """Open-circuit voltage of the supply that all joints share."""
     supply_resistance_ohm: NonNegative = 0.0
@@ -132,7 +132,7 @@ class ActuatorSpec(Settings):
     torque_constant_nm_a: PositivePerJoint = 1.0
     """Joint torque per ampere drawn from the supply."""
     muscle: MuscleSpec = field(default_factory=MuscleSpec)
-    """The muscles of ``kind: muscle``."""
+    """Muscles of ``kind: muscle``."""
 
     @property
     def imperfections(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Finding a robot: by the name of a preset, in a YAML file, or as settings laid over a preset."""
+"""Search for a robot: by the name of a preset, in a YAML file, or as settings laid over a preset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE_SUFFIXES = (".yaml", ".yml")
 
 
 def load_robot(robot: str | os.PathLike[str] | Mapping[str, Any] | RobotSpec, where: str = "robot") -> RobotSpec:
-    """The robot that ``robot`` asks for.
+    """Return the robot that ``robot`` describes.
 
     ``robot`` is a preset's name (``resilient``), the path of a YAML file (it ends in .yaml or .yml, or holds a slash),
     a mapping of ``RobotSpec`` settings, or a finished ``RobotSpec``. A mapping or file may hold ``preset: name``: its
@@ -55,5 +55,5 @@ def _build_robot(settings: Mapping[str, Any], where: str) -> RobotSpec:
 
 
 def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Dotted names of the settings whose value differs, with both values, but for ``name`` and ``source``."""
+    """Return dotted names and both values of the settings that differ, except ``name`` and ``source``."""
     return {name: pair for name, pair in differences(before, after).items() if name not in ("name", "source")}

@@ -1,4 +1,4 @@
-"""What differs between the settings that something was made for and those that it plays with, in a line for people."""
+"""Differences between the settings that a policy or gait was made for and those it plays with, in a line for people."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from snake_gym.robot.spec import RobotSpec
 
 _SHOWN_FIRST = ("control_dt_s", "actuator.kind")
 _MOST_SHOWN = 4
-"""Settings that a line names."""
+"""Most settings that a line names."""
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The first settings of ``after`` that are others than in ``before``, with both values; None if none is."""
+    """Return the first settings of ``after`` that differ from ``before``, with both values; None if none does."""
     changed = sorted(changed_settings(before, after).items(), key=lambda item: item[0] not in _SHOWN_FIRST)
     if not changed:
         return None
@@ -24,7 +24,7 @@ def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
 
 
 def robot_note(own: RobotSpec, here: RobotSpec, made: str = "trained") -> str | None:
-    """How the robot ``here`` differs from ``own``, which a policy was trained on (or a gait tuned); None if not."""
+    """Return the differences of the robot ``here`` from ``own``, which a policy or gait was made for; None if none."""
     shown = describe_changes(to_dict(own), to_dict(here))
     if shown is None:
         return None

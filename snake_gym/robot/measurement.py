@@ -1,4 +1,4 @@
-"""The seam: everything a policy or a controller can know about a robot, simulated or real, and what it may ask for.
+"""Measurements and goals: all data on a robot, simulated or real, that a policy or controller can use.
 
 Frame: world x-y plane, angles counter-clockwise from x. W worlds (1 on hardware), J joints.
 """
@@ -18,51 +18,51 @@ POINTS = ("centre", "head")
 
 
 class Measurement(NamedTuple):
-    """One sample of every sensor."""
+    """Sample of all sensors of W robots."""
 
     joint_angle: FloatArray
-    """(W, J) [rad] phi_i = theta_i - theta_{i+1}, from the joint encoders."""
+    """Joint angles phi_i = theta_i - theta_{i+1} (W, J) [rad], from the joint encoders."""
     joint_rate: FloatArray
-    """(W, J) [rad/s]."""
+    """Joint rates (W, J) [rad/s]."""
     head_xy_w: FloatArray
-    """(W, 2) [m] centre of the head link, world frame, from the pose source."""
+    """Centre of the head link (W, 2) [m], world frame, from the pose source."""
     head_angle: FloatArray
-    """(W,) [rad] orientation theta_N of the head link, world frame."""
+    """Orientation theta_N of the head link (W,) [rad], world frame."""
     pose_valid: NDArray[np.bool_]
-    """(W,) False while the pose source has lost the robot: the pose is then the last valid one."""
+    """Validity of the pose (W,), False while the pose source has lost the robot and repeats the last valid pose."""
     centre_xy_w: FloatArray | None = None
-    """(W, 2) [m] centre of mass where the sensor side has derived it already, else None: see ``tracked_point``."""
+    """Centre of mass (W, 2) [m] if the sensor side has derived it already, else None: see ``tracked_point``."""
     contact_force_l: FloatArray | None = None
-    """(W, N, 2) [N] force of the obstacles on each link, link frame (along it, to its left); None: no sensor."""
+    """Force of the obstacles on each link (W, N, 2) [N], link frame (along it, to its left); None: no sensor."""
     range_m: FloatArray | None = None
-    """(W, B) [m] distance along each beam of the head's scanner, right to left; None: no scanner."""
+    """Distance along each beam of the head's scanner (W, B) [m], right to left; None: no scanner."""
     joint_failed: NDArray[np.bool_] | None = None
-    """(W, J) which joints are failed now, where somebody tells (``faults.reveal``); None: nobody does."""
+    """Mask of joints failed now (W, J) where the env reveals them (``faults.reveal``), else None."""
 
 
 class Goal(NamedTuple):
-    """Where the robot should go."""
+    """Targets of W robots."""
 
     target_xy_w: FloatArray
-    """(W, 2) [m] current target, world frame."""
+    """Current target (W, 2) [m], world frame."""
     active: NDArray[np.bool_]
-    """(W,) False when the last target has been reached: steering stops."""
+    """Activity of the target (W,); False when the last target has been reached: steering stops."""
 
 
 def link_angles(measurement: Measurement) -> FloatArray:
-    """Link angles theta (W, N) [rad] from the head angle and the joint angles (sibilska2022, eq. 2)."""
+    """Return link angles theta (W, N) [rad] from the head angle and the joint angles (sibilska2022, eq. 2)."""
     return chain_angles(measurement.joint_angle, measurement.head_angle)
 
 
 def chain_angles(joint_angle: FloatArray, head_angle: FloatArray) -> FloatArray:
-    """Link angles theta (W, N) [rad] for joint angles (W, J) and the head link's angle (W,) [rad]."""
+    """Return link angles theta (W, N) [rad] for joint angles (W, J) and the head link's angle (W,) [rad]."""
     head = head_angle[:, None]
     tail_first = np.cumsum(joint_angle[:, ::-1], axis=1)[:, ::-1] + head
     return np.concatenate([tail_first, head], axis=1)
 
 
 def mean_angle(measurement: Measurement) -> FloatArray:
-    """Heading theta_bar = mean of the link angles (W,) [rad] (sibilska2022, eq. 35)."""
+    """Return the heading theta_bar = mean of the link angles (W,) [rad] (sibilska2022, eq. 35)."""
     n_joints = measurement.joint_angle.shape[1]
     weight = np.arange(1, n_joints + 1) / (n_joints + 1)
     # A sum along each row, not a matrix product: BLAS would round a world alone and in a batch differently.
@@ -70,7 +70,7 @@ def mean_angle(measurement: Measurement) -> FloatArray:
 
 
 def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
-    """Centre of mass minus head-link centre (W, 2) [m], world frame, for link angles theta (W, N).
+    """Return centre of mass minus head-link centre (W, 2) [m], world frame, for link angles theta (W, N).
 
     Going tailwards from the head, ``p_i = p_{i+1} - l_i t_i - l_{i+1} t_{i+1}`` (sibilska2022, eq. 3); summed with the
     masses, link j contributes ``-l_j (m_1 + .. + m_j) t_j - l_j (m_1 + .. + m_{j-1}) t_j``.
@@ -90,7 +90,7 @@ def _centre_weights(spec: RobotSpec) -> FloatArray:
 
 
 def tracked_point(spec: RobotSpec, measurement: Measurement, point: str) -> FloatArray:
-    """Measured position (W, 2) [m] of ``point``: "head" (its centre) or "centre" (of mass, nominal geometry)."""
+    """Return the measured position (W, 2) [m] of ``point``: "head" (its centre) or "centre" (of mass, nominal)."""
     if point == "head":
         return measurement.head_xy_w
     choose(point, POINTS, "point")

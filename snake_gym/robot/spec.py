@@ -1,4 +1,4 @@
-"""What a robot is: geometry, masses, ground friction, actuators and timing, as plain frozen data.
+"""Specification of a robot: geometry, masses, ground friction, actuators and timing, as plain frozen data.
 
 Conventions (Liljebäck et al., used by sibilska2022): link 1 is the tail, link N the head; joint i sits between links i
 and i+1; ``phi_i = theta_i - theta_{i+1}``; a link is ``2 l`` long. SI units and radians everywhere.
@@ -41,7 +41,7 @@ MAX_LINKS = 256
 HalfLength = Annotated[float, Range(1e-6, 1e3)]
 Radius = Annotated[float, Range(0.0, 1e3)]
 MAX_SUBSTEPS = 100_000
-"""Most physics steps of one control step: about a second of computing."""
+"""Most physics steps of one control step: about a second of computing time."""
 GRAVITY_M_S2 = 9.81
 
 
@@ -49,21 +49,21 @@ GRAVITY_M_S2 = 9.81
 class FrictionSpec(Settings):
     """Anisotropic ground friction at each link's centre: a viscous part, a Coulomb part, or both.
 
-    Along the link ``f_t = -(c_t + mu_t m g / s_t) v_t``, across it likewise. With ``coulomb_axes`` independent, s is
-    the speed along that axis (irani2015, eq. 4-5: each wheel axis has its own sign function); coupled, it is the speed
-    of the link's centre (haghshenas2022, eq. 34-35). At rest the Coulomb part holds up to mu m g.
+    The force along the link is ``f_t = -(c_t + mu_t m g / s_t) v_t``, across it likewise. With ``coulomb_axes``
+    independent, s is the speed along that axis (irani2015, eq. 4-5: each wheel axis has its own sign function);
+    coupled, it is the speed of the link's centre (haghshenas2022, eq. 34-35). At rest, dry friction holds up to mu m g.
     """
 
     tangential_ns_m: NonNegativePerLink = 1.0
-    """c_t, viscous, along the link [N s/m]."""
+    """Viscous coefficient c_t along the link [N s/m]."""
     normal_ns_m: NonNegativePerLink = 10.0
-    """c_n, viscous, across the link [N s/m]."""
+    """Viscous coefficient c_n across the link [N s/m]."""
     rotational_nms_rad: NonNegativePerLink = 0.0
-    """Viscous, against rotation about the link's centre [N m s/rad]."""
+    """Viscous coefficient of rotation about the link's centre [N m s/rad]."""
     tangential_coulomb: NonNegativePerLink = 0.0
-    """mu_t, along the link [1]."""
+    """Coulomb coefficient mu_t along the link [1]."""
     normal_coulomb: NonNegativePerLink = 0.0
-    """mu_n, across the link [1]."""
+    """Coulomb coefficient mu_n across the link [1]."""
     rotational_coulomb_nm: NonNegativePerLink = 0.0
     """Dry friction torque against rotation about the link's centre [N m]."""
     coulomb_axes: CoulombAxes = "independent"
@@ -71,7 +71,7 @@ class FrictionSpec(Settings):
 
 @dataclass(frozen=True)
 class ContactSpec(Settings):
-    """How links, capsules of ``link_radius_m``, touch obstacles.
+    """Contact law between links, capsules of ``link_radius_m``, and obstacles.
 
     ``stiff``: a unilateral spring and damper at each contact, taken implicitly (for learning). ``rigid``:
     complementarity between normal velocity and impulse (the reference; wang, eq. 11-19, through the whole chain).
@@ -79,10 +79,10 @@ class ContactSpec(Settings):
 
     model: ContactModel = "stiff"
     stiffness_n_m: Positive = 5.0e5
-    """``stiff``: spring at each contact [N/m]."""
+    """Spring at each ``stiff`` contact [N/m]."""
     damping_ns_m: NonNegative | None = None
-    """``stiff``: damper at each contact [N s/m]; None: 20 sqrt(stiffness times mass of the robot), so that an impact
-    gives back nothing but what ``restitution`` says."""
+    """Damper at each ``stiff`` contact [N s/m]; None: 20 sqrt(stiffness times mass of the robot), so that an impact
+    gives back the share ``restitution`` only."""
     restitution: Share = 0.0
     """Share of the normal velocity that an impact gives back."""
     friction_ns_m: NonNegative = 0.0
@@ -92,16 +92,16 @@ class ContactSpec(Settings):
 
 
 _EXPLICIT_LIMIT = 2.785
-"""Runge-Kutta 4 is stable on the negative real axis up to this."""
+"""Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
 
 @dataclass(frozen=True)
 class RobotSpec(Settings):
-    """A planar chain of rigid links with one actuated joint between neighbours."""
+    """Planar chain of rigid links with one actuated joint between neighbours."""
 
     name: str = "snake"
     source: str = "user defined"
-    """Where the numbers come from."""
+    """Source of the numbers."""
     n_links: Annotated[int, Range(2, MAX_LINKS)] = 10
     link_half_length_m: HalfLength | tuple[HalfLength, ...] = 0.07
     link_mass_kg: PositivePerLink = 1.0
@@ -127,7 +127,7 @@ class RobotSpec(Settings):
     integrator: IntegratorKind = "implicit"
 
     def check(self) -> None:
-        """Raise ValueError unless lists have a number for each link or joint, and actuator and method suit the rest."""
+        """Raise ValueError unless lists have a number per link or joint, and actuator and integrator suit the rest."""
         for name in ("link_half_length_m", "link_mass_kg", "link_radius_m"):
             self.links(name)
         if not (self.inertia() > 0.0).all():  # given none, it follows from mass and length
@@ -145,7 +145,7 @@ class RobotSpec(Settings):
         _ = self.n_substeps
 
     def check_integrator(self, obstacles: bool = False) -> None:
-        """Raise ValueError unless the integrator does all that the robot has, and ``obstacles`` where it meets some."""
+        """Raise ValueError unless the integrator supports the robot's features, and obstacles if ``obstacles``."""
         if self.integrator == "implicit":
             return
         dry = ("tangential_coulomb", "normal_coulomb", "rotational_coulomb_nm")
@@ -167,7 +167,7 @@ class RobotSpec(Settings):
             )
 
     def _largest_explicit_step_s(self) -> float:
-        """Step up to which Runge-Kutta 4 is stable, by a bound of the fastest decay [s].
+        """Return the step [s] up to which Runge-Kutta 4 is stable, by a bound of the fastest decay.
 
         Joint damping k_d between links of inertia J decays at k_d 2 (1/J_i + 1/J_{i+1}) at most (Gershgorin), their
         coupling along the chain included; rotational friction c_r adds c_r / J.
@@ -194,21 +194,21 @@ class RobotSpec(Settings):
         return value.copy()
 
     def links(self, path: str) -> FloatArray:
-        """The per-link field ``path`` (dotted) as an array (N,)."""
+        """Return the per-link field ``path`` (dotted) as an array (N,)."""
         return self._expand(path, self.n_links, "link")
 
     def joints(self, path: str) -> FloatArray:
-        """The per-joint field ``path`` (dotted) as an array (J,)."""
+        """Return the per-joint field ``path`` (dotted) as an array (J,)."""
         return self._expand(path, self.n_joints, "joint")
 
     def inertia(self) -> FloatArray:
-        """Moment of inertia of each link about its centre (N,) [kg m^2]."""
+        """Return the moment of inertia of each link about its centre (N,) [kg m^2]."""
         if self.link_inertia_kgm2 is None:
             return self.links("link_mass_kg") * self.links("link_half_length_m") ** 2 / 3.0
         return self.links("link_inertia_kgm2")
 
     def coulomb_force(self, axis: str) -> FloatArray:
-        """Largest Coulomb force of each link's ground contact (N,) [N]; axis "tangential" or "normal"."""
+        """Return the largest Coulomb force of each link on the ground (N,) [N]; axis "tangential" or "normal"."""
         weight = self.links("link_mass_kg") * GRAVITY_M_S2 * math.cos(self.incline_rad)
         return self.links(f"friction.{axis}_coulomb") * weight
 
@@ -220,7 +220,7 @@ class RobotSpec(Settings):
         return 20.0 * math.sqrt(self.contact.stiffness_n_m * float(self.links("link_mass_kg").sum()))
 
     def supply_sag_per_nm(self) -> FloatArray:
-        """Share of the supply's voltage that its resistance takes per torque of each joint (J,) [1/(N m)]."""
+        """Return the share of the supply's voltage that its resistance takes per joint torque (J,) [1/(N m)]."""
         actuator = self.actuator
         per_ampere = actuator.supply_resistance_ohm / actuator.supply_voltage_v
         return per_ampere / self.joints("actuator.torque_constant_nm_a")

@@ -1,6 +1,6 @@
-"""Kinds of joint faults that need no kernel: a function of what is commanded, torque or speed for each control step.
+"""Kinds of joint faults without a kernel: functions that change command, torque or speed in each control step.
 
-A user's own module brings one by ``register_fault_kind``; the named ones of the kernels are in ``physics.actuators``.
+A user's own module adds one by ``register_fault_kind``; the kernels' own kinds are in ``physics.actuators``.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ JOINT_KINDS = ["locked", "free", "weak", "slow", "offset"]
 
 
 class FaultyJoints(NamedTuple):
-    """The K joints, of all worlds, on which faults of one kind act in the present control step."""
+    """State of the K joints, of all worlds, on which faults of one kind act in the present control step."""
 
     reference: FloatArray
-    """(K,) [rad] angle commanded."""
+    """Commanded angle (K,) [rad]."""
     joint_angle: FloatArray
-    """(K,) [rad] true angle."""
+    """True angle (K,) [rad]."""
     joint_rate: FloatArray
-    """(K,) [rad/s] true rate."""
+    """True rate (K,) [rad/s]."""
     strength: FloatArray
-    """(K,) in (0, 1]: what the fault was given."""
+    """Strength of the fault (K,), in (0, 1]."""
     since_s: FloatArray
-    """(K,) [s] time since the onset."""
+    """Time since the onset (K,) [s]."""
     spec: RobotSpec
 
 
 class FaultEffect(NamedTuple):
-    """What a fault makes of its joints in a control step; None: nothing is changed."""
+    """Effect of a fault on its joints in a control step; None: no change."""
 
     reference: FloatArray | None = None
-    """(K,) [rad] angle that the joints aim at instead."""
+    """Angle that the joints aim at instead (K,) [rad]."""
     torque_share: FloatArray | None = None
-    """(K,) in [0, 1]: share of the torque that is left."""
+    """Share of the torque that is left (K,), in [0, 1]."""
     speed_share: FloatArray | None = None
-    """(K,) in (0, 1]: share of the speed limit that is left; instead of ``torque_share``, not beside it."""
+    """Share of the speed limit that is left (K,), in (0, 1]; instead of ``torque_share``, not beside it."""
 
 
 class FaultKind(NamedTuple):
-    """A registered kind of fault."""
+    """Registered kind of fault."""
 
     name: str
     effect: Callable[[FaultyJoints], FaultEffect]
@@ -61,18 +61,18 @@ class FaultKind(NamedTuple):
 
 Effect = TypeVar("Effect", bound=Callable[[FaultyJoints], FaultEffect])
 REGISTERED: dict[int, FaultKind] = {}
-"""Kinds that are no part of the kernels, by code."""
+"""Registered kinds, which the kernels do not know, by code."""
 _FIRST_CODE = 1 << 8
-"""Codes of registered kinds begin here."""
+"""Smallest code of a registered kind."""
 
 
 def fault_code(name: str) -> int:
-    """The code of a kind of fault: it follows from the name alone, so that a saved state means the same everywhere."""
+    """Return the code of a kind of fault; it follows from the name alone, so that saved states mean the same."""
     return FAULT_CODES.get(name, _FIRST_CODE + zlib.crc32(name.encode()))
 
 
 def check_codes(codes: NDArray[np.int64]) -> None:
-    """Raise ValueError for kinds of joint faults in a saved state that nobody has registered."""
+    """Raise ValueError for kinds of joint faults in a saved state that are not registered."""
     unknown = ~np.isin(codes, [HEALTHY, *(FAULT_CODES[name] for name in JOINT_KINDS)])
     if unknown.any():
         raise ValueError(
@@ -82,7 +82,7 @@ def check_codes(codes: NDArray[np.int64]) -> None:
 
 
 def register_fault_kind(name: str, strength: float = 0.3) -> Callable[[Effect], Effect]:
-    """Decorator: make a function from ``FaultyJoints`` to ``FaultEffect`` a kind of joint fault.
+    """Return a decorator that makes a function from ``FaultyJoints`` to ``FaultEffect`` a kind of joint fault.
 
     ``faults.kinds`` and ``faults.events`` call it ``name``; ``strength`` in (0, 1] is that of drawn faults. The fault
     acts from the first control step that begins at or after its onset. Raises ConfigError where another function has
@@ -111,11 +111,11 @@ def register_fault_kind(name: str, strength: float = 0.3) -> Callable[[Effect], 
 def apply_registered(
     spec: RobotSpec, faults: FaultState, state: ChainState, reference: FloatArray
 ) -> tuple[FloatArray, FaultState]:
-    """References (W, J) and faults, these in kinds that the kernels know, for a control step from ``state`` on.
+    """Return references (W, J) and faults, of kinds that the kernels know, for a control step from ``state`` on.
 
     Raises:
-        ConfigError: an effect is out of its range or of the wrong shape, has a share of torque and one of speed, or one
-            of a speed limit that the robot has not.
+        ConfigError: an effect is out of its range or of the wrong shape, has both a share of torque and one of speed,
+            or lowers a speed limit that the robot does not have.
     """
     registered = np.isin(faults.kind, list(REGISTERED)) if REGISTERED else np.zeros(1, bool)
     if not registered.any():
@@ -158,7 +158,7 @@ def _check_effect(effect: FaultEffect, name: str, n: int) -> None:
 
 
 def has_speed_limit(spec: RobotSpec) -> bool:
-    """Whether the robot has a speed limit that a fault can lower."""
+    """Return True if the robot has a speed limit that a fault can lower."""
     is_servo = spec.actuator.kind in ("position", "torque")
     limited = is_servo and bool(np.isfinite(spec.joints("actuator.speed_limit_rad_s")).all())
     return limited or spec.actuator.kind == "muscle"

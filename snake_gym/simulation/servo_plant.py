@@ -1,14 +1,14 @@
-"""The simulated robot as the joints behind emulated servos: the project's physics, commanded by registers.
+"""Simulated robot behind emulated servos: the project's physics, commanded by registers.
 
 Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
-- A servo without torque is a FREE joint of the physics: viscous friction and stops only. Faults that the robot has
-  besides stay as they are.
+- A servo without torque is a FREE joint of the physics: viscous friction and stops only. The robot's other faults stay
+  as they are.
 - Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0.
 - Speed limits are the smaller of the servo's and the actuator's.
-- Time is handed to the physics in its own steps; what is left is kept for the next call. So an emulated robot and a
-  simulated one that get the same targets at the same times do the same, but for the second order of the integrator,
-  which begins anew with every call.
+- Time passes in steps of the physics; the remainder is kept for the next call. So an emulated robot and a simulated one
+  that get the same targets at the same times move the same, except for the second order of the integrator, which begins
+  anew with every call.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SLACK = 1e-6
 
 
 class RobotPlant:
-    """One simulated robot behind J servos, whose physics runs at a step of the servos' looks at their joints.
+    """Simulated robot behind J servos; its physics steps fit the time between two readings of the joints.
 
     Args:
         spec: the robot; its actuator must follow joint angles ("position"), else ValueError.
         joint_angle: (J,) [rad] shape at the start, at rest; None: straight.
         head_angle: [rad] of the head link, world frame.
         head_xy: [m] centre of the head link at the start, world frame.
-        step_s: time that the servos pass between two looks at their joints.
+        step_s: time between two readings of the joints by the servos [s].
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class RobotPlant:
         torque_limit: FloatArray,
         speed_limit_rad_s: FloatArray,
     ) -> None:
-        """Let ``dt_s`` [s] pass under constant commands.
+        """Advance the robot by ``dt_s`` [s] under constant commands.
 
         Args:
             target_rad: (J,) joint angles that the servos aim at.
             enabled: (J,) False: no torque.
             torque_limit: (J,) share of the stall torque.
-            speed_limit_rad_s: (J,).
+            speed_limit_rad_s: (J,) largest joint speeds.
         """
         step_s = self.robot.spec.sim_dt_s
         n_steps = int((self._left_s + dt_s) / step_s + _SLACK)
@@ -96,30 +96,30 @@ class RobotPlant:
             self.robot.step(aim)
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
-        """Block joint ``joint`` (from 0 at the tail) where it is, or let it move again; a limp one when it is on."""
+        """Block joint ``joint`` (from 0 at the tail) where it is, or release it; if limp, as soon as torque is on."""
         faults = self._own_faults[0] if self._free[joint] else self.robot.faults.kind
         faults[0, joint] = LOCKED if is_jammed else HEALTHY
 
     def bend(self, joint_angle: FloatArray) -> None:
-        """Put the robot into another shape (J,) [rad], at rest, as a hand does; the head stays where it is."""
+        """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""
         state = self.robot.state
         head, angle = state.head_xy.copy(), state.link_angle[:, -1].copy()
         self.robot.set_shape(np.asarray(joint_angle, dtype=np.float64)[None], angle, head, "head")
 
     def joint_angle(self) -> FloatArray:
-        """(J,) [rad]."""
+        """Return the joint angles (J,) [rad]."""
         return self.robot.joint_angle()[0]
 
     def joint_rate(self) -> FloatArray:
-        """(J,) [rad/s]."""
+        """Return the joint rates (J,) [rad/s]."""
         return self.robot.joint_rate()[0]
 
     def load(self) -> FloatArray:
-        """(J,) actuator torque as a share of the stall torque, in the sense of the joint angle; 0 without torque."""
+        """Return actuator torques (J,) as shares of the stall torque, in the sense of the angle; 0 without torque."""
         return np.where(self._free, 0.0, self.robot.state.joint_torque[0] / self._torque_nm)
 
     def _set_free(self, free: NDArray[np.bool_]) -> None:
-        """Joints without torque are FREE from now on; the others have their own faults back."""
+        """Make joints without torque FREE from now on; give the others their own faults back."""
         if (free == self._free).all():
             return
         faults = self.robot.faults

@@ -1,8 +1,8 @@
-"""W simulated robots of one specification: a RobotSpec turned into arrays, stepped by the physics kernels.
+"""Simulation of W robots of one specification: a RobotSpec turned into arrays, stepped by the physics kernels.
 
-Threads take the worlds block by block; the kernels release the interpreter lock and a waiting thread sleeps, so that a
-busy neighbour on the same cores costs its share and no more. Worlds do not interact, and each is computed by the same
-instructions wherever it lies in a block: results do not depend on the number of threads.
+Threads take the worlds block by block; the kernels release the interpreter lock and a waiting thread sleeps, so that
+another busy process on the same cores costs its share and no more. Worlds do not interact, and each is computed by the
+same instructions at any place in a block: results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WHOLE = 1e-9
 
 
 def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
-    """Parameters of ``n_worlds`` identical nominal robots."""
+    """Return the parameters of ``n_worlds`` identical nominal robots."""
 
     def rows(values: FloatArray) -> FloatArray:
         return np.array(np.broadcast_to(values, (n_worlds, values.size)), order="C")  # also one row a writable copy
@@ -81,7 +81,7 @@ def muscle_params(spec: MuscleSpec) -> MuscleParams:
 
 
 def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
-    """Which laws a robot's steps have to look at."""
+    """Return the laws that a robot's steps have to apply."""
     contact = spec.contact
     return Laws(
         kind=ACTUATOR_CODES[spec.actuator.kind],
@@ -100,11 +100,11 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
 
 
 class CommandDelay:
-    """The commands of W robots on their way to J joints: what host, bus and servo take between command and torque.
+    """Delay of the commands of W robots to J joints: the time of host, bus and servo between command and torque.
 
-    A command acts from ``delay_s`` after the beginning of its control step on; until then the one before it does, or
-    those before that. In the physics step that the change falls into, both are mixed by the time that each has of it,
-    so that a delay need not be a whole number of steps.
+    A command acts from ``delay_s`` after the beginning of its control step; until then earlier commands act. In the
+    physics step in which the command changes, both are mixed by their shares of its time, so that a delay need not be
+    a whole number of steps.
     """
 
     def __init__(self, delay_s: float, sim_dt_s: float, n_substeps: int, n_worlds: int, n_joints: int) -> None:
@@ -113,14 +113,14 @@ class CommandDelay:
         self._n_old = int(rest)
         self._share_old = 0.0 if rest - self._n_old < 2.0 * _WHOLE else rest - self._n_old
         self.waiting: FloatArray = np.zeros((n_worlds, int(whole) + 1, n_joints))
-        """(W, D, J) [rad] the last commands, newest first."""
+        """Last commands (W, D, J) [rad], newest first."""
 
     def begin(self, joint_angle: FloatArray, rows: Any) -> None:
-        """Robots at rest at ``joint_angle`` (M, J), aiming there; ``rows`` picks them."""
+        """Set all commands of the robots ``rows`` to ``joint_angle`` (M, J) [rad], where they rest."""
         self.waiting[rows] = joint_angle[:, None, :]
 
     def pass_on(self, reference: FloatArray, rows: Any) -> list[tuple[FloatArray, int]]:
-        """Take the commands of this control step (W, J): what the joints aim at (W, J), for how many physics steps."""
+        """Take the commands of this control step (W, J); return pairs of aims (W, J) and numbers of physics steps."""
         queue = np.concatenate([reference[:, None, :], self.waiting], axis=1)
         self.waiting[rows] = queue[rows, :-1]
         new, old = queue[:, -2].copy(), queue[:, -1].copy()
@@ -135,8 +135,8 @@ class CommandDelay:
 class SimulatedRobot:
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
-    ``obstacles``: what stands in the way in each world; read anew at every step. Raises ConfigError where there are
-    some and the robot's integrator does not know them.
+    ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
+    robot's integrator does not support them.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class SimulatedRobot:
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
         self.params = chain_params(spec, n_worlds)
         self.same_params = True
-        """All worlds have the parameters of the first; set to False where ``params`` has been made to differ."""
+        """True while all worlds have the parameters of the first; set it to False after a change of ``params``."""
         no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
@@ -167,13 +167,13 @@ class SimulatedRobot:
         self.delay = (
             CommandDelay(delay_s, spec.sim_dt_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
         )
-        """References that do not act yet; None: they act at once."""
+        """Queue of references that do not act yet; None: references act at once."""
 
     def use_parameters(self, params: ChainParams) -> None:
         """Give each world parameters of its own, one row for each (see ``chain_params``); the laws stay those of spec.
 
-        Masses and lengths have to be the specification's: poses and sensors go by those. Raises ValueError for
-        parameters of a law that the specification's robot has not got: it would not act.
+        Masses and lengths have to be the specification's, which poses and sensors use. Raises ValueError for parameters
+        of a law that the specification's robot does not have: they would have no effect.
         """
         for name, wanted, given in zip(ChainParams._fields, self.params, params, strict=True):
             if given.shape != wanted.shape:
@@ -193,7 +193,7 @@ class SimulatedRobot:
     ) -> None:
         """Place the M robots of ``mask`` (W,) at rest, time and work at zero, bent by ``joint_angle`` (M, J) [rad].
 
-        ``head_angle`` (M,) [rad] and ``point_xy`` (M, 2) [m], where ``point`` ("head" or "centre") is: world frame.
+        ``head_angle`` (M,) [rad] and the place ``point_xy`` (M, 2) [m] of ``point`` ("head" or "centre"): world frame.
         """
         choose(point, POINTS, "point")
         rows: Any = slice(None) if mask is None else mask
@@ -213,15 +213,15 @@ class SimulatedRobot:
             self.delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
 
     def joint_angle(self) -> FloatArray:
-        """phi_i = theta_i - theta_{i+1} (W, J) [rad]."""
+        """Return the joint angles phi_i = theta_i - theta_{i+1} (W, J) [rad]."""
         return self.state.link_angle[:, :-1] - self.state.link_angle[:, 1:]
 
     def joint_rate(self) -> FloatArray:
-        """(W, J) [rad/s]."""
+        """Return the joint rates (W, J) [rad/s]."""
         return self.state.link_rate[:, :-1] - self.state.link_rate[:, 1:]
 
     def failed_now(self) -> NDArray[np.bool_]:
-        """Which joints are failed at the present time (W, J)."""
+        """Return a mask (W, J) of the joints that are failed at the present time."""
         return acting(self.faults, self.state.time_s)
 
     def step(
@@ -234,7 +234,7 @@ class SimulatedRobot:
         """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s (None: one control step).
 
         Args:
-            reference: (W, J) [rad] joint angles that the actuators aim at; where they act late, for a control step.
+            reference: (W, J) [rad] joint angles that the actuators aim at; with a delay, for one control step.
             feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
@@ -253,7 +253,7 @@ class SimulatedRobot:
             self._advance(ids, n_steps, faults, aim, feedforward)
 
     def _advance(self, ids: NDArray[np.int64], n_substeps: int, faults: FaultState, *commands: FloatArray) -> None:
-        """``n_substeps`` physics steps of the worlds ``ids``, under commands that act at once."""
+        """Advance the worlds ``ids`` by ``n_substeps`` physics steps, under commands that act at once."""
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.sim_dt_s, self._laws
         world_data = (self.state, self.params, self.same_params, faults, self.obstacles, *commands)
@@ -269,10 +269,10 @@ class SimulatedRobot:
                 helper.result()
 
     def derivative(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Accelerations now: of the links (W, N) [rad/s^2] and of the centre of mass (W, 2) [m/s^2].
+        """Return the present accelerations of the links (W, N) [rad/s^2] and the centre of mass (W, 2) [m/s^2].
 
         ``u`` (W, J) are joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m];
-        the actuator's gains and joint stops take no part. LOCKED joints get acceleration 0, FREE ones their viscous
+        the actuator's gains and joint stops have no effect. LOCKED joints get acceleration 0, FREE ones their viscous
         torque. Raises ValueError for Coulomb friction and obstacles, whose forces follow from a step only.
         """
         for law, name in ((self._laws.coulomb, "Coulomb friction"), (self._laws.obstacles, "obstacles")):
@@ -285,7 +285,7 @@ class SimulatedRobot:
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:
-        """Velocity of each link's centre (W, N, 2) [m/s], world frame."""
+        """Return the velocity of each link's centre (W, N, 2) [m/s], world frame."""
         state, half = self.state, self.params.half_length
         lever = half * state.link_rate
         part = np.stack([-lever * np.sin(state.link_angle), lever * np.cos(state.link_angle)], axis=-1)
@@ -295,7 +295,7 @@ class SimulatedRobot:
         return relative + (state.centre_vel - mean)[:, None, :]
 
     def kinetic_energy(self) -> FloatArray:
-        """(W,) [J]."""
+        """Return the kinetic energy (W,) [J]."""
         speed2 = (self.link_velocities() ** 2).sum(axis=-1)
         spin = self.params.inertia * self.state.link_rate**2
         return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
@@ -320,7 +320,7 @@ def _check_laws(params: ChainParams, laws: Laws) -> None:
 
 
 def _thread_pool(workers: int) -> ThreadPoolExecutor:
-    """One pool for all robots of this process and pool size; a forked child makes its own."""
+    """Return the one pool for all robots of this process and pool size; a forked child makes its own."""
     key = os.getpid() * 1024 + workers
     if key not in _POOLS:
         _POOLS[key] = ThreadPoolExecutor(workers, thread_name_prefix="snake_gym-physics")

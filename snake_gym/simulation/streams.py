@@ -1,7 +1,7 @@
 """Random numbers for W worlds at once: one independent stream per world, purpose and episode.
 
-Counter-based (``splitmix``): number c of a stream is ``mix(key + c * GOLDEN)``, key = mix of (world seed, purpose,
-episode). What one purpose draws moves nothing of another: a scenario depends on the world's seed and episode alone.
+Streams are counter-based (``splitmix``): number c is ``mix(key + c * GOLDEN)``, key = mix of (world seed, purpose,
+episode). Draws of one purpose do not change another: a scenario depends on the world's seed and episode alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UIntArray = NDArray[np.uint64]
 
 
 class RandomStreams:
-    """The streams of one purpose, one for each of W worlds; ``begin`` them before drawing."""
+    """Streams of one purpose, one for each of W worlds; call ``begin`` before drawing."""
 
     def __init__(self, purpose: str, n_worlds: int) -> None:
         self._purpose = mix(np.array([zlib.crc32(purpose.encode())], dtype=np.uint64))
@@ -34,11 +34,11 @@ class RandomStreams:
         self.counter[rows] = 0
 
     def state_arrays(self, name: str) -> dict[str, UIntArray]:
-        """What later numbers depend on: the arrays themselves, by names that begin with ``name``."""
+        """Return the arrays that later numbers depend on, not copies, by names that begin with ``name``."""
         return {f"{name}/key": self.key, f"{name}/counter": self.counter}
 
     def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
-        """The next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
+        """Return the next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
         with np.errstate(over="ignore"):
             steps = self.counter[rows][:, None] + np.arange(1, count + 1, dtype=np.uint64)
             bits = mix(self.key[rows][:, None] + steps * GOLDEN)
@@ -46,7 +46,7 @@ class RandomStreams:
         return (bits >> np.uint64(11)).astype(np.float64) * TO_UNIT
 
     def normal(self, count: int, rows: Any = slice(None)) -> FloatArray:
-        """The next ``count`` standard normal numbers of each stream of ``rows``: (M, count) (Box-Muller)."""
+        """Return the next ``count`` standard normal numbers of each stream of ``rows``: (M, count) (Box-Muller)."""
         half = (count + 1) // 2
         u = self.uniform(2 * half, rows)
         radius = np.sqrt(-2.0 * np.log1p(-u[:, :half]))
