@@ -1,8 +1,7 @@
 """Registry of environments: their names for Gymnasium and the settings files.
 
-A task is the class of its settings (``tasks.task.EnvConfig``), which makes it. It needs one line here, or
-``register_task`` in a user's module. A small board that only plays a policy on a robot needs no Gymnasium: without it,
-nothing is registered.
+A task is the class of its settings (``tasks.task.EnvConfig``), which makes it. A task needs one line here,
+or ``register_task`` in a user's module. A small board that only plays a policy has no Gymnasium and registers nothing.
 """
 
 from __future__ import annotations
