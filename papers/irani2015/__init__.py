@@ -1,7 +1,7 @@
 """Rerun of irani2015: joint power failures of Robo-Conda 1, friction from logs, and a bias against the drift.
 
 ``crawling`` runs and judges trials and scans them over the phase shifts, ``claims`` judges the paper's statements;
- ``friction`` identifies the coefficients again, ``learned_bias`` is its future work.
+``friction`` identifies the coefficients again, ``learned_bias`` is its future work.
 """
 
 from __future__ import annotations
