@@ -230,7 +230,7 @@ def follow_trajectory(
 
 
 def linearization_error(n_states: int, seed: int) -> float:
-    """Return the largest joint acceleration [rad/s^2] by which eq. 29's torques miss eq. 30, without contact."""
+    """Return the largest joint acceleration error [rad/s^2] of eq. 29's torques (eq. 30) in random contact-free states."""
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(PEGBOARD, n_states, 1)
     state = robot.state
