@@ -103,7 +103,7 @@ def play_episodes(
 
 
 class EpisodeWindow:
-    """The newest ended episodes of a training env.
+    """Newest ended episodes of a training env.
 
     Episodes that end while first episodes are cut short are left out: the cut ones are short, and of the others only
     early successes could end.

@@ -1,4 +1,4 @@
-"""The acting part of a policy as an ONNX model: observations (batch, D) in, actions (batch, A) out, both float32.
+"""ONNX model of the acting part of a policy: observations (batch, D) in, actions (batch, A) out, both float32.
 
 The graph is written node by node from the layers of the policy file, normalisation and final clip included. Nothing is
 traced, so it holds exactly these layers. Normalisation is computed in double precision, as the learner does, the

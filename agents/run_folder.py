@@ -58,12 +58,12 @@ class RunFolder:
         dump_yaml(config, self.path / CONFIG)
 
     def steps_done(self) -> int:
-        """Steps of the run if it is finished, else 0."""
+        """Return the steps of the run if it is finished, else 0."""
         content = self._read()
         return int(content["launches"][-1]["to_step"]) if content.get("status") == "finished" else 0
 
     def launches(self) -> list[dict[str, Any]]:
-        """Notes on each launch of the run so far, the first one first."""
+        """Return the notes on each launch of the run so far, the first one first."""
         return list(self._read().get("launches", []))
 
     def begin_launch(self, argv: Sequence[str], step: int, notes: Sequence[str] = ()) -> None:

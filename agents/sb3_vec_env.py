@@ -1,4 +1,4 @@
-"""A Gymnasium vector env as a Stable-Baselines3 ``VecEnv``: one call for all worlds, no Python loop over them.
+"""Adapter of a Gymnasium vector env to Stable-Baselines3 ``VecEnv``: one call for all worlds, no Python loop.
 
 SB3 needs its own form of three things. Worlds restart within the step that ends them (``AutoresetMode.SAME_STEP``), and
 ``infos`` is a list with one dict per world. Only the dicts of worlds that ended hold anything: the last observation

@@ -69,7 +69,7 @@ class Drive:
     centre_xy: FloatArray
     """(T, W, 2) [m] centre of mass."""
     centre_vel: FloatArray
-    """(T, W, 2) [m/s]."""
+    """(T, W, 2) [m/s] velocity of the centre of mass."""
     link_angle: FloatArray
     """(T, W, N) [rad] link angles."""
     wanted: FloatArray

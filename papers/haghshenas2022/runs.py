@@ -226,7 +226,7 @@ def _translation_energy() -> float:
 
 
 class Results(NamedTuple):
-    """All runs of the study."""
+    """Results of all runs of the study."""
 
     circle: PathRun
     """Circle by the published guidance."""

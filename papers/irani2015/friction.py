@@ -72,11 +72,11 @@ class Fit(NamedTuple):
     found: Identification
 
     def errors(self) -> dict[str, float]:
-        """Relative error of each coefficient."""
+        """Return the relative error of each coefficient."""
         return {name: self.found.values[name] / truth - 1.0 for name, truth in TABLE_1.items()}
 
     def worst(self) -> float:
-        """Largest relative error, either sign."""
+        """Return the largest relative error, either sign."""
         return max(abs(error) for error in self.errors().values())
 
 

@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
     n_targets: int
 
     def median_s(self) -> FloatArray:
-        """(S, 5) [s] median arrivals over the starts."""
+        """Return median arrivals (S, 5) [s] over the starts."""
         return np.asarray(np.median(self.arrival_s, axis=2))
 
     def left(self, variant: int) -> FloatArray:

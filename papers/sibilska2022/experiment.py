@@ -263,7 +263,7 @@ class _Runs:
         self._y[0, :, self._place] = -self.tracked_xy()
 
     def joint_angle(self) -> FloatArray:
-        """(R, J) [rad] joint angles."""
+        """Return joint angles (R, J) [rad]."""
         theta = self._y[0, :, self._angles]
         return theta[:, :-1] - theta[:, 1:]
 

@@ -230,7 +230,7 @@ def follow_trajectory(
 
 
 def linearization_error(n_states: int, seed: int) -> float:
-    """Return the largest joint acceleration error [rad/s^2] of eq. 29's torques (eq. 30) in random contact-free states."""
+    """Return the largest joint acceleration error [rad/s^2] of eq. 29's torques (eq. 30) without contact, in random states."""
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(PEGBOARD, n_states, 1)
     state = robot.state
@@ -320,7 +320,7 @@ def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s) 
 
 
 class Results(NamedTuple):
-    """All runs of the study."""
+    """Results of all runs of the study."""
 
     seed: int
     n_boards: int
@@ -328,14 +328,14 @@ class Results(NamedTuple):
     free: Course
     pegs: Course
     followed: Drive
-    """The trajectory with feed-forward."""
+    """Drive along the trajectory with feed-forward."""
     lagging: Drive
-    """The trajectory by eq. 32 alone."""
+    """Drive along the trajectory by eq. 32 alone."""
     linearization_rad_s2: float
     impulse: FreeLinkImpulse
     throws: Throws
     fine_throws: Throws
-    """The same throws at a tenth of the step."""
+    """Results of the same throws at a tenth of the step."""
 
 
 def joint_error_deg(run: Drive) -> float:

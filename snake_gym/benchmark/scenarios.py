@@ -84,7 +84,7 @@ class BenchmarkConfig(Settings):
     env_id: str = DEFAULT_ENV
     """Registered name of the environment of the scenarios."""
     robot: str | dict[str, Any] | None = None
-    """A preset's name, the path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
+    """Preset name, path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
     episodes: Annotated[int, Range(1, MOST_EPISODES)] = 512
     """Number of scenarios that each policy plays, one episode each."""
     seed: Count = BENCHMARK.first

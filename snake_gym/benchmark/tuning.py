@@ -85,7 +85,7 @@ class TuningConfig(Settings):
     """Settings of a tuning: controller, robot, scenarios and effort."""
 
     robot: str | dict[str, Any] = "resilient_servo"
-    """A preset's name, the path of a robot's YAML file, or its settings."""
+    """Preset name, path of a robot's YAML file, or its settings."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Kind of the controller, and settings that stay as given."""
     env_id: str = DEFAULT_ENV
