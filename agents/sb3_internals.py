@@ -114,7 +114,7 @@ def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
 
 
 def capture(model: BaseAlgorithm) -> Snapshot:
-    """Return the state of ``model`` and its env. Its tensors and replay rows are no copies: store them at once."""
+    """Return the state of ``model`` and its env; tensors and replay rows are no copies: store them before it goes on."""
     snapshot = Snapshot()
     _, variables = model._get_torch_save_params()
     snapshot.tensors = {
