@@ -114,7 +114,7 @@ def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
 
 
 def capture(model: BaseAlgorithm) -> Snapshot:
-    """Return the state of ``model`` and its env; tensors and replay rows are no copies: store them before it goes on."""
+    """Return the state of ``model`` and env; tensors and replay rows are not copied: store them before it goes on."""
     snapshot = Snapshot()
     _, variables = model._get_torch_save_params()
     snapshot.tensors = {

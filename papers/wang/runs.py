@@ -230,7 +230,7 @@ def follow_trajectory(
 
 
 def linearization_error(n_states: int, seed: int) -> float:
-    """Return largest joint acceleration error [rad/s^2] by eq. 29's torques in random states (eq. 30, no contact)."""
+    """Return the worst joint acceleration error [rad/s^2] of eq. 29's torques in random states (eq. 30; no contact)."""
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(PEGBOARD, n_states, 1)
     state = robot.state
