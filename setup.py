@@ -1,4 +1,4 @@
-"""What ``pyproject.toml`` cannot say: installed, ``agents`` and ``configs`` lie below ``snake_gym``."""
+"""Package layout beyond ``pyproject.toml``: once installed, ``agents`` and ``configs`` lie below ``snake_gym``."""
 
 from setuptools import find_packages, setup
 

@@ -1,8 +1,8 @@
-"""Algorithms by name: a class of stable_baselines3 (or sb3_contrib, where installed), its network and its parameters.
+"""Algorithms by name: a class of stable_baselines3 (or of sb3_contrib, if installed), its network and its parameters.
 
 A further algorithm is a YAML file: ``algorithm: {name: TD3, action_noise_std: 0.1, buffer_size: 200000}``. Parameters
 are those of the class's constructor; ``learning_rate`` and ``clip_range`` may be schedules ``{start: 3e-4, end: 0}``.
-Stable-Baselines3 checks them itself, but for ranges outside which it fails late, or learns nothing (``_TYPES``).
+Stable-Baselines3 checks them, except for ranges outside which it fails late or learns nothing (``_TYPES``).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .sb3_internals import BetweenRollouts
 
 POLICY = "MlpPolicy"
 MAX_WEIGHTS = 1 << 24
-"""Most weights of one network: two layers of 4000. A learner holds up to five networks, with gradients and means."""
+"""Largest number of weights of a network: two layers of 4000. A learner holds up to five, with gradients and means."""
 _WIDEST_DEFAULT = (400, 300)
-"""Hidden layers of TD3 and DDPG, the widest that an algorithm has by itself."""
+"""Hidden layers of TD3 and DDPG, the widest default of any algorithm."""
 _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
     "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "elu": torch.nn.ELU, "silu": torch.nn.SiLU,
 }  # fmt: skip
@@ -46,7 +46,7 @@ _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
 
 @dataclass(frozen=True)
 class NetworkConfig(Settings):
-    """The policy's network; null takes the algorithm's own default."""
+    """Network of the policy; null takes the algorithm's own default."""
 
     net_arch: tuple[PositiveCount, ...] | dict[str, tuple[PositiveCount, ...]] | None = None
     """Widths of the hidden layers, or {pi: [...], vf: [...]} (qf for off-policy algorithms)."""
@@ -64,7 +64,7 @@ class NetworkConfig(Settings):
                 )
 
     def check_size(self, n_inputs: int, n_outputs: int) -> None:
-        """Raise ConfigError if a network between so many numbers would have more than ``MAX_WEIGHTS`` weights."""
+        """Raise ConfigError if a network with these inputs and outputs would have more than ``MAX_WEIGHTS`` weights."""
         parts = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or _WIDEST_DEFAULT]
         for layers in parts:  # a critic takes observation and action
             count = sum(a * b for a, b in pairwise((n_inputs + n_outputs, *layers, n_outputs)))
@@ -74,7 +74,7 @@ class NetworkConfig(Settings):
                 )
 
     def policy_kwargs(self) -> dict[str, Any]:
-        """The settings as SB3's policies take them."""
+        """Return the settings in the form that SB3's policies take."""
         activation = _ACTIVATIONS.get(self.activation or "")
         given = {"net_arch": to_dict(self.net_arch), "activation_fn": activation, "log_std_init": self.log_std_init}
         return {name: value for name, value in given.items() if value is not None}
@@ -82,7 +82,7 @@ class NetworkConfig(Settings):
 
 @dataclass(frozen=True)
 class ScheduleConfig(Settings):
-    """A value that goes linearly from ``start`` to ``end``, reached after ``fraction`` of the run."""
+    """Schedule of a value that changes linearly from ``start`` to ``end`` over the first ``fraction`` of the run."""
 
     start: Positive
     end: NonNegative = 0.0
@@ -99,7 +99,7 @@ _TYPES: dict[str, Any] = {
     "train_freq": PositiveCount | tuple[PositiveCount, Literal["step", "episode"]],
     "gradient_steps": PositiveCount | Literal[-1], "sde_sample_freq": PositiveCount | Literal[-1],
 }  # fmt: skip
-"""Parameter -> what it may be, where the algorithm has it; of others, the type of the default."""
+"""Allowed type of each parameter that the algorithm has; any other parameter has the type of its default."""
 _SET_ELSEWHERE = {
     "self", "policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model",
     "action_noise", "rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs",
@@ -109,7 +109,7 @@ _SET_ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A class and the arguments that are to be given to it."""
+    """Algorithm class of SB3 and the arguments to construct it with."""
 
     name: str
     cls: type[BaseAlgorithm]
@@ -118,12 +118,12 @@ class Algorithm:
     action_noise_std: float | None
 
     def value(self, name: str) -> Any:
-        """A parameter's value: the given one or the default; None where there is neither."""
+        """Return the given value of a parameter, or its default; None if it has neither."""
         return self.parameters.get(name, _defaults(self.cls).get(name))
 
 
 def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
-    """Classes by name: those of stable_baselines3 and, if installed, sb3_contrib that collect rollouts."""
+    """Return classes by name: those of stable_baselines3 and, if installed, sb3_contrib that collect rollouts."""
     found: dict[str, type[BaseAlgorithm]] = {}
     contrib = [importlib.import_module("sb3_contrib")] if importlib.util.find_spec("sb3_contrib") else []
     for module in (stable_baselines3, *contrib):
@@ -135,7 +135,7 @@ def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
 
 
 def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Algorithm:
-    """The algorithm that a config's group asks for. Raises ConfigError for names, keys and values that are wrong."""
+    """Return the algorithm that a config's group asks for. Raises ConfigError for wrong names, keys and values."""
     given = dict(settings)
     classes = known_algorithms()
     if "name" not in given:
@@ -158,7 +158,7 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
 
 
 def check_batch(algorithm: Algorithm, n_envs: int) -> None:
-    """Raise ConfigError where a batch is larger than what it is drawn from, or where worlds do not end together."""
+    """Raise ConfigError if a batch exceeds the data it is drawn from, or if training by episodes has several worlds."""
     frequency = algorithm.value("train_freq")
     if isinstance(frequency, tuple) and frequency[1] == "episode" and n_envs > 1:
         raise ConfigError(
@@ -175,7 +175,7 @@ def check_batch(algorithm: Algorithm, n_envs: int) -> None:
 
 
 def check_device(name: str, where: str = "device") -> None:
-    """Raise ConfigError unless torch can compute on the device of that name."""
+    """Raise ConfigError unless torch can compute on the device with this name."""
     if name == "auto":
         return
     try:
@@ -186,7 +186,7 @@ def check_device(name: str, where: str = "device") -> None:
 
 
 def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "cpu") -> BaseAlgorithm:
-    """A fresh SB3 model with ``BetweenRollouts``.
+    """Return a fresh SB3 model with ``BetweenRollouts``.
 
     Raises ConfigError for what SB3 finds wrong with the parameters, and for networks and buffers that are too large.
     """
@@ -210,7 +210,7 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
 
 
 def _defaults(cls: type[BaseAlgorithm]) -> dict[str, Any]:
-    """Parameters that a config may set, with the values that they have otherwise."""
+    """Return the parameters that a config may set, with their default values."""
     parameters = inspect.signature(cls.__init__).parameters
     settable = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
     noise = {"action_noise_std": None} if "action_noise" in settable else {}
@@ -218,7 +218,7 @@ def _defaults(cls: type[BaseAlgorithm]) -> dict[str, Any]:
 
 
 def _check_memory(algorithm: Algorithm, n_envs: int, n_inputs: int, n_outputs: int) -> None:
-    """Raise ConfigError for what takes more than the machine's memory: a buffer, filled bit by bit, or a batch.
+    """Raise ConfigError if a replay buffer, which fills gradually, or a batch would exceed the machine's memory.
 
     A batch of off-policy returns over n_steps holds a table of (batch_size, n_steps): indices, rewards and three more.
     """

@@ -3,7 +3,7 @@
 A checkpoint is a folder ``checkpoints/step_000123456`` that appears whole or not at all: ``state.json`` (counters,
 sizes and checksums of the other files), ``arrays.safetensors`` (env, normaliser, running statistics), ``tensors.pt``
 (networks, optimisers; read with ``weights_only``), ``replay/*.npy`` (off-policy), and ``policy``, the policy file.
-Nothing in it is unpickled, and what a file declares is checked before memory is taken for it.
+Nothing in it is unpickled, and declared sizes are checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDER = "checkpoints"
 POLICY = "policy"
 _STATE, _ARRAYS, _TENSORS, _REPLAY = "state.json", "arrays.safetensors", "tensors.pt", "replay"
 _MAX_BYTES = {_STATE: 1 << 26, _ARRAYS: 1 << 32, _TENSORS: 1 << 32}
-"""Largest files that are read; those of a run with 256 worlds have some 2 MB."""
+"""Largest size [bytes] of each file that is read; files of a run with 256 worlds take about 2 MB."""
 _UNREADABLE = (
     OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError, UnpicklingError, zipfile.BadZipFile,
     SafetensorError,
@@ -39,7 +39,7 @@ _UNREADABLE = (
 
 
 def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: Mapping[str, bytes], keep: int) -> Path:
-    """Write the checkpoint of ``step``, with ``policy`` files by name, then remove all that are older but the newest
+    """Write the checkpoint of ``step``, with ``policy`` files by name, then remove older checkpoints except the newest
     ``keep``.
 
     Raises OSError, with nothing new in the folder, if it cannot be written.
@@ -69,7 +69,7 @@ def write_checkpoint(run: Path, step: int, snapshot: Snapshot, policy: Mapping[s
 
 
 def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Make ``folder`` anew with the files that ``write`` puts into it: it is replaced once they all are on the disk.
+    """Replace ``folder`` by one with the files that ``write`` makes, once all of them are on the disk.
 
     Raises OSError, with the folder as it was, if they cannot be written.
     """
@@ -93,25 +93,25 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files by their names in the folder."""
+    """Write each file under its name in the folder."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
 
 def list_checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a run, newest first."""
+    """Return the checkpoints of a run, newest first."""
     found = [path for path in (run / FOLDER).glob("step_*") if path.name[5:].isdecimal()]
     return sorted(found, key=checkpoint_step, reverse=True)
 
 
 def checkpoint_step(path: Path) -> int:
-    """The step of a checkpoint of ``list_checkpoints``."""
+    """Return the step of a checkpoint from ``list_checkpoints``."""
     return int(path.name[5:])
 
 
 def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
-    """Step and state of a checkpoint. Raises ConfigError if it is none of ours, or damaged."""
+    """Return step and state of a checkpoint. Raises ConfigError if it is damaged or not one of ours."""
     try:
         for name, most in _MAX_BYTES.items():
             if (path / name).stat().st_size > most:
@@ -134,9 +134,9 @@ def read_checkpoint(path: Path) -> tuple[int, Snapshot]:
 
 
 def newest_checkpoint(run: Path, say: Callable[[str], None] = lambda text: None) -> tuple[Path, int, Snapshot]:
-    """The newest checkpoint of a run that can be read. Raises ConfigError if there is none.
+    """Return the newest readable checkpoint of a run. Raises ConfigError if there is none.
 
-    ``say`` hears which newer ones are damaged, and from which step the run goes on.
+    ``say`` is told the damaged newer ones and the step from which the run continues.
     """
     errors: list[ConfigError] = []
     for path in list_checkpoints(run):
@@ -154,7 +154,7 @@ def newest_checkpoint(run: Path, say: Callable[[str], None] = lambda text: None)
 
 
 def _check_parts(path: Path) -> None:
-    """Raise ValueError unless the parts of a zip file are stored as they are, and fit into it: no more is unpacked."""
+    """Raise ValueError unless the parts of a zip file are stored uncompressed and fit into it: no more is unpacked."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     for member in members:
@@ -170,7 +170,7 @@ def _checksum(path: Path) -> str:
 
 
 def _flush(path: Path) -> None:
-    """Have the system write a file's content, or a folder's entries, to the disk."""
+    """Flush a file's content, or a folder's entries, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Settings of a training run: frozen dataclasses hold the defaults, YAML files only overrides."""
+"""Settings of a training run: frozen dataclasses hold the defaults, YAML files hold only overrides."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.registry import find_task
 
 TRAINING_SEEDS = TRAINING.end
-"""World seeds below this are for training; evaluation during training starts here."""
+"""First world seed of evaluations during training; smaller seeds are for training."""
 MAX_WORLDS = TRAINING_SEEDS // 2
 MAX_TOTAL_STEPS = 10**12
-"""Most steps of a run: a year at 30,000 steps a second."""
+"""Largest number of steps of a run: a year at 30,000 steps a second."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class EvaluationConfig(Settings):
     """Evaluation on held-out scenarios during training; the model with the largest mean return is kept as the best."""
 
     every_steps: Count = 500_000
-    """0: only at the end."""
+    """Env steps between two evaluations; 0: only one at the end."""
     episodes: Annotated[int, Range(1, MAX_WORLDS)] = 128
-    """Scenarios, played at once, one episode each."""
+    """Number of scenarios, played at once, one episode each."""
     seed: int = TRAINING_SEEDS
     """Seed of the first scenario."""
 
@@ -47,9 +47,9 @@ class CheckpointConfig(Settings):
     """Checkpoints from which a run can be resumed."""
 
     every_steps: Count = 250_000
-    """0: only at the end and when stopped."""
+    """Env steps between two checkpoints; 0: only at the end and when stopped."""
     keep: PositiveCount = 2
-    """How many are kept, the newest ones."""
+    """Number of checkpoints kept, the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -57,32 +57,32 @@ class NormaliseConfig(Settings):
     """Running normalisation on top of the env's fixed scales."""
 
     observation: bool = False
-    """Observations to mean 0 and variance 1 of what was seen so far."""
+    """True to scale observations to mean 0 and variance 1 of those seen so far."""
     reward: bool = False
-    """Rewards divided by the standard deviation of the discounted return."""
+    """True to divide rewards by the standard deviation of the discounted return."""
     clip: Limit = 10.0
-    """Normalised observations and rewards are clipped to plus and minus this."""
+    """Bound to which normalised observations and rewards are clipped, on either side."""
 
 
 @dataclass(frozen=True)
 class TrainConfig(Settings):
-    """Everything that can be set for a run."""
+    """All settings of a run."""
 
     plugins: tuple[str, ...] = ()
-    """Modules of the user, which register the task, columns, fault kinds ... of the run."""
+    """Modules of the user that register tasks, columns, fault kinds and more for the run."""
     env_id: str = DEFAULT_ENV
-    """The environment."""
+    """Registered name of the environment."""
     env_file: str | None = None
     """YAML file with settings of the env; those of ``env`` are laid over it."""
     env: dict[str, Any] = field(default_factory=dict)
-    """Settings of the env, see ``snake_gym.tasks.task``."""
+    """Settings of the env; see ``snake_gym.tasks.task``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: Annotated[int, Range(1, MAX_WORLDS)] = 256
-    """Worlds that are simulated at once."""
+    """Number of worlds simulated at once."""
     stagger: bool = False
-    """The first episodes end at up to 32 times spread over the time limit, so that the worlds are never all in step."""
+    """True to end first episodes at up to 32 times spread over the time limit, so that worlds are never all in step."""
     total_steps: Annotated[int, Range(1, MAX_TOTAL_STEPS)] = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
@@ -91,27 +91,27 @@ class TrainConfig(Settings):
     log_every_steps: PositiveCount = 8192
     """Env steps between two points in TensorBoard (at least one rollout)."""
     log_window: PositiveCount = 256
-    """Episodes that the logged means are taken over, the newest ones."""
+    """Number of newest episodes over which the logged means are taken."""
     run_dir: str | None = None
     """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
-    """When the folder holds a run already: an error, or continue that run (its settings must be the same)."""
+    """Action if the folder already holds a run: raise an error, or continue that run (with the same settings)."""
     torch_threads: Annotated[int, Range(1, 256)] = 1
-    """Threads of the learner. Small networks gain nothing from more when waiting threads sleep, and two that spin lose
-    most of their speed to one busy neighbour. Another number rounds sums differently: a resumed run is exact with the
-    same."""
+    """Threads of the learner. Small networks gain nothing from more if waiting threads sleep; two threads that spin
+    lose most of their speed to one busy neighbour. Another number rounds sums differently, so exact resuming needs the
+    same number."""
     device: str = "cpu"
-    """Where the learner computes, as torch names it. Resuming is exact on the CPU."""
+    """Device of the learner, by its name in torch. Resuming is exact on the CPU."""
 
     def check(self) -> None:
         find_task(self.env_id)
 
     @property
     def world_seed(self) -> int:
-        """Seed of the first training world; no training world is an evaluation's.
+        """Seed of the first training world; no training world has a seed of an evaluation.
 
         Runs with different seeds share no world up to ``TRAINING_SEEDS / n_envs - 1`` (1952 for 256 worlds).
-        Larger seeds go round: their worlds are those of smaller ones, met by a policy that starts differently.
+        Larger seeds wrap around: their worlds are those of smaller seeds, with another initial policy.
         """
         return self.seed * self.n_envs % (TRAINING_SEEDS - self.n_envs)
 
@@ -126,9 +126,9 @@ MAY_CHANGE = (
 
 
 def resolve_env(config: TrainConfig) -> TrainConfig:
-    """The same run with every setting of the env written out, files included, so that later edits do not change it.
+    """Return the run with every setting of the env written out, files included, so that later edits do not change it.
 
-    Raises ConfigError for env settings that are wrong.
+    Raises ConfigError for wrong env settings.
     """
     env = _env_of(config)
     spec = env.load_robot()
@@ -150,7 +150,7 @@ def _env_of(config: TrainConfig) -> EnvConfig:
 
 
 def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
-    """What to say of the gait below a residual: tuned on another robot than the run's, or in other scenarios."""
+    """Return notes on a residual's base gait that was tuned on another robot than the run's, or in other scenarios."""
     env = _env_of(config)
     if env.action.kind != "residual":
         return ()
@@ -160,7 +160,7 @@ def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:
-    """Raise ConfigError unless ``wanted`` differs from ``stored`` only in what a resumed run may change."""
+    """Raise ConfigError if ``wanted`` differs from ``stored`` in more than a resumed run may change."""
     paths = differences(to_dict(stored), to_dict(wanted))
     changed = [path for path in paths if not any(f"{path}.".startswith(f"{ok}.") for ok in MAY_CHANGE)]
     if changed:

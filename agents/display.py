@@ -1,4 +1,4 @@
-"""What a training shows on the terminal: a bar where there is one, else a line now and then."""
+"""Progress of a training on the terminal: a bar, or an occasional line where there is no terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 _REFRESH_S = 0.25
 _SILENT_S = 5.0
-"""Without a step for so long at the begin the user is told why [s]."""
+"""Time without a first step after which the user is told the reason [s]."""
 _LINE_S = 15.0
-"""Time between two lines where there is no terminal [s]."""
+"""Time between two lines if there is no terminal [s]."""
 
 
 class TrainingDisplay:
-    """Steps done of ``total``, the rate, and what was measured last, on standard error; ``quiet``: messages only."""
+    """Steps done of ``total``, their rate and the latest note, on standard error; ``quiet``: messages only."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.console = Console(stderr=True, highlight=False)
@@ -27,7 +27,7 @@ class TrainingDisplay:
         self._begin = 0
         self._start = self._last = time.monotonic()
         self.note = ""
-        """What was measured last."""
+        """Latest measurement, as text."""
         self._running = False
         self._hint = threading.Timer(_SILENT_S, self._explain_silence)
         self._progress = Progress(
@@ -74,7 +74,7 @@ class TrainingDisplay:
             self.say("compiling the physics for this robot and this processor: once, for up to a minute or two")
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self.console.print(text, soft_wrap=True, markup=False)
 
     def _draw(self, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""A run's policy copied out of it as a policy file for robots without torch, with an ONNX model on request.
+"""Export of a run's policy as a policy file for robots without torch, with an ONNX model on request.
 
 ``policy.json`` is the contract (docs/policy_file.md), ``policy.safetensors`` the weights. The contract is written last
 and holds the weights' hash, so that a half-written or mixed pair never loads.
@@ -28,21 +28,21 @@ from .run_folder import CONFIG
 
 ONNX = "policy.onnx"
 _N_COMPARED = 2048
-"""Observations on which the ONNX model is compared with the policy."""
+"""Number of observations on which the ONNX model is compared with the policy."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """What was written."""
+    """Result of an export."""
 
     files: tuple[Path, ...]
     deviation: float
     """Largest distance of the NumPy policy's golden actions from SB3's."""
     onnx_deviation: float | None
-    """Largest distance of the ONNX model's actions from the NumPy policy's; None: there is no model."""
+    """Largest distance of the ONNX model's actions from the NumPy policy's; None without such a model."""
 
     def describe(self) -> str:
-        """One line for the terminal."""
+        """Return one line for the terminal."""
         sizes = ", ".join(f"{path.name} {path.stat().st_size / 1000:.0f} kB" for path in self.files)
         onnx = "" if self.onnx_deviation is None else f", ONNX within {self.onnx_deviation:.1e}"
         return f"wrote {sizes} into {self.files[0].parent}; NumPy within {self.deviation:.1e} of SB3's actions{onnx}"
@@ -63,10 +63,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: str | None = None) -> Export:
-    """Write a policy of ``run``, a run's folder or a policy or checkpoint in it, into a folder of its own.
+    """Write the policy of ``run`` (folder of a run, or a policy or checkpoint in it) into its own folder.
 
-    ``out``: that folder; None: ``export`` in the run's. ``onnx``: write an ONNX model too. ``name``: None: the run's.
-    Raises ConfigError: there is no such policy, or a library is missing.
+    ``out``: that folder; None: ``export`` in the run's. ``onnx``: add an ONNX model. ``name``: None: the run's.
+    Raises ConfigError if there is no such policy, or a library is missing.
     """
     if onnx:
         require("an ONNX model", "onnx", "onnxruntime")
@@ -93,7 +93,7 @@ def export_policy(run: Path, out: Path | None = None, onnx: bool = False, name: 
 
 
 def _run_folder(path: Path) -> Path:
-    """The folder of the run that ``path`` is, or lies in."""
+    """Return the folder of the run that ``path`` is, or lies in."""
     for candidate in (path, *path.resolve().parents[:4]):
         if (candidate / CONFIG).is_file():
             return candidate
@@ -101,7 +101,7 @@ def _run_folder(path: Path) -> Path:
 
 
 def _encode_onnx(policy: FilePolicy, weights: bytes) -> tuple[bytes, float]:
-    """The model, and the largest distance of its actions from the policy's."""
+    """Return the model, and the largest distance of its actions from the policy's."""
     from .onnx_graph import encode_onnx, run_onnx
 
     contract = policy.contract

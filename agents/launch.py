@@ -1,7 +1,7 @@
-"""Launching a run: begin it, or go on with it, and end well when the process is asked to.
+"""Launch of a run: begin or continue it, and end it cleanly when the process is asked to stop.
 
-A run takes any number of launches. The first SIGINT or SIGTERM lets the present rollout end, saves everything and
-returns; a second one interrupts at once, and the run goes on from its last checkpoint.
+A run takes any number of launches. The first SIGINT or SIGTERM lets the current rollout end, saves everything and
+returns; a second one interrupts at once, and the next launch continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from .run_folder import RunFolder, new_run_path
 from .training import MakeEnv, Training, TrainingStopped
 
 PROGRAM = "python train.py" if Path(sys.argv[0]).name == "train.py" else "snake-gym train"
-"""What the user has started."""
+"""Command that the user started, for messages."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What is to be run, and where."""
+    """Run to be launched, and its folder."""
 
     config: TrainConfig
-    """Complete settings."""
+    """Complete settings of the run."""
     folder: RunFolder
     resume: bool
-    """Whether the folder holds this run already."""
+    """True if the folder already holds this run."""
     notes: tuple[str, ...] = ()
-    """What to know of the settings."""
+    """Notes on the settings for the user."""
 
 
 def plan_new(
     config_file: Path, assignments: Sequence[str] = (), run_dir: Path | None = None, plugins: Sequence[str] = ()
 ) -> Launch:
-    """The run of a config file; one that its folder holds already is continued where ``if_exists`` says so.
+    """Return the run of a config file; one that its folder already holds is continued if ``if_exists`` says so.
 
-    Raises ConfigError: the settings are wrong, or the folder holds a run that is not to be continued.
+    Raises ConfigError if the settings are wrong, or the folder holds a run that is not to be continued.
     """
     in_file = load_yaml(config_file)
     settings = take_plugins(apply_overrides(in_file, assignments), config_file, plugins)
@@ -70,7 +70,7 @@ def plan_new(
 
 
 def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
-    """The run of a folder, with settings changed that a resumed run may change. Raises ConfigError."""
+    """Return the run of a folder, with the settings changed that a resumed run may change. Raises ConfigError."""
     folder = RunFolder(run_dir)
     stored = folder.read_config()
     config = build(TrainConfig, apply_overrides(to_dict(stored), assignments), str(run_dir))
@@ -82,7 +82,7 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
 def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: MakeEnv | None = None) -> bool:
     """Train to the end; False if the run was stopped before, with its state saved. ``command`` is noted in the folder.
 
-    Raises ConfigError: the folder's checkpoints cannot be used, another process trains in it, it cannot be written to,
+    Raises ConfigError if the folder's checkpoints cannot be used, another process trains in it, it is not writable,
     or the training diverged.
     """
     config, folder = launch.config, launch.folder
@@ -127,9 +127,9 @@ def _describe_write_error(error: OSError, run: Path, step: int) -> str:
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Take over SIGINT and SIGTERM for a while, main thread only; gives a function that says whether one has come.
+    """Take over SIGINT and SIGTERM, main thread only; yields a function that returns True once one has arrived.
 
-    The first asks the run to stop, a second one interrupts it where it is.
+    The first signal asks the run to stop, a second one interrupts it at once.
     """
     came: list[int] = []
 

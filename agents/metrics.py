@@ -1,4 +1,4 @@
-"""What is logged of episodes: means over a window of training episodes, or of an evaluation."""
+"""Logged results of episodes: means over a window of training episodes, or over an evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_END = (
     "progress_m", "targets_reached", "energy_j", "is_success", "n_failed_joints", "contact_time_s",
     "contact_impulse_ns",
 )  # fmt: skip
-"""What is taken from the infos once an episode has ended, where the env reports it."""
+"""Infos kept at the end of an episode, if the env reports them."""
 TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"
@@ -30,7 +30,7 @@ _MEAN_NAMES = {"is_success": "success_rate", "targets_reached": "targets"}
 
 
 def summarise(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Means by name; ``progress/<k>_failed`` over the episodes that ended with k failed joints."""
+    """Return means by name; ``progress/<k>_failed`` is over the episodes that ended with k failed joints."""
     means = {
         _MEAN_NAMES.get(name, name): float(values.mean())
         for name, values in columns.items()
@@ -52,7 +52,7 @@ class Accumulator:
         self.sums: Columns = {}
 
     def add(self, infos: Mapping[str, Any], counting: NDArray[np.bool_] | None = None) -> None:
-        """Add one step of all worlds, or of those that are ``counting`` (W,)."""
+        """Add one step of all worlds, or of the worlds in ``counting`` (W,)."""
         if not self.sums:
             names = [name for name in infos if name.startswith(TERM) or name == SPEED]
             self.sums = {name: np.zeros(self.n_worlds) for name in names}
@@ -60,7 +60,7 @@ class Accumulator:
             total += infos[name] if counting is None else infos[name] * counting
 
     def close(self, worlds: NDArray[np.int64], lengths: NDArray[np.int64]) -> Columns:
-        """Columns of the episodes that ended in ``worlds`` (M,), whose sums begin again at 0."""
+        """Return columns of the episodes that ended in ``worlds`` (M,), and restart their sums at 0."""
         columns = {name: total[worlds] for name, total in self.sums.items()}
         if SPEED in columns:
             columns[SPEED] = columns[SPEED] / np.maximum(lengths, 1)
@@ -70,7 +70,7 @@ class Accumulator:
 
 
 def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
-    """What the env reported at the end of the episodes in ``worlds``."""
+    """Return the infos at the end of the episodes in ``worlds``."""
     return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in AT_END if name in infos}
 
 
@@ -80,7 +80,7 @@ def play_episodes(
     seed: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Columns | None:
-    """One deterministic episode of every world; None if ``should_stop`` became true on the way.
+    """Play one deterministic episode of every world; returns None if ``should_stop`` became true meanwhile.
 
     The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``.
     """
@@ -103,10 +103,10 @@ def play_episodes(
 
 
 class EpisodeWindow:
-    """The newest ended episodes of a training env.
+    """Newest ended episodes of a training env.
 
-    What ends while first episodes are being cut short is left out: those are short, and beside them only early
-    successes could end.
+    Episodes that end while first episodes are cut short are left out: the cut ones are short, and of the others only
+    early successes could end.
     """
 
     def __init__(self, n_worlds: int, length: int) -> None:
@@ -116,7 +116,7 @@ class EpisodeWindow:
         self._running = Accumulator(n_worlds)
 
     def update(self, venv: Sb3VecEnv) -> None:
-        """Take in the step that ``venv`` just made."""
+        """Add the step that ``venv`` just made."""
         ends = venv.ends
         if ends is None:
             self._running.add(venv.infos)
@@ -141,12 +141,12 @@ class EpisodeWindow:
         return self._kept
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Everything as arrays."""
+        """Return the whole state as arrays."""
         state: dict[str, NDArray[Any]] = {f"window/{name}": values.copy() for name, values in self.columns.items()}
         return state | {f"running/{name}": values.copy() for name, values in self._running.sums.items()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go back to what ``get_state`` returned."""
+        """Restore a state from ``get_state``."""
         parts: dict[str, Columns] = {"window": {}, "running": {}}
         for name, values in state.items():
             part, _, rest = name.partition("/")

@@ -1,7 +1,7 @@
-"""The acting part of a policy as an ONNX model: observations (batch, D) in, actions (batch, A) out, both float32.
+"""ONNX model of the acting part of a policy: observations (batch, D) in, actions (batch, A) out, both float32.
 
-The graph is written node by node from the layers of the policy file, normalisation and final clip included: nothing is
-traced, so it holds just what the file says. Normalisation is computed in double precision, as the learner does, the
+The graph is written node by node from the layers of the policy file, normalisation and final clip included. Nothing is
+traced, so it holds exactly these layers. Normalisation is computed in double precision, as the learner does, the
 network in single precision.
 """
 
@@ -19,12 +19,12 @@ from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 
 OPSET = 17
 _IR_VERSION = 8
-"""Read by every onnxruntime since 1.12."""
+"""ONNX format version that every onnxruntime since 1.12 reads."""
 _NODES = {"relu": "Relu", "tanh": "Tanh", "elu": "Elu"}
 
 
 class _Graph:
-    """Nodes and constants; ``value`` names what the last node gives."""
+    """Nodes and constants of a graph; ``value`` names the output of the last node."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -56,7 +56,7 @@ def encode_onnx(
     n_outputs: int,
     metadata: Mapping[str, str],
 ) -> bytes:
-    """The model's file. ``metadata`` is stored in it."""
+    """Return the model's file, with ``metadata`` stored in it."""
     graph = _Graph()
     if normaliser is not None:
         graph.add("Cast", to=TensorProto.DOUBLE)
@@ -92,7 +92,7 @@ def encode_onnx(
 
 
 def run_onnx(model: bytes, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Actions (W, A) of a model for observations (W, D), by onnxruntime on one thread."""
+    """Return actions (W, A) of a model for observations (W, D), computed by onnxruntime on one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""The policy of an SB3 model as a policy file: its contract and its weights; ``snake_gym.interface`` plays it.
+"""Writer of the policy of an SB3 model as a policy file: contract and weights. ``snake_gym.interface`` plays it.
 
 The acting part of a policy is written as plain layers. Gaussian policies (PPO, A2C, TRPO) have
 ``mlp_extractor.policy_net`` and ``action_net``, clipped to the action space; squashed ones (SAC, TQC) ``latent_pi``,
@@ -46,16 +46,16 @@ from .sb3_internals import frozen_normaliser
 
 Tensors = dict[str, NDArray[np.float32]]
 ACCURACY = 1e-6
-"""Largest distance from SB3's action that goes without saying."""
+"""Largest distance from SB3's action that needs no larger tolerance in the file."""
 _N_GOLDEN = 8
-"""Golden observations from resets of the env, and as many drawn at random."""
+"""Number of golden observations from resets of the env; as many again are drawn at random."""
 _PLAIN: dict[type[torch.nn.Module], Layer] = {
     torch.nn.ReLU: Layer("relu"), torch.nn.Tanh: Layer("tanh"), torch.nn.SiLU: Layer("silu"),
 }  # fmt: skip
 
 
 class LearnerPolicy:
-    """The model's policy behind its normaliser as it stands; leaves the random generators alone."""
+    """Policy of the model behind its normaliser as it now is; it leaves the random generators unchanged."""
 
     def __init__(self, model: BaseAlgorithm) -> None:
         self._model = model
@@ -64,13 +64,13 @@ class LearnerPolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """SB3's actions (W, A) for observations (W, D)."""
+        """Return SB3's actions (W, A) for observations (W, D)."""
         obs = observation if self.normaliser is None else self.normaliser(observation)
         return self._model.predict(obs, state, episode_start, deterministic)
 
 
 class PolicyWriter:
-    """Makes policy files of the model of a run with complete settings."""
+    """Maker of policy files from the model of a run with complete settings."""
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         self._config, self._folder = config, folder
@@ -80,9 +80,9 @@ class PolicyWriter:
         self._observations = np.concatenate([fresh, np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
 
     def encode(self, model: BaseAlgorithm, evaluation: Mapping[str, float] | None = None) -> dict[str, bytes]:
-        """The files of the model's policy, the contract last, with the last ``evaluation`` for the record.
+        """Return the files of the model's policy, the contract last; ``evaluation`` is recorded in it.
 
-        Raises ConfigError where a policy file cannot hold the policy, FloatingPointError where its actions are not
+        Raises ConfigError if a policy file cannot hold the policy, FloatingPointError if its actions are not
         finite.
         """
         core, config, obs = self._core, self._config, self._observations
@@ -128,7 +128,7 @@ class PolicyWriter:
 
 
 def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
-    """Layers, from the (normalised) observation to the action, and their weights by name.
+    """Return the layers from the (normalised) observation to the action, and their weights by name.
 
     Raises ConfigError unless the policy is a plain multilayer perceptron with actions in [-1, 1].
     """
@@ -153,7 +153,7 @@ def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
 
 
 def _modules(policy: BasePolicy) -> Iterator[torch.nn.Module]:
-    """The modules that an observation passes through, containers opened."""
+    """Yield the modules that an observation passes through, with containers expanded."""
     actor = getattr(policy, "actor", policy)
     extractor = getattr(actor, "pi_features_extractor", getattr(actor, "features_extractor", None))
     if not isinstance(extractor, FlattenExtractor):
@@ -181,7 +181,7 @@ def _activation(module: torch.nn.Module) -> Layer:
 
 
 def _golden(core: SnakeCore, obs: NDArray[np.float32], actions: NDArray[np.float32], worst: float) -> Golden:
-    """The pairs; their tolerance is the usual one, or, for networks on which SB3 rounds more, a power of ten."""
+    """Return golden pairs; their tolerance is the usual one, or a power of ten where SB3 rounds more."""
     tolerance = ACCURACY if worst <= ACCURACY else 10.0 ** math.ceil(math.log10(worst))
     references = golden_references(core.layout, core.decoder, obs, actions)
     plain: Any = np.round(references, 9).tolist()
@@ -189,7 +189,7 @@ def _golden(core: SnakeCore, obs: NDArray[np.float32], actions: NDArray[np.float
 
 
 def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
-    """Single-precision numbers in their shortest form that reads back the same."""
+    """Return single-precision numbers in their shortest form that reads back the same."""
     return tuple(tuple(float(str(value)) for value in row) for row in values)
 
 

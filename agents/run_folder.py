@@ -1,4 +1,4 @@
-"""The folder of a training run: it says what was run, with what, and where it stands.
+"""Folder of a training run: its settings, the software it ran with, and its progress.
 
 ``config.yaml`` (every setting, files written out), ``run.json`` (status; for each launch: command, time, git hash,
 versions), ``checkpoints/``, the policy files ``policy/best`` and ``policy/final``, ``tensorboard/``.
@@ -29,7 +29,7 @@ _PACKAGES = ("stable-baselines3", "sb3-contrib", "torch", "gymnasium", "numpy", 
 
 
 class RunFolder:
-    """The folder at ``path``, which need not exist yet."""
+    """Folder of a run at ``path``, which need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class RunFolder:
         return (self.path / CONFIG).is_file()
 
     def read_config(self) -> TrainConfig:
-        """The settings of the run. Raises ConfigError if there is none."""
+        """Return the settings of the run. Raises ConfigError if there is none."""
         if not self.path.exists():
             guess = near_path(self.path, ())
             raise ConfigError(f"{self.path} does not exist" + (f"; did you mean '{guess}'?" if guess else ""))
@@ -58,16 +58,16 @@ class RunFolder:
         dump_yaml(config, self.path / CONFIG)
 
     def steps_done(self) -> int:
-        """Steps of the run if it is finished, else 0."""
+        """Return the steps of the run if it is finished, else 0."""
         content = self._read()
         return int(content["launches"][-1]["to_step"]) if content.get("status") == "finished" else 0
 
     def launches(self) -> list[dict[str, Any]]:
-        """What was noted about each launch of the run so far, the first one first."""
+        """Return the notes on each launch of the run so far, the first one first."""
         return list(self._read().get("launches", []))
 
     def begin_launch(self, argv: Sequence[str], step: int, notes: Sequence[str] = ()) -> None:
-        """Note a launch that starts from ``step``, and what there is to know of its settings."""
+        """Note a launch that starts from ``step``, and the ``notes`` on its settings."""
         launch = {
             "command": shlex.join(argv), "started": _now(), "from_step": step, "git": git_hash(),
             "cores": len(os.sched_getaffinity(0)), "versions": run_versions(), "notes": list(notes),
@@ -75,14 +75,14 @@ class RunFolder:
         self._write("running", [*self.launches(), launch])
 
     def end_launch(self, status: Status, step: int, seconds: float) -> None:
-        """Note how the last launch ended."""
+        """Note the result of the last launch."""
         launches = self._read().get("launches", [{}])
         launches[-1] |= {"ended": _now(), "to_step": step, "seconds": round(seconds, 1)}
         self._write(status, launches)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder. Raises ConfigError if another process trains in it; the system frees it when we end."""
+        """Lock the folder. Raises ConfigError if another process trains in it; the system frees it when we end."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as stream:
             try:
@@ -103,7 +103,7 @@ class RunFolder:
 
 
 def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs")) -> Path:
-    """A folder that does not exist yet, named after config, algorithm, seed and time."""
+    """Return a folder that does not exist yet, named after config, algorithm, seed and time."""
     stem = f"{config_path.stem}-{str(config.algorithm.get('name')).lower()}-seed{config.seed}"
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     path = root / f"{stem}-{stamp}"
@@ -115,7 +115,7 @@ def new_run_path(config_path: Path, config: TrainConfig, root: Path = Path("runs
 
 
 def git_hash() -> str:
-    """Hash of the commit this code is at, "+" if files differ from it, "unknown" outside a repository."""
+    """Return the hash of this code's commit, with "+" if files differ from it; "unknown" outside a repository."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():  # installed, perhaps below somebody else's repository
         return "unknown"
@@ -130,7 +130,7 @@ def git_hash() -> str:
 
 
 def run_versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
+    """Return versions of the software that a result depends on."""
     return {"snake-gym": snake_gym.__version__, **versions(_PACKAGES)}
 
 

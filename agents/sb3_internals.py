@@ -1,8 +1,8 @@
-"""Everything here touches Stable-Baselines3's private parts: a new release of it is checked against this file.
+"""Code that uses private parts of Stable-Baselines3: check each new release of it against this file.
 
-A run's state, taken out of a model and put back bit for bit: SB3's own save keeps the networks and optimisers but loses
+A run's state is read from a model and restored bit for bit: SB3's own save keeps networks and optimisers but loses
 the random generators, the env, the normaliser's running returns and the observations that the next rollout starts from.
-It is whole between rollouts only (``BetweenRollouts``).
+The state is complete only between rollouts (``BetweenRollouts``).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
 
 @dataclass
 class Snapshot:
-    """The state of a run, sorted by how it is stored."""
+    """State of a run, grouped by the form of storage."""
 
     tensors: dict[str, Any] = field(default_factory=dict)
     """Networks, optimisers and torch's generator: tensors and plain values in dicts and lists."""
     arrays: Arrays = field(default_factory=dict)
     replay: Arrays = field(default_factory=dict)
-    """Replay buffer of an off-policy algorithm: the filled rows."""
+    """Filled rows of an off-policy algorithm's replay buffer."""
     plain: dict[str, Any] = field(default_factory=dict)
-    """Values for JSON."""
+    """Plain values for JSON."""
 
 
 class BetweenRollouts:
-    """Mixin for SB3 algorithms: ``between_rollouts`` is called before each rollout, when nothing is half done.
+    """Mixin for SB3 algorithms: ``between_rollouts`` is called before each rollout, when no work is unfinished.
 
-    At that moment the state of training is the networks, optimisers, counters, random generators, env and, off-policy,
-    the replay buffer; a rollout buffer holds nothing that will be used again.
+    At that moment the state of training is the networks, optimisers, counters, random generators, env and, if
+    off-policy, the replay buffer; a rollout buffer holds nothing that will be used again.
     """
 
     between_rollouts: Callable[[], None]
@@ -63,9 +63,9 @@ class BetweenRollouts:
 
 
 class ResumableTensorBoard(TensorBoardOutputFormat):
-    """SB3's TensorBoard output in ``folder``; what a killed launch wrote after ``resumed_from`` is hidden.
+    """SB3's TensorBoard output in ``folder``; records of a killed launch after ``resumed_from`` are hidden.
 
-    None: the run begins, or begins anew since it was killed before a checkpoint.
+    ``resumed_from`` is None if the run starts, or restarts because it was killed before a checkpoint.
     """
 
     def __init__(self, folder: Path, resumed_from: int | None) -> None:
@@ -79,7 +79,7 @@ def current_learning_rate(model: BaseAlgorithm) -> float:
 
 
 def find_divergence(model: BaseAlgorithm) -> str | None:
-    """What of the policy is no longer finite, "weights" or "actions"; None if all is well.
+    """Return the part of the policy that is not finite, "weights" or "actions"; None if all is finite.
 
     Draws no random numbers. The action checked is that for the model's last observations.
     """
@@ -97,7 +97,7 @@ def find_divergence(model: BaseAlgorithm) -> str | None:
 
 
 def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
-    """What SB3's normaliser does to observations now; None if nothing."""
+    """Return the current transformation of observations by SB3's normaliser; None if there is none."""
     normaliser = model.get_vec_normalize_env()
     if normaliser is None or not normaliser.norm_obs:
         return None
@@ -106,7 +106,7 @@ def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
 
 
 def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
-    """The adapter below SB3's wrappers."""
+    """Return the adapter below SB3's wrappers."""
     inner = None if venv is None else venv.unwrapped
     if not isinstance(inner, Sb3VecEnv):
         raise TypeError(f"the model's env is a {type(inner).__name__}; expected an Sb3VecEnv")
@@ -114,7 +114,7 @@ def unwrap(venv: VecEnv | None) -> Sb3VecEnv:
 
 
 def capture(model: BaseAlgorithm) -> Snapshot:
-    """The state of ``model`` and its env; tensors and replay rows are the model's own: store them before it goes on."""
+    """Return the state of ``model`` and env; tensors and replay rows are not copied: store them before it goes on."""
     snapshot = Snapshot()
     _, variables = model._get_torch_save_params()
     snapshot.tensors = {
@@ -150,9 +150,9 @@ def capture(model: BaseAlgorithm) -> Snapshot:
 
 
 def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
-    """Put a captured state into a freshly made model of the same settings.
+    """Restore a captured state into a freshly made model with the same settings.
 
-    Raises KeyError, ValueError, RuntimeError or TypeError if it is not of such a model.
+    Raises KeyError, ValueError, RuntimeError or TypeError if the state is not of such a model.
     """
     tensors, arrays, plain = snapshot.tensors, snapshot.arrays, snapshot.plain
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
@@ -207,7 +207,7 @@ def _replay_arrays(model: OffPolicyAlgorithm) -> Arrays:
 
 
 def _normaliser_arrays(model: BaseAlgorithm) -> Arrays:
-    """State of SB3's VecNormalize, or nothing."""
+    """Return the state of SB3's VecNormalize, empty without one."""
     normaliser = model.get_vec_normalize_env()
     if normaliser is None:
         return {}

@@ -1,8 +1,8 @@
-"""A Gymnasium vector env as a Stable-Baselines3 ``VecEnv``: one call for all worlds, no Python loop over them.
+"""Adapter of a Gymnasium vector env to Stable-Baselines3 ``VecEnv``: one call for all worlds, no Python loop.
 
-SB3 wants its own form of three things. Worlds restart within the step that ends them (``AutoresetMode.SAME_STEP``), and
+SB3 needs its own form of three things. Worlds restart within the step that ends them (``AutoresetMode.SAME_STEP``), and
 ``infos`` is a list with one dict per world. Only the dicts of worlds that ended hold anything: the last observation
-(``terminal_observation``), whether the time limit ended the episode (``TimeLimit.truncated``), ``is_success`` and
+(``terminal_observation``), the flag of an end by the time limit (``TimeLimit.truncated``), ``is_success`` and
 ``episode`` (return r, length l, time t). What the env reports for all worlds stays in arrays: ``infos`` and ``ends``.
 """
 
@@ -24,24 +24,24 @@ Infos = Mapping[str, Any]
 
 
 class Ends(NamedTuple):
-    """The M episodes that ended in one step."""
+    """End values of the M episodes that ended in one step."""
 
     worlds: NDArray[np.int64]
-    """(M,) which worlds."""
+    """(M,) indices of the worlds."""
     returns: NDArray[np.float64]
-    """(M,) sum of rewards."""
+    """(M,) sums of rewards."""
     lengths: NDArray[np.int64]
-    """(M,) steps."""
+    """(M,) numbers of steps."""
     infos: Infos
-    """What the env reported at the end, arrays (W, ...); rows ``worlds`` are valid."""
+    """Infos at the end, arrays (W, ...); rows ``worlds`` are valid."""
 
 
 class Sb3VecEnv(VecEnv):
-    """SB3's view of ``env``, whose autoreset mode is SAME_STEP.
+    """Adapter of ``env``, whose autoreset mode is SAME_STEP, to SB3.
 
     ``infos`` are arrays (W, ...) of the last step, ``ends`` the episodes that ended in it (or None), ``returns`` and
     ``lengths`` (W,) sum of rewards and number of steps of the running episodes. ``stagger`` spreads the first episodes'
-    ends over the time limit; ``had_cut_episodes``: whether such episodes were running in the last step.
+    ends over the time limit; ``had_cut_episodes`` is True if such episodes were running in the last step.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], stagger: bool = False) -> None:
@@ -62,12 +62,12 @@ class Sb3VecEnv(VecEnv):
         self._began = time.time()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """World i begins with seed ``seed + i`` at the next reset; None: seeds from the system."""
+        """Let world i start with seed ``seed + i`` at the next reset; None: seeds from the system."""
         self._first_seed = seed
         return [None if seed is None else seed + world for world in range(self.num_envs)]
 
     def reset(self) -> NDArray[np.float32]:
-        """New episodes in all worlds; observations (W, D)."""
+        """Start new episodes in all worlds and return observations (W, D)."""
         obs, self.infos = self.env.reset(seed=self._first_seed)
         self._first_seed = None
         if self.stagger:
@@ -81,7 +81,7 @@ class Sb3VecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
+        """Return observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
         self.had_cut_episodes = self.stagger and self._core.has_cut_episodes
         obs, reward, terminated, truncated, self.infos = self.env.step(self._actions)
         done = terminated | truncated
@@ -96,12 +96,12 @@ class Sb3VecEnv(VecEnv):
         return _as_float32(obs), reward.astype(np.float32), done, listed
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Env and running episodes as arrays; ``set_state`` continues from it bit for bit."""
+        """Return env and running episodes as arrays; ``set_state`` continues from them bit for bit."""
         state = {f"env/{name}": values for name, values in self.env.get_state().items()}  # type: ignore[attr-defined]
         return {**state, "returns": self.returns.copy(), "lengths": self.lengths.copy()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go back to what ``get_state`` returned. Raises ValueError if it came from another env."""
+        """Restore a state from ``get_state``. Raises ValueError if it came from another env."""
         prefix = "env/"
         inner = {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}
         self.env.set_state(inner)  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ class Sb3VecEnv(VecEnv):
         self.env.close()
 
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
-        """The vector env's attribute, once for each of ``indices``."""
+        """Return the vector env's attribute, once for each of ``indices``."""
         return [getattr(self.env, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
@@ -123,7 +123,7 @@ class Sb3VecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of the vector env once; its result, once for each of ``indices``."""
+        """Call a method of the vector env once, and return its result once for each of ``indices``."""
         result = getattr(self.env, method_name)(*method_args, **method_kwargs)
         return [result] * len(list(self._get_indices(indices)))
 

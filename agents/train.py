@@ -1,10 +1,10 @@
-"""The program that trains a policy.
+"""Program that trains a policy.
 
     snake-gym train --config configs/train/ppo.yaml
     snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 --set env.faults.n_max=2 --seed 1
     snake-gym train --resume runs/demo
 
-Ctrl-C or SIGTERM stops after the present rollout with everything saved; --resume goes on as if nothing had happened.
+Ctrl-C or SIGTERM stops after the current rollout with everything saved; --resume continues as if never stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the program; returns the exit code."""
+    """Run the program and return the exit code."""
     arguments = parse(argv)
     load_plugins(arguments.plugin)
     require("training", "stable_baselines3", "tensorboard", "torch")
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line. Raises ConfigError."""
+    """Return the parsed command line. Raises ConfigError."""
     parser = OptionParser(prog="snake-gym train", description="Train a policy, or go on with a run.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", type=Path, metavar="FILE", help="settings of a new run (configs/train/*.yaml)")

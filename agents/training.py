@@ -1,8 +1,8 @@
-"""A training run from its first step to its last, over any number of launches.
+"""Training run from its first step to its last, over any number of launches.
 
-All that is not SB3's learning itself happens between rollouts: logging, evaluation, checkpoints, stopping. Evaluation
-and logging draw no random numbers and checkpoints hold the whole state, so when they happen, and whether the process
-was killed and resumed in between, does not change what is learned (on the CPU, bit for bit).
+Logging, evaluation, checkpoints and stopping happen between SB3's rollouts. Evaluation and logging draw no random
+numbers and checkpoints hold the whole state. So neither their times nor a kill and a resume in between change the
+result of learning (on the CPU, bit for bit).
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ MakeEnv = Callable[[int, AutoresetMode], VectorEnv[Any, Any, Any]]
 
 
 class TrainingStopped(Exception):
-    """The run was asked to stop; its state is saved."""
+    """Exception raised when the run was asked to stop; its state is saved."""
 
 
 @dataclass
 class Standing:
-    """Where a run stands besides the learner itself."""
+    """Progress of a run besides the learner itself."""
 
     logged: int = 0
     """Step of the last log."""
@@ -68,13 +68,13 @@ class Standing:
     """Step of the last checkpoint; -1 before the first."""
     best_return: float = -np.inf
     evaluation: dict[str, float] | None = None
-    """Last evaluation."""
+    """Result of the last evaluation."""
 
 
 class Training:
-    """One launch of a run with complete settings in a folder that the caller has locked.
+    """Launch of a run with complete settings in a folder that the caller has locked.
 
-    ``should_stop`` is asked between rollouts and during evaluation. ``make_env`` makes the vector env for a number of
+    ``should_stop`` is called between rollouts and during evaluation. ``make_env`` makes the vector env for a number of
     worlds and an autoreset mode; None: the env of the config.
     """
 
@@ -103,7 +103,7 @@ class Training:
         self._resumed_from: int | None = None
 
     def resume(self) -> int:
-        """Go to where the newest checkpoint stands; returns its step. Raises ConfigError if there is none for us."""
+        """Restore the newest checkpoint and return its step. Raises ConfigError if there is no usable one."""
         path, step, snapshot = newest_checkpoint(self.folder.path, self.display.say)
         try:
             restore(self.model, snapshot)
@@ -121,7 +121,7 @@ class Training:
     def run(self) -> None:
         """Train to the end.
 
-        Raises TrainingStopped (it was asked to; the state is saved), ConfigError (it diverged; what was saved before is
+        Raises TrainingStopped (on request; the state is saved), ConfigError (it diverged; what was saved before is
         kept) or OSError (something could not be written).
         """
         with self.logging(), self._explaining_divergence():
@@ -130,7 +130,7 @@ class Training:
 
     @contextmanager
     def logging(self) -> Iterator[None]:
-        """Open the run's TensorBoard file for a while."""
+        """Keep the run's TensorBoard file open within the context."""
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
         self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
         try:
@@ -239,7 +239,7 @@ class Training:
             write_folder(self.folder.policies / name, lambda folder: write_files(folder, files))
 
     def _encode(self) -> dict[str, bytes]:
-        """The policy file's content; nothing for an env that is none of ours."""
+        """Return the policy file's content, empty for an env of another package."""
         if self._writer is None:
             return {}
         try:
@@ -285,7 +285,7 @@ class Training:
 
 
 class StepCallback(BaseCallback):
-    """Takes each step into the episode statistics and shows the progress: a few array operations."""
+    """Callback that adds each step to the episode statistics and shows progress, by a few array operations."""
 
     def __init__(self, window: EpisodeWindow, display: TrainingDisplay) -> None:
         super().__init__()
@@ -312,5 +312,5 @@ def _describe(means: dict[str, float]) -> str:
 
 
 def _is_due(step: int, last: int, every: int) -> bool:
-    """Whether a multiple of ``every`` lies in (last, step]; never for every = 0."""
+    """Return True if a multiple of ``every`` lies in (last, step]; never for every = 0."""
     return every > 0 and step // every > last // every

@@ -1,1 +1,1 @@
-"""Published experiments, rerun with the library as any user would: ``python -m papers NAME``, a package per paper."""
+"""Published experiments, rerun with the library as any user would: ``python -m papers NAME``, one package per paper."""

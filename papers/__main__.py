@@ -1,4 +1,4 @@
-"""``python -m papers``: rerun the published experiments of a paper and table them against the paper.
+"""Program ``python -m papers``: rerun the published experiments of a paper and compare them with it in tables.
 
     python -m papers sibilska2022 --plot figures       # claims, tables; pictures into the folder
     python -m papers liu2024 --json -                  # the same as JSON

@@ -1,4 +1,4 @@
-"""Simulated robots driven by a controller through targets or along a path, with everything written down.
+"""Simulated robots driven by a controller through targets or along a path, with all samples recorded.
 
 The controller sees what its sensors measure (here exactly) once every control step and sends joint references; the
 robot is the shipped physics. Frame: world x-y plane; W robots side by side.
@@ -22,15 +22,15 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 
 class Guide(Protocol):
-    """Says where W robots shall go."""
+    """Source of the goals of W robots."""
 
     def goal(self, point_xy: FloatArray) -> Goal:
-        """The goal of robots whose tracked points are at (W, 2) [m]."""
+        """Return the goal of robots whose tracked points are at point_xy (W, 2) [m]."""
         ...
 
 
 class TargetSequence:
-    """Targets one after the other, each reached within ``radius_m``.
+    """Targets visited one after the other, each reached within ``radius_m``.
 
     Args:
         targets_xy: (W, K, 2) [m].
@@ -39,10 +39,9 @@ class TargetSequence:
     def __init__(self, targets_xy: FloatArray, radius_m: float) -> None:
         self._targets, self._radius = targets_xy, radius_m
         self.index = np.zeros(len(targets_xy), np.int64)
-        """(W,) targets reached."""
+        """(W,) number of targets reached."""
 
     def goal(self, point_xy: FloatArray) -> Goal:
-        """See ``Guide``."""
         last = self._targets.shape[1] - 1
         row = np.arange(len(self.index))
         gap = self._targets[row, np.minimum(self.index, last)] - point_xy
@@ -51,47 +50,46 @@ class TargetSequence:
 
 
 class PathGuide:
-    """A path followed by line of sight."""
+    """Path followed by line of sight."""
 
     def __init__(self, sight: LineOfSight, n_worlds: int) -> None:
         self._sight = sight
         self.state: ControllerState = sight.initial_state(n_worlds)
 
     def goal(self, point_xy: FloatArray) -> Goal:
-        """See ``Guide``."""
         return self._sight.goal(point_xy, self.state)
 
 
 @dataclass(frozen=True)
 class Drive:
-    """T samples of W robots, the last of each control step at its end."""
+    """Recording of W robots: T samples, the last of each control step at its end."""
 
     time_s: FloatArray
-    """(T,)."""
+    """(T,) times [s]."""
     centre_xy: FloatArray
     """(T, W, 2) [m] centre of mass."""
     centre_vel: FloatArray
-    """(T, W, 2) [m/s]."""
+    """(T, W, 2) [m/s] velocity of the centre of mass."""
     link_angle: FloatArray
-    """(T, W, N) [rad]."""
+    """(T, W, N) [rad] link angles."""
     wanted: FloatArray
-    """(T, W, J) [rad] the gait that the joints shall follow; NaN within a control step, and without a ``pfl`` gait."""
+    """(T, W, J) [rad] gait that the joints shall follow; NaN within a control step, and without a ``pfl`` gait."""
     joint_torque: FloatArray
-    """(T, W, J) [N m]."""
+    """(T, W, J) [N m] joint torques."""
     muscle_pressure: FloatArray
-    """(T, W, J, 2) [Pa]; no J without muscles."""
+    """(T, W, J, 2) [Pa] muscle pressures; J is 0 without muscles."""
     penetration_m: FloatArray
-    """(T, W)."""
+    """(T, W) penetration of obstacles [m]."""
     energy_gain_j: FloatArray
     """(T, W) kinetic energy gained since the last sample beyond the positive work of the actuators."""
     cross_track_m: FloatArray
     """(T, W) distance from the path, left positive; NaN without a path."""
     reached: NDArray[np.int64]
-    """(T, W) targets reached."""
+    """(T, W) number of targets reached."""
 
     @property
     def joint_angle(self) -> FloatArray:
-        """(T, W, J) [rad]."""
+        """(T, W, J) [rad] joint angles."""
         return self.link_angle[..., :-1] - self.link_angle[..., 1:]
 
     @property
@@ -107,7 +105,7 @@ class Drive:
 
 
 class Follower(NamedTuple):
-    """Who decides, and where to go."""
+    """Controller and guide of the robots."""
 
     controller: Controller
     guide: Guide
@@ -121,10 +119,10 @@ def drive(
     stop: Callable[[], bool] | None = None,
     samples: int = 1,
 ) -> Drive:
-    """Let the robots go for ``duration_s`` [s], or until ``stop`` says so; ``advance`` is called with the share done.
+    """Drive the robots for ``duration_s`` [s], or until ``stop`` is true; ``advance`` is called with the share done.
 
-    ``samples`` are written down in each control step, a whole number of simulation steps apart. What the centre of
-    mass is guided by is measured, as everything is, at the start of the control step.
+    ``samples`` are recorded in each control step, a whole number of simulation steps apart. All measurements, including
+    those that guide the centre of mass, are taken at the start of the control step.
     """
     controller, guide = follower
     spec, state = robot.spec, controller.initial_state(robot.n_worlds)
@@ -155,7 +153,7 @@ def drive(
 
 
 def _sample(robot: SimulatedRobot, guide: Guide, wanted: FloatArray, gain: FloatArray) -> tuple[FloatArray, ...]:
-    """The fields of ``Drive`` behind the time, for one moment."""
+    """Return the fields of ``Drive`` after the time, for one moment."""
     cross = guide.state["cross_track_m"] if isinstance(guide, PathGuide) else np.full(robot.n_worlds, np.nan)
     reached = guide.index if isinstance(guide, TargetSequence) else np.zeros(robot.n_worlds, np.int64)
     s = robot.state
@@ -167,7 +165,7 @@ def _sample(robot: SimulatedRobot, guide: Guide, wanted: FloatArray, gain: Float
 
 
 def measure(robot: SimulatedRobot) -> Measurement:
-    """What ideal sensors see."""
+    """Return the measurement of ideal sensors."""
     state = robot.state
     return Measurement(
         joint_angle=robot.joint_angle(),
@@ -179,6 +177,6 @@ def measure(robot: SimulatedRobot) -> Measurement:
 
 
 def place(robot: SimulatedRobot, joint_angle: FloatArray, heading: FloatArray, centre_xy: FloatArray) -> None:
-    """Put the robots to rest, bent by joint angles (W, J) [rad], the mean of their link angles ``heading`` (W,)."""
+    """Put the robots to rest, bent by joint angles (W, J) [rad], with mean link angles ``heading`` (W,)."""
     share = np.arange(1, robot.spec.n_links) / robot.spec.n_links
     robot.set_shape(joint_angle, heading - (joint_angle * share).sum(axis=1), centre_xy, "centre")

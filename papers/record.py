@@ -1,4 +1,4 @@
-"""One run of a study: its options, progress, pictures, and the record that ``--json`` writes and reports are made from.
+"""Run of a study: its options, progress, pictures, and the record that ``--json`` writes and reports are made from.
 
 A record is a JSON object: paper, title, citation, command, settings, versions, source (digest of the code that the
 numbers depend on), wall_s, finished, claims, tables, figures (name, caption, file) and data. Numbers that are not
@@ -33,7 +33,7 @@ Record = dict[str, Any]
 
 PROGRAM = "python -m papers"
 OUTPUT_OPTIONS = ("json", "plot", "out", "resume", "fresh", "only", "paper")
-"""Options that say where results go, not what they are."""
+"""Options that control where results go, and do not change them."""
 
 _FILE = "outcome.json"
 _LIBRARY, _PAPERS = Path(snake_gym.__file__).parent, Path(__file__).parent
@@ -45,7 +45,7 @@ _SHARED = ("study.py", "drives.py")
 
 
 def study_parser(study: Study[Any]) -> OptionParser:
-    """A parser with the options that are the study's own."""
+    """Return a parser with the options that are the study's own."""
     parser = OptionParser(prog=f"{PROGRAM} {study.name}", description=f"{study.title}. {study.citation}")
     study.add_options(parser)
     return parser
@@ -55,9 +55,9 @@ def rerun(study: Study[Any], options: argparse.Namespace, arguments: Sequence[st
     """Run a study with a progress bar on stderr. Raises ConfigError for options that the user has to correct.
 
     Args:
-        study: what to run.
-        options: as its parser gave them.
-        arguments: what stood on the command line after its name, for the record.
+        study: study to run.
+        options: options from its parser.
+        arguments: command line after its name, for the record.
     """
     started = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
@@ -74,9 +74,9 @@ def rerun(study: Study[Any], options: argparse.Namespace, arguments: Sequence[st
 
 
 def rerun_into(folder: Path, study: Study[Any], arguments: Sequence[str], fresh: bool) -> tuple[Record, bool]:
-    """The study's record in ``folder``, run again unless the one that is there is of the same settings and code.
+    """Return the study's record in ``folder``, after a new run unless the existing one has the same settings and code.
 
-    Returns the record, and whether it was there before. Figures are drawn first, the record is written last.
+    Returns the record, and True if it existed before. Figures are drawn first, the record is written last.
     """
     options = study_parser(study).parse_args(list(arguments))
     saved = None if fresh else load_record(folder)
@@ -89,7 +89,7 @@ def rerun_into(folder: Path, study: Study[Any], arguments: Sequence[str], fresh:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that the numbers depend on, JSON-able."""
+    """Return the options that the numbers depend on, JSON-able."""
     return {name: plain(value) for name, value in sorted(vars(options).items()) if name not in OUTPUT_OPTIONS}
 
 
@@ -99,7 +99,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 def make_record(
     study: Study[Any], outcome: Outcome, settings: Mapping[str, Any], command: str, wall_s: float
 ) -> Record:
-    """What one run of a study gave, and everything that it takes to get it again."""
+    """Return the record of one run of a study: its results, and all data needed to repeat it."""
     return {
         "paper": study.name,
         "title": study.title,
@@ -120,17 +120,17 @@ def make_record(
 
 
 def claim_of(row: Mapping[str, Any]) -> Claim:
-    """The claim that a record's row was made from."""
+    """Return the claim that a record's row was made from."""
     return Claim(**{name: row[name] for name in Claim.__dataclass_fields__})
 
 
 def save_record(folder: Path, record: Record) -> None:
-    """Write the record into the study's folder, last of all its files: a record that is there is complete."""
+    """Write the record into the study's folder, last of all its files: an existing record is complete."""
     write_atomic(folder / _FILE, to_json(record))
 
 
 def load_record(folder: Path) -> Record | None:
-    """The record of a study's folder, or None where there is none that is complete: figures included."""
+    """Return the record of a study's folder, or None without a complete one, figures included."""
     try:
         record = read_json((folder / _FILE).read_bytes(), _FILE)
     except (OSError, ConfigError):
@@ -142,7 +142,7 @@ def load_record(folder: Path) -> Record | None:
 
 
 def is_current(record: Record, settings: Mapping[str, Any]) -> bool:
-    """Whether a run with these settings, by this code and these libraries, would give this record again."""
+    """Return True if a run with these settings, this code and these libraries would give this record again."""
     return bool(
         record["settings"] == dict(settings)
         and record["source"] == source_digest(record["paper"])
@@ -152,9 +152,9 @@ def is_current(record: Record, settings: Mapping[str, Any]) -> bool:
 
 @cache
 def source_digest(paper: str) -> str:
-    """Digest of the modules that a study's numbers depend on.
+    """Return a digest of the modules that a study's numbers depend on.
 
-    Left out are the other studies and what draws, prints, compares or drives hardware.
+    It leaves out the other studies and modules that draw, print, compare or drive hardware.
     """
     library = digest_sources(_LIBRARY, ("benchmark", "render", "hardware"))
     shared = [(_PAPERS / name).read_bytes() for name in _SHARED]
@@ -163,12 +163,12 @@ def source_digest(paper: str) -> str:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
+    """Return versions of the libraries that the numbers depend on."""
     return {"snake_gym": snake_gym.__version__, **versions(("numpy", "scipy", "numba", "matplotlib"))}
 
 
 def plain(value: object) -> Any:
-    """``value`` in the types of JSON; NumPy arrays as lists, numbers that are not finite as None."""
+    """Return ``value`` in the types of JSON; NumPy arrays as lists, numbers that are not finite as None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     value = to_dict(value)
@@ -201,7 +201,7 @@ _STYLE: dict[Any, Any] = {
 
 
 def require_folder(folder: str, option: str) -> Path:
-    """``folder`` as a path that pictures can go to. Raises ConfigError if it is a file or matplotlib is missing."""
+    """Return ``folder`` as a path for pictures. Raises ConfigError if it is a file or matplotlib is missing."""
     require("a plot", "matplotlib")
     path = Path(folder)
     if path.exists() and not path.is_dir():
@@ -210,7 +210,7 @@ def require_folder(folder: str, option: str) -> Path:
 
 
 def draw_png(figure: Figure) -> bytes:
-    """The figure as a PNG file, in the style of all figures; pyplot's state is left alone."""
+    """Return the figure as a PNG file, in the style of all figures; pyplot's state is left alone."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -225,7 +225,7 @@ def draw_png(figure: Figure) -> bytes:
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
-    """Draw every figure into ``folder`` as NAME.png; returns the files."""
+    """Draw every figure into ``folder`` as NAME.png, and return the files."""
     paths = [folder / f"{figure.name}.png" for figure in figures]
     for figure, path in zip(figures, paths, strict=True):
         write_atomic(path, draw_png(figure))

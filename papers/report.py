@@ -1,8 +1,8 @@
 """Outcomes for readers: tables in the terminal, and one HTML file about all studies.
 
-The file begins with a matrix of verdicts; then come each paper's claims, tables, figures and settings. Everything is in
-it (figures as PNG data URIs, no script, no font or style from elsewhere), so that it can be mailed, printed and read on
-a phone. It is made from records (see ``record``), never from a run itself.
+The file begins with a matrix of verdicts; then come each paper's claims, tables, figures and settings. It is
+self-contained (figures as PNG data URIs, no script, no external font or style), so that it can be mailed, printed and
+read on a phone. It is made from records (see ``record``), never from a run itself.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _STYLES: dict[Verdict, str] = {"reproduced": "green", "partly": "yellow", "not":
 
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
-    """How many claims have each verdict, in the order of ``VERDICTS``."""
+    """Return the number of claims with each verdict, in the order of ``VERDICTS``."""
     counted = Counter(verdicts)
     return {verdict: counted[verdict] for verdict in VERDICTS}
 
 
 def format_number(value: Cell) -> str:
-    """A cell: integers and text as they are, other numbers with four significant digits, nothing as a dash."""
+    """Return a cell's text: integers and text unchanged, other numbers with four significant digits, None as a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, (str, int)) or value == 0.0:
@@ -48,7 +48,7 @@ def format_number(value: Cell) -> str:
 
 
 def format_deviation(deviation: float | None, tolerance: float | None = None) -> str:
-    """``+1.6 % (of 3 %)``; empty where there is none."""
+    """Return text such as ``+1.6 % (of 3 %)``; empty without a deviation."""
     if deviation is None:
         return ""
     allowed = "" if tolerance is None else f" (of {100.0 * tolerance:g} %)"
@@ -56,7 +56,7 @@ def format_deviation(deviation: float | None, tolerance: float | None = None) ->
 
 
 def claims_table(claims: Sequence[Claim], title: str) -> Grid:
-    """Every claim with its verdict and numbers."""
+    """Return a table of every claim with its verdict and numbers."""
     grid = _grid(title)
     grid.add_column("verdict", no_wrap=True)
     grid.add_column("claim", ratio=3, overflow="fold")
@@ -73,7 +73,7 @@ def claims_table(claims: Sequence[Claim], title: str) -> Grid:
 
 
 def data_table(table: Table) -> RenderableType:
-    """A study's table with its note below."""
+    """Return a study's table with its note below."""
     grid = _grid(table.title)
     for index, column in enumerate(table.columns):
         numeric = any(isinstance(row[index], (int, float)) for row in table.rows)
@@ -84,7 +84,7 @@ def data_table(table: Table) -> RenderableType:
 
 
 def summary_line(claims: Sequence[Claim]) -> Text:
-    """``14 claims: 11 reproduced, 2 partly, 1 not``."""
+    """Return a line such as ``14 claims: 11 reproduced, 2 partly, 1 not``."""
     counts = count_verdicts(claim.verdict for claim in claims)
     text = Text(f"{len(claims)} claims: ")
     for index, (verdict, count) in enumerate(counts.items()):
@@ -93,7 +93,7 @@ def summary_line(claims: Sequence[Claim]) -> Text:
 
 
 def matrix_table(verdicts: Mapping[str, Sequence[Verdict]], title: str) -> Grid:
-    """Verdict counts per paper."""
+    """Return a table of verdict counts per paper."""
     grid = _grid(title)
     grid.add_column("paper")
     for verdict in VERDICTS:
@@ -128,7 +128,7 @@ _MEANING: dict[Verdict, str] = {
 
 
 def mark(verdict: Verdict) -> str:
-    """The sign of a verdict: told apart by shape as well as by colour."""
+    """Return the sign of a verdict, distinct by shape as well as by colour."""
     return (
         f'<svg class="mark {verdict}" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label="{verdict}">'
         f"<title>{verdict}</title>{_SHAPES[verdict]}</svg>"
@@ -138,7 +138,7 @@ def mark(verdict: Verdict) -> str:
 def write_report(
     path: Path, folder: Path, records: Sequence[Record], failed: Mapping[str, str], command: str, date: str = ""
 ) -> None:
-    """Write the report. ``folder``/NAME/ holds the figures of study NAME; ``failed``: study -> what went wrong."""
+    """Write the report. ``folder``/NAME/ holds the figures of study NAME; ``failed`` maps a study to its error."""
     date = date or datetime.date.today().isoformat()
     parts = [_front_page(records, failed, command, date)]
     parts += [_study_section(record, folder / record["paper"]) for record in records]

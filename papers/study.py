@@ -1,7 +1,7 @@
-"""A study: the published experiment of one paper, with its options, claims, tables and figures.
+"""Study of one paper: its published experiment, with options, claims, tables and figures.
 
-The package of each study holds ``STUDY``, a record that names what runs the experiment once (``experiment``) and what
-is then made of its results. The command line, the JSON and the report know nothing else of it.
+The package of each study holds ``STUDY``, a record of the function that runs the experiment once (``experiment``)
+and of those that process its results. The command line, the JSON and the report use nothing else of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["reproduced", "partly", "not"]
 Advance = Callable[[float, str], None]
-"""Called now and then with (share done from 0 to 1, what is being done)."""
+"""Function that is called now and then with (share done from 0 to 1, current activity)."""
 Cell = float | str | None
 Results = TypeVar("Results")
 Item = TypeVar("Item")
@@ -38,7 +38,7 @@ CATALOGUE = {
 
 
 def load_study(name: str) -> Study[Any]:
-    """The study called ``name``, loaded now and not before. Raises ConfigError if there is none."""
+    """Import and return the study called ``name``. Raises ConfigError if there is none."""
     return cast("Study[Any]", importlib.import_module(f"papers.{choose(name, CATALOGUE, 'paper')}").STUDY)
 
 
@@ -47,25 +47,25 @@ def load_study(name: str) -> Study[Any]:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper and what the rerun makes of it."""
+    """Statement of a paper and its result in the rerun."""
 
     text: str
-    """The claim in our words, with the condition that it holds under."""
+    """Claim in our words, with the condition that it holds under."""
     source: str
     """Section, equation, figure or table of the paper."""
     verdict: Verdict
     published: float | None = None
-    """The paper's number; None where it states none."""
+    """Number that the paper states; None if it states none."""
     measured: float | None = None
     unit: str = ""
     tolerance: float | None = None
-    """Largest relative deviation that counts as reproduced; None where the verdict rests on something else."""
+    """Largest relative deviation that counts as reproduced; None if the verdict rests on other grounds."""
     note: str = ""
-    """The numbers that the verdict rests on, or why it does not hold."""
+    """Numbers that the verdict rests on, or the reason why the claim does not hold."""
 
     @property
     def deviation(self) -> float | None:
-        """measured / published - 1."""
+        """Relative deviation, measured / published - 1."""
         if self.published is None or self.measured is None or self.published == 0.0:
             return None
         return self.measured / self.published - 1.0
@@ -73,10 +73,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings that name the unit; numbers stay numbers (formatted where they are shown)."""
+    """Table of rows under headings that name the unit; numbers stay numbers (formatted where they are shown)."""
 
     name: str
-    """Short, for file names and JSON: ``arrivals``."""
+    """Short name for file names and JSON, such as ``arrivals``."""
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -85,27 +85,27 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with axes, units and, where known, the paper's own values drawn in."""
+    """Picture with axes, units and, where known, the paper's own values drawn in."""
 
     name: str
     """File name without its ending."""
     caption: str
     draw: Callable[[Canvas], None]
-    """Draws on an empty matplotlib figure of ``size_inch``, made with ``layout='constrained'``."""
+    """Function that draws on an empty matplotlib figure of ``size_inch``, made with ``layout='constrained'``."""
     size_inch: tuple[float, float] = (8.0, 4.5)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that one rerun gave."""
+    """Results of one rerun."""
 
     claims: Sequence[Claim]
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else worth keeping, JSON-able: the settings of the run, its seeds."""
+    """Further JSON-able data: the settings of the run, its seeds."""
     single_runs: Sequence[Mapping[str, Any]] | None = None
-    """Where the user asked for single runs and not for the study: one row each; ``--json`` then writes these alone."""
+    """Rows of single runs, if the user asked for these in place of the study; ``--json`` then writes these alone."""
 
 
 # --- how a study is put down -----------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Finding(NamedTuple):
     """Outcome of a claim's measurement."""
 
     verdict: Verdict | None
-    """None: by the published value and the tolerance."""
+    """Verdict; None: by the published value and the tolerance."""
     note: str = ""
     measured: float | None = None
 
@@ -123,7 +123,7 @@ class Finding(NamedTuple):
 def claim(
     text: str, source: str, published: float | None = None, unit: str = "", tolerance: float | None = None
 ) -> Callable[[Callable[[Results], Finding]], Callable[[Results], Claim]]:
-    """Decorator that makes a claim of a function which measures it: see ``Claim`` for the arguments."""
+    """Return a decorator that makes a claim of a function which measures it: see ``Claim`` for the arguments."""
 
     def declare(measure: Callable[[Results], Finding]) -> Callable[[Results], Claim]:
         def judge(results: Results) -> Claim:
@@ -141,21 +141,21 @@ def claim(
 def compare(
     text: str, source: str, published: float, measured: float, unit: str, tolerance: float, note: str = ""
 ) -> Claim:
-    """A claim about a number: reproduced within ``tolerance`` (relative), partly within three times that, else not."""
+    """Return a claim about a number: reproduced within relative ``tolerance``, partly within 3 times it, else not."""
     off = abs(measured / published - 1.0) if published else abs(measured)
     verdict = grade(off <= tolerance, off <= 3.0 * tolerance) if math.isfinite(measured) else "not"
     return Claim(text, source, verdict, published, measured, unit, tolerance, note)
 
 
 def grade(holds: object, nearly: object = False) -> Verdict:
-    """The verdict on a claim that holds, nearly holds, or does not."""
+    """Return the verdict on a claim that holds, nearly holds, or does not."""
     return "reproduced" if holds else "partly" if nearly else "not"
 
 
 def figure(
     name: str, caption: str, draw: Callable[[Canvas, Results], None], size_inch: tuple[float, float] = (8.0, 4.5)
 ) -> Callable[[Results], Figure]:
-    """A figure of every run: see ``Figure``; ``draw`` also gets the results."""
+    """Return a maker of a figure of every run: see ``Figure``; ``draw`` also gets the results."""
 
     def make(results: Results) -> Figure:
         def draw_results(canvas: Canvas) -> None:
@@ -172,14 +172,14 @@ class Option(NamedTuple):
     flag: str
     help: str
     read: Callable[[str, str], Any]
-    """Value of what the user wrote, given that and the flag; raises ConfigError."""
+    """Function that reads the user's text, given that and the flag; raises ConfigError."""
     default: str | None = None
     group: tuple[str, str] | None = None
-    """Title and description of the group that the help shows it in."""
+    """Title and description of its group in the help."""
 
 
 def number(expected: str, low: float, high: float = math.inf, whole: bool = False) -> Callable[[str, str], Any]:
-    """Reader of a number from ``low`` to ``high``; ``expected`` says so in words."""
+    """Return a reader of a number from ``low`` to ``high``; ``expected`` describes it in words."""
 
     def read(text: str, flag: str) -> float:
         try:
@@ -194,13 +194,13 @@ def number(expected: str, low: float, high: float = math.inf, whole: bool = Fals
 
 
 def one_of(*choices: str) -> Callable[[str, str], Any]:
-    """Reader of one of the words ``choices``."""
+    """Return a reader of one of the words ``choices``."""
     return lambda text, flag: choose(text, choices, flag)
 
 
 @dataclass(frozen=True)
 class Study(Generic[Results]):
-    """One paper. Claims, tables and figures come from functions of the results; one function may give several."""
+    """Study of one paper. Functions of the results give claims, tables and figures; one function may give several."""
 
     name: str
     """Author and year, as on the command line."""
@@ -209,12 +209,12 @@ class Study(Generic[Results]):
     quick: str
     """Help for ``--quick``: a run of seconds that shows the same with less data."""
     experiment: Callable[[argparse.Namespace, Advance], Results | Outcome]
-    """Runs everything, with options as their readers gave them; an Outcome if only single runs were asked for."""
+    """Function that runs everything with the read options; returns an Outcome if only single runs were asked for."""
     claims: Sequence[Callable[[Results], Claim | Iterable[Claim]]]
     tables: Sequence[Callable[[Results], Table]]
     figures: Sequence[Callable[[Results], Figure | Iterable[Figure]]]
     data: Callable[[Results], Mapping[str, Any]]
-    """Anything else for the record, such as seeds and settings."""
+    """Function of further data for the record, such as seeds and settings."""
     options: Sequence[Option] = ()
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -227,7 +227,7 @@ class Study(Generic[Results]):
             groups[option.group].add_argument(option.flag, default=option.default, help=option.help)
 
     def run(self, options: argparse.Namespace, advance: Advance) -> Outcome:
-        """Rerun. Raises ConfigError for options that the user has to correct."""
+        """Run the study again. Raises ConfigError for options that the user has to correct."""
         values = vars(options).copy()
         for option in self.options:
             name = option.flag.removeprefix("--").replace("-", "_")
@@ -244,7 +244,7 @@ class Study(Generic[Results]):
 
 
 def stage(advance: Advance, begin: float, end: float, doing: str = "") -> Callable[..., None]:
-    """Progress of a part of the whole, from share ``begin`` to ``end``: call with its share done, and what is done."""
+    """Return a progress function of a part, from share ``begin`` to ``end``, called with (its share done, activity)."""
     return lambda share, what=doing: advance(begin + (end - begin) * share, what)
 
 

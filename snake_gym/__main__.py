@@ -1,4 +1,4 @@
-"""``snake-gym COMMAND``, or ``python -m snake_gym COMMAND``: the programs of the project.
+"""Programs of the project: ``snake-gym COMMAND``, or ``python -m snake_gym COMMAND``.
 
     snake-gym train --config configs/train/ppo.yaml
     snake-gym evaluate --policy mine=runs/mine
@@ -26,7 +26,7 @@ COMMANDS = {
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),
     "hardware": ("snake_gym.hardware.__main__:program", "the physical robot, and an emulated one"),
 }
-"""Name of each command -> module and function, and what it does."""
+"""Command -> module, function and summary."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,13 +44,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def locate(module: str) -> str:
-    """The full name of a command's module: installed, ``agents`` lies below ``snake_gym``; in a checkout beside it."""
+    """Return the full name of a command's module: ``agents`` is installed below ``snake_gym``, in a checkout beside."""
     inside = module.startswith("agents.") and find_spec("snake_gym.agents") is not None
     return f"snake_gym.{module}" if inside else module
 
 
 def program() -> None:
-    """The console program."""
+    """Run the console program."""
     run_program(main)
 
 

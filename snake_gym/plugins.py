@@ -1,7 +1,7 @@
-"""A user's own modules: files that register tasks, columns, kinds of faults and more when they are imported.
+"""Plugins: a user's own modules that register tasks, columns, kinds of faults and more when they are imported.
 
-A plugin is the path of a Python file or the name of a module. It is code: nothing is imported because a file of
-results says so, only what the user names: by ``--plugin``, in ``plugins:`` of a settings file that he gives, by
+A plugin is the path of a Python file or the name of a module. It is code, so a file of
+results cannot import it. Only the user can: by ``--plugin``, in ``plugins:`` of a settings file that he gives, by
 ``load_plugins`` or by ``plugin=`` of an env.
 """
 
@@ -25,14 +25,14 @@ from snake_gym.config import ConfigError, choose
 from snake_gym.config.errors import show
 
 RESULT = "config.yaml"
-"""Name of the settings that a run or an evaluation leaves in its folder."""
+"""Name of the settings file that a run or an evaluation leaves in its folder."""
 
 
 def load_plugins(plugins: str | Iterable[str]) -> tuple[str, ...]:
-    """Import each plugin once; returns them with their paths in full, as other processes find them.
+    """Import each plugin once, and return them with full paths, as other processes find them.
 
     Raises:
-        ConfigError: there is no such file or module, another module of that name is loaded, or it fails.
+        ConfigError: no such file or module exists, another module of that name is loaded, or it fails.
     """
     names = [plugins] if isinstance(plugins, str) else list(plugins)
     return tuple(_load(name) for name in names)
@@ -74,7 +74,7 @@ def _load(plugin: str) -> str:
 
 
 def _told(plugin: str, error: BaseException, file: str | None = None) -> ConfigError:
-    """The error that a plugin raised when it was imported, in one line; its own ``file`` says in which line."""
+    """Return a plugin's import error in one line; with its own ``file``, this names the line in it."""
     if isinstance(error, ConfigError):
         return ConfigError(f"plugin {plugin}: {error}")
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -83,7 +83,7 @@ def _told(plugin: str, error: BaseException, file: str | None = None) -> ConfigE
 
 
 def load_object(text: str, where: str) -> Any:
-    """What ``FILE.py:NAME`` or ``module:NAME`` names, imported as a plugin. Raises ConfigError if it is not there."""
+    """Return the object that ``FILE.py:NAME`` or ``module:NAME`` names, imported as a plugin. Raises ConfigError."""
     plugin, _, name = text.rpartition(":")
     _load(plugin)
     module = sys.modules[Path(plugin).stem if plugin.endswith(".py") else plugin]
@@ -93,7 +93,7 @@ def load_object(text: str, where: str) -> Any:
 
 
 def plugin_of(owner: type[Any]) -> str | None:
-    """The file that a class comes from, as a plugin for other processes; None for one of a script or notebook."""
+    """Return the file of a class as a plugin for other processes; None for a class of a script or notebook."""
     module = owner.__module__
     if module == "__main__":
         return None
@@ -101,13 +101,13 @@ def plugin_of(owner: type[Any]) -> str | None:
 
 
 def is_again(known: object, new: object) -> bool:
-    """Whether ``new`` has the name and module of ``known``: its file, or a notebook's cell, was run again."""
+    """Return True if ``new`` has the name and module of ``known``: its file, or a notebook's cell, was run again."""
     names = [(getattr(one, "__module__", None), getattr(one, "__qualname__", id(one))) for one in (known, new)]
     return names[0] == names[1]
 
 
 def choose_registered(name: object, known: Iterable[str], where: str) -> str:
-    """``name`` if it is one of the ``known``, to which a user's module may add. Raises ConfigError."""
+    """Return ``name`` if it is one of the ``known``, to which a user's module may add. Raises ConfigError."""
     try:
         return choose(name, known, where)
     except ConfigError as error:
@@ -115,7 +115,7 @@ def choose_registered(name: object, known: Iterable[str], where: str) -> str:
 
 
 def check_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[Any]:
-    """What a function of the user's returned, as an array. Raises ConfigError unless it is finite and of ``shape``."""
+    """Return a user function's result as an array. Raises ConfigError unless it is finite and of ``shape``."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of several lengths
@@ -131,7 +131,7 @@ def check_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[Any
 
 
 def check_plugins(plugins: Iterable[str], where: str) -> None:
-    """Raise ConfigError unless the plugins that a file of results names are imported already, by the user's wish."""
+    """Raise ConfigError unless the user has already imported the plugins that a file of results names."""
     for plugin in plugins:
         name = Path(plugin).stem if plugin.endswith(".py") else plugin
         if name not in sys.modules:
@@ -149,16 +149,16 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
 
 
 def is_result(path: str | os.PathLike[str]) -> bool:
-    """Whether a file of settings may be what somebody else's run or evaluation left in its folder."""
+    """Return True if a settings file may come from the folder of somebody else's run or evaluation."""
     return Path(path).resolve().name == RESULT
 
 
 def take_plugins(
     settings: Mapping[str, Any], path: str | os.PathLike[str], given: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Settings of the file ``path``, with its ``plugins`` and those ``given`` imported and noted in full.
+    """Return settings of the file ``path``, with its ``plugins`` and those ``given`` imported and listed by full path.
 
-    What a run or an evaluation left in its folder imports nothing: its plugins have to be imported already.
+    The file in the folder of a run or an evaluation imports nothing: its plugins have to be imported already.
     """
     in_file = settings.get("plugins") or ()
     if not isinstance(in_file, list | tuple) or not all(isinstance(plugin, str) for plugin in in_file):

@@ -1,7 +1,7 @@
-"""Names under which Gymnasium and the settings files find the environments.
+"""Registry of environments: their names for Gymnasium and the settings files.
 
-A task is the class of its settings (``tasks.task.EnvConfig``), which makes it: one line here, or ``register_task`` in a
-user's own module. A small board that only plays a policy on a robot has no Gymnasium: there, nothing is registered.
+A task is the class of its settings (``tasks.task.EnvConfig``), which makes it. A task needs one line here,
+or ``register_task`` in a user's module. A small board that only plays a policy has no Gymnasium and registers nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
     "SnakeGym/ObstacleField-v0": "snake_gym.tasks.obstacle_field:ObstacleFieldConfig",
 }
-"""Settings of each simulated task; those named in text are imported when the env is made."""
+"""Settings class of each simulated task; those given as text are imported when the env is made."""
 REAL = "SnakeGym/Real-v0"
-"""The robot on the desk, which no reset puts back."""
+"""Name of the env of the physical robot, which no reset puts back."""
 DEFAULT_ENV = next(iter(TASKS))
 Config = TypeVar("Config", bound=type[Any])
 
@@ -34,7 +34,7 @@ def check_env_id(env_id: str, where: str) -> None:
 
 
 def find_task(env_id: str, where: str = "env_id") -> type[Any]:
-    """The class of a task's settings. Raises ConfigError for a name that is not registered."""
+    """Return the class of a task's settings. Raises ConfigError for a name that is not registered."""
     check_env_id(env_id, where)
     if env_id not in TASKS and not env_id.startswith("SnakeGym/"):
         raise ConfigError(f"{where} is {env_id!r}, which no imported module registers; give it with --plugin FILE.py")
@@ -46,7 +46,7 @@ def find_task(env_id: str, where: str = "env_id") -> type[Any]:
 
 
 def _gymnasium_envs() -> Mapping[str, Any]:
-    """All envs that are registered, whoever they belong to; ours where there is no Gymnasium."""
+    """Return all registered envs of any package; only ours if Gymnasium is not installed."""
     try:
         from gymnasium.envs.registration import registry
     except ModuleNotFoundError:
@@ -55,9 +55,9 @@ def _gymnasium_envs() -> Mapping[str, Any]:
 
 
 def register_task(env_id: str) -> Callable[[Config], Config]:
-    """Decorator of a class of settings: its task is an env of that name, as ``Mine/Reach-v0``, from then on.
+    """Return a decorator that registers the task of a settings class as an env of that name, such as ``Mine/Reach-v0``.
 
-    Raises ConfigError for a name that is no plain one with a version, or that another class has.
+    Raises ConfigError for a name that is not plain with a version, or that another class has.
     """
     check_env_id(env_id, "the name of a task")
 
@@ -81,9 +81,9 @@ def register_task(env_id: str) -> Callable[[Config], Config]:
 
 
 def register_envs() -> None:
-    """Register every environment once. No ``max_episode_steps``: the environments truncate by their own clock.
+    """Register every environment once, without ``max_episode_steps``: the environments truncate by their own clock.
 
-    How many steps that is depends on the robot; a simulated environment's ``spec`` says it.
+    The number of steps depends on the robot; a simulated environment's ``spec`` gives it.
     """
     try:
         from gymnasium.envs.registration import register, registry

@@ -1,6 +1,6 @@
-"""Fault-aware classical control, which none of the papers has: how well joint faults are found, and what knowing helps.
+"""Fault-aware classical control, which none of the papers has: detection of joint faults, and its benefit for control.
 
-Delay, confusion and false alarms of the detector; the fault-aware controller, each of its means switched off in turn,
+Delay, confusion and false alarms of the detector; the fault-aware controller, its measures switched off in turn,
 beside SJC, CC and CPG on the scenarios of the benchmark. docs/papers/faults.md has the conclusions.
 """
 
@@ -47,16 +47,16 @@ OTHER_ROBOTS: dict[str, dict[str, Any]] = {
     "robo_conda": {"kind": "serpenoid", "amplitude_rad": 0.5, "frequency_rad_s": 2.0, "phase_shift_rad": 0.6},
     "snakesys": {"kind": "serpenoid", "amplitude_rad": 0.757, "frequency_rad_s": 0.628, "phase_shift_rad": 0.898},
 }
-"""A gait for each: what their papers drive them with, or near it."""
+"""Gait for each robot: its paper's, or near it."""
 NOISES_RAD = (0.0, 0.01, 0.02)
 KINDS = ("healthy", "locked", "free", "weak")
 UNKNOWN_KINDS = ("slow", "offset")
-"""Faults that the detector has no hypothesis for."""
+"""Faults for which the detector has no hypothesis."""
 FULL, TOLD, NOISY = "fault_aware", "fault_aware, told", "fault_aware, noise 0.01 rad"
 
 
 class Results(NamedTuple):
-    """Everything that the study has run."""
+    """Results of all runs of the study."""
 
     settings: dict[str, Any]
     detections: list[Detection]
@@ -66,7 +66,7 @@ class Results(NamedTuple):
 
     @property
     def watched(self) -> list[Detection]:
-        """Detections on the robot that all claims are about."""
+        """Detections on the robot that the claims are about."""
         return [detection for detection in self.detections if detection.robot == ROBOT]
 
 

@@ -17,7 +17,7 @@ _BAR = 0.8
 
 
 def draw_delays(canvas: Figure, detections: Sequence[Detection]) -> None:
-    """Share of the failed joints that are found within a time, for every kind and noise."""
+    """Draw the share of the failed joints that are found within a time, for every kind and noise."""
     axis = canvas.subplots()
     kinds = list(dict.fromkeys(d.kind for d in detections if d.delay_s.size))
     noises = sorted({d.noise_rad for d in detections})
@@ -36,7 +36,7 @@ def draw_delays(canvas: Figure, detections: Sequence[Detection]) -> None:
 
 
 def draw_by_count(canvas: Figure, results: Sequence[Result], names: Sequence[str]) -> None:
-    """Progress with 0 to 3 locked joints, with 95 % intervals."""
+    """Draw progress with 0 to 3 locked joints, with 95 % intervals."""
     axis = canvas.subplots()
     chosen = [r for name in names for r in results if (r.name, r.scenario) == (name, "locked")]
     counts = sorted({int(n) for r in chosen for n in np.unique(r.n_faults)})
@@ -52,7 +52,7 @@ def draw_by_count(canvas: Figure, results: Sequence[Result], names: Sequence[str
 
 
 def draw_by_joint(canvas: Figure, single: Mapping[tuple[str, str], FloatArray]) -> None:
-    """Progress against which joint has failed; ``single`` has (kind, contender) -> (J,)."""
+    """Draw progress against the failed joint; ``single`` has (kind, contender) -> (J,)."""
     kinds = list(dict.fromkeys(kind for kind, _ in single))
     axes = np.atleast_1d(canvas.subplots(1, len(kinds), sharey=True))
     for axis, kind in zip(axes, kinds, strict=True):

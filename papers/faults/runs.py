@@ -1,9 +1,9 @@
 """Runs of the study of fault-aware control, which none of the papers has.
 
-Who takes part: the tuned controllers, and the fault-aware one with a part of it switched off. Detection: how soon and
-how surely the detector finds a failed joint, and how often it calls a healthy one failed. Two joints fail in mid-gait,
-at a random moment; the detector watches beside a controller that does not listen to it, so that all kinds and noises
-are judged on the same motions. Progress: how far robots with failed joints get, on the same scenarios.
+Contenders: the tuned controllers, and the fault-aware one with a part of it switched off. Detection: delay and share of
+failed joints that the detector finds, and of healthy ones that it calls failed. Two joints fail in mid-gait, at a
+random moment; the detector runs beside a controller that ignores it, so that all kinds and noises are judged on the
+same motions. Progress: distance that robots with failed joints cover, on the same scenarios.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from snake_gym.robot.spec import FloatArray
 
 ROBOT = "resilient_servo"
 TUNED = Path(__file__).parents[2] / "configs" / "controllers"
-"""Results of ``snake-gym tune``."""
+"""Folder of results of ``snake-gym tune``."""
 Settings = dict[str, float | None]
 
 COUPLED: Settings = {"free_ahead": None, "spread_ahead": None, "spread_behind": 0.0, "free_behind": 0.0}
-"""Failed joints coupled as healthy ones are in CC; None: the controller's own coupling."""
+"""Settings that couple failed joints as CC couples healthy ones; None: the controller's own coupling."""
 HEAD_FIRST: Settings = {"front_weight_rad": 0.0, "free_front_weight_rad": 0.0, "turn_back": 0.0}
 UNSCALED: Settings = {"amplitude_per_fault": 0.0, "frequency_per_fault": 0.0}
 PARTS: dict[str, Settings] = {
@@ -50,25 +50,25 @@ ADDED: dict[str, Settings] = {
     "cc + spreading": SPREADING,
     "cc + all three": {**TURNING, **SPREADING, "front_weight_rad": 2.0, "free_front_weight_rad": 6.0},
 }
-"""Single parts added to the tuned CC, whose gait stays as it is."""
+"""Single parts added to the tuned CC, whose gait does not change."""
 
 
 class Contender(NamedTuple):
-    """One controller in the comparison."""
+    """Controller in the comparison."""
 
     name: str
     settings: dict[str, Any]
     told: bool = False
-    """Whether the env reveals which joints have failed, in place of the detector."""
+    """True if the env reveals the failed joints, in place of the detector."""
 
 
 def tuned(kind: str, folder: Path = TUNED) -> dict[str, Any]:
-    """The tuned settings of a controller kind. Raises ConfigError where there are none."""
+    """Return the tuned settings of a controller kind. Raises ConfigError if there are none."""
     return resolve_controller({"file": str(folder / ROBOT / f"{kind}.yaml")}, kind)
 
 
 def changed(name: str, folder: Path = TUNED) -> Contender:
-    """The fault-aware controller with one of ``PARTS``, or the tuned CC with one of ``ADDED``."""
+    """Return the fault-aware controller with one of ``PARTS``, or the tuned CC with one of ``ADDED``."""
     if name in ADDED:
         settings = {**tuned("cc", folder), "kind": "fault_aware", **HEAD_FIRST, **UNSCALED, "weak_counts": 0.0}
         change = {**COUPLED, **ADDED[name]}
@@ -79,19 +79,19 @@ def changed(name: str, folder: Path = TUNED) -> Contender:
 
 
 def with_noise(settings: dict[str, Any], angle_noise_rad: float) -> dict[str, Any]:
-    """Tell the detector how noisy the encoders are."""
+    """Return settings that tell the detector the noise of the encoders."""
     return merge(settings, {"detector": {"angle_noise_rad": angle_noise_rad}})
 
 
 def scenario_settings() -> dict[str, Any]:
-    """The env that all were tuned in: configs/env/locked_joints.yaml."""
+    """Return the env settings that all were tuned in: configs/env/locked_joints.yaml."""
     return load_yaml(str(TUNED.parent / "env" / "locked_joints.yaml"))
 
 
 SEED = 1_000_000
-"""Of the first scenario: the benchmark's own, which no tuning has seen (that is above 2,000,000)."""
+"""Seed of the first scenario: the benchmark's own, which no tuning has seen (tuning starts at 2,000,000)."""
 OnStep = Callable[[SnakeCore, Controller, ControllerState, FloatArray], None]
-"""Called with the env before each step, and the command that is about to be given."""
+"""Function called before each step with the env, the controller, its state and the next command."""
 
 
 def play(
@@ -129,18 +129,18 @@ RATE_NOISE_PER_ANGLE = 5.0
 
 
 class Detection(NamedTuple):
-    """What the detector made of one kind of fault."""
+    """Detector results for one kind of fault."""
 
     robot: str
     kind: str
-    """The true kind; healthy: no joint fails."""
+    """True kind of the fault; healthy: no joint fails."""
     noise_rad: float
     delay_s: FloatArray
-    """(K,) from onset to the first alarm of each failed joint; NaN: none."""
+    """(K,) [s] from onset to the first alarm of each failed joint; NaN: no alarm."""
     named: FloatArray
-    """(4,) share of the failed joints (healthy: of all) that the estimate names so at the end; order of KIND_NAMES."""
+    """(4,) share of failed joints (healthy: of all) with this estimate at the end, in the order of KIND_NAMES."""
     false_alarms_per_h: float
-    """Alarms on joints that are healthy at the time, per hour of such a joint."""
+    """Number of alarms on joints that are healthy at the time, per hour of such a joint."""
     flagged_share: float
     """Share of the healthy joints' time in which they are called failed."""
 
@@ -150,7 +150,7 @@ class Detection(NamedTuple):
         return float(np.isfinite(self.delay_s).mean()) if self.delay_s.size else float("nan")
 
     def delay_quantile_s(self, share: float) -> float:
-        """Delay that ``share`` of all failed joints do not exceed; inf where fewer are found."""
+        """Return the delay that ``share`` of all failed joints do not exceed; inf if fewer are found."""
         delays = np.where(np.isnan(self.delay_s), np.inf, self.delay_s)
         return float(np.quantile(delays, share, method="higher")) if delays.size else float("nan")
 
@@ -158,7 +158,7 @@ class Detection(NamedTuple):
 def watch(
     robot: str, controller: Mapping[str, Any], kind: str, noise_rad: float, n_episodes: int, time_limit_s: float = 40.0
 ) -> Detection:
-    """Let joints of ``robot`` fail in the way ``kind`` (or healthy: none) and watch."""
+    """Let joints of ``robot`` fail in the way ``kind`` (healthy: none) and return the detector's results."""
     spec = load_robot(robot)
     detector = FaultDetector(FaultDetectorConfig(angle_noise_rad=noise_rad), spec)
     state = detector.initial_state(n_episodes)
@@ -198,19 +198,19 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "weak": {"n_min": 1, "n_max": 3, "kinds": ["weak"]},
     "mixed": {"n_min": 0, "n_max": 3, "kinds": ["locked", "free", "weak"]},
 }
-"""Faults of an episode; ``locked`` are the benchmark's."""
+"""Faults of an episode by scenario; ``locked`` are the benchmark's."""
 RESAMPLES = 4000
 
 
 class Result(NamedTuple):
-    """What one contender did in the scenarios of one kind."""
+    """Results of one contender in the scenarios of one kind."""
 
     name: str
     scenario: str
     progress_m: FloatArray
-    """(W,)."""
+    """(W,) progress [m]."""
     n_faults: FloatArray
-    """(W,)."""
+    """(W,) number of failed joints."""
 
 
 class Difference(NamedTuple):
@@ -230,23 +230,23 @@ def compete(contender: Contender, scenario: str, n_episodes: int, seed: int = SE
 
 
 def compete_with_one_failed(contender: Contender, kind: str, joint: int, n_episodes: int, seed: int = SEED) -> float:
-    """Mean progress [m] with joint ``joint`` (from 1 at the tail) failed from the start."""
+    """Return mean progress [m] with joint ``joint`` (from 1 at the tail) failed from the start."""
     faults = {"joints": [joint], "kinds": [kind], "reveal": contender.told}
     core = play(contender.settings, {"robot": ROBOT, "faults": faults}, n_episodes, seed)
     return float(core.infos()["progress_m"].mean())
 
 
 def mean_with_interval(values: FloatArray) -> Difference:
-    """Mean of ``values`` (n,) with its bootstrap interval; the mean thrice where all are equal."""
+    """Return the mean of ``values`` (n,) with its bootstrap interval; the mean three times if all are equal."""
     return Difference(float(values.mean()), *mean_interval(values, RESAMPLES))
 
 
 def against(results: Sequence[Result], name: str, other: str, scenario: str) -> Difference:
-    """By how much ``name`` is ahead of ``other`` [m]; scenarios are paired."""
+    """Return the lead of ``name`` over ``other`` [m]; scenarios are paired."""
     one, two = (find(results, who, scenario).progress_m for who in (name, other))
     return mean_with_interval(one - two)
 
 
 def find(results: Sequence[Result], name: str, scenario: str) -> Result:
-    """The result of one contender."""
+    """Return the result of one contender."""
     return next(r for r in results if (r.name, r.scenario) == (name, scenario))

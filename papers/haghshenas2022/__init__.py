@@ -1,4 +1,4 @@
-"""haghshenas2022: a planar snake driven by antagonistic pneumatic muscles along a circle and a square."""
+"""Rerun of haghshenas2022: a planar snake driven by antagonistic pneumatic muscles along a circle and a square."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from snake_gym.robot.presets import MUSCLE
 
 SPEED_TOLERANCE = 0.03
 LENGTH_TOLERANCE = 0.03
-"""Relative, for each of a table's 20 lengths: 2.5 to 3.3 mm."""
+"""Relative tolerance for each of a table's 20 lengths: 2.5 to 3.3 mm."""
 GAIT_RAD_S = 2.0 * np.pi
-"""omega_0 of section 3."""
+"""Frequency omega_0 of section 3 [rad/s]."""
 _CIRCLE_S, _SQUARE_S = 100.0, 140.0
-"""The circle as in section 3.1: once round."""
+"""Durations [s]: once round the circle, as in section 3.1, and round the square."""
 _QUICK_S = 35.0
-"""Up to the first corner."""
+"""Duration of a quick run [s]: up to the first corner."""
 _STATES = 100
 
 
@@ -84,7 +84,7 @@ def _gait(results: Results) -> Finding:
 
 
 def _frequency(run: PathRun) -> float:
-    """Mean frequency of the gait once settled [rad/s], from the sign changes of joint 1."""
+    """Return the mean frequency of the gait once settled [rad/s], from the sign changes of joint 1."""
     angle = run.run.joint_angle[run.settled, 0, 0]
     crossings = np.flatnonzero(np.diff(np.sign(angle - angle.mean())) != 0)
     time_s = run.run.time_s[run.settled][crossings]
@@ -92,7 +92,7 @@ def _frequency(run: PathRun) -> float:
 
 
 def _on(path: PathName) -> Callable[[Results], list[Claim]]:
-    """Claims that the paper makes of either path: mean speed, band, rise, muscle lengths."""
+    """Return the claims that the paper makes of either path: mean speed, band, rise, muscle lengths."""
 
     def judge(results: Results) -> list[Claim]:
         run, paper = getattr(results, path), PUBLISHED[path]
@@ -200,7 +200,7 @@ def _feasible(results: Results) -> Finding:
 
 
 def _run_table(results: Results) -> Table:
-    """One row for each run, and the paper's."""
+    """Return a table with one row for each run, and the paper's."""
     columns = (
         "path", "look-ahead", "mean speed [m/s]", "least [m/s]", "most [m/s]", "10-90 % rise [s]", "off path [m]",
         "joint error [deg]", "net force, rms [N]", "peak [N]",
@@ -227,7 +227,7 @@ def _run_table(results: Results) -> Table:
 
 
 def _length_table(results: Results) -> Table:
-    """Shortest and longest of every muscle, beside the paper's."""
+    """Return the shortest and longest length of every muscle, beside the paper's."""
     columns = ["path", "muscle", "shortest [mm]", "paper [mm]", "longest [mm]", "paper [mm]"]
     rows: list[list[Cell]] = []
     for run in (results.circle, results.square):

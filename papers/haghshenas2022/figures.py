@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _JOINTS = (BLUE, ORANGE, GREEN, VERMILION, SKY)
 _WINDOW_S = 4.0
-"""Length of the close-ups."""
+"""Duration of the close-ups [s]."""
 
 
 def _draw_paths(canvas: Canvas, results: Results) -> None:

@@ -21,25 +21,25 @@ _SIDES = np.array([1.0, -1.0])
 
 
 def muscle_length(spec: MuscleSpec, joint_angle: FloatArray) -> FloatArray:
-    """Length (..., 2) [m] of the left and right muscle at joint angles (...) [rad]."""
+    """Return length (..., 2) [m] of the left and right muscle at joint angles (...) [rad]."""
     half = 0.5 * np.asarray(joint_angle)[..., None]
     return 2.0 * (spec.attachment_m * np.cos(half) + _SIDES * spec.half_width_m * np.sin(half))
 
 
 def muscle_lever(spec: MuscleSpec, joint_angle: FloatArray) -> FloatArray:
-    """Torque on the joint angle per newton of tension (..., 2) [m] of the left and right muscle."""
+    """Return torque on the joint angle per newton of tension (..., 2) [m] of the left and right muscle."""
     half = 0.5 * np.asarray(joint_angle)[..., None]
     return spec.attachment_m * np.sin(half) - _SIDES * spec.half_width_m * np.cos(half)
 
 
 def muscle_force(spec: MuscleSpec, length: FloatArray, pressure_pa: FloatArray) -> FloatArray:
-    """Tension [N] of muscles of given ``length`` [m] at gauge pressure [Pa]; 0 where contracted beyond the limit."""
+    """Return tension [N] of muscles of given ``length`` [m] at gauge pressure [Pa]; 0 if contracted beyond limit."""
     a, b = spec.force_coefficients
     stretch = np.asarray(length) / spec.rest_length_m
     return np.asarray(pressure_pa) * math.pi * spec.radius_m**2 * np.maximum(a * stretch**2 - b, 0.0)
 
 
 def muscle_torque(spec: MuscleSpec, joint_angle: FloatArray, pressure_pa: FloatArray) -> FloatArray:
-    """Torque [N m] on joint angles (...) of pairs at gauge pressures (..., 2) [Pa]."""
+    """Return torque [N m] on joint angles (...) of pairs at gauge pressures (..., 2) [Pa]."""
     force = muscle_force(spec, muscle_length(spec, joint_angle), pressure_pa)
     return (force * muscle_lever(spec, joint_angle)).sum(axis=-1)

@@ -23,16 +23,16 @@ from snake_gym.robot.spec import FloatArray, FrictionSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 ROBOT = replace(MUSCLE, control_dt_s=0.02)
-"""The shipped robot at 50 commands per second: its gait takes half a second here."""
+"""Shipped robot at 50 commands per second: its gait takes half a second here."""
 SPEED_M_S = 0.275
 LOOKAHEAD_M = 1.5
 CIRCLE = circle((1.0, 4.5), 4.2, (0.0, 0.0))
 SQUARE = Path([[-3.4, 0.1], [5.4, 0.1], [5.4, 8.9], [-3.4, 8.9]], closed=True)
-"""Side 8.8 m; its place is not given: about the centre of the circle."""
+"""Path of side 8.8 m about the centre of the circle; the paper does not give its place."""
 _SAMPLES = 4
-"""In each control step."""
+"""Number of samples in each control step."""
 SETTLED_S = 15.0
-"""From here on the speed counts as settled (the published transition takes 5 s)."""
+"""Time after which the speed counts as settled [s] (the published transition takes 5 s)."""
 
 GAIT: dict[str, Any] = {"amplitude_rad": math.radians(30.0), "phase_shift_rad": math.radians(72.0)}
 CONTROLLER: dict[str, Any] = {
@@ -46,7 +46,7 @@ CONTROLLER: dict[str, Any] = {
     "offset_bandwidth_rad_s": 2.0,
 }
 SHARP: dict[str, Any] = {**CONTROLLER, "offset_limit_rad": math.radians(18.0)}
-"""Sharper turns, for the square by the published guidance."""
+"""Settings with sharper turns, for the square by the published guidance."""
 
 PathName = Literal["circle", "square"]
 PATHS: dict[PathName, Path] = {"circle": CIRCLE, "square": SQUARE}
@@ -55,26 +55,26 @@ Ahead = Literal["tangent", "path"]
 
 @dataclass(frozen=True)
 class PathRun:
-    """One robot along one path."""
+    """Run of one robot along one path."""
 
     path: PathName
     ahead: Ahead
-    """Look-ahead along the tangent (as published) or along the path."""
+    """Direction of the look-ahead: along the tangent (as published) or along the path."""
     run: Drive
 
     @property
     def settled(self) -> np.ndarray:
-        """(T,) samples after the start."""
+        """(T,) True for samples after the start."""
         return self.run.time_s > SETTLED_S
 
     @property
     def speed(self) -> FloatArray:
-        """(T,) [m/s] of the centre of mass along the mean direction of the links."""
+        """(T,) speed [m/s] of the centre of mass along the mean direction of the links."""
         return self.run.forward_m_s[:, 0]
 
     @property
     def rise_s(self) -> float:
-        """From 10 % to 90 % of the speed wanted [s]; NaN if it does not get there."""
+        """Rise time of the speed from 10 % to 90 % of the reference [s]; NaN if it does not reach that."""
         passed = [np.flatnonzero(self.speed >= share * SPEED_M_S) for share in (0.1, 0.9)]
         if not all(first.size for first in passed):
             return math.nan
@@ -82,7 +82,7 @@ class PathRun:
 
     @property
     def muscle_length_m(self) -> FloatArray:
-        """(T, J, 2) [m] left, right."""
+        """(T, J, 2) [m] length of the left and right muscles."""
         return muscle_length(MUSCLE.actuator.muscle, self.run.joint_angle[:, 0])
 
     @property
@@ -92,7 +92,7 @@ class PathRun:
 
     @property
     def net_force_n(self) -> FloatArray:
-        """(T, J) [N] that one muscle alone would have to pull with for the joint's torque: right positive."""
+        """(T, J) [N] force with which one muscle alone would give the joint's torque: right positive."""
         lever = muscle_lever(MUSCLE.actuator.muscle, self.run.joint_angle[:, 0])
         torque = self.run.joint_torque[:, 0]
         return np.where(torque > 0.0, torque / lever[..., 1], -torque / lever[..., 0])
@@ -106,14 +106,14 @@ class PathRun:
 def follow(
     path: PathName, ahead: Ahead, duration_s: float, controller: dict[str, Any], advance: Callable[[float], None]
 ) -> PathRun:
-    """The muscle robot along ``path`` for ``duration_s`` [s], from rest."""
+    """Return the run of the muscle robot along ``path`` for ``duration_s`` [s], from rest."""
     sight = LineOfSight(PATHS[path], LineOfSightConfig(LOOKAHEAD_M, ahead))
     follower = Follower(make_controller(controller, ROBOT), PathGuide(sight, 1))
     return PathRun(path, ahead, drive(_robot(), follower, duration_s, advance, samples=_SAMPLES))
 
 
 def gait_speed(frequency_rad_s: float, duration_s: float = 12.0) -> float:
-    """Mean speed [m/s] along x of the gait at a fixed frequency, straight ahead, over the last half."""
+    """Return the mean speed [m/s] along x of the gait at a fixed frequency, straight ahead, over the last half."""
     gait = {"kind": "pfl", **GAIT, "error_loop": "actuator", "frequency_rad_s": frequency_rad_s, "heading_gain": 0.4}
     far = TargetSequence(np.array([[[1e3, 0.0]]]), 0.1)
     run = drive(_robot(), Follower(make_controller(gait, ROBOT), far), duration_s)
@@ -130,22 +130,22 @@ def _robot() -> SimulatedRobot:
 
 
 class Published(NamedTuple):
-    """Speed and muscle lengths on one path."""
+    """Published speed and muscle lengths on one path."""
 
     mean_m_s: float
     least_m_s: float
     most_m_s: float
-    """Of the settled oscillation."""
+    """Largest speed of the settled oscillation; ``least_m_s`` is the smallest."""
     source: str
     shortest_mm: FloatArray
-    """(J, 2) [mm] left, right."""
+    """(J, 2) [mm] shortest length, left and right."""
     longest_mm: FloatArray
-    """(J, 2) [mm]."""
+    """(J, 2) [mm] longest length, left and right."""
     table: str
 
 
 def _left_right(right_left: list[float]) -> FloatArray:
-    """The tables' rows run m1 right, m1 left, m2 right ..."""
+    """Return lengths (J, 2), left and right, from a table's values in the order m1 right, m1 left, m2 right ..."""
     return np.array(right_left).reshape(-1, 2)[:, ::-1]
 
 
@@ -165,9 +165,9 @@ PUBLISHED: dict[PathName, Published] = {
 RISE_S = 5.0
 CORNER_M = 0.9
 FORCE_N = (0.2, 0.6)
-"""Section 3.2: most of the way."""
+"""Published range of forces along most of the way (section 3.2)."""
 CORNER_FORCE_N = 10.0
-"""Section 3.2: order of magnitude round the corners."""
+"""Published order of magnitude of forces round the corners (section 3.2)."""
 
 
 _SMALL = 1e-9
@@ -175,7 +175,7 @@ _SMALL = 1e-9
 
 
 class Inverse(NamedTuple):
-    """What muscle forces do to the eight accelerations of eq. 51, in S random states."""
+    """Effect of muscle forces on the eight accelerations of eq. 51, in S random states."""
 
     singular: FloatArray
     """(S, 8) singular values of the accelerations per muscle force, as shares of the largest; rows padded with 0."""
@@ -190,7 +190,7 @@ class Inverse(NamedTuple):
 
 
 def examine(n_states: int, seed: int) -> Inverse:
-    """Random states of the six-link robot; accelerations of [phi (5), mean link angle, centre of mass (2)]."""
+    """Return results in random states; accelerations of [phi (5), mean link angle, centre of mass (2)]."""
     # Forces per torque: friction, which is the same with every torque, drops out.
     spec, rng = replace(MUSCLE, friction=FrictionSpec(0.0, 0.0)), np.random.default_rng(seed)
     n, j = spec.n_links, spec.n_joints
@@ -219,29 +219,29 @@ def examine(n_states: int, seed: int) -> Inverse:
 
 
 def _translation_energy() -> float:
-    """Eq. 31's ``p_dot^T M_p p_dot / 2`` with M_p = m I_2, over the kinetic energy of the chain."""
+    """Return eq. 31's ``p_dot^T M_p p_dot / 2`` with M_p = m I_2, over the kinetic energy of the chain."""
     robot = SimulatedRobot(replace(MUSCLE), 1, 1)
     robot.state.centre_vel[0] = (1.0, 0.0)
     return float(0.5 * MUSCLE.links("link_mass_kg")[0] / robot.kinetic_energy()[0])
 
 
 class Results(NamedTuple):
-    """All runs of the study."""
+    """Results of all runs of the study."""
 
     circle: PathRun
-    """By the published guidance."""
+    """Circle by the published guidance."""
     inner: PathRun
-    """The circle, looking ahead along the path."""
+    """Circle with look-ahead along the path."""
     square: PathRun
-    """Looking ahead along the path."""
+    """Square with look-ahead along the path."""
     published_square: PathRun
-    """By the published guidance, with sharper turns."""
+    """Square by the published guidance, with sharper turns."""
     gait_m_s: float
     """Speed of the gait with the frequency of section 3."""
     inverse: Inverse
 
 
 def length_range_mm(run: PathRun) -> tuple[FloatArray, FloatArray]:
-    """Shortest and longest length of each muscle (J, 2) [mm], left and right, over the whole run."""
+    """Return shortest and longest length of each muscle (J, 2) [mm], left and right, over the whole run."""
     length = 1e3 * run.muscle_length_m
     return length.min(axis=0), length.max(axis=0)

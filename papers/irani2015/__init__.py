@@ -1,7 +1,7 @@
-"""irani2015: joint power failures of Robo-Conda 1, friction identified from logs, and a bias against the drift.
+"""Rerun of irani2015: joint power failures of Robo-Conda 1, friction from logs, and a bias against the drift.
 
-``crawling`` runs and judges trials and scans them over the phase shifts, ``claims`` says where the paper's statements
-hold; ``friction`` identifies the coefficients again, ``learned_bias`` is its future work.
+``crawling`` runs and judges trials and scans them over the phase shifts, ``claims`` judges the paper's statements;
+``friction`` identifies the coefficients again, ``learned_bias`` is its future work.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ LEARNING_SHIFTS_DEG = (32.5, 30.0, 35.0, 40.0, 50.0)
 
 
 class Results(NamedTuple):
-    """Everything that the study has run."""
+    """Results of all runs of the study."""
 
     settings: dict[str, Any]
     scan: Scan
     judged: list[Judged]
     learning: learned_bias.Learning
-    """Failures that move on."""
+    """Runs with failures after which the robot moves on."""
     front: list[learned_bias.Learning]
-    """Front failures, head first and backwards."""
+    """Runs with front failures, head first and backwards."""
     locked: list[learned_bias.LockedJoints]
     fits: list[Fit]
 

@@ -1,8 +1,8 @@
-"""What the paper says about joint failures, judged at every phase shift of a scan.
+"""Claims of the paper about joint failures, judged at every phase shift of a scan.
 
-A claim *holds* at a phase shift, holds *partly*, or does not; each ``judge_...`` function below says what that means.
-The verdict on the claim is the best that any phase shift gives, for the paper does not say which one it had. With the
-paper's own numbers in: a J2 circle of 0.56 m, J7 ending 1 to 2 m to one side where the healthy robot ended 0.25 to 1 m
+A claim *holds* at a phase shift, holds *partly*, or does not; each ``judge_...`` function below defines these grades.
+The verdict on the claim is the best that any phase shift gives, for the paper does not name its own. The
+paper's numbers: a J2 circle of 0.56 m, J7 ending 1 to 2 m to one side where the healthy robot ended 0.25 to 1 m
 to the other after 3.18 m.
 """
 
@@ -23,18 +23,18 @@ NO, PARTLY, YES = 0, 1, 2
 J2_DIAMETER_M = 0.56
 DIAMETER_TOLERANCE = 0.2
 J7_DRIFT_M = (1.25, 3.0)
-"""From +0.25 .. +1 m (no failure) to -1 .. -2 m: the smallest and the largest change."""
+"""Smallest and largest drift [m]: from +0.25 .. +1 m (no failure) to -1 .. -2 m."""
 SLIGHT = 0.5
-"""Drift behind joint 7 that counts as slight, as a share of joint 7's."""
+"""Largest slight drift behind joint 7, as a share of joint 7's."""
 
 Grades = NDArray[np.int64]
 
 
 class Judged(NamedTuple):
-    """A claim over the scan."""
+    """Claim judged over the scan."""
 
     short: str
-    """For the map."""
+    """Short name for the map."""
     text: str
     source: str
     grades: Grades
@@ -45,7 +45,7 @@ class Judged(NamedTuple):
     unit: str = ""
 
     def as_claim(self, shifts_rad: FloatArray) -> Claim:
-        """The claim with the best verdict of any phase shift."""
+        """Return the claim with the best verdict of any phase shift."""
         best = int(self.grades.max())
         held = ranges(np.degrees(shifts_rad[self.grades == YES]))
         partly = ranges(np.degrees(shifts_rad[self.grades == PARTLY]))
@@ -56,17 +56,17 @@ class Judged(NamedTuple):
 
 
 def ranges(degrees: FloatArray) -> str:
-    """The phase shifts as text."""
+    """Return the phase shifts as text."""
     return ", ".join(f"{d:g}" for d in degrees) + " deg" if degrees.size else "none"
 
 
 def share(which: NDArray[np.bool_], joints: tuple[int, ...]) -> FloatArray:
-    """Share of the starts (P, joints) for which ``which`` (P, 14, S) holds."""
+    """Return the share of the starts (P, joints) for which ``which`` (P, 14, S) holds."""
     return which[:, list(joints)].mean(axis=2)
 
 
 def circles(scan: Scan) -> FloatArray:
-    """Median diameter (P, 14) [m] of the circles of each failure; NaN where fewer than half of the starts circle."""
+    """Return the median diameter (P, 14) [m] of each failure's circles; NaN if fewer than half of the starts circle."""
     motion = scan.forwards
     diameter = np.where(motion.turns_back, motion.diameter_m, np.nan)
     result = np.full(diameter.shape[:2], np.nan)
@@ -77,7 +77,7 @@ def circles(scan: Scan) -> FloatArray:
 
 
 def judge_circles(scan: Scan) -> Judged:
-    """YES: each of J2-J6 turns back from at least half of the starts; PARTLY: at least two of them."""
+    """Grade YES if each of J2-J6 turns back from at least half of the starts; PARTLY if at least two of them do."""
     number = (share(scan.forwards.turns_back, FRONT) >= 0.5).sum(axis=1)
     grades = np.where(number == len(FRONT), YES, np.where(number >= 2, PARTLY, NO))
     most = int(number.max())
@@ -87,7 +87,7 @@ def judge_circles(scan: Scan) -> Judged:
 
 
 def judge_widening(scan: Scan) -> Judged:
-    """YES: at least three of J2-J6 circle, each wider than the one before it; PARTLY: two that do."""
+    """Grade YES if at least three of J2-J6 circle, each wider than the one before it; PARTLY if two do."""
     diameter = circles(scan)[:, list(FRONT)]
     grades, notes = [], []
     for row, shift in zip(diameter, np.degrees(scan.shifts_rad).tolist(), strict=True):
@@ -102,7 +102,7 @@ def judge_widening(scan: Scan) -> Judged:
 
 
 def judge_second_joint(scan: Scan) -> Judged:
-    """YES: the J2 circle is within 20 % of the paper's 0.56 m; PARTLY: within 60 %."""
+    """Grade YES if the J2 circle is within 20 % of the paper's 0.56 m; PARTLY if within 60 %."""
     diameter = circles(scan)[:, 2]
     off = np.abs(diameter / J2_DIAMETER_M - 1.0)
     grades = np.where(off <= DIAMETER_TOLERANCE, YES, np.where(off <= 3.0 * DIAMETER_TOLERANCE, PARTLY, NO))
@@ -114,7 +114,7 @@ def judge_second_joint(scan: Scan) -> Judged:
 
 
 def judge_forward(scan: Scan) -> Judged:
-    """YES: J7 to J13 go on from all starts; PARTLY: from at least nine tenths of them."""
+    """Grade YES if J7 to J13 go on from all starts; PARTLY if from at least nine tenths of them."""
     on = share(scan.forwards.goes_on, (MIDDLE, *REAR))
     grades = np.where((on == 1.0).all(axis=1), YES, np.where(on.mean(axis=1) >= 0.9, PARTLY, NO))
     note = f"Over all shifts and starts {100 * on.mean():.0f} % go on."
@@ -122,7 +122,7 @@ def judge_forward(scan: Scan) -> Judged:
 
 
 def judge_middle_drift(scan: Scan) -> Judged:
-    """YES: J7's drift is in the paper's range for some start; PARTLY: at least half of its lower end."""
+    """Grade YES if J7's drift is in the paper's range for some start; PARTLY if at least half of its lower end."""
     off = drift(scan)[:, MIDDLE]
     low, high = J7_DRIFT_M
     inside = ((off >= low) & (off <= high)).any(axis=1)
@@ -136,7 +136,7 @@ def judge_middle_drift(scan: Scan) -> Judged:
 
 
 def judge_rear_drift(scan: Scan) -> Judged:
-    """YES: the median drift of J8-J13 is at most half of J7's; PARTLY: less than J7's."""
+    """Grade YES if the median drift of J8-J13 is at most half of J7's; PARTLY if less than J7's."""
     off = drift(scan)
     rear, middle = _median(off[:, list(REAR)]), _median(off[:, [MIDDLE]])
     ratio = rear / np.where(middle > 0.0, middle, np.nan)
@@ -146,8 +146,8 @@ def judge_rear_drift(scan: Scan) -> Judged:
 
 
 def judge_bias(scan: Scan) -> Judged:
-    """Where J7 drifts as in the paper or more than half of that. YES: 3 deg to the better side take away more than half
-    of |y| from the median start; PARTLY: some other scanned bias does."""
+    """Grade shifts at which J7 drifts as in the paper or more than half of that. YES: 3 deg to the better side remove
+    over half of |y| from the median start; PARTLY: some other scanned bias does."""
     plain = np.abs(scan.forwards.finish_y_m[:, MIDDLE])
     drifting = judge_middle_drift(scan).grades > NO
     left = _median(three_degrees(scan)) / _median(plain)
@@ -165,8 +165,8 @@ def judge_bias(scan: Scan) -> Judged:
 
 
 def judge_backwards(scan: Scan) -> Judged:
-    """Where front failures do not all go on head first. YES: driven backwards J2-J6 go on from all starts, and turn or
-    stall less than head first; PARTLY: from more starts than head first."""
+    """Grade shifts at which not all front failures go on head first. YES: driven backwards J2-J6 go on from all starts,
+    and turn or stall less than head first; PARTLY: from more starts than head first."""
     ahead = share(scan.forwards.goes_on, FRONT).mean(axis=1)
     back = share(scan.backwards.goes_on, FRONT).mean(axis=1)
     grades = np.where((back == 1.0) & (ahead < 1.0), YES, np.where(back > ahead, PARTLY, NO))
@@ -182,7 +182,7 @@ def judge_backwards(scan: Scan) -> Judged:
 
 
 def judge_front_worse(scan: Scan) -> Judged:
-    """YES: J2-J6 go on from fewer starts than J8-J13 and those go on from all; PARTLY: from fewer."""
+    """Grade YES if J2-J6 go on from fewer starts than J8-J13 and those go on from all; PARTLY if from fewer."""
     front, rear = (share(scan.forwards.goes_on, joints).mean(axis=1) for joints in (FRONT, REAR))
     grades = np.where((front < rear) & (rear == 1.0), YES, np.where(front < rear, PARTLY, NO))
     note = f"Runs that go on over all shifts: J2-J6 {100 * front.mean():.0f} %, J8-J13 {100 * rear.mean():.0f} %."
@@ -196,13 +196,13 @@ JUDGES: tuple[Callable[[Scan], Judged], ...] = (
 
 
 def _median(values: FloatArray) -> FloatArray:
-    """Median over all but the first axis; NaN where nothing is known."""
+    """Return the median over all but the first axis; NaN without known values."""
     flat = values.reshape(values.shape[0], -1)
     return np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else math.nan for row in flat])
 
 
 def failure_table(result: Scan) -> Table:
-    """One row for each phase shift and joint; means and medians over the starts."""
+    """Return a table with one row for each phase shift and joint; means and medians over the starts."""
     diameter, off, ahead, back = circles(result), drift(result), result.forwards, result.backwards
     rows: list[list[Cell]] = []
     for i, shift in enumerate(np.degrees(result.shifts_rad).tolist()):

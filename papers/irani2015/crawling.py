@@ -1,11 +1,11 @@
-"""Trials of Robo-Conda 1 with joint power failures, side by side, what they amount to, and the scan over phase shifts.
+"""Trials of Robo-Conda 1 with joint power failures, side by side, their motions, and the scan over phase shifts.
 
 Gait: eq. 3 and 7 of irani2015, amplitude 38 deg, frequency 140 deg/s; the phase shift between neighbours is given only
 as "10 to 90 deg", the phase at the start not at all. Joints are numbered as in the paper, from 1 at the head: its joint
 j is our joint 14 - j. With amplitude and stops both at 38 deg, a bias is clipped on its side.
 
-A trial moves on, turns back in a circle, or stalls; and it ends so far off the line. All that is judged from the centre
-of mass once per gait period, so that the undulation has no part in it. The scan plays every single failure at every
+A trial moves on, turns back in a circle, or stalls, and ends at a distance from the line. All this is judged from the
+centre of mass once per gait period, which removes the undulation. The scan plays every single failure at every
 phase shift from several starts, also driven backwards, and bias on joint 7.
 
 Frame: at the start the head is at the origin and the mean of the link angles is zero, so the body points along x. (The
@@ -41,10 +41,10 @@ FREQUENCY_RAD_S = math.radians(140.0)
 PERIOD_S = 2.0 * math.pi / FREQUENCY_RAD_S
 N_JOINTS = 13
 COMMANDS_PER_PERIOD = 128
-"""About 50 Hz, the rate of hobby servos."""
+"""Number of commands per gait period: about 50 Hz, the rate of hobby servos."""
 SAMPLES_PER_PERIOD = 32
 FINISH_M = 3.18
-"""The head has to cross this line (section 4)."""
+"""Distance of the line that the head has to cross [m] (section 4)."""
 
 _CONTROL_DT_S = PERIOD_S / COMMANDS_PER_PERIOD
 SPEC = replace(
@@ -52,14 +52,14 @@ SPEC = replace(
     control_dt_s=_CONTROL_DT_S,
     sim_dt_s=_CONTROL_DT_S / math.ceil(_CONTROL_DT_S / ROBO_CONDA.sim_dt_s - 0.1),
 )
-"""The preset with a control period that goes into the gait's, and its own step as nearly as that allows."""
+"""Preset with a control period that divides the gait's, and with its own step as nearly as that allows."""
 
 
 class Trial(NamedTuple):
-    """One run."""
+    """Settings of one run."""
 
     joint: int
-    """Joint without power, from 1 at the head; 0: none."""
+    """Number of the joint without power, from 1 at the head; 0: none."""
     shift_rad: float
     """Phase shift between neighbouring joints."""
     start_rad: float = 0.0
@@ -67,14 +67,14 @@ class Trial(NamedTuple):
     bias_rad: float = 0.0
     """B of eq. 7, on all joints; positive turns the head clockwise."""
     backwards: bool = False
-    """Driven tail first: the wave runs from tail to head."""
+    """True if driven tail first: the wave runs from tail to head."""
 
 
 class Paths(NamedTuple):
-    """Where R trials went: S + 1 samples, ``SAMPLES_PER_PERIOD`` in each gait period."""
+    """Paths of R trials: S + 1 samples, ``SAMPLES_PER_PERIOD`` in each gait period."""
 
     head_xy: FloatArray
-    """(S + 1, R, 2) [m]."""
+    """(S + 1, R, 2) [m] head."""
     centre_xy: FloatArray
     """(S + 1, R, 2) [m] centre of mass."""
     bias: FloatArray
@@ -82,7 +82,7 @@ class Paths(NamedTuple):
 
 
 def our_joint(joint: int) -> int:
-    """Number from 1 at the tail of the paper's ``joint``."""
+    """Return the number from 1 at the tail of the paper's ``joint``."""
     return N_JOINTS + 1 - joint
 
 
@@ -137,16 +137,16 @@ def _record(
 
 
 TURNS_BACK_RAD = math.pi
-"""The paper's "turning back on itself": the course has turned by so much within the run."""
+"""Smallest change of course within the run that counts as the paper's "turning back on itself"."""
 STALLS_M_S = 0.05
-"""Slower than this is not moving forward: an eighth of the fastest gait."""
+"""Speed below which the robot does not move forward: an eighth of the fastest gait."""
 
 
 class Motion(NamedTuple):
-    """R trials; (R,) each."""
+    """Motions of R trials; (R,) each."""
 
     speed_m_s: FloatArray
-    """Mean over the second half of the run, along the path."""
+    """Mean speed along the path over the second half of the run."""
     turned_rad: FloatArray
     """Largest change of course from that of the first period."""
     diameter_m: FloatArray
@@ -154,7 +154,7 @@ class Motion(NamedTuple):
     course_rad: FloatArray
     """Direction of travel over the last third, against the direction in which the robot pointed at the start."""
     finish_y_m: FloatArray
-    """y of the head where it first crosses the finish line, against its start; NaN: it never does."""
+    """Height y of the head where it first crosses the finish line, against its start; NaN: it never does."""
 
     @property
     def stalls(self) -> NDArray[np.bool_]:
@@ -170,7 +170,7 @@ class Motion(NamedTuple):
 
 
 def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
-    """Motion of every path; at least four periods.
+    """Return the motion of every path of at least four periods.
 
     ``backwards`` (R,) marks trials driven tail first: their course and finish count along -x.
     """
@@ -196,7 +196,7 @@ def judge(paths: Paths, backwards: FloatArray | None = None) -> Motion:
 
 
 def _finish(head: FloatArray, sense: FloatArray) -> FloatArray:
-    """y at the first crossing of the finish line, between samples by a straight line."""
+    """Return y at the first crossing of the finish line, interpolated linearly between samples."""
     x = sense * (head[..., 0] - head[0, :, 0])
     y = sense * (head[..., 1] - head[0, :, 1])
     across = (x[:-1] < FINISH_M) & (x[1:] >= FINISH_M)
@@ -212,7 +212,7 @@ FRONT = (2, 3, 4, 5, 6)
 MIDDLE = 7
 REAR = tuple(range(8, N_JOINTS + 1))
 N_PERIODS = 15
-"""39 s: at the fastest gait 14 m, four times the paper's test track."""
+"""Number of gait periods: 39 s, at the fastest gait 14 m, four times the paper's test track."""
 BIAS_RAD = math.radians(3.0)
 """Bias on all joints in section 4."""
 BIASES_RAD = tuple(math.radians(b) for b in (-4.5, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5))
@@ -222,15 +222,15 @@ class Scan(NamedTuple):
     """Results on a grid of P phase shifts and S starts."""
 
     shifts_rad: FloatArray
-    """(P,)."""
+    """(P,) [rad] phase shifts."""
     starts_rad: FloatArray
-    """(S,)."""
+    """(S,) [rad] phases at the start."""
     forwards: Motion
-    """Fields (P, 14, S): failed joint 0 (none) to 13."""
+    """Motions with fields (P, 14, S): failed joint 0 (none) to 13."""
     backwards: Motion
-    """Fields (P, 14, S), driven tail first."""
+    """Motions with fields (P, 14, S), driven tail first."""
     biased: Motion
-    """Fields (P, len(BIASES_RAD), S): joint 7 failed."""
+    """Motions with fields (P, len(BIASES_RAD), S): joint 7 failed."""
     paths: Paths
     """Paths of ``forwards`` at ``shown``, trials (14, S) flat."""
     shown: int
@@ -240,7 +240,7 @@ class Scan(NamedTuple):
 def scan(shifts_deg: Sequence[float], n_starts: int, shown_deg: float, advance: Advance) -> Scan:
     """Run all trials, one phase shift after the other.
 
-    ``shown_deg``: the paths at the nearest scanned phase shift are kept.
+    ``shown_deg``: phase shift whose nearest scanned one has its paths kept.
     """
     shifts = np.radians(np.array(shifts_deg, dtype=np.float64))
     starts: FloatArray = math.pi / n_starts * np.arange(n_starts, dtype=np.float64)
@@ -269,12 +269,12 @@ def _stack(motions: Sequence[Motion]) -> Motion:
 
 
 def drift(scan: Scan) -> FloatArray:
-    """|y at the finish - y without failure, same start| (P, 14, S) [m]; NaN: one of them never gets there."""
+    """Return |y at the finish - y without failure, same start| (P, 14, S) [m]; NaN: one of them never gets there."""
     return np.abs(scan.forwards.finish_y_m - scan.forwards.finish_y_m[:, :1])
 
 
 def best_bias(scan: Scan) -> tuple[NDArray[np.int64], FloatArray]:
-    """Index into BIASES_RAD of the bias that ends nearest to the line, and that |y| (P, S) [m]; -1: none arrives."""
+    """Return the BIASES_RAD index of the bias ending nearest to the line, and its |y| (P, S) [m]; -1: none arrives."""
     off = np.abs(scan.biased.finish_y_m)
     some = np.isfinite(off).any(axis=1)
     best = np.where(some, np.argmin(np.where(np.isfinite(off), off, np.inf), axis=1), -1)
@@ -282,7 +282,7 @@ def best_bias(scan: Scan) -> tuple[NDArray[np.int64], FloatArray]:
 
 
 def three_degrees(scan: Scan) -> FloatArray:
-    """|y at the finish| with joint 7 failed and 3 deg of bias to the better side (P, S) [m]; NaN: neither arrives."""
+    """Return |finish y| (P, S) [m] with joint 7 failed and 3 deg of bias to the better side; NaN: neither arrives."""
     sides = [BIASES_RAD.index(-BIAS_RAD), BIASES_RAD.index(BIAS_RAD)]
     off = np.abs(scan.biased.finish_y_m[:, sides])
     nearest = np.min(np.where(np.isfinite(off), off, np.inf), axis=1)

@@ -1,4 +1,4 @@
-"""Figures: what fails where, how wide the circles are, what a bias does, and which coefficients are found again."""
+"""Figures of irani2015: motion by failed joint, widths of circles, effects of a bias, and recovered coefficients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GRADES = ((RED, "does not hold"), (ORANGE, "partly"), (GREEN, "holds"))
 
 
 def all_paths(scan: Scan) -> Figure:
-    """Head paths of every failure at the shown phase shift."""
+    """Draw head paths of every failure at the shown phase shift."""
     shift = math.degrees(scan.shifts_rad[scan.shown])
     n_starts = scan.starts_rad.size
 
@@ -67,7 +67,7 @@ def all_paths(scan: Scan) -> Figure:
 
 
 def kinds(scan: Scan) -> Figure:
-    """Failed joint x phase shift: what most starts do, head first and backwards."""
+    """Draw failed joint x phase shift: the motion of most starts, head first and backwards."""
 
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots(1, 2, sharey=True)
@@ -107,7 +107,7 @@ def _patches(canvas: Canvas, entries: Sequence[tuple[str, str]]) -> None:
 
 
 def diameters(scan: Scan) -> Figure:
-    """Diameter of the circles over the failed joint, a line for each phase shift with circles."""
+    """Draw the diameter of the circles over the failed joint, a line for each phase shift with circles."""
     table = circles(scan)
 
     def draw(canvas: Canvas) -> None:
@@ -129,7 +129,7 @@ def diameters(scan: Scan) -> Figure:
 
 
 def middle_drift(scan: Scan) -> Figure:
-    """|y| at the finish over the phase shift: no failure, J7, J7 with bias."""
+    """Draw |y| at the finish over the phase shift: no failure, J7, J7 with bias."""
     degrees = np.degrees(scan.shifts_rad)
     plain = np.abs(scan.forwards.finish_y_m)
     series = (
@@ -157,7 +157,7 @@ def middle_drift(scan: Scan) -> Figure:
 
 
 def claim_map(judged: Sequence[Judged], shifts_rad: FloatArray) -> Figure:
-    """Claim x phase shift."""
+    """Draw claim x phase shift."""
 
     def draw(canvas: Canvas) -> None:
         from matplotlib.colors import ListedColormap
@@ -183,7 +183,7 @@ _NAMES = {"avs": "alternating search", "least_squares": "least squares"}
 
 
 def coefficient_errors(fits: Sequence[Fit]) -> Figure:
-    """Relative error of each coefficient for every fit."""
+    """Draw the relative error of each coefficient for every fit."""
     groups = list(dict.fromkeys((fit.method, fit.start) for fit in fits))
     colours = dict(zip(groups, (BLUE, GREEN, ORANGE, RED), strict=False))
 
@@ -206,7 +206,7 @@ def coefficient_errors(fits: Sequence[Fit]) -> Figure:
 
 
 def search_progress(fits: Sequence[Fit]) -> Figure:
-    """Cost of the alternating search over its iterations."""
+    """Draw the cost of the alternating search over its iterations."""
 
     def draw(canvas: Canvas) -> None:
         ax = canvas.subplots()
@@ -226,7 +226,7 @@ def search_progress(fits: Sequence[Fit]) -> Figure:
 
 
 def learned(learning: Learning) -> Figure:
-    """Paths without and with the learned bias, and the bias over time, first start of each joint."""
+    """Draw paths without and with the learned bias, and the bias over time, first start of each joint."""
     n_starts = learning.bias_rad.shape[2]
 
     def draw(canvas: Canvas) -> None:

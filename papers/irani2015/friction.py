@@ -1,9 +1,9 @@
-"""The five coefficients of Table 1, identified again from logs: alternating search (eq. 6) beside least squares.
+"""Identification of the five coefficients of Table 1 from logs: alternating search (eq. 6) beside least squares.
 
 The measured logs of the paper are not public. The logs here are simulated with Table 1's values and written as sensors
 would: encoders of 10 bit with noise, a head pose with noise, none from the failed joints' potentiometers, the start
-averaged over half a second at rest. The runs were chosen for what they tell: gaits of several speeds and amplitudes, so
-that viscous and Coulomb parts differ, among them some that slip, and failed joints for c_joint.
+averaged over half a second at rest. The runs are chosen to be informative: gaits of several speeds and amplitudes, so
+that viscous and Coulomb parts differ, some gaits that slip, and failed joints for c_joint.
 
 Two starts: the paper's (hand-tuned; mu_long, c_lat and c_long are 17, 47 and 29 % off), and one with all five 20 % off.
 """
@@ -31,7 +31,7 @@ from snake_gym.simulation.streams import RandomStreams
 _WHEELS, _HEAD = tuple(range(1, N_JOINTS + 1)), (N_JOINTS + 1,)
 TABLE_1 = {"c_joint": 0.045, "mu_lat": 1.5, "mu_long": 0.12, "c_lat": 3.75, "c_long": 0.14}
 WITHIN = 0.1
-"""Relative error of every coefficient that counts as recovered."""
+"""Largest relative error of every coefficient that counts as recovered."""
 UNITS = {"c_joint": "N m s", "mu_lat": "1", "mu_long": "1", "c_lat": "kg/s", "c_long": "kg/s"}
 PLACES = {
     "c_joint": (Place("free_joint_damping_nms_rad"),),
@@ -40,14 +40,14 @@ PLACES = {
     "c_lat": (Place("friction.normal_ns_m", _WHEELS),),
     "c_long": (Place("friction.tangential_ns_m"), Place("friction.normal_ns_m", _HEAD)),
 }
-"""The head has no wheels and slides with the rolling coefficients in all directions, as in the preset."""
+"""Places of each coefficient. The head has no wheels: it slides with the rolling coefficients, as in the preset."""
 STARTS = {
     "paper's": {"c_joint": 0.045, "mu_lat": 1.5, "mu_long": 0.1, "c_lat": 2.0, "c_long": 0.1},
     "20 % off": {"c_joint": 0.036, "mu_lat": 1.2, "mu_long": 0.144, "c_lat": 3.0, "c_long": 0.168},
 }
-"""Table 1, column "Initial value", and ours."""
+"""Initial values: those of Table 1, column "Initial value", and ours."""
 _SPAN = 10.0
-"""Bounds of the search: a factor of this below and above Table 1's values."""
+"""Factor below and above Table 1's values that bounds the search."""
 
 PERIOD_S = 0.02
 RUN_S = 6.0
@@ -60,11 +60,11 @@ RUNS: tuple[tuple[float, float, float, tuple[int, ...]], ...] = (
     (15, 3, 60, (11,)), (15, 3, 75, (11, 8)), (15, 3, 90, (11,)), (38, 1, 50, (10, 6)), (15, 3, 90, ()),
     (30, 1.6, 50, (10, 6)), (15, 3, 60, ()),
 )  # fmt: skip
-"""Amplitude [deg], frequency over the paper's, phase shift [deg], failed joints (from the head)."""
+"""Runs: amplitude [deg], frequency over the paper's, phase shift [deg], failed joints (from the head)."""
 
 
 class Fit(NamedTuple):
-    """One identification."""
+    """Result of one identification."""
 
     method: Method
     start: str
@@ -72,16 +72,16 @@ class Fit(NamedTuple):
     found: Identification
 
     def errors(self) -> dict[str, float]:
-        """Relative error of each coefficient."""
+        """Return the relative error of each coefficient."""
         return {name: self.found.values[name] / truth - 1.0 for name, truth in TABLE_1.items()}
 
     def worst(self) -> float:
-        """Largest relative error, either sign."""
+        """Return the largest relative error, either sign."""
         return max(abs(error) for error in self.errors().values())
 
 
 def coefficients(start: str) -> list[Coefficient]:
-    """The five, beginning from the values of ``start``."""
+    """Return the five coefficients, beginning from the values of ``start``."""
     return [
         Coefficient(name, STARTS[start][name], truth / _SPAN, truth * _SPAN, PLACES[name])
         for name, truth in TABLE_1.items()
@@ -97,12 +97,12 @@ def record_runs(
     free_joints: Sequence[tuple[int, ...]] | None = None,
     n_rest: int = 1,
 ) -> list[RunLog]:
-    """Simulate L runs from rest and log them, as sensors would have written them.
+    """Simulate L runs from rest and return their logs, as sensors would have written them.
 
     Args:
         references: (L, T, J) [rad]; a run begins in the shape of its first reference, head at the origin, looking
             along x.
-        free_joints: for each run, the joints without power, from 1 at the tail; their encoders then say nothing.
+        free_joints: for each run, the joints without power, from 1 at the tail; their encoders then give no reading.
         n_rest: samples taken before the first command; they are the first of the log.
     """
     n_runs = references.shape[0]
@@ -131,7 +131,7 @@ def record_runs(
 
 
 def record(seed: int, seconds: float = RUN_S) -> list[RunLog]:
-    """The logs of one test day."""
+    """Return the logs of one test day."""
     time = PERIOD_S * np.arange(round(seconds / PERIOD_S))
     references: FloatArray = np.array(
         [
@@ -155,7 +155,7 @@ def compare_methods(plan: list[tuple[Method, str, int]], advance: Advance) -> li
 
 
 def fit_table(fits: Sequence[Fit]) -> Table:
-    """One row for each fit; first the true values."""
+    """Return a table with one row for each fit; first the true values."""
     names = [f"{name} [{UNITS[name]}]" for name in TABLE_1]
     columns = ["method", "start", "seed", *names, "worst error [%]", "eq. 6 [%]", "simulated runs", "time [s]"]
     rows: list[list[Cell]] = [["true", "", None, *TABLE_1.values(), None, None, None, None]]
@@ -168,7 +168,7 @@ def fit_table(fits: Sequence[Fit]) -> Table:
 
 
 def claims_about_fits(fits: Sequence[Fit]) -> list[Claim]:
-    """Whether each method, from each start, finds all five coefficients again."""
+    """Return the claim, for each method and start, that it recovers all five coefficients."""
     claims = []
     for method, start in dict.fromkeys((fit.method, fit.start) for fit in fits):
         own = [fit for fit in fits if (fit.method, fit.start) == (method, start)]

@@ -1,4 +1,4 @@
-"""The paper's future work: a bias that is found while the robot moves (``snake_gym.controllers.adaptive_bias``).
+"""Future work of the paper: a bias that is found while the robot moves (``snake_gym.controllers.adaptive_bias``).
 
 Robo-Conda 1 with each failure that lets it move on, and with J2 to J6 failed both ways; and the viscous ten-link robot
 with servos and one joint locked aside, which turns every gait into a circle. Before: the same gait without bias.
@@ -26,7 +26,7 @@ from snake_gym.simulation.streams import RandomStreams
 
 KIND = "adaptive_bias"
 N_PERIODS = 36
-"""93 s of Robo-Conda's gait."""
+"""Number of gait periods: 93 s of Robo-Conda's gait."""
 LOCKED_PERIODS = 120
 SETTLED_RAD = math.radians(0.3)
 
@@ -66,23 +66,23 @@ def learn(
 
 
 class LockedJoints(NamedTuple):
-    """One joint of the ten-link robot locked aside, (J,) each, joints from 1 at the tail."""
+    """Results of one joint of the ten-link robot locked aside, (J,) each, joints from 1 at the tail."""
 
     angle_rad: float
     turned_before_rad: FloatArray
     """Change of heading over the second half of the run, without bias; headings are means over a gait period."""
     turned_after_rad: FloatArray
     bias_rad: FloatArray
-    """Bias at the end."""
+    """Bias at the end [rad]."""
     settled: FloatArray
-    """Gait periods after which the bias stays within ``SETTLED_RAD`` of that."""
+    """Number of gait periods after which the bias stays within ``SETTLED_RAD`` of that."""
     speed_before_m_s: FloatArray
     """Speed from period to period, over the second half."""
     speed_after_m_s: FloatArray
 
 
 def learn_with_locked_joints(angle_rad: float) -> LockedJoints:
-    """Each of the nine joints locked at ``angle_rad``, gait of 30 deg, 1.5 rad/s and 40 deg."""
+    """Lock each of the nine joints in turn at ``angle_rad``, gait of 30 deg, 1.5 rad/s and 40 deg."""
     plain, learned = (_crawl_locked(kind, angle_rad) for kind in ("serpenoid", KIND))
     bias = learned[1]
     away = np.abs(bias - bias[-1]) > SETTLED_RAD
@@ -91,7 +91,7 @@ def learn_with_locked_joints(angle_rad: float) -> LockedJoints:
 
 
 def _crawl_locked(kind: str, angle_rad: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Angle turned, bias at the end of each period (n_periods, J), speed."""
+    """Return angle turned, bias at the end of each period (n_periods, J), and speed."""
     spec, n_periods = RESILIENT_SERVO, LOCKED_PERIODS
     gait = {"amplitude_rad": math.radians(30.0), "frequency_rad_s": 1.5, "phase_shift_rad": math.radians(40.0)}
     n = spec.n_joints
@@ -118,11 +118,11 @@ def _crawl_locked(kind: str, angle_rad: float) -> tuple[FloatArray, FloatArray, 
 
 
 STRAIGHT_RAD = math.radians(5.0)
-"""Course off the first direction that counts as none: 9 cm for each metre."""
+"""Largest course error that counts as none: 9 cm for each metre."""
 
 
 def learning_table(learnings: Sequence[Learning]) -> Table:
-    """One row for each failure, over all phase shifts and starts."""
+    """Return a table with one row for each failure, over all phase shifts and starts."""
     columns = [
         "failed joint", "driven", "course before, median [deg]", "after, median [deg]", "after, worst [deg]",
         "within 5 deg before [%]", "after [%]", "speed before [m/s]", "after [m/s]", "bias, largest [deg]",
@@ -144,7 +144,7 @@ def learning_table(learnings: Sequence[Learning]) -> Table:
 
 
 def locked_table(runs: Sequence[LockedJoints]) -> Table:
-    """One row for each joint and angle."""
+    """Return a table with one row for each joint and angle."""
     columns = [
         "locked joint (1 is the tail's)", "at [deg]", "turned before [deg]", "turned after [deg]", "bias [deg]",
         "settled after [periods]", "speed before [m/s]", "after [m/s]",
@@ -159,7 +159,7 @@ def locked_table(runs: Sequence[LockedJoints]) -> Table:
 
 
 def claims_about_learning(rear: Learning, locked: Sequence[LockedJoints]) -> list[Claim]:
-    """The future work of the paper: does an updated bias keep the robot on its course?"""
+    """Return claims on the future work of the paper: an updated bias keeps the robot on its course."""
     before, after = (np.abs(motion.course_rad) for motion in (rear.before, rear.after))
     kept, kept_before = (after <= STRAIGHT_RAD).mean(), (before <= STRAIGHT_RAD).mean()
     note = (

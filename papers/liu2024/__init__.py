@@ -1,8 +1,8 @@
-"""liu2024: what can be rerun of SnakeSys, a Hopf pattern generator, the derivative of its output, and a creeping gait.
+"""Rerun of parts of liu2024 (SnakeSys): a Hopf pattern generator, the derivative of its output, and a creeping gait.
 
 ``generator``: limit cycle and phase locking of every topology and weight, changes of gait beside a serpenoid's, the
 sliding-window derivative against the exact one. ``creeping``: speed of the creeping gait on the yaw joints of Snake
-Robot III. docs/papers/liu2024.md says what the paper leaves out.
+Robot III. docs/papers/liu2024.md lists the omissions of the paper.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from papers.study import Advance, Cell, Finding, Study, Table, claim, grade
 from snake_gym.robot.presets import SNAKESYS
 
 RATIOS = np.geomspace(0.01, 0.6, 13)
-"""Scanned mu_along / mu_across."""
+"""Ratios mu_along / mu_across of the scan."""
 SCANNED_MU_ACROSS = (0.2, 0.4, 0.8)
 FREQUENCIES_RAD_S = (math.pi / 20, math.pi / 10, FREQUENCY_RAD_S, 1.0, -FREQUENCY_RAD_S)
 SPEED_TOLERANCE = 0.05
 GOOD_LOCKING_PERIODS = 10.0
-"""What we take the paper's "good synchronisation speed" to mean: locked within so many periods of the gait."""
+"""Our reading of the paper's "good synchronisation speed": locked within this many periods of the gait."""
 ROUNDING = 1e-9
 SIMULATOR_MU = (0.0, 0.2)
-"""Along and across in the authors' published simulation model: wheels of mu = 0.2 on axles without friction."""
+"""Coefficients along and across in the authors' published simulation: wheels of mu = 0.2 on axles without friction."""
 
 
 def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
@@ -116,7 +116,7 @@ def _locking_speed(results: Results) -> Finding:
 
 
 def _extremes(results: Results, quantity: str, largest: bool) -> dict[str, Change]:
-    """For each set of rates, the change of gait with the largest or smallest ``quantity``."""
+    """Return, for each set of rates, the change of gait with the largest or smallest ``quantity``."""
     choose = max if largest else min
     return {
         rates: choose((c for c in results.changes if c.rates == rates), key=lambda c: float(getattr(c, quantity)))

@@ -1,4 +1,4 @@
-"""The creeping gait (CL) on the yaw joints of Snake Robot III: speed per rad/s of frequency (liu2024, section 5.2).
+"""Creeping gait (CL) on the yaw joints of Snake Robot III: speed per rad/s of frequency (liu2024, section 5.2).
 
 Gait, eq. 23 and 24 (both lost their fractions and signs): with n yaw joints and K_n waves along the body, neighbouring
 joints are 2 pi K_n / n apart in phase and swing by 2 a_y sin(pi K_n / n), a_y being the initial angle of the wave.
@@ -23,13 +23,13 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
 K_N = 2
-"""Waves along the body (Table 4)."""
+"""Number K_n of waves along the body (Table 4)."""
 INITIAL_ANGLE_RAD = math.radians(50.0)
-"""a_y (Table 4)."""
+"""Initial angle a_y of the wave (Table 4)."""
 FREQUENCY_RAD_S = math.pi / 5.0
-"""omega (Table 4)."""
+"""Frequency omega (Table 4)."""
 MEASURED_M_PER_RAD = 0.2553
-"""Speed over omega of the real robot (section 5.2)."""
+"""Speed of the real robot over omega (section 5.2)."""
 SETTLING_PERIODS, MEASURED_PERIODS = 2, 3
 
 
@@ -41,13 +41,13 @@ class Wave(NamedTuple):
 
 
 def creeping_wave(n_joints: int, n_waves: int = K_N, initial_angle_rad: float = INITIAL_ANGLE_RAD) -> Wave:
-    """Eq. 23-24 for ``n_joints`` yaw joints."""
+    """Return the wave of eq. 23-24 for ``n_joints`` yaw joints."""
     half_shift = math.pi * n_waves / n_joints
     return Wave(2.0 * initial_angle_rad * math.sin(half_shift), 2.0 * half_shift)
 
 
 def no_slip_speed() -> float:
-    """Speed over omega [m/rad] of a continuous serpenoid that does not slip sideways: J_0(a) times the wave's length.
+    """Return speed over omega [m/rad] of a continuous serpenoid without side slip: J_0(a) times the wave's length.
 
     The body follows its own curve by one wave in each period; a serpenoid of initial angle a advances by J_0(a) times
     its length (the mean of cos(a sin s)).
@@ -58,18 +58,18 @@ def no_slip_speed() -> float:
 
 
 class Creeping(NamedTuple):
-    """One run."""
+    """Results of one run."""
 
     speed_m_per_rad: float
-    """Way of the centre of mass from period to period, once the network has locked, over the period and |omega|."""
+    """Distance of the centre of mass from period to period, once the network is locked, over the period and |omega|."""
     forwards_m: float
-    """The same way along the body's mean direction [m], negative where the tail leads."""
+    """Same distance along the body's mean direction [m], negative if the tail leads."""
     torque_nm: float
     """Largest joint torque."""
 
 
 def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_RAD_S) -> Creeping:
-    """Let the robot creep on wheels with these Coulomb coefficients."""
+    """Run the creeping gait on wheels with these Coulomb coefficients."""
     wave = creeping_wave(SNAKESYS.n_joints)
     period_s = 2.0 * math.pi / abs(frequency_rad_s)
     steps = round(period_s / SNAKESYS.control_dt_s)
@@ -98,7 +98,7 @@ def creep(mu_along: float, mu_across: float, frequency_rad_s: float = FREQUENCY_
 
 
 def fitting_ratio(ratio: FloatArray, speed: FloatArray, wanted: float) -> float:
-    """Where the speed, falling with the ratio of the coefficients, passes ``wanted``; NaN where it does not."""
+    """Return the ratio of coefficients at which the falling speed passes ``wanted``; NaN if it does not."""
     above = speed >= wanted
     if above.all() or not above[0]:
         return math.nan

@@ -1,7 +1,7 @@
 """Rate and acceleration of a command that comes sample by sample, for servos commanded in all three.
 
 Model: liu2024, section 3.3. A polynomial through five samples is differentiated at each of them (eq. 35-40); the same
-on the rates gives the acceleration (eq. 41-45). The window slides: when sample k arrives,
+on the rates gives the acceleration (eq. 41-45). The window slides. When sample k arrives, it gives
 
     S1  rate k      one-sided (eq. 40), for use now,
     S2  rate k-1    (eq. 39), better,
@@ -27,22 +27,22 @@ from snake_gym.robot.spec import FloatArray
 
 N_POINTS = 5
 _N_KEPT = N_POINTS + 2
-"""Rates and times in the window: k-6 to k."""
+"""Number of rates and times in the window: k-6 to k."""
 
 
 class Derivatives(NamedTuple):
-    """What one new sample gives, each (W, J)."""
+    """Results of one new sample, each (W, J)."""
 
     rate: FloatArray
-    """[1/s] of the newest sample k."""
+    """Rate [1/s] of the newest sample k."""
     acceleration: FloatArray
-    """[1/s^2] of sample k."""
+    """Acceleration [1/s^2] of sample k."""
     late_acceleration: FloatArray
-    """[1/s^2] of sample k-2, one-sided on settled rates (the paper's S4)."""
+    """Acceleration [1/s^2] of sample k-2, one-sided on settled rates (the paper's S4)."""
     settled_rate: FloatArray
-    """[1/s] of sample k-2."""
+    """Rate [1/s] of sample k-2."""
     settled_acceleration: FloatArray
-    """[1/s^2] of sample k-4."""
+    """Acceleration [1/s^2] of sample k-4."""
 
 
 class SlidingDerivative:
@@ -56,7 +56,7 @@ class SlidingDerivative:
         self._n_joints = n_joints
 
     def initial_state(self, n_worlds: int) -> ControllerState:
-        """Nothing sampled yet; every array has shape (n_worlds, ...)."""
+        """Return the state before the first sample; every array has shape (n_worlds, ...)."""
         return {
             "position": np.zeros((n_worlds, N_POINTS, self._n_joints)),
             "rate": np.zeros((n_worlds, _N_KEPT, self._n_joints)),
@@ -65,7 +65,7 @@ class SlidingDerivative:
         }
 
     def update(self, state: ControllerState, position: FloatArray, dt_s: float) -> Derivatives:
-        """Take the sample ``position`` (W, J), ``dt_s`` [s] after the one before; advances ``state`` in place.
+        """Add the sample ``position`` (W, J), ``dt_s`` [s] after the last one; advances ``state`` in place.
 
         Raises ValueError unless ``dt_s`` is positive.
         """
@@ -89,7 +89,7 @@ class SlidingDerivative:
 
 
 def differentiation_matrix(times_s: FloatArray) -> FloatArray:
-    """Derivative at each of P times of the polynomial through values there (eq. 35), as (W, P, P) [1/s] on the values.
+    """Return the matrix (W, P, P) [1/s] from values at P times to derivatives of their polynomial there (eq. 35).
 
     ``times_s`` is (W, P) [s], all different in each row.
     """
@@ -105,5 +105,5 @@ def differentiation_matrix(times_s: FloatArray) -> FloatArray:
 
 
 def _apply(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """``matrix`` (W, M, P) times ``values`` (W, P, J), without BLAS: a world in a batch equals that world alone."""
+    """Return ``matrix`` (W, M, P) times ``values`` (W, P, J), without BLAS: worlds in a batch equal single worlds."""
     return np.asarray((matrix[..., None] * values[:, None]).sum(axis=2), dtype=np.float64)

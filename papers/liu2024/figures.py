@@ -29,7 +29,7 @@ _FLOOR = 1e-6
 
 
 class Results(NamedTuple):
-    """Everything that the study has run."""
+    """Results of all runs of the study."""
 
     quick: bool
     settlings: Sequence[Settling]
@@ -37,7 +37,7 @@ class Results(NamedTuple):
     errors: dict[str, FloatArray]
     """Errors of the derivatives, one for each of ``STEPS_S``."""
     ratios: FloatArray
-    """Scanned mu_along / mu_across."""
+    """Ratios mu_along / mu_across of the scan."""
     scan: dict[float, FloatArray]
     """mu_across -> speed over omega [m/rad] at every ratio."""
     preset: tuple[float, float]
@@ -49,7 +49,7 @@ class Results(NamedTuple):
 
 
 def _draw_locking(canvas: Canvas, results: Results) -> None:
-    """Errors of radius and phase over time, published rates on the left, ours on the right."""
+    """Draw errors of radius and phase over time, published rates on the left, ours on the right."""
     axes = canvas.subplots(2, 2, sharex="col", sharey="row")
     for column, rates in enumerate(RATES):
         for s in results.settlings:
@@ -74,7 +74,7 @@ def _draw_locking(canvas: Canvas, results: Results) -> None:
 
 
 def _draw_change(canvas: Canvas, results: Results) -> None:
-    """Commands of the network and of the formula around one change of gait."""
+    """Draw commands of the network and of the formula around one change of gait."""
     change = next(c for c in results.changes if c.rates == "default" and c.name.startswith("all"))
     axes = canvas.subplots(3, 1, sharex=True, sharey=True)
     shown = (change.time_s >= -0.5) & (change.time_s <= 20.0)
@@ -95,7 +95,7 @@ def _draw_change(canvas: Canvas, results: Results) -> None:
 
 
 def _draw_derivative(canvas: Canvas, results: Results) -> None:
-    """Errors against the step."""
+    """Draw errors against the step."""
     axis = canvas.subplots()
     for name, values in results.errors.items():
         axis.loglog(STEPS_S, values, "o-", ms=4, label=TITLES[name])
@@ -105,7 +105,7 @@ def _draw_derivative(canvas: Canvas, results: Results) -> None:
 
 
 def _draw_creeping(canvas: Canvas, results: Results) -> None:
-    """Speed over omega against the ratio of the friction coefficients, with the measured value."""
+    """Draw speed over omega against the ratio of the friction coefficients, with the measured value."""
     axis = canvas.subplots()
     for mu, speed in results.scan.items():
         axis.semilogx(results.ratios, speed, "o-", ms=4, label=f"wheels, {mu:g} across")

@@ -1,4 +1,4 @@
-"""The pattern generator of liu2024: limit cycle and locking, changes of gait, and the derivative of its output.
+"""Pattern generator of liu2024: limit cycle and locking, changes of gait, and the derivative of its output.
 
 Networks (section 3.1): limit cycle and phase locking of the Hopf network from (0.1, 0.1), for every topology and
 weight, with the creeping gait on 14 yaw joints. ``paper``: lambda = 0.2, alpha = 0.01 as published; ``default``: the
@@ -6,10 +6,10 @@ controller's own, faster rates. Locked: every radius within 1 % of rho and every
 wanted one, from then on.
 
 Changes of amplitude and gait in mid-run (sections 1 and 3.1): a serpenoid is a formula of time; where its parameters
-change, its value jumps. The network's state moves on from where it is. Judged against the fastest that a joint moves in
+change, its value jumps. The network's state changes continuously. The measure is the fastest motion of a joint in
 the old or the new gait: omega rho dt in a command interval.
 
-The sliding-window five-point derivative against the exact one, on the network's own output (section 3.3).
+Derivative (section 3.3): the sliding-window five-point one against the exact one, on the network's own output.
 
 A locked network's output is a sine, whose derivatives are known; errors are relative to their amplitudes, after the
 window has filled. The steps span the paper's 10 to 100 Hz (section 4.5) and coarser ones.
@@ -38,34 +38,34 @@ RADIUS_TOLERANCE, PHASE_TOLERANCE_RAD = 0.01, 0.01
 HORIZON_S = {"paper": 25_000.0, "default": 600.0}
 _STEP_S = 1.0
 _CONTINUE = 1.5
-"""A run goes on to this many times the time at which it locked, to see that it stays."""
+"""Length of a run as a multiple of the time at which it locked, to see that it stays locked."""
 
 
 class Settling(NamedTuple):
-    """How one network settled."""
+    """Settling of one network."""
 
     topology: Topology
     weights: Weights
     rates: str
     radius_s: float
-    """[s] from when on every radius is within 1 %; NaN: not within the horizon."""
+    """Time [s] from which every radius stays within 1 %; NaN: not within the horizon."""
     phase_s: float
-    """[s] from when on every phase difference is within 0.01 rad."""
+    """Time [s] from which every phase difference stays within 0.01 rad."""
     radius_error: float
     """Largest |r / rho - 1| at the end."""
     phase_error_rad: float
     slowest_per_s: float
     """Rate of the slowest coupling mode, alpha times the smallest nonzero eigenvalue of the Laplacian [1/s]."""
     time_s: FloatArray
-    """(T,) [s]."""
+    """(T,) [s] times."""
     radius_errors: FloatArray
-    """(T,)."""
+    """(T,) relative errors of the radii."""
     phase_errors: FloatArray
-    """(T,) [rad]."""
+    """(T,) [rad] errors of the phase differences."""
 
 
 def standing_robot(n_joints: int) -> tuple[Measurement, Goal]:
-    """One straight robot without a target: what an open-loop gait is given."""
+    """Return measurement and goal of one straight robot without a target, as input of an open-loop gait."""
     zero = np.zeros((1, n_joints))
     sample = Measurement(zero, zero.copy(), np.zeros((1, 2)), np.zeros(1), np.ones(1, dtype=bool))
     return sample, Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
@@ -101,7 +101,7 @@ def settle(topology: Topology, weights: Weights, rates: str) -> Settling:
 
 
 def _since(time_s: FloatArray, good: NDArray[np.bool_]) -> float:
-    """From when on all is good; NaN: not at the end."""
+    """Return the time from which all is good; NaN if not at the end."""
     if not good[-1]:
         return math.nan
     bad = np.flatnonzero(~good)
@@ -111,7 +111,7 @@ def _since(time_s: FloatArray, good: NDArray[np.bool_]) -> float:
 DT_S = 0.02
 """Command interval: the paper's robot takes commands at 10 to 100 Hz (section 4.5)."""
 WATCHED_S = 30.0
-"""A change from two waves to three takes the speed-limited network (J - 1) |change| / omega = 9.3 s."""
+"""Time watched after a change [s]. 2 to 3 waves take a speed-limited network (J - 1) |change| / omega = 9.3 s."""
 
 
 class Gait(NamedTuple):
@@ -128,7 +128,7 @@ def _gait(n_waves: int = K_N, initial_angle_rad: float = INITIAL_ANGLE_RAD, spee
 
 
 BEFORE = _gait()
-"""The creeping gait, which every change begins from."""
+"""Creeping gait before every change."""
 CHANGES: dict[str, Gait] = {
     "larger amplitude (a_y 50 to 70 deg)": _gait(initial_angle_rad=math.radians(70.0)),
     "smaller amplitude (a_y 50 to 20 deg)": _gait(initial_angle_rad=math.radians(20.0)),
@@ -142,7 +142,7 @@ CHANGES: dict[str, Gait] = {
 
 
 class Change(NamedTuple):
-    """One change of gait in one network."""
+    """Results of one change of gait in one network."""
 
     name: str
     topology: Topology
@@ -166,11 +166,11 @@ class Change(NamedTuple):
     unlimited: FloatArray
     """(T, J) [rad] by the published equations alone."""
     serpenoid: FloatArray
-    """(T, J) [rad]."""
+    """(T, J) [rad] commands of the serpenoid formula."""
 
 
 def change_gait(name: str, topology: Topology, rates: str, watched_s: float = WATCHED_S) -> Change:
-    """Lock a network on the creeping gait, change it as ``CHANGES[name]`` says, and watch."""
+    """Lock a network on the creeping gait, change it as ``CHANGES[name]`` says, and record the result."""
     limited, radius, phase = _play(name, topology, rates, True, watched_s)
     unlimited, unlimited_radius, _ = _play(name, topology, rates, False, watched_s)
     both = (BEFORE, CHANGES[name])
@@ -194,7 +194,7 @@ def change_gait(name: str, topology: Topology, rates: str, watched_s: float = WA
 def _play(
     name: str, topology: Topology, rates: str, limited: bool, watched_s: float
 ) -> tuple[FloatArray, float, float]:
-    """Commands (T, J) from the last one of the old gait on, smallest radius, final error of the phases."""
+    """Return commands (T, J) from the last one of the old gait on, smallest radius, and final error of the phases."""
     amplitude, frequency, shift = CHANGES[name]
     config = CpgConfig(*BEFORE, topology=topology, **RATES[rates])
     controller = Cpg(config, SNAKESYS)
@@ -218,7 +218,7 @@ def _play(
 
 STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 DELAY = {"rate": 0, "settled_rate": 2, "acceleration": 0, "late_acceleration": 2, "settled_acceleration": 4}
-"""How many samples each result is behind the newest."""
+"""Delay of each result behind the newest sample [samples]."""
 TITLES = {
     "rate": "rate now (eq. 40)",
     "settled_rate": "rate, settled (eq. 38)",
@@ -226,17 +226,17 @@ TITLES = {
     "late_acceleration": "acceleration, S4 as printed, taken for now",
     "settled_acceleration": "acceleration, settled (eq. 43)",
 }
-"""What is commanded now counts at the newest sample, what is settled at its own."""
+"""Title of each result. Results for "now" count at the newest sample, settled ones at their own."""
 
 
 def derivative_errors() -> dict[str, FloatArray]:
-    """Largest relative error of each result of ``SlidingDerivative``, one for each of ``STEPS_S``."""
+    """Return the largest relative error of each result of ``SlidingDerivative``, one for each of ``STEPS_S``."""
     found = [derivative_errors_at(step) for step in STEPS_S]
     return {name: np.array([worst[name] for worst in found]) for name in DELAY}
 
 
 def derivative_errors_at(dt_s: float) -> dict[str, float]:
-    """Largest relative error of each result of ``SlidingDerivative`` at a step of ``dt_s`` [s]."""
+    """Return the largest relative error of each result of ``SlidingDerivative`` at a step of ``dt_s`` [s]."""
     wave = creeping_wave(SNAKESYS.n_joints)
     lag = wave.phase_shift_rad * np.arange(SNAKESYS.n_joints)
     sliding = SlidingDerivative(SNAKESYS.n_joints)
@@ -258,6 +258,6 @@ def derivative_errors_at(dt_s: float) -> dict[str, float]:
 
 
 def orders(table: dict[str, FloatArray]) -> dict[str, float]:
-    """Order of each error in the step, from the last but one doubling."""
+    """Return the order of each error in the step, from the last but one doubling."""
     a, b = STEPS_S.index(0.1), STEPS_S.index(0.2)
     return {name: math.log2(values[b] / values[a]) for name, values in table.items()}

@@ -1,4 +1,4 @@
-"""sibilska2022: resilient control of a snake robot with broken joints, single-joint (SJC) against coupled (CC).
+"""Rerun of sibilska2022: resilient control of a snake robot with broken joints, single-joint (SJC) or coupled (CC).
 
 Parts: the 16 published simulations and the head runs with consistent physics (``experiment``), judged by ``claims``; CC
 against SJC at equal amplitude (``amplitude``); every single and double failure, locked, free and weak (``failures``). A
@@ -59,7 +59,7 @@ _QUICK_TARGETS = 1
 
 
 class Results(NamedTuple):
-    """Everything that the study has simulated."""
+    """Results of all simulations of the study."""
 
     arrivals: Arrivals
     recordings: Recordings
@@ -116,7 +116,7 @@ def _limit_claims(results: Results) -> list[Claim]:
 
 
 def _read_joints(text: str, flag: str) -> Broken:
-    """Joint numbers from ``2,7``; ``none`` is no joint."""
+    """Return joint numbers from text such as ``2,7``; ``none`` gives no joint."""
     if text.strip().lower() in ("none", ""):
         return ()
     n = RESILIENT.n_joints

@@ -1,13 +1,13 @@
-"""CC against SJC at equal joint amplitude: how much of CC's advantage is its coupling, and how much its larger wave?
+"""Comparison of CC and SJC at equal joint amplitude: shares of CC's coupling and of its larger wave in its advantage.
 
-The paper does not ask. CC adds half of the neighbour's signal (eq. 37), so its joints swing further than SJC's at the
+The paper omits this. CC adds half of the neighbour's signal (eq. 37), so its joints swing further than SJC's at the
 same alpha, most of all the joint behind a locked one, whose signal never dies down. Five runs are compared for each set
 of locked joints: SJC and CC with the paper's alpha; SJC with the alpha that gives its working joints the effective
 amplitude (root mean square over joints) measured in CC's run; SJC whose every joint swings with the amplitude and phase
 that CC's has in steady state (``wave``); CC with the alpha that brings it down to SJC's effective amplitude.
 
-Arrivals hang on near misses of the targets, so every run is played from several start directions of the head link,
-around the paper's, and medians are compared. What is left of the advantage is
+Arrivals depend on near misses of the targets, so every run is played from several start directions of the head link,
+around the paper's, and medians are compared. The remaining advantage is
 (time of the other - time of CC) / (time of SJC - time of CC), for two runs at equal amplitude.
 """
 
@@ -32,7 +32,7 @@ VARIANTS = ("SJC", "SJC, CC's amplitude", "SJC, CC's wave", "CC", "CC, SJC's amp
 
 
 class Comparison(NamedTuple):
-    """S sets of locked joints, five variants, B start directions."""
+    """Results for S sets of locked joints, five variants and B start directions."""
 
     sets: Sequence[Broken]
     alpha_rad: FloatArray
@@ -44,17 +44,17 @@ class Comparison(NamedTuple):
     n_targets: int
 
     def median_s(self) -> FloatArray:
-        """(S, 5) medians over the starts."""
+        """Return median arrivals (S, 5) [s] over the starts."""
         return np.asarray(np.median(self.arrival_s, axis=2))
 
     def left(self, variant: int) -> FloatArray:
-        """(S,) share of CC's advantage over SJC that it has over this variant; NaN where it has none over SJC."""
+        """Return the share (S,) of CC's advantage over SJC that it has over this variant; NaN if none over SJC."""
         sjc, cc, other = (self.median_s()[:, index] for index in (0, 3, variant))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(cc < sjc, (other - cc) / (sjc - cc), np.nan)
 
     def left_when_reduced(self) -> FloatArray:
-        """(S,) share of CC's advantage over SJC that is left to CC with SJC's amplitude."""
+        """Return the share (S,) of CC's advantage over SJC that is left to CC with SJC's amplitude."""
         sjc, cc, reduced = (self.median_s()[:, index] for index in (0, 3, 4))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(cc < sjc, (sjc - reduced) / (sjc - cc), np.nan)
@@ -98,7 +98,7 @@ def compare_at_equal_amplitude(
 def _play(
     variants: Sequence[list[Trial]], shape: tuple[int, int], n_targets: int, told: Callable[[float], None]
 ) -> tuple[FloatArray, FloatArray]:
-    """Last arrivals, inf where there is none, and effective amplitudes of all variants, (V, S, B) each."""
+    """Return last arrivals, inf if there is none, and effective amplitudes of all variants, (V, S, B) each."""
     trials = [trial for variant in variants for trial in variant]
     result = play(trials, n_targets, on_progress=told)
     working = np.where(mask_joints([trial.broken for trial in trials]), np.nan, result.amplitude_rad)
@@ -109,7 +109,7 @@ def _play(
 
 
 def amplitude_table(comparison: Comparison) -> Table:
-    """All five runs of every set."""
+    """Return a table of all five runs of every set."""
     median, arrival = comparison.median_s(), comparison.arrival_s
     alpha, amplitude = comparison.alpha_rad, comparison.amplitude_rad
     left = [comparison.left(1), comparison.left(2), comparison.left_when_reduced()]
@@ -143,7 +143,7 @@ def amplitude_table(comparison: Comparison) -> Table:
 
 
 def amplitude_claims(comparison: Comparison) -> list[Claim]:
-    """What the paper takes for granted: that the neighbour's signal itself makes CC faster."""
+    """Return claims on an assumption of the paper: that the neighbour's signal itself makes CC faster."""
     left, shape = comparison.left(1), comparison.left(2)
     faulty = np.array([bool(broken) for broken in comparison.sets]) & np.isfinite(left)
     if not faulty.any():

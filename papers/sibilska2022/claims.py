@@ -30,10 +30,10 @@ from snake_gym.robot.spec import FloatArray
 Arrivals = Mapping[Case, FloatArray]
 """Case -> arrivals at the targets (K,) [s], NaN where not reached."""
 Runs = Mapping[tuple[Point, ControllerName, Broken], Recording]
-"""Published simulations."""
+"""Recordings of the published simulations."""
 
 TOLERANCE = 0.03
-"""Relative, for published times: a target just missed costs a turn, and the paper gives neither step nor parameters."""
+"""Relative tolerance for published times: a near miss costs a turn, and the paper gives neither step nor parameters."""
 POINTS: tuple[Point, ...] = ("centre", "head")
 CONTROLLERS: tuple[ControllerName, ...] = ("sjc", "cc")
 _ENDS_S: dict[Broken, dict[tuple[Point, ControllerName], float]] = {
@@ -42,16 +42,16 @@ _ENDS_S: dict[Broken, dict[tuple[Point, ControllerName], float]] = {
     (3, 5, 8): {("centre", "sjc"): 800.0, ("head", "sjc"): 800.0, ("centre", "cc"): 500.0, ("head", "cc"): 500.0},
     (3, 5, 6): {("centre", "sjc"): 1600.0, ("head", "sjc"): 1100.0, ("centre", "cc"): 900.0, ("head", "cc"): 800.0},
 }
-"""[s] by which the simulations of Fig. 15-18 end."""
+"""Time [s] by which the simulations of Fig. 15-18 end."""
 
 
 def joints(broken: Sequence[int], comma: str = ", ") -> str:
-    """``3, 5, 8`` or ``none``."""
+    """Return text such as ``3, 5, 8``, or ``none``."""
     return comma.join(map(str, broken)) or "none"
 
 
 def rounded(value: float, digits: int = 1) -> float | None:
-    """``value`` for a table; None where it is not finite."""
+    """Return ``value`` for a table; None if it is not finite."""
     return round(float(value), digits) if np.isfinite(value) else None
 
 
@@ -59,7 +59,7 @@ def rounded(value: float, digits: int = 1) -> float | None:
 
 
 def arrival_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Arrivals at every target, with the paper's last one and the deviation from it (rows: see ``as_rows``)."""
+    """Return arrivals at every target, with the paper's last one and the deviation from it (rows: see ``as_rows``)."""
     rows = list(rows)
     heads = [f"{number} [s]" for number in range(1, len(rows[0]["arrivals_s"]) + 1)]
     cells = []
@@ -79,7 +79,7 @@ def arrival_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def arrival_claims(arrivals: Arrivals) -> list[Claim]:
-    """Claims about times of arrival, as far as the simulated cases bear on them."""
+    """Return claims about times of arrival, as far as the simulated cases allow."""
     last = {case: float(times[-1]) for case, times in arrivals.items()}
     claims = [*_published_times(last), _all_reached(arrivals)]
     return [*claims, *_coupled_is_faster(last), *_head_with_coupling_is_best(last)]
@@ -120,7 +120,7 @@ def _coupled_is_faster(last: Mapping[Case, float]) -> Iterator[Claim]:
 
 
 def _head_with_coupling_is_best(last: Mapping[Case, float]) -> Iterator[Claim]:
-    """With broken joints CC guided by the head is the fastest of the four; by the physics of the paper and by ours."""
+    """Yield the claim that CC guided by the head is fastest with broken joints, by the paper's physics and by ours."""
     models: tuple[tuple[ModelName, str, str], ...] = (
         ("published", "published head model", ""),
         ("consistent", "consistent physics", " The published advantage comes from N m in place of m in eq. 26."),
@@ -143,7 +143,7 @@ def _head_with_coupling_is_best(last: Mapping[Case, float]) -> Iterator[Claim]:
 
 
 def limits_table(recordings: Recordings) -> Table:
-    """Time beyond the limits, per run and joint."""
+    """Return a table of the time beyond the limits, per run and joint."""
     rows: list[list[Cell]] = []
     for case, run in recordings.items():
         worst = int(np.argmax(run.joint_outside_s)) + 1 if run.outside_s > 0.0 else None
@@ -161,7 +161,7 @@ def limits_table(recordings: Recordings) -> Table:
 
 
 def limit_claims(recordings: Recordings) -> list[Claim]:
-    """Claims about joint angles and paths, as far as the recorded runs bear on them."""
+    """Return claims about joint angles and paths, as far as the recorded runs allow."""
     runs: Runs = {
         (case.point, case.controller, case.broken): run for case, run in recordings.items() if case.model == "published"
     }
@@ -282,7 +282,7 @@ def _cross_track(runs: Runs) -> Finding:
 
 
 def _deviation_m(run: Recording) -> float:
-    """Largest distance from the straight line between the first two targets, on the way from one to the other."""
+    """Return the largest distance from the straight line between the first two targets, on the way between them."""
     first, second = TARGETS[:2]
     along = (second - first) / np.linalg.norm(second - first)
     place = run.tracked_xy - first

@@ -2,16 +2,16 @@
 
 Experiment (section 4): ten links from rest to five targets in turn, guided by the centre of mass or by the head, with
 single-joint control (SJC) or coupled control (CC), and no joint, joint 3, joints 3, 5, 8 or joints 3, 5, 6 broken: 16
-runs. What counts is the time of arrival at every target (Fig. 14).
+runs. The result is the time of arrival at every target (Fig. 14).
 
-Models. ``consistent``: the physics of every env, with the guidance computed at the tracked point. ``published``: what
-the paper's numbers were made with. For the centre the two are the same; for the head, see ``models``.
+Models. ``consistent``: the physics of every env, with the guidance computed at the tracked point. ``published``: the
+model behind the paper's numbers. For the centre the two are the same; for the head, see ``models``.
 
 Method: classical Runge-Kutta with the control law evaluated at every stage (a continuous controller), while the goal is
 that of the step's start; after each step a robot within reach of its target gets the next one. Arrival times are
 therefore multiples of the step. Robots that have reached the last target leave the batch.
 
-What the text leaves out (Tables 1-3 are empty in it) and gets wrong is collected in docs/papers/sibilska2022.md: the
+Omissions of the text (its Tables 1-3 are empty) and its errors are listed in docs/papers/sibilska2022.md: the
 control signal u is a joint acceleration, not a torque; a broken joint has u = 0 from the start and so stays locked at
 its initial angle; the bearing is quadrant-aware and has the opposite sign.
 Frame: world x-y, angles counter-clockwise, ``phi_i = theta_i - theta_{i+1}``; the paper's figures plot -y.
@@ -42,20 +42,20 @@ ModelName = Literal["published", "consistent"]
 Broken = tuple[int, ...]
 
 TARGETS: FloatArray = np.array([[1.0, 1.0], [3.0, 1.0], [4.0, 0.0], [6.0, -1.0], [8.0, -1.0]])
-"""(K, 2) [m] Table 2 (recomputed), in order."""
+"""(K, 2) [m] targets of Table 2 (recomputed), in order."""
 RADIUS_M = 0.05
 """Distance at which a target is reached."""
 COUPLING: dict[ControllerName, float] = {"sjc": 0.0, "cc": 0.5}
-"""c of eq. 37."""
+"""Coupling c of eq. 37."""
 BROKEN_SETS: tuple[Broken, ...] = ((), (3,), (3, 5, 8), (3, 5, 6))
 """Joints that fail in section 4.2."""
 DT_S = 0.025
-"""Runge-Kutta step [s] (the paper gives none). Arrivals hang on whether a target is hit or just missed, and so on the
+"""Runge-Kutta step [s] (the paper gives none). Arrivals depend on hits and near misses of targets, and so on the
 step: one run (head, published, SJC, none) changes by 4 % from 0.05 to 0.025 s, the others by 1.3 % at most."""
 TIME_LIMIT_S = 3000.0
-"""[s] beyond the slowest run of all, 1955 s."""
+"""Time limit [s], beyond the slowest run of all, 1955 s."""
 LIMIT_RAD = math.radians(40.0)
-"""Section 4.1: the range that the links are made for; no simulation enforces it."""
+"""Range that the links are made for (section 4.1); no simulation enforces it."""
 
 PAPER_S: dict[tuple[Point, ControllerName, Broken], float] = {
     ("centre", "sjc", ()): 257.0,
@@ -76,7 +76,7 @@ PAPER_S: dict[tuple[Point, ControllerName, Broken], float] = {
 """Arrival at the fifth target [s] that section 4.3 states, or gives as a difference between two controllers."""
 
 OnProgress = Callable[[int, float], None]
-"""Called now and then with (targets reached since the last call, simulated time [s])."""
+"""Function that is called now and then with (targets reached since the last call, simulated time [s])."""
 _STEPS_PER_REPORT = 200
 _STEPS_PER_SAMPLE = 12
 
@@ -85,7 +85,7 @@ _STEPS_PER_SAMPLE = 12
 
 
 class Case(NamedTuple):
-    """One simulation."""
+    """Settings of one simulation."""
 
     point: Point
     model: ModelName
@@ -99,7 +99,7 @@ def select_cases(
     controller: ControllerName | None = None,
     broken: Broken | None = None,
 ) -> list[Case]:
-    """The cases with these properties; None: all that the paper has (for ``broken``), or all.
+    """Return the cases with these properties; None: all of the paper's (for ``broken``), or all.
 
     Centre runs are the same for both models and appear once, as published, unless ``model`` asks for consistent ones.
     """
@@ -116,16 +116,16 @@ def select_cases(
 
 
 def paper_time(case: Case) -> float | None:
-    """Arrival at the last target according to the paper [s]; None where it gives none."""
+    """Return arrival at the last target according to the paper [s]; None if it gives none."""
     if case.point == "head" and case.model == "consistent":
         return None
     return PAPER_S.get((case.point, case.controller, tuple(sorted(case.broken))))
 
 
 def as_rows(cases: Sequence[Case], arrivals_s: FloatArray, paper_applies: bool = True) -> list[dict[str, Any]]:
-    """JSON rows: point, model, controller, broken, arrivals_s (None: not reached), paper_s (None: the paper has none).
+    """Return JSON rows: point, model, controller, broken, arrivals_s (None: not reached), paper_s (None: not given).
 
-    ``paper_applies``: False where the runs were not the paper's (another amplitude).
+    ``paper_applies``: False if the runs were not the paper's (another amplitude).
     """
     return [
         {
@@ -139,7 +139,7 @@ def as_rows(cases: Sequence[Case], arrivals_s: FloatArray, paper_applies: bool =
 
 
 def mask_joints(sets: Sequence[Broken]) -> Mask:
-    """(R, J) True at the joints of each of R sets, which count from 1."""
+    """Return (R, J) True at the joints of each of R sets, which count from 1."""
     mask = np.zeros((len(sets), RESILIENT.n_joints), dtype=bool)
     for row, broken in zip(mask, sets, strict=True):
         row[[joint - 1 for joint in broken]] = True
@@ -150,10 +150,10 @@ def mask_joints(sets: Sequence[Broken]) -> Mask:
 
 
 class ControlLaw:
-    """Eq. 32-37 for R robots: the gait, the steering and the joint loop.
+    """Control law of eq. 32-37 for R robots: the gait, the steering and the joint loop.
 
     Args:
-        spec: the robot; its actuator holds k_p and k_d.
+        spec: robot whose actuator holds k_p and k_d.
         gait, steering: parameters.
         coupling: (R,) c of eq. 37: 0 is SJC, 0.5 is CC.
     """
@@ -164,13 +164,13 @@ class ControlLaw:
         self._kp, self._kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
 
     def select(self, keep: Mask) -> ControlLaw:
-        """The law of the runs in ``keep`` (R,)."""
+        """Return the law of the runs in ``keep`` (R,)."""
         kept = copy(self)
         kept._coupling = self._coupling[keep]
         return kept
 
     def command(self, time_s: float, theta: FloatArray, theta_dot: FloatArray, way: FloatArray) -> FloatArray:
-        """Joint accelerations u (R, J) [rad/s^2].
+        """Return joint accelerations u (R, J) [rad/s^2].
 
         Args:
             theta, theta_dot: (R, N) [rad], [rad/s].
@@ -193,14 +193,14 @@ def simulate(
     on_progress: OnProgress | None = None,
     recorder: Recorder | None = None,
 ) -> FloatArray:
-    """Arrival times (cases, n_targets) [s], NaN where a target is not reached within ``time_limit_s``.
+    """Return arrival times (cases, n_targets) [s], NaN where a target is not reached within ``time_limit_s``.
 
     Args:
-        cases: what to simulate, side by side; at least one.
+        cases: at least one case to simulate, side by side.
         amplitude_rad: alpha of the gait; the paper has 20 degrees.
         n_targets: stop after this many targets.
         on_progress: see ``OnProgress``.
-        recorder: hears what joints and tracked points do.
+        recorder: receives joint angles and tracked points.
     """
     gait, arrivals = replace(GaitConfig(), amplitude_rad=amplitude_rad), np.full((len(cases), n_targets), np.nan)
     in_head_model = np.array([case.point == "head" and case.model == "published" for case in cases], dtype=bool)
@@ -229,7 +229,7 @@ def simulate(
 
 
 class _Hit(NamedTuple):
-    """Runs that have reached a target, and which (both count from 0)."""
+    """Runs that have reached a target, and the target of each (both count from 0)."""
 
     run: NDArray[np.int64]
     target: NDArray[np.int64]
@@ -251,7 +251,7 @@ class _Runs:
         # The tracked point is the state's reference point + this times (centre of mass - head)
         self._to_tracked = float(model.head_is_reference) - tracks_head
         self.run = np.arange(n_runs)
-        """Numbers of the runs that are still under way."""
+        """(R,) numbers of the runs that are still under way."""
         self._next = np.zeros(n_runs, dtype=np.int64)
         # From head to centre of mass is linear in the link directions; in row j, only link j points along y.
         self._lever = centre_offset(RESILIENT, np.pi / 2 * np.eye(n))[:, 1]
@@ -263,12 +263,12 @@ class _Runs:
         self._y[0, :, self._place] = -self.tracked_xy()
 
     def joint_angle(self) -> FloatArray:
-        """(R, J) [rad]."""
+        """Return joint angles (R, J) [rad]."""
         theta = self._y[0, :, self._angles]
         return theta[:, :-1] - theta[:, 1:]
 
     def tracked_xy(self, q: FloatArray | None = None) -> FloatArray:
-        """Tracked points (R, 2) [m], world frame."""
+        """Return tracked points (R, 2) [m], world frame."""
         q = self._y[0] if q is None else q
         theta, tracked = q[:, self._angles], q[:, self._place].copy()
         tracked[:, 0] += np.cos(theta) @ self._lever * self._to_tracked
@@ -287,7 +287,7 @@ class _Runs:
         return slope
 
     def advance(self, time_s: float) -> None:
-        """One Runge-Kutta step from ``time_s``."""
+        """Make one Runge-Kutta step from ``time_s``."""
         y, half = self._y, 0.5 * DT_S
         k1 = self._slope(time_s, y)
         k2 = self._slope(time_s + half, y + half * k1)
@@ -296,7 +296,7 @@ class _Runs:
         self._y = y + DT_S / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
 
     def arrive(self) -> _Hit:
-        """Give the next target to whoever has reached one, and drop whoever has reached the last."""
+        """Give the next target to runs that have reached one, drop runs that have reached the last, return the hits."""
         way = self._targets[self._next] - self.tracked_xy()
         reached = np.hypot(way[:, 0], way[:, 1]) <= RADIUS_M
         hit = _Hit(self.run[reached], self._next[reached])
@@ -313,19 +313,19 @@ class _Runs:
 
 
 class Recording(NamedTuple):
-    """One run, from the first step to the last target."""
+    """Recording of one run, from the first step to the last target."""
 
     time_s: FloatArray
-    """(T,) every 0.3 s."""
+    """(T,) times [s], every 0.3 s."""
     joint_angle: FloatArray
-    """(T, J) [rad]."""
+    """(T, J) [rad] joint angles."""
     tracked_xy: FloatArray
-    """(T, 2) [m] world frame."""
+    """(T, 2) [m] tracked point, world frame."""
     duration_s: float
     outside_s: float
-    """Time with at least one joint beyond the limit, by every step of the integration."""
+    """Time with at least one joint beyond the limit, over every step of the integration [s]."""
     joint_outside_s: FloatArray
-    """(J,) time that each joint was beyond it."""
+    """(J,) time that each joint was beyond the limit [s]."""
     peak_rad: float
     """Largest angle of any joint, either sign."""
 
@@ -339,7 +339,7 @@ Recordings = Mapping[Case, Recording]
 
 
 class Recorder:
-    """Watches R runs at every step; joint angles and tracked points are kept at every twelfth."""
+    """Recorder of R runs at every step; joint angles and tracked points are kept at every twelfth."""
 
     def __init__(self, n_runs: int, n_joints: int = RESILIENT.n_joints, dt_s: float = DT_S) -> None:
         self._dt = dt_s
@@ -348,7 +348,7 @@ class Recorder:
         self._joint_outside = np.zeros((n_runs, n_joints))
 
     def listen(self, step: int, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray) -> None:
-        """Runs ``run`` (M,) after ``step`` steps: joint angles (M, J) [rad], tracked points (M, 2) [m]."""
+        """Record runs ``run`` (M,) after ``step`` steps: joint angles (M, J) [rad], tracked points (M, 2) [m]."""
         size = np.abs(phi)
         beyond = size > LIMIT_RAD
         self._steps[run] += 1.0
@@ -360,7 +360,7 @@ class Recorder:
                 self._samples[index].append((step * self._dt, phi[row].copy(), tracked_xy[row].copy()))
 
     def recordings(self, cases: Sequence[Case]) -> dict[Case, Recording]:
-        """Everything recorded, by case."""
+        """Return everything recorded, by case."""
         found = {}
         for index, case in enumerate(cases):
             time, angle, place = (np.array(column) for column in zip(*self._samples[index], strict=True))

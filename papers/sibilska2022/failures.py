@@ -1,7 +1,7 @@
-"""Every single and every double failure, locked, free and weak: SJC against CC on the paper's course.
+"""Comparison of SJC and CC on the paper's course with every single and every double failure, locked, free and weak.
 
 The paper breaks joint 3, or 3, 5, 8, or 3, 5, 6, always locked. Here are all 9 single and all 36 double failures, each
-from three start directions of the head link around the paper's (arrivals hang on near misses; medians are shown).
+from three start directions of the head link around the paper's (near misses change arrivals; medians are shown).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ DOUBLES: tuple[Broken, ...] = tuple(combinations(range(1, ROBOT.n_joints + 1), 2
 
 
 class Survey(NamedTuple):
-    """K kinds, S sets of failed joints, both controllers."""
+    """Results for K kinds, S sets of failed joints and both controllers."""
 
     kinds: Sequence[FaultKind]
     sets: Sequence[Broken]
     arrival_s: FloatArray
-    """(K, S, 2) arrival at the last target for SJC and CC: median over the starts, inf where it was not reached."""
+    """(K, S, 2) [s] arrival at the last target for SJC and CC: median over the starts, inf if it was not reached."""
     n_targets: int
     time_limit_s: float
 
     def chosen(self, kind: FaultKind, n_failed: int) -> FloatArray:
-        """(M, 2) arrivals of the sets with this many failed joints."""
+        """Return arrivals (M, 2) of the sets with this many failed joints."""
         rows = [index for index, broken in enumerate(self.sets) if len(broken) == n_failed]
         return self.arrival_s[list(self.kinds).index(kind)][rows]
 
     def grid(self, kind: FaultKind, controller: ControllerName) -> FloatArray:
-        """(J, J) arrivals [s]: pairs of failed joints, single failures on the diagonal; NaN where not simulated."""
+        """Return arrivals (J, J) [s]: pairs of failed joints, single failures on the diagonal; NaN if not simulated."""
         grid = np.full((ROBOT.n_joints, ROBOT.n_joints), np.nan)
         times = self.arrival_s[list(self.kinds).index(kind), :, CONTROLLERS.index(controller)]
         for broken, time in zip(self.sets, times, strict=True):
@@ -73,7 +73,7 @@ def survey_failures(
 
 
 def failures_table(survey: Survey) -> Table:
-    """Summary: how often and how much CC is faster, by kind and number of failed joints."""
+    """Return a summary: frequency and size of CC's lead, by kind and number of failed joints."""
     rows: list[list[Cell]] = []
     for kind in survey.kinds:
         for n_failed in (1, 2):
@@ -101,7 +101,7 @@ def failures_table(survey: Survey) -> Table:
 
 
 def worst_table(survey: Survey) -> Table:
-    """Arrivals of every single failure, and of the pairs that cost most, by kind."""
+    """Return arrivals of every single failure, and of the pairs that cost most, by kind."""
     rows: list[list[Cell]] = []
     for index, kind in enumerate(survey.kinds):
         times = survey.arrival_s[index]
@@ -118,7 +118,7 @@ def worst_table(survey: Survey) -> Table:
 
 
 def failures_claims(survey: Survey) -> list[Claim]:
-    """Section 5 expects CC to be faster when joints fail, whichever they are; within 3 % counts as a tie."""
+    """Return claims on section 5, which expects CC to be faster with any failed joints; within 3 % counts as a tie."""
     claims = []
     whole = {"locked": "are locked, as in the paper", "free": "turn freely", "weak": "have half their signal left"}
     for kind in survey.kinds:
@@ -141,7 +141,7 @@ def failures_claims(survey: Survey) -> list[Claim]:
 
 
 def as_data(survey: Survey) -> list[dict[str, object]]:
-    """One row for each kind and set, for JSON."""
+    """Return one row for each kind and set, for JSON."""
     return [
         {"kind": kind, "failed": list(broken), "sjc_s": times[0], "cc_s": times[1]}
         for index, kind in enumerate(survey.kinds)

@@ -45,7 +45,7 @@ _METHODS: tuple[tuple[Point, ControllerName, str], ...] = (
 
 
 def draw_published(arrivals: Arrivals, recordings: Recordings) -> list[Figure]:
-    """Figures of the published simulations, as far as the recorded cases allow."""
+    """Return figures of the published simulations, as far as the recorded cases allow."""
     sets = [broken for broken in BROKEN_SETS if any(case.broken == broken for case in recordings)]
     drawn = [
         Figure(
@@ -157,7 +157,7 @@ _COLOURS = (BLUE, SKY, GREEN, ORANGE, VERMILION)
 
 
 def draw_beyond(comparison: Comparison, survey: Survey) -> list[Figure]:
-    """Figures of what the paper does not have: equal amplitude, and every single and double failure."""
+    """Return figures beyond the paper: equal amplitude, and every single and double failure."""
     drawn = [
         Figure(
             "equal-amplitude",

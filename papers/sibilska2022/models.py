@@ -32,10 +32,10 @@ HeadBlock = Literal["N m", "m"]
 
 
 class ShippedPhysics:
-    """The physics that every env uses; broken joints (R, J) are locked where they start."""
+    """Model with the physics of every env; broken joints (R, J) are locked at their start angles."""
 
     head_is_reference = False
-    """Whether the head link's centre belongs to the state, not the centre of mass."""
+    """True if the head link's centre belongs to the state, in place of the centre of mass."""
 
     def __init__(self, spec: RobotSpec, broken: Mask) -> None:
         self._spec, self._broken = spec, broken
@@ -43,13 +43,13 @@ class ShippedPhysics:
         self._robot.faults.kind[broken] = LOCKED
 
     def select(self, keep: Mask) -> ShippedPhysics:
-        """The model of the runs in ``keep`` (R,)."""
+        """Return the model of the runs in ``keep`` (R,)."""
         return ShippedPhysics(self._spec, self._broken[keep])
 
     def accelerate(
         self, theta: FloatArray, theta_dot: FloatArray, centre_xy: FloatArray, centre_vel: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Link accelerations (R, N) [rad/s^2] and that of the centre of mass (R, 2) [m/s^2]: see the other model."""
+        """Return link accelerations (R, N) [rad/s^2] and the centre of mass's (R, 2) [m/s^2]: see the other model."""
         state = self._robot.state
         state.link_angle[:], state.link_rate[:] = theta, theta_dot
         state.centre_xy[:], state.centre_vel[:] = centre_xy, centre_vel
@@ -57,7 +57,7 @@ class ShippedPhysics:
 
 
 class PublishedHeadModel:
-    """Accelerations of R robots in head coordinates.
+    """Model of the accelerations of R robots in head coordinates.
 
     Args:
         spec: a robot of equal links, without rotational friction.
@@ -92,13 +92,13 @@ class PublishedHeadModel:
         self._reach = self._half * np.linalg.inv(np.vstack([difference, head]))[:, :-1] @ addition  # l C A, eq. 9-12
 
     def select(self, keep: Mask) -> PublishedHeadModel:
-        """The model of the runs in ``keep`` (R,)."""
+        """Return the model of the runs in ``keep`` (R,)."""
         return PublishedHeadModel(self._spec, self._broken[keep], self._block)
 
     def accelerate(
         self, theta: FloatArray, theta_dot: FloatArray, head_xy: FloatArray, head_vel: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Link accelerations (R, N) [rad/s^2] and head acceleration (R, 2) [m/s^2].
+        """Return link accelerations (R, N) [rad/s^2] and head acceleration (R, 2) [m/s^2].
 
         Args:
             theta, theta_dot: (R, N) [rad], [rad/s].
@@ -125,7 +125,7 @@ class PublishedHeadModel:
     def _friction(
         self, cos: FloatArray, sin: FloatArray, theta_dot: FloatArray, head_vel: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Ground friction on the links (R, N) [N], x and y (eq. 12, 14)."""
+        """Return ground friction on the links (R, N) [N], x and y (eq. 12, 14)."""
         x_dot = (sin * theta_dot) @ self._reach.T + head_vel[:, :1]
         y_dot = -(cos * theta_dot) @ self._reach.T + head_vel[:, 1:]
         along = (self._c_n - self._c_t) * (cos * x_dot + sin * y_dot)

@@ -2,7 +2,7 @@
 
 Every run starts from the paper's shape (eq. 33 at t = 0 with 20 degrees), whatever its own amplitude, so that a joint
 that is locked from the start is locked at the same angle in all runs that are compared. The controllers are the
-shipped ones, called every step through their public interface; CC with coupling 0 is SJC. Guided is the centre of mass.
+shipped ones, called every step through their public interface; CC with coupling 0 is SJC. The centre of mass is guided.
 
 Effective amplitude: of each joint, the amplitude of its angle at the gait's frequency, from one Fourier coefficient
 for each period of the gait; the median over the periods, since turns at the targets leak into some of them.
@@ -11,7 +11,7 @@ Joint kinds here: *locked* holds its initial angle, as in the paper; *free* has 
 mechanical stops at the +-40 degrees of section 4.1 (without them it folds over); *weak* has half of its control signal,
 of the spring and of the damping part alike. Driven joints have no stops, as in the paper.
 
-The wave that runs along the body in steady state, in closed form, and the reference that gives SJC the wave of CC.
+Closed form of the wave that runs along the body in steady state, and of the reference that gives SJC the wave of CC.
 
 Joints are driven by their acceleration, so their motion does not depend on the body's: with
 ``u_i = k_p (r_i - phi_i) - k_d phi_dot_i`` (eq. 32) and ``phi_ddot_i = u_i + c u_{i-1}`` (eq. 37), the amplitudes at
@@ -61,25 +61,25 @@ _LOOP = _KP - _OMEGA**2 + 1j * _OMEGA * _KD
 
 
 class Trial(NamedTuple):
-    """One run."""
+    """Settings of one run."""
 
     controller: ControllerName
     broken: Broken
     kind: FaultKind = "locked"
     amplitude_rad: float = GaitConfig.amplitude_rad
     coupled_wave: bool = False
-    """SJC whose joints are given the wave of CC (see ``extra_reference``)."""
+    """True for SJC whose joints get the wave of CC (see ``extra_reference``)."""
     start_angle_rad: float = 0.0
     """Direction of the head link, counter-clockwise from the x axis; the paper's is 0."""
 
 
 def reference_wave(amplitude_rad: float) -> Waves:
-    """R_i (J,) [rad] of eq. 33."""
+    """Return R_i (J,) [rad] of eq. 33."""
     return np.asarray(amplitude_rad * np.exp(1j * GaitConfig.phase_shift_rad * np.arange(_N_JOINTS)))
 
 
 def joint_wave(coupling: float, broken: Broken, amplitude_rad: float) -> Waves:
-    """Phi_i (J,) [rad] in steady state, with the joints of ``broken`` locked."""
+    """Return Phi_i (J,) [rad] in steady state, with the joints of ``broken`` locked."""
     reference, wave = reference_wave(amplitude_rad), np.zeros(_N_JOINTS, dtype=np.complex128)
     behind = 0.0 + 0.0j  # U_{i-1}
     for index in range(_N_JOINTS):
@@ -90,7 +90,7 @@ def joint_wave(coupling: float, broken: Broken, amplitude_rad: float) -> Waves:
 
 
 def extra_reference(trial: Trial) -> Waves:
-    """What a trial adds to its controller's reference, (J,) [rad]: zero, or what gives SJC the wave of CC.
+    """Return the addition (J,) [rad] to a trial's reference: zero, or the one that gives SJC the wave of CC.
 
     An uncoupled joint follows its reference with Phi = k_p R / (k_p - omega^2 + j omega k_d): solved for R.
     """
@@ -110,21 +110,21 @@ ROBOT = replace(
     RESILIENT, joint_limit_rad=math.pi, free_joint_damping_nms_rad=FREE_DAMPING_NMS_RAD, control_dt_s=0.05,
     sim_dt_s=0.05,
 )  # fmt: skip
-"""The paper's control law knows no joint limit."""
+"""Robot without joint limits, which the paper's control law does not know."""
 
 ROBOT_WITH_STOPS = replace(ROBOT, integrator="implicit", sim_dt_s=0.01, joint_stop_rad=LIMIT_RAD)
-"""For runs with free joints: Runge-Kutta knows no stops."""
+"""Robot for runs with free joints, with an implicit integrator: Runge-Kutta has no stops."""
 
 _STEPS_PER_PERIOD = round(2.0 * math.pi / GaitConfig.frequency_rad_s / ROBOT.control_dt_s)
 
 
 class Trials(NamedTuple):
-    """What R runs gave."""
+    """Results of R runs."""
 
     arrivals_s: FloatArray
-    """(R, K) [s], NaN where not reached."""
+    """(R, K) [s] arrivals, NaN where not reached."""
     amplitude_rad: FloatArray
-    """(R, J) [rad] effective amplitude of every joint, NaN where a run was over before its second period was."""
+    """(R, J) [rad] effective amplitude of every joint, NaN for runs that ended before their second period did."""
 
 
 def play(
@@ -152,7 +152,7 @@ def play(
 
 
 def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progress: Callable[[float], None]) -> Trials:
-    """One batch of the same physics."""
+    """Play one batch of trials with the same physics."""
     n_runs, dt, targets = len(trials), ROBOT.control_dt_s, TARGETS[:n_targets]
     robot, extra = _robot(trials), np.array(list(map(extra_reference, trials)))
     tuned = {
@@ -186,7 +186,7 @@ def _play(trials: Sequence[Trial], n_targets: int, time_limit_s: float, on_progr
 
 
 def _robot(trials: Sequence[Trial]) -> SimulatedRobot:
-    """At the start of the course; all trials have free joints, or none has."""
+    """Return the robot at the start of the course; all trials have free joints, or none has."""
     n_runs, failed = len(trials), mask_joints([trial.broken for trial in trials])
     stops = any(trial.kind == "free" for trial in trials)
     robot = SimulatedRobot(ROBOT_WITH_STOPS if stops else ROBOT, n_runs, n_threads=1)
@@ -211,7 +211,7 @@ class _LockIn:
         self._periods: list[FloatArray] = []
 
     def add(self, phi: FloatArray, step: int, going: Mask) -> None:
-        """Joint angles (R, J) [rad] after ``step``; runs that are not ``going`` (R,) count no more."""
+        """Add joint angles (R, J) [rad] after ``step``; runs that are not ``going`` (R,) no longer count."""
         self._sum = self._sum + phi * np.exp(-2j * math.pi * (step % _STEPS_PER_PERIOD) / _STEPS_PER_PERIOD)
         if step % _STEPS_PER_PERIOD == 0:
             amplitude = 2.0 / _STEPS_PER_PERIOD * np.abs(self._sum)
@@ -219,7 +219,7 @@ class _LockIn:
             self._sum = 0.0
 
     def amplitude(self, n_runs: int) -> FloatArray:
-        """(R, J) [rad], the median without the first period, which starts from rest; NaN where there is no other."""
+        """Return (R, J) [rad], the median without the first period, which starts from rest; NaN without others."""
         result = np.full((n_runs, ROBOT.n_joints), np.nan)
         if len(self._periods) > 1:
             periods = np.array(self._periods[1:])

@@ -1,4 +1,4 @@
-"""wang: a planar snake with torque-driven joints under partial feedback linearisation, on free ground and among pegs.
+"""Rerun of wang: planar snake with joint torques under partial feedback linearisation, on free ground and among pegs.
 
 The paper gives no numbers: each claim states its own measure.
 """
@@ -34,7 +34,7 @@ from papers.wang.runs import (
 from snake_gym.robot.presets import PEGBOARD
 
 _EIGHT_S = 160.0
-"""[s] for the trajectory: once round."""
+"""Duration of the trajectory [s]: once round."""
 _CROSSED = 0.95
 _PENETRATION = 0.005
 """Largest penetration, as a share of the link length."""

@@ -35,7 +35,7 @@ def _obstacles(axes: Axes, features: FloatArray) -> None:
 
 
 def _body(theta: FloatArray, centre_xy: FloatArray) -> FloatArray:
-    """Ends of the links (N + 1, 2) [m] for link angles (N,) and the centre of mass (2,)."""
+    """Return the ends of the links (N + 1, 2) [m] for link angles (N,) and the centre of mass (2,)."""
     half = PEGBOARD.links("link_half_length_m")
     step = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
     ends = np.concatenate([np.zeros((1, 2)), np.cumsum(step, axis=0)])
@@ -76,7 +76,7 @@ def _draw_courses(canvas: Canvas, results: Results) -> None:
 
 
 def _turned(trace: Trace) -> Trace:
-    """The run with the way to the goal along x."""
+    """Return the run with the way to the goal along x."""
     way = trace.route_xy[-1] - trace.route_xy[0]
     angle = float(np.arctan2(way[1], way[0]))
     back = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

@@ -1,8 +1,8 @@
 """Runs of wang: random pegboards crossed, targets visited, a trajectory followed, and its equations checked in states.
 
 Pegboards (``SnakeGym/ObstacleField-v0``) are seeded, each guaranteed passable for the robot's wave. Crossed: the head
-comes within 0.15 m of the goal, three robot lengths from the start and behind all pegs, in time. The way shown to the
-controller is a point of the route a third of a robot length ahead (see ``tasks.obstacle_field``).
+comes within 0.15 m of the goal, three robot lengths from the start and behind all pegs, in time. The
+controller is guided by a point of the route a third of a robot length ahead (see ``tasks.obstacle_field``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONTROLLER: dict[str, Any] = {
     "heading_gain": 0.6,
     "offset_bandwidth_rad_s": 1.5,
 }
-"""The paper gives no parameters: gait of about one wave on the robot, joint errors gone in half a second."""
+"""Our parameters, as the paper gives none: about one wave on the robot, joint errors gone in half a second."""
 EQ32 = {**CONTROLLER, "feedforward": False}
 STRONG = replace(
     PEGBOARD,
@@ -49,51 +49,51 @@ STRONG = replace(
     actuator=replace(PEGBOARD.actuator, torque_limit_nm=math.inf),
     control_dt_s=0.02,
 )
-"""Without torque limits and with quick samples, so that eq. 32 alone acts (``controllers.feedback_linearization``)."""
+"""Robot of unlimited torques and short samples: eq. 32 acts alone (``controllers.feedback_linearization``)."""
 
 LINK_M = float(2.0 * PEGBOARD.links("link_half_length_m").min())
 SETTLED_S = 10.0
-"""Start of a run that errors of following leave out."""
+"""Duration of the start that following errors leave out [s]."""
 TIME_LIMIT_S = 120.0
 _TRACED = 4
-"""Boards whose runs are kept whole."""
+"""Number of boards whose runs are kept whole."""
 
 
 class Trace(NamedTuple):
-    """One run over a board."""
+    """Recording of one run over a board."""
 
     features: FloatArray
     """(k, 6) obstacles, see ``physics.state.Obstacles``."""
     route_xy: FloatArray
-    """(r, 2) [m]."""
+    """(r, 2) [m] route to the goal."""
     time_s: FloatArray
-    """(T,)."""
+    """(T,) [s] times."""
     centre_xy: FloatArray
-    """(T, 2) [m]."""
+    """(T, 2) [m] centre of mass."""
     link_angle: FloatArray
-    """(T, N) [rad]."""
+    """(T, N) [rad] link angles."""
     force_n: FloatArray
-    """(T, N) contact force on each link, mean over the control step."""
+    """(T, N) [N] contact force on each link, mean over the control step."""
 
 
 class Crossings(NamedTuple):
-    """B boards of one difficulty."""
+    """Results on B boards of one difficulty."""
 
     difficulty: float
     crossed: NDArray[np.bool_]
-    """(B,)."""
+    """(B,) True for crossed boards."""
     time_s: FloatArray
-    """(B,) inf where not crossed."""
+    """(B,) [s] time to cross, inf if not crossed."""
     penetration_m: FloatArray
-    """(B,) deepest, any sub-step."""
+    """(B,) [m] deepest penetration, at any sub-step."""
     energy_gain_j: FloatArray
-    """(B,) largest gain of kinetic energy in a control step beyond the positive work of the joints."""
+    """(B,) [J] largest gain of kinetic energy in a control step beyond the positive work of the joints."""
     contact_share: FloatArray
     """(B,) share of the time with at least one contact."""
     most_contacts: FloatArray
-    """(B,) most contacts at a time, mean over a control step."""
+    """(B,) largest number of contacts, mean over a control step."""
     peak_force_n: FloatArray
-    """(B,) largest force on one link, mean over a control step."""
+    """(B,) [N] largest force on one link, mean over a control step."""
     traces: tuple[Trace, ...]
 
 
@@ -145,24 +145,24 @@ def _trace(core: SnakeCore, samples: list[tuple[FloatArray, ...]], world: int, e
 
 
 TARGETS = ((2.0, 1.0), (4.0, 0.6), (5.2, -1.0), (3.8, -2.4), (1.6, -2.0))
-"""[m] on free ground; the paper's are not given."""
+"""Targets [m] on free ground; the paper does not give its own."""
 RADIUS_M = 0.15
-"""A target is reached at this distance of the centre of mass."""
+"""Distance of the centre of mass at which a target is reached."""
 SPACING_M = 0.8
-"""Between targets on the way through a pegboard."""
+"""Distance between targets on the way through a pegboard."""
 LOOKAHEAD_M = 0.7
-"""On the trajectory: half a robot."""
+"""Look-ahead on the trajectory: half a robot."""
 _SECONDS_PER_M = 20.0
-"""Time allowed for a course."""
+"""Time allowed for a course, per metre."""
 
 
 class Course(NamedTuple):
-    """Targets and what the robots made of them."""
+    """Targets and the robots' motion through them."""
 
     targets_xy: FloatArray
-    """(W, K, 2) [m]."""
+    """(W, K, 2) [m] targets."""
     features: tuple[FloatArray, ...]
-    """W times (k, 6) obstacles."""
+    """Obstacles of each of W worlds, (k, 6) each."""
     run: Drive
 
     @property
@@ -172,13 +172,13 @@ class Course(NamedTuple):
 
 
 def free_course(advance: Callable[[float], None], n_targets: int = 5) -> Course:
-    """The sequence of ``TARGETS`` on free ground."""
+    """Drive the sequence of ``TARGETS`` on free ground."""
     targets = np.array(TARGETS[:n_targets])[None]
     return _visit(SimulatedRobot(PEGBOARD, 1, 1), targets, (np.zeros((0, 6)),), advance)
 
 
 def pegboard_courses(n_boards: int, difficulty: float, seed: int, advance: Callable[[float], None]) -> Course:
-    """Targets every ``SPACING_M`` on the way through random pegboards; the robot sees the next target only."""
+    """Drive to targets every ``SPACING_M`` on the way through random pegboards; the robot sees the next target only."""
     spec = PEGBOARD
     extent = robot_extent(spec, math.radians(20.0), math.radians(30.0), "centre")
     maker = FieldMaker(FieldConfig(kind="pegboard", difficulty=difficulty), extent)
@@ -212,7 +212,7 @@ def _visit(
 
 
 def figure_eight() -> Path:
-    """A figure of eight, ``x = 3 sin s, y = 3 sin s cos s`` [m]: it starts in its crossing and turns both ways."""
+    """Return a figure eight, ``x = 3 sin s, y = 3 sin s cos s`` [m]; it starts at its crossing and turns both ways."""
     s = np.linspace(0.0, 2.0 * math.pi, 720, endpoint=False)
     return Path(3.0 * np.stack([np.sin(s), np.sin(s) * np.cos(s)], axis=1), closed=True)
 
@@ -220,7 +220,7 @@ def figure_eight() -> Path:
 def follow_trajectory(
     controller: Mapping[str, Any], duration_s: float, advance: Callable[[float], None], spec: RobotSpec = PEGBOARD
 ) -> Drive:
-    """The centre of mass along the figure of eight without a break, guided by line of sight."""
+    """Drive the centre of mass along the figure of eight without a break, guided by line of sight."""
     robot, path = SimulatedRobot(spec, 1, 1), figure_eight()
     direction = path.tangent(np.zeros(1))[0]
     heading = np.array([math.atan2(direction[1], direction[0])])
@@ -230,7 +230,7 @@ def follow_trajectory(
 
 
 def linearization_error(n_states: int, seed: int) -> float:
-    """Largest joint acceleration [rad/s^2] that eq. 29's torques miss in random states without contact (eq. 30)."""
+    """Return the worst joint acceleration error [rad/s^2] of eq. 29's torques in random states (eq. 30; no contact)."""
     rng = np.random.default_rng(seed)
     robot = SimulatedRobot(PEGBOARD, n_states, 1)
     state = robot.state
@@ -244,7 +244,7 @@ def linearization_error(n_states: int, seed: int) -> float:
 
 
 class FreeLinkImpulse(NamedTuple):
-    """Eq. 12-15 in S random impacts of a chain that comes with 1 m/s, without restitution."""
+    """Results of eq. 12-15 in S random impacts of a chain that comes with 1 m/s, without restitution."""
 
     left_m_s: FloatArray
     """(S,) approach velocity left if eq. 12's impulse acts on the chain; 0 would be right."""
@@ -253,7 +253,7 @@ class FreeLinkImpulse(NamedTuple):
 
 
 def free_link_impulse(n_states: int, seed: int) -> FreeLinkImpulse:
-    """Impulses for a link that is taken to be free, against the effective mass of the chain at the contact."""
+    """Compare impulses for a link that is taken to be free with the effective mass of the chain at the contact."""
     spec, rng = PEGBOARD, np.random.default_rng(seed)
     chain = NominalChain(spec)
     theta = np.cumsum(rng.normal(0.0, 0.5, (n_states, spec.n_links)), axis=1)
@@ -277,18 +277,18 @@ def free_link_impulse(n_states: int, seed: int) -> FreeLinkImpulse:
 
 
 class Throws(NamedTuple):
-    """Robots with limp joints thrown over smooth ground among pegs: any energy gained is the method's."""
+    """Results of robots with limp joints thrown over smooth ground among pegs: any energy gained is the method's."""
 
     above: float
     """Largest energy ever, as a share of the throw's, minus 1."""
     left: float
     """Energy left at the end, as a share of the throw's, on average."""
     penetration: float
-    """Deepest, as a share of the link length."""
+    """Deepest penetration, as a share of the link length."""
 
 
 def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s) -> Throws:
-    """``n_throws`` robots for 2 s, at a step of ``sim_dt_s`` [s]."""
+    """Throw ``n_throws`` robots for 2 s, at a step of ``sim_dt_s`` [s]."""
     limp = replace(
         PEGBOARD,
         friction=FrictionSpec(tangential_ns_m=0.0, normal_ns_m=0.0),
@@ -320,7 +320,7 @@ def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s) 
 
 
 class Results(NamedTuple):
-    """All runs of the study."""
+    """Results of all runs of the study."""
 
     seed: int
     n_boards: int
@@ -328,23 +328,23 @@ class Results(NamedTuple):
     free: Course
     pegs: Course
     followed: Drive
-    """The trajectory with feed-forward."""
+    """Drive along the trajectory with feed-forward."""
     lagging: Drive
-    """The trajectory by eq. 32 alone."""
+    """Drive along the trajectory by eq. 32 alone."""
     linearization_rad_s2: float
     impulse: FreeLinkImpulse
     throws: Throws
     fine_throws: Throws
-    """The same throws at a tenth of the step."""
+    """Results of the same throws at a tenth of the step."""
 
 
 def joint_error_deg(run: Drive) -> float:
-    """Root mean square of what the joints miss of their gait [deg]."""
+    """Return the root mean square of the joints' errors from their gait [deg]."""
     error = (run.wanted - run.joint_angle)[run.time_s > SETTLED_S]
     return float(np.degrees(np.sqrt((error**2).mean())))
 
 
 def peak_acceleration(run: Drive, step_s: float) -> float:
-    """Largest change of the velocity of the centre of mass from one control step to the next [m/s^2]."""
+    """Return the largest change of the centre of mass's velocity from one control step to the next [m/s^2]."""
     change = np.diff(run.centre_vel, axis=0)[5:]
     return float(np.hypot(change[..., 0], change[..., 1]).max() / step_s)

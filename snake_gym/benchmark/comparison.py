@@ -1,4 +1,4 @@
-"""A whole comparison: play, summarise, write everything into one folder.
+"""Complete comparison: play, summarise, and write everything into one folder.
 
 ``results.json`` (numbers and settings), ``episodes.csv`` (one line for each episode of each policy), ``config.yaml``,
 ``*.png``, ``replay.html`` and ``replay.gif`` (the same scenarios side by side), ``policies/`` (kept for the next run).
@@ -35,12 +35,12 @@ def compare(
     pictures: bool = True,
     progress: Console | None = None,
 ) -> dict[str, Any]:
-    """Play every entrant in ``scenarios``, those of ``config``, and write the results into ``out``.
+    """Play every entrant in the ``scenarios`` of ``config``, and write the results into ``out``.
 
-    ``fresh``: play again what an earlier run into ``out`` has finished. ``pictures``: plots and replays (extra
-    ``render``). ``progress``: where to show bars; None: nowhere. Returns what ``results.json`` holds.
+    ``fresh``: replay also what an earlier run into ``out`` has finished. ``pictures``: draw plots and replays (extra
+    ``render``). ``progress``: console for bars; None: no bars. Returns the content of ``results.json``.
 
-    Raises ConfigError: no or equally named entrants, pictures that cannot be drawn, or ``out`` that cannot be made.
+    Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
     names = [entrant.name for entrant in entrants]
     if not names:
@@ -79,7 +79,7 @@ def compare(
 
 
 def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
-    """What to know of the entrants, each note once, after the names of those that it is about."""
+    """Return notes on the entrants, each note once, after the names of the entrants that it is about."""
     names: dict[str, list[str]] = {}
     for entrant in entrants:
         for note in entrant.notes:

@@ -63,12 +63,12 @@ from snake_gym.robot.presets import PRESETS
 
 DEMO = Path("configs", "benchmark", "demo.yaml")
 _PARTS = ("predict", "env_id", "env_config", "digest", "observation_space", "action_space")
-"""What a policy of the user's own has."""
+"""Attributes that a policy class of the user's own must have."""
 _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/locked_joints.yaml) or --config FILE"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the program; returns the exit code."""
+    """Run the program and return the exit code."""
     args = parse(argv)
     load_plugins(args.plugin)
     config = read_config(args)
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Return the parsed command line."""
     parser = OptionParser(prog="snake-gym evaluate", description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
@@ -117,12 +117,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def is_class(path: str) -> bool:
-    """Whether this names a class of the user's own, ``FILE.py:CLASS``, which is code."""
+    """Return True if ``path`` names a class of the user's own, ``FILE.py:CLASS``, which is code."""
     return ":" in path and not Path(path).exists()
 
 
 def load_policy(name: str, path: str) -> TrainedPolicy:
-    """The policy of a file, or one of the user's own class."""
+    """Return the policy of a file, or one of the user's own class."""
     if is_class(path):
         own: TrainedPolicy = load_object(path, f"policy {name}")()
         missing = [part for part in _PARTS if not hasattr(own, part)]
@@ -133,7 +133,7 @@ def load_policy(name: str, path: str) -> TrainedPolicy:
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
-    """The settings of the file, or of the policies' own training, with those of the command line laid over."""
+    """Return the settings of the file, or of the policies' own training, overridden by those of the command line."""
     policies = named_policies(args.policy or [])
     own = args.config is None and bool(policies)
     if own:
@@ -167,11 +167,11 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
 
 
 def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) -> dict[str, Any]:
-    """Settings of the benchmark that the policies, by name, were all trained for: env, robot and scenarios.
+    """Return settings of the benchmark that all policies, by name, were trained for: env, robot and scenarios.
 
-    Whether a policy is shown the faults is its own matter. Without ``with_env``, only the first one's robot and task.
+    Policies may differ in being shown the faults. Without ``with_env``, only the first one's robot and task count.
 
-    Raises ConfigError where they were trained in different scenarios or on different robots, or in an env that this
+    Raises ConfigError if they were trained in different scenarios or on different robots, or in an env that this
     version does not know.
     """
     found = {}
@@ -202,7 +202,7 @@ def _blind(config: EnvConfig) -> dict[str, Any]:
 
 
 def tuned_opponents(config: BenchmarkConfig) -> tuple[str, ...]:
-    """The classical controllers that were tuned for the benchmark's robot; where there are none, a note says so."""
+    """Return the classical controllers that were tuned for the benchmark's robot; note it if there are none."""
     scenarios = make_scenarios(config)
     kinds = tuple(kind for kind in CONTROLLERS if tuned_file(scenarios.spec.name, kind).is_file())
     if not kinds:

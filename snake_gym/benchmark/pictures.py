@@ -22,7 +22,7 @@ from snake_gym.render.replay import Scene, replay_page
 
 
 def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
-    """Play all scenarios again, exactly as ``play`` does, and return the motion in the given worlds."""
+    """Replay all scenarios exactly as ``play`` does, and return the motion in the given worlds."""
     env = scenarios.make_env(entrant)
     recorder = Recorder(env.core, worlds)
     for _ in roll(entrant.make_policy(env), env, scenarios.seed):
@@ -32,7 +32,7 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
 
 
 def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title: str) -> dict[str, bytes]:
-    """PNG files by name."""
+    """Return PNG files by name."""
     chosen = dict(zip([e.name for e in results], policy_colours([e.kind for e in results]), strict=True))
     curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
     files = {
@@ -55,12 +55,12 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
 
 
 def _has_a_goal(episodes: Episodes) -> bool:
-    """Whether an episode is about getting to one place, so that the time to it says more than the progress."""
+    """Return True if the episodes have one goal, so that the time to it tells more than the progress."""
     return episodes.score == "is_success" and "time_to_goal_s" in episodes.columns
 
 
 def _times(episodes: Episodes) -> NDArray[Any]:
-    """Time to the goal (W,) [s]; the episode's length where it was not reached."""
+    """Return the time to the goal (W,) [s], or the episode's length if it was not reached."""
     times = episodes.columns["time_to_goal_s"]
     return np.where(np.isfinite(times), times, episodes.columns["episode_time_s"])
 
@@ -68,7 +68,7 @@ def _times(episodes: Episodes) -> NDArray[Any]:
 def _by_faults(
     results: Sequence[Episodes], summary: Mapping[str, Any], key: str, chosen: Mapping[str, str]
 ) -> list[FaultSeries]:
-    """Means of ``key`` and their intervals for each number of failed joints."""
+    """Return means of ``key`` and their intervals for each number of failed joints."""
     series = []
     for episodes in results:
         groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
@@ -82,7 +82,7 @@ def _by_faults(
 def draw_replay(
     entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, count: int, title: str, note: str
 ) -> dict[str, bytes]:
-    """``replay.html`` with up to ``count`` scenarios, and ``replay.gif`` with the one of the most failed joints."""
+    """Return ``replay.html`` with up to ``count`` scenarios, and ``replay.gif`` with that of the most failed joints."""
     pair = contestants(results)
     worlds = typical_scenarios(pair, count)
     if not worlds:
@@ -107,7 +107,7 @@ def _label(episodes: Episodes, world: int) -> str:
 
 
 def contestants(results: Sequence[Episodes]) -> list[Episodes]:
-    """The policies that are shown against each other: the first learned and the best classical one, or the best two."""
+    """Return the policies to show against each other: the first learned and the best classical one, or the best two."""
     learned = [episodes for episodes in results if episodes.kind == "learned"]
     best = best_classical(results)
     if learned and best is not None:
@@ -116,10 +116,10 @@ def contestants(results: Sequence[Episodes]) -> list[Episodes]:
 
 
 def typical_scenarios(pair: Sequence[Episodes], count: int) -> list[int]:
-    """Up to ``count`` scenarios: for numbers of failed joints the one where every policy is nearest to its median
-    there.
+    """Return up to ``count`` scenarios: for a number of failed joints, the one in which every policy is nearest to its
+    median there.
 
-    The median is of the progress or, where there is one goal, of the time to it.
+    The median is of the progress or, with one goal, of the time to it.
     """
     if not pair or count < 1:
         return []

@@ -1,7 +1,7 @@
-"""Whether a learned policy plays on the robot, the observations and the scenarios that it was trained with.
+"""Comparison of the robot, observations and scenarios that a policy plays with those that it was trained with.
 
-Columns that mean something else are an error. Another robot, other scenarios, or another scale of a column may be what
-an experiment is about: it is said beside the results. The same holds for a tuned gait.
+Columns with another meaning are an error. Another robot, other scenarios, or another scale of a column may be the point
+of an experiment: a note beside the results says so. The same holds for a tuned gait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from snake_gym.robot.spec import RobotSpec
 
 
 def layout_in(env_id: str, trained_in: EnvConfig | Mapping[str, Any]) -> ObservationLayout | None:
-    """The observations of a registered env with these settings; None where they are none of this version."""
+    """Return the observations of a registered env with these settings; None if this version does not know them."""
     try:
         return SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=trained_in).core.layout
     except (ConfigError, ValueError):
@@ -30,7 +30,7 @@ def layout_in(env_id: str, trained_in: EnvConfig | Mapping[str, Any]) -> Observa
 
 
 def column_fault(own: ObservationLayout, here: ObservationLayout) -> str | None:
-    """The first column that is another one ``here`` than a policy's ``own``; None if they are the same."""
+    """Return the first column that differs ``here`` from a policy's ``own``, as text; None if all are the same."""
     before, after = _columns(own), _columns(here)
     for i, (trained, played) in enumerate(zip(before, after, strict=False)):
         if trained != played:
@@ -39,7 +39,7 @@ def column_fault(own: ObservationLayout, here: ObservationLayout) -> str | None:
 
 
 def scale_note(own: ObservationLayout, here: ObservationLayout) -> str | None:
-    """Which of equal columns have another scale, or are seen from another point; None if none."""
+    """Return text on equal columns that have another scale or point of view; None if there are none."""
     parts = [
         f"{name} is scaled by {here.fields[name].scale:.4g} (trained with {field.scale:.4g})"
         for name, field in own.fields.items()
@@ -51,9 +51,9 @@ def scale_note(own: ObservationLayout, here: ObservationLayout) -> str | None:
 
 
 def env_note(own_id: str, own: EnvConfig, here_id: str, here: EnvConfig, made: str = "trained") -> str | None:
-    """How the scenarios of the env ``here`` differ from those that a policy was trained in; None if they do not.
+    """Return the differences of the env ``here`` from the scenarios of a policy's training; None if there are none.
 
-    Robots have a note of their own; how actions and rewards are meant makes no scenario another one.
+    Robots have a note of their own; the meaning of actions and rewards is no part of a scenario.
     """
     before, after = scenario_settings(own), scenario_settings(here)
     shared = [name for name in after if name in before]
@@ -64,7 +64,7 @@ def env_note(own_id: str, own: EnvConfig, here_id: str, here: EnvConfig, made: s
 
 
 def tuning_notes(tuning: Tuning | None, spec: RobotSpec, env_id: str, here: EnvConfig) -> tuple[str, ...]:
-    """What to say of a tuned gait on this robot and in this env; nothing where its file does not say what it is for."""
+    """Return notes on a tuned gait on this robot and in this env; none if its file does not name its purpose."""
     if tuning is None:
         return ()
     own_id = tuning.env_id or DEFAULT_ENV
@@ -76,7 +76,7 @@ def tuning_notes(tuning: Tuning | None, spec: RobotSpec, env_id: str, here: EnvC
 
 
 def tune_options(robot: str | Mapping[str, Any], env_id: str, env: EnvConfig) -> str:
-    """Options of the tuner for this robot and these scenarios; ``ROBOT.yaml`` stands for a robot that is in no file."""
+    """Return the tuner's options for this robot and these scenarios; ``ROBOT.yaml`` stands for one without a file."""
     options = ["--robot", robot if isinstance(robot, str) else "ROBOT.yaml"]
     options += [] if env_id == DEFAULT_ENV else ["--env-id", env_id]
     changed = changed_assignments(env)

@@ -1,7 +1,7 @@
-"""What a comparison says: numbers with intervals, a table and rows.
+"""Report of a comparison: numbers with intervals, a table and rows.
 
-Policies are compared by the score of the env's task: progress [m], or whether the goal was reached. The classical one
-with the largest mean score is the one to beat; the ratio's interval chooses it again in every bootstrap resample.
+Policies are compared by the score of the env's task: progress [m], or success in reaching the goal. The reference is
+the classical one with the largest mean score; the ratio's interval chooses it again in every bootstrap resample.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ ROW_COLUMNS = (
     "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
     "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m",
 )  # fmt: skip
-"""Columns of the rows, where the env reports them."""
+"""Columns of the rows, if the env reports them."""
 _COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
-"""What is said of a learned policy beside the best classical one, see ``DEFINITIONS``."""
+"""Comparisons of a learned policy with the best classical one; see ``DEFINITIONS``."""
 
 
 def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
-    """Everything the comparison says, as data for JSON; what is undefined is None. See ``DEFINITIONS``."""
+    """Return all results of the comparison as data for JSON; undefined values are None. See ``DEFINITIONS``."""
     policies: dict[str, Any] = {}
     for episodes in results:
         everything = np.ones(episodes.n, dtype=bool)
@@ -82,13 +82,13 @@ def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
-    """The classical policy with the largest mean score."""
+    """Return the classical policy with the largest mean score."""
     classical = [episodes for episodes in results if episodes.kind == "classical"]
     return max(classical, key=lambda episodes: float(score(episodes).mean()), default=None)
 
 
 def score(episodes: Episodes) -> FloatArray:
-    """What each episode is compared by (W,)."""
+    """Return the score (W,) by which episodes are compared."""
     return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
@@ -125,7 +125,7 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
 
 
 def _measures(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What is averaged besides the progress, by name: (W,) each, where the env reports what it is made from."""
+    """Return quantities averaged besides the progress, by name, (W,) each, if the env reports their inputs."""
     length = columns["episode_time_s"]
     measures = {"success": columns["is_success"], "energy_j": columns["energy_j"]}
     for name, reached in (("time_to_target_s", "time_to_first_target_s"), ("time_to_goal_s", "time_to_goal_s")):
@@ -150,7 +150,7 @@ def _interval(bounds: tuple[float, float]) -> list[float] | None:
 
 
 def rows_csv(results: Sequence[Episodes]) -> str:
-    """One line for each episode of each policy."""
+    """Return CSV text with one line for each episode of each policy."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     made = {"policy", "kind", "episode"}
@@ -180,11 +180,11 @@ _CELLS: dict[str, tuple[str, str]] = {
     "time_to_target_s": ("1st at [s]", ".1f"), "time_to_goal_s": ("goal at [s]", ".1f"),
     "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"), "energy_j_per_m": ("J/m", ".0f"),
 }  # fmt: skip
-"""Columns of the table: what the summary calls it, the head, and how it is written."""
+"""Columns of the table: key in the summary -> heading and number format."""
 
 
 def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
-    """The summary for a terminal: every policy's results, and its score by number of failed joints."""
+    """Return tables for a terminal: every policy's results, and its score by number of failed joints."""
     by_success = summary["score"] == "is_success"
     key = "success" if by_success else "mean"
     ranked = sorted(summary["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
@@ -235,7 +235,7 @@ def _points(summary: Mapping[str, Any]) -> str:
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
-    """The comparison in one sentence; empty where there is nothing to compare."""
+    """Return the comparison in one sentence; empty if there is nothing to compare."""
     if summary["ratio"] is None:
         return ""
     interval = summary["ratio_ci95"]

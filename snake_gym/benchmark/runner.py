@@ -1,4 +1,4 @@
-"""Playing: every policy through all scenarios in one batch, one row of results for each episode.
+"""Runner that plays every policy through all scenarios in one batch, with one row of results for each episode.
 
 Finished policies are kept in ``<out>/policies/<name>.npz`` under a key that changes with anything that could change the
 result (scenarios, policy, code, numpy and numba); a later run reuses those whose key is the same.
@@ -33,27 +33,27 @@ INFO_COLUMNS = (
     "n_faults", "n_failed_joints", "episode_time_s", "route_m", "time_to_goal_s", "contact_time_s",
     "contact_impulse_ns", "penetration_m",
 )  # fmt: skip
-"""What is kept of the infos at an episode's end, where the env reports it."""
+"""Infos kept at the end of an episode, if the env reports them."""
 MAX_SAMPLES = 240
-"""Samples of the progress over time that are kept of each episode."""
+"""Largest number of samples over time of the progress that are kept of each episode."""
 
 
 @dataclass(frozen=True)
 class Episodes:
-    """What one policy did in the scenarios; row i of every array is scenario i."""
+    """Results of one policy in the scenarios; row i of every array is scenario i."""
 
     name: str
     kind: EntrantKind
     columns: dict[str, NDArray[Any]]
-    """Each (W,): seed, faults (text such as "3:locked 5:free"), return and those of ``INFO_COLUMNS`` that there are."""
+    """Arrays (W,): seed, faults (text such as "3:locked 5:free"), return and the reported ones of ``INFO_COLUMNS``."""
     sample_time_s: FloatArray
-    """(T,) from 0 to the time limit."""
+    """(T,) times of the samples, from 0 to the time limit [s]."""
     sample_progress_m: NDArray[np.float32]
-    """(T, W) progress at those times."""
+    """(T, W) progress at those times [m]."""
     scenario: str
     """Digest of the targets or obstacles, faults and start poses that the env really had."""
     score: str = "progress_m"
-    """The column that policies are compared by; the env's task says which."""
+    """Column by which policies are compared, named by the env's task."""
 
     @property
     def n(self) -> int:
@@ -63,7 +63,7 @@ class Episodes:
 def play(
     entrant: Entrant, scenarios: Scenarios, on_step: Callable[[int, int], None] = lambda done, of: None
 ) -> Episodes:
-    """Play all scenarios with one policy; ``on_step(done, of)`` hears of every control step."""
+    """Play all scenarios with one policy; ``on_step(done, of)`` is called at every control step."""
     env = scenarios.make_env(entrant)
     n_steps, every = env.core.n_steps, -(-env.core.n_steps // MAX_SAMPLES)
     sampled = [*range(0, n_steps, every), n_steps]
@@ -94,7 +94,7 @@ def roll(
 ) -> Iterator[tuple[FloatArray, NDArray[np.bool_], dict[str, NDArray[Any]]]]:
     """Play one deterministic episode of every world: seed ``seed + i`` for world i, autoreset mode DISABLED.
 
-    Yields rewards (W,), which worlds (W,) have ended, and infos, from the reset on, until all have ended.
+    Yields rewards (W,), flags (W,) of worlds that have ended, and infos, from the reset on, until all have ended.
     """
     if env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
         raise ValueError(f"the env's autoreset mode is {env.metadata.get('autoreset_mode')}; expected DISABLED")
@@ -117,10 +117,10 @@ def play_all(
     on_step: Callable[[str, int, int], None] = lambda name, done, of: None,
     fresh: bool = False,
 ) -> list[Episodes]:
-    """Play every entrant, or take its finished rows from ``folder`` where nothing has changed and not ``fresh``.
+    """Play every entrant, or take its finished rows from ``folder`` if nothing has changed and not ``fresh``.
 
-    ``on_step`` hears (entrant, control steps done, of how many). Raises RuntimeError where two policies did not get the
-    same scenarios, so that nothing could be compared.
+    ``on_step`` gets (entrant, control steps done, their total). Raises RuntimeError if two policies did not get the
+    same scenarios, so that they cannot be compared.
     """
     results = []
     for entrant in entrants:
@@ -140,9 +140,9 @@ def play_all(
 
 
 def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
-    """A text that changes with whatever changes what ``play`` returns: policy, scenarios, code, numpy and numba.
+    """Return a text that changes with all inputs of ``play``: policy, scenarios, code, numpy and numba.
 
-    Not with the machine: another processor may round differently.
+    It does not change with the machine, although another processor may round differently.
     """
     libraries = versions(("numpy", "numba"))
     return digest(
@@ -167,7 +167,7 @@ def save_episodes(episodes: Episodes, path: Path, key: str) -> None:
 
 
 def load_episodes(path: Path, key: str) -> Episodes | None:
-    """The rows that ``save_episodes`` wrote under the same ``key``; None if there are none that can be used."""
+    """Return the rows that ``save_episodes`` wrote under the same ``key``; None if there are no usable ones."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
             meta = read_json(str(data["meta"]), str(path))
@@ -181,7 +181,7 @@ def load_episodes(path: Path, key: str) -> Episodes | None:
 
 
 def _file_name(name: str) -> str:
-    """A file name for a policy's name: itself where it is harmless, else with a digest that keeps it unique."""
+    """Return a file name for a policy's name: itself if it is harmless, else with a digest that keeps it unique."""
     plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:80]
     if plain == name and not plain.startswith("."):
         return name
@@ -195,7 +195,7 @@ def _digest(env: SnakeVectorEnv) -> str:
 
 
 def _fault_texts(env: SnakeVectorEnv) -> list[str]:
-    """The joints (from 1) that fail in each world, and how: "3:locked 5:free"."""
+    """Return the joints (from 1) that fail in each world, and their faults: "3:locked 5:free"."""
     names = {code: name for name, code in FAULT_CODES.items()}
     return [
         " ".join(f"{joint + 1}:{names[int(kinds[joint])]}" for joint in np.flatnonzero(kinds))
@@ -205,6 +205,6 @@ def _fault_texts(env: SnakeVectorEnv) -> list[str]:
 
 @cache
 def _code_digest() -> str:
-    """Digest of this package's source: rows of older code are played again."""
+    """Return a digest of this package's source: rows of older code are played again."""
     others = ("render", "benchmark", "hardware", "agents")
     return digest(digest_sources(Path(snake_gym.__file__).parent, without=others), Path(__file__).read_bytes())

@@ -1,4 +1,4 @@
-"""What is compared, and on what: the settings of a benchmark, its scenarios and its classical entrants.
+"""Subject of a comparison: the settings of a benchmark, its scenarios and its entrants.
 
 A scenario is one world seed: targets or obstacles, faults and start follow from it alone, whatever the action space.
 World i of every policy has seed ``seed + i``, so that row i of any two policies is a pair.
@@ -37,11 +37,11 @@ from snake_gym.robot.spec import RobotSpec
 
 EntrantKind = Literal["learned", "classical"]
 MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
-"""All episodes are played at once, and a world takes some 10 kB."""
+"""Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
 class TrainedPolicy(Policy, Protocol):
-    """A policy that knows where it comes from."""
+    """Policy with a record of its training."""
 
     @property
     def env_id(self) -> str:
@@ -53,7 +53,7 @@ class TrainedPolicy(Policy, Protocol):
 
     @property
     def digest(self) -> str:
-        """Changes whenever the policy would act differently."""
+        """Text that changes whenever the policy would act differently."""
 
     @property
     def observation_space(self) -> Space[Any]:
@@ -66,10 +66,10 @@ class TrainedPolicy(Policy, Protocol):
 
 @dataclass(frozen=True)
 class Axis(Settings):
-    """Settings that a sweep varies together."""
+    """Settings that a sweep changes together."""
 
     keys: tuple[str, ...]
-    """Settings of the benchmark, as in ``env.field.difficulty``; each of them gets the same value."""
+    """Settings of the benchmark, such as ``env.field.difficulty``; each of them gets the same value."""
     values: tuple[float | int | bool | str, ...]
 
     def check(self) -> None:
@@ -82,13 +82,13 @@ class BenchmarkConfig(Settings):
     """Settings of a benchmark."""
 
     env_id: str = DEFAULT_ENV
-    """The environment that the scenarios are of."""
+    """Registered name of the environment of the scenarios."""
     robot: str | dict[str, Any] | None = None
-    """A preset's name, the path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
+    """Preset name, path of a robot's YAML file, or its settings; None: that of env_file, or resilient_servo."""
     episodes: Annotated[int, Range(1, MOST_EPISODES)] = 512
-    """How many scenarios each policy plays, one episode each."""
+    """Number of scenarios that each policy plays, one episode each."""
     seed: Count = BENCHMARK.first
-    """Seed of the first scenario; ``seed_ranges`` says which seeds training and tuning use."""
+    """Seed of the first scenario; ``seed_ranges`` lists the seeds of training and tuning."""
     env_file: str | None = None
     """YAML file with settings of the env; those of ``env`` are laid over it."""
     env: dict[str, Any] = field(default_factory=dict)
@@ -98,11 +98,11 @@ class BenchmarkConfig(Settings):
     policies: dict[str, str] = field(default_factory=dict)
     """Learned entrants: name and path of a run folder, checkpoint or policy file."""
     resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
-    """Bootstrap resamples."""
+    """Number of bootstrap resamples."""
     replays: Count = 4
-    """Scenarios shown in the replay."""
+    """Number of scenarios shown in the replay."""
     sweep: dict[str, Axis] = field(default_factory=dict)
-    """What ``evaluate.py --sweep`` varies, by the name of the axis."""
+    """Axes that ``evaluate.py --sweep`` varies, by name."""
 
     def check(self) -> None:
         find_task(self.env_id)
@@ -115,23 +115,23 @@ class BenchmarkConfig(Settings):
 
 @dataclass(frozen=True)
 class Entrant:
-    """One policy that takes part."""
+    """Policy that takes part in a comparison."""
 
     name: str
     kind: EntrantKind
     env_settings: Mapping[str, Any]
-    """What its env needs besides the scenario: its action space, and whether it is shown the faults."""
+    """Settings of its env besides the scenario: the action space, and the flag that shows it the faults."""
     make_policy: Callable[[SnakeVectorEnv], Policy]
     """Maker of the policy for an env that has these settings."""
     identity: Mapping[str, Any]
     """Plain data that changes whenever the policy would act differently."""
     notes: tuple[str, ...] = ()
-    """What to know beside its results, without its name."""
+    """Notes on its results, without its name."""
 
 
 @dataclass(frozen=True)
 class Scenarios:
-    """The worlds that every entrant plays."""
+    """Worlds that every entrant plays."""
 
     env: EnvConfig
     spec: RobotSpec
@@ -140,14 +140,14 @@ class Scenarios:
     env_id: str = DEFAULT_ENV
 
     def make_env(self, entrant: Entrant, n_worlds: int | None = None) -> SnakeVectorEnv:
-        """All scenarios (or the first ones) at once, with the entrant's action space, ended worlds standing still."""
+        """Make an env of all scenarios, or the first, with the entrant's action space; ended worlds stay still."""
         settings = merge(to_dict(self.env), entrant.env_settings)
         settings["action"] = to_dict(entrant.env_settings.get("action", {}))  # replaces, never mixes, action spaces
         config = build(find_task(self.env_id), settings, f"{entrant.name}: env")
         return SnakeVectorEnv(self.env_id, n_worlds or self.episodes, AutoresetMode.DISABLED, config=config)
 
     def identity(self) -> dict[str, Any]:
-        """Plain data that changes whenever a scenario would."""
+        """Return plain data that changes whenever a scenario would."""
         settings = to_dict(self.env)
         for irrelevant in ("action", "n_threads"):
             settings.pop(irrelevant, None)
@@ -158,7 +158,7 @@ class Scenarios:
 
 
 def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
-    """The same benchmark with the settings of its ``env_file`` written out, and its robot named. Raises ConfigError."""
+    """Return the benchmark with the settings of its ``env_file`` and its robot written out. Raises ConfigError."""
     settings = laid_over(config.env_id, config.env_file, config.env)
     robot = settings.pop("robot", "resilient_servo")
     settings.pop("action", None)
@@ -166,7 +166,7 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
-    """The scenarios of a benchmark. Raises ConfigError for env settings that are wrong."""
+    """Return the scenarios of a benchmark. Raises ConfigError for wrong env settings."""
     config = resolve_benchmark(config)
     settings = merge(config.env, {"robot": config.robot})
     env = build_env(config.env_id, settings)
@@ -176,10 +176,10 @@ def make_scenarios(config: BenchmarkConfig) -> Scenarios:
 
 
 def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
-    """A classical controller: a kind, with the parameters that were tuned for the robot, or ``name=file``.
+    """Return a classical controller: a kind, with the parameters that were tuned for the robot, or ``name=file``.
 
-    A gait that was tuned on another robot or in other scenarios than those of ``config`` is noted. Raises ConfigError:
-    unknown kind, no tuned parameters, or a file that is none of a controller.
+    A gait that was tuned on another robot or in other scenarios than those of ``config`` gets a note. Raises
+    ConfigError for an unknown kind, missing tuned parameters, or a file of something else.
     """
     scenarios = make_scenarios(config)
     spec, env = scenarios.spec, scenarios.env
@@ -199,9 +199,9 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
 
 
 def named_policies(given: Sequence[str]) -> dict[str, str]:
-    """Paths by name for texts ``NAME=PATH``, or a path alone, which is called after its last part.
+    """Return paths by name for texts ``NAME=PATH``, or a path alone, which is named after its last part.
 
-    Raises ConfigError for an empty part, or a name that is given twice.
+    Raises ConfigError for an empty part, or a repeated name.
     """
     policies: dict[str, str] = {}
     for text in given:
@@ -217,10 +217,10 @@ def named_policies(given: Sequence[str]) -> dict[str, str]:
 
 
 def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> Entrant:
-    """A trained policy. Raises ConfigError unless its observations and actions are those of the scenarios, or where
-    no imported module registers the task that it was trained in.
+    """Return a trained policy. Raises ConfigError unless its observations and actions are those of the scenarios and
+    an imported module registers the task that it was trained in.
 
-    Another robot, scale or kind of scenario than it was trained with is noted.
+    Another robot, scale or kind of scenario than in its training gets a note.
     """
     task = find_task(policy.env_id, f"policy {name}: env_id")
     settings = policy_settings(policy.env_config)
@@ -251,10 +251,10 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
 
 
 def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
-    """What a learned policy needs of an env, from the settings of the one it was trained in.
+    """Return the settings that a learned policy needs of an env, from those of its training env.
 
-    Its action space, whether it is shown the faults, and the geometry and scale of what it senses; noise is a matter of
-    the scenarios.
+    They are its action space, the flag that shows it the faults, and the geometry and scale of its sensors; noise
+    belongs to the scenarios.
     """
     wanted = {
         "faults": ("reveal",),

@@ -1,4 +1,4 @@
-"""Which scenario seeds are for what, so that nothing is judged on scenarios that a decision has seen."""
+"""Ranges of scenario seeds by use, so that no policy is judged on scenarios that influenced a decision."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RANGES = (TRAINING, EVALUATION, BENCHMARK, TUNING)
 
 
 def uses(first: int, count: int) -> list[str]:
-    """What the seeds ``first`` to ``first + count - 1`` are for."""
+    """Return the uses of the seeds ``first`` to ``first + count - 1``."""
     return [each.use for each in RANGES if first < each.end and first + count > each.first]
 
 
 def seed_note(first: int, count: int) -> str | None:
-    """What to say of scenarios with these seeds where some are not for benchmarks; else None."""
+    """Return a note on scenarios with these seeds if some are not for benchmarks; else None."""
     others = [use for use in uses(first, count) if use != BENCHMARK.use]
     if not others:
         return None

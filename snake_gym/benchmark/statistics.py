@@ -1,4 +1,4 @@
-"""Intervals over episodes for means and for what is computed from means, such as the ratio of two policies.
+"""Intervals over episodes for means and for functions of means, such as the ratio of two policies.
 
 Episodes are resampled with all their columns together, so that paired scenarios stay paired. Intervals are
 bias-corrected and accelerated (Efron 1987, "Better bootstrap confidence intervals"): skewed episodes do not shift them,
@@ -19,22 +19,22 @@ from snake_gym.robot.spec import FloatArray
 LEVEL = 0.95
 RESAMPLES = 10_000
 _CHUNK = 1_000_000
-"""Resampled numbers held at once."""
+"""Number of resampled values held at once."""
 _NONE = (float("nan"), float("nan"))
 
 Statistic = Callable[[FloatArray], FloatArray]
-"""Means (K, ...) of K columns in, the statistic (...) out."""
+"""Function that maps means (K, ...) of K columns to the statistic (...)."""
 
 
 def mean_interval(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """95 % confidence interval of the mean of ``values`` (n,); (nan, nan) where there are none."""
+    """Return the 95 % confidence interval of the mean of ``values`` (n,); (nan, nan) if there are none."""
     return interval(np.asarray(values, dtype=np.float64)[None], lambda means: means[0], resamples, seed)
 
 
 def share_interval(successes: ArrayLike) -> tuple[float, float]:
-    """95 % interval of the share of true entries of ``successes`` (n,); (nan, nan) where there are none.
+    """Return the 95 % interval of the share of true entries of ``successes`` (n,); (nan, nan) if there are none.
 
-    Wilson's score interval: unlike a bootstrap it has a width where all episodes succeed.
+    Wilson's score interval: unlike a bootstrap it has a width even if all episodes succeed.
     """
     values = np.asarray(successes, dtype=bool)
     if values.size == 0:
@@ -46,9 +46,9 @@ def share_interval(successes: ArrayLike) -> tuple[float, float]:
 def ratio_interval(
     values: ArrayLike, references: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float]:
-    """95 % interval of mean(values) / max over references of mean(reference), ``values`` (n,), ``references`` (R, n).
+    """Return the 95 % interval of mean(values) / largest mean of a reference, ``values`` (n,), ``references`` (R, n).
 
-    Episodes are paired. Which reference is best is chosen again in every resample, so its uncertainty is included.
+    Episodes are paired. The best reference is chosen again in every resample, so its uncertainty is included.
     """
     columns = np.vstack([np.asarray(values, dtype=np.float64), np.atleast_2d(np.asarray(references, dtype=np.float64))])
 
@@ -62,10 +62,10 @@ def ratio_interval(
 def interval(
     columns: FloatArray, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
 ) -> tuple[float, float]:
-    """BCa interval of ``statistic``, vectorised over the trailing axes of means (K, ...), for ``columns`` (K, n).
+    """Return the BCa interval of ``statistic`` vectorised over trailing axes of means (K, ...), for ``columns`` (K, n).
 
     Episodes n are resampled with their K numbers; the same ``seed`` gives the same interval. It is (nan, nan) without
-    episodes or where the statistic is undefined in a resample, and low = high = the estimate where all are equal.
+    episodes or if the statistic is undefined in a resample, and low = high = the estimate if all are equal.
     """
     n = columns.shape[1]
     if n == 0:

@@ -1,4 +1,4 @@
-"""One benchmark under several settings: every combination of the values of a few axes.
+"""Sweep of a benchmark over settings: every combination of the values of a few axes.
 
 An axis sets the same value at one or more keys of the benchmark's settings: ``env.field.difficulty``, or the smallest
 and the largest number of failed joints together. Each combination is a comparison of its own, in a folder of its own
@@ -24,25 +24,25 @@ from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, make_scena
 from snake_gym.config import ConfigError, build, to_dict, to_json, write_atomic
 
 Play = Callable[[BenchmarkConfig, Scenarios, Path], dict[str, Any]]
-"""Plays one benchmark on its scenarios, writes into a folder, and returns the summary."""
+"""Function that plays one benchmark on its scenarios, writes into a folder, and returns the summary."""
 COLUMNS = (
     "success", "success_ci95", "mean", "ci95", "time_to_goal_s", "energy_j_per_m", "episodes", "lead", "lead_ci95",
 )  # fmt: skip
-"""What is kept of each policy's summary, see ``report.DEFINITIONS``."""
+"""Keys of each policy's summary that are kept; see ``report.DEFINITIONS``."""
 
 
 class Combination(NamedTuple):
-    """One set of values."""
+    """Set of values, one for each axis."""
 
     values: dict[str, Any]
-    """By axis."""
+    """Value by name of the axis."""
     config: BenchmarkConfig
     folder: str
     """Name of its folder."""
 
 
 def combinations(config: BenchmarkConfig) -> list[Combination]:
-    """All of them, the last axis changing fastest. Raises ConfigError where there is no axis or a key is no setting."""
+    """Return all combinations, the last axis changing fastest. Raises ConfigError without axes or for unknown keys."""
     axes = config.sweep
     if not axes:
         raise ConfigError("sweep is empty; expected at least one axis, as in configs/benchmark/obstacle_field.yaml")
@@ -62,7 +62,7 @@ def combinations(config: BenchmarkConfig) -> list[Combination]:
 def play_one(
     config: BenchmarkConfig, play: Play, out: Path, pictures: bool = True
 ) -> tuple[dict[str, Any], list[Table | str]]:
-    """The benchmark itself: what ``play``, which draws ``pictures`` or not, returns, and what to show of it."""
+    """Play the benchmark itself; return the result of ``play``, with ``pictures`` or not, and the tables to show."""
     scenarios = make_scenarios(config)
     summary = play(config, scenarios, out)
     title = f"{config.episodes} scenarios of {scenarios.env.time_limit_s:g} s, mean of each policy"
@@ -78,7 +78,7 @@ def play_one(
 def play_sweep(
     config: BenchmarkConfig, play: Play, out: Path, pictures: bool = True
 ) -> tuple[dict[str, Any], list[Table | str]]:
-    """Every combination of the config's sweep: the rows of all of them, and what to show. See ``play_one``."""
+    """Play every combination of the config's sweep; return all rows and the tables to show. See ``play_one``."""
     made = combinations(config)
     scenarios = [make_scenarios(each.config) for each in made]  # a wrong setting is named before anything is played
     pairs = zip(made, scenarios, strict=True)
@@ -99,7 +99,7 @@ def play_sweep(
 
 
 def sweep_rows(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each policy of each combination: its values, the policy, and ``COLUMNS``."""
+    """Return a row for each policy of each combination: its values, the policy, and ``COLUMNS``."""
     return [
         {**one.values, "policy": name, **{column: policy[column] for column in COLUMNS if column in policy}}
         for one, summary in zip(made, summaries, strict=True)
@@ -108,7 +108,7 @@ def sweep_rows(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any
 
 
 def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """``sweep_rows`` as text; an interval becomes two columns, ``_low`` and ``_high``."""
+    """Return ``sweep_rows`` as text; an interval becomes two columns, ``_low`` and ``_high``."""
     flat = []
     for row in rows:
         line: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def sweep_table(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]], title: str) -> Table:
-    """The score of every policy with its 95 % interval, one line for each combination."""
+    """Return the score of every policy with its 95 % interval, one line for each combination."""
     by_success = summaries[0]["score"] == "is_success"
     shown = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
     for name in (*made[0].values, *summaries[0]["policies"]):

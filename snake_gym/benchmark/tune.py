@@ -1,10 +1,10 @@
-"""The program that searches the parameters of a controller for a robot and writes them to YAML.
+"""Program that searches the parameters of a controller for a robot and writes them to YAML.
 
     snake-gym tune --robot resilient_servo --controller sjc --env configs/env/locked_joints.yaml
 
 The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score by
-the env's task, and what it was tuned on; ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
-``{file: PATH}`` any result. An interrupted search goes on where it stood, from a file next to the result.
+the env's task, and its robot and scenarios. ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
+``{file: PATH}`` uses any result. An interrupted search continues from a file next to the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Searching the gait parameters of a classical controller, so that a learned policy is compared with its best.
+"""Search for the gait parameters of a classical controller, so that a learned policy is compared with its best.
 
 The cross-entropy method (Rubinstein & Kroese 2004, ch. 4.2; diagonal Gaussian, smoothed updates) maximises the mean
 score of an episode, the one by which the env's task compares policies (``objective``). The candidates of a generation
@@ -39,23 +39,23 @@ SEED_BASE = TUNING.first
 SEED_SPAN = 1_000_000
 CHOICE_START = 800_000
 SCORE_START = 900_000
-"""Where the seeds of the choice among finalists and of the final score start within the span."""
+"""First seeds, within the span, of the choice among finalists and of the final score."""
 
 ELITE_SHARE = 0.25
 SMOOTHING = 0.7
-"""Weight of the elite's mean and deviation against those of the last generation."""
+"""Weight of the new elite's mean and deviation in those of the next generation; the old ones have the rest."""
 START_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
-"""Standard deviations, as shares of a parameter's range."""
+"""Initial and smallest standard deviation, as shares of a parameter's range."""
 MOST_FINALISTS = 8
 FORMAT = 2
 TIME_WEIGHT = 1e-6
-"""Weight of the time, given as a share of its largest value; less than one part in the number of episodes."""
+"""Weight of the time, as a share of its largest value; less than one part in the number of episodes."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One number to search, uniformly between its bounds or, if ``log``, uniformly in its logarithm."""
+    """Number to search, uniformly between its bounds or, if ``log``, uniformly in its logarithm."""
 
     name: str
     low: float
@@ -63,7 +63,7 @@ class Parameter:
     log: bool = False
 
     def value(self, share: FloatArray) -> FloatArray:
-        """Values at ``share`` (0 .. 1) of the range, same shape, rounded to five digits so that files stay readable."""
+        """Return values at ``share`` (0 .. 1) of the range, same shape, rounded to five digits for readable files."""
         if self.log:
             raw = self.low * (self.high / self.low) ** share
         else:
@@ -72,7 +72,7 @@ class Parameter:
 
 
 def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
-    """The parameters of a controller kind that its settings give a range (``searched``), for this robot."""
+    """Return the parameters of a controller kind that its settings give a range (``searched``), for this robot."""
     ranges = search_ranges(CONTROLLERS[kind].config_type)
     return tuple(
         Parameter(name, own.low, own.high if own.limit is None else min(own.high, own.limit(spec)), own.log)
@@ -82,21 +82,21 @@ def search_space(kind: str, spec: RobotSpec) -> tuple[Parameter, ...]:
 
 @dataclass(frozen=True)
 class TuningConfig(Settings):
-    """What is tuned, where, and for how long."""
+    """Settings of a tuning: controller, robot, scenarios and effort."""
 
     robot: str | dict[str, Any] = "resilient_servo"
-    """A preset's name, the path of a robot's YAML file, or its settings."""
+    """Preset name, path of a robot's YAML file, or its settings."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
-    """Its kind, and settings that stay as given."""
+    """Kind of the controller, and settings that stay as given."""
     env_id: str = DEFAULT_ENV
-    """The environment that it is tuned in."""
+    """Registered name of the environment for tuning."""
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the training scenarios (course, faults, sensors, time_limit_s ...)."""
     generations: PositiveCount = 40
     population: Annotated[int, Range(4)] = 32
-    """Candidates in each generation."""
+    """Number of candidates in each generation."""
     worlds: int = 256
-    """Episodes in each generation; each candidate plays worlds / population scenarios."""
+    """Number of episodes in each generation; each candidate plays worlds / population scenarios."""
     seed: Annotated[int, Range(0, 1999)] = 0
 
     def check(self) -> None:
@@ -111,12 +111,12 @@ class TuningConfig(Settings):
 
 
 def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float) -> FloatArray:
-    """What each episode is worth (W,), from the infos at its end, by the task's ``score``, so that candidates differ.
+    """Return the worth (W,) of episodes by the task's ``score``, from infos at their end, so that candidates differ.
 
-    Progress is its own measure. Success is yes or no, and many candidates have the same share of it; among those the
-    one that needs less time is better. The time is that to the goal; a miss counts as the time limit, longer by the
-    share of the route that is left, so that where all miss the ones that get further are ahead. It weighs so little
-    that no time makes up for one episode more that succeeds, in any number of episodes that can be played.
+    Progress is its own measure. Success is yes or no, and many candidates have the same share of it; among those, the
+    one that needs less time is better. A success counts the time to the goal; a miss counts the time limit, longer by
+    the share of the route that is left, so that among misses the one that gets further is ahead. The time has so
+    little weight that it never outweighs one more successful episode, in any number of episodes that can be played.
     """
     values = np.asarray(infos[score], dtype=np.float64)
     if infos[score].dtype != np.bool_:
@@ -131,7 +131,7 @@ def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float
 
 
 def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
-    """Mean of the task's score over episodes, from what they are worth, with its 95 % interval."""
+    """Return the mean of the task's score over episodes, from their worth, with its 95 % interval."""
     if score == "is_success":
         succeeded = worth >= 1.0
         mean, bounds = float(succeeded.mean()), share_interval(succeeded)
@@ -141,17 +141,17 @@ def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
 
 
 def describe_score(value: float, score: str) -> str:
-    """A mean score for people."""
+    """Return a mean score as text."""
     if score == "is_success":
         return f"{100.0 * value:.1f} %"
     return f"{value:.2f} m" if score == "progress_m" else f"{value:.4g}"
 
 
 class Search:
-    """One search: ``advance`` plays a generation, ``report`` chooses and scores the result.
+    """Search for parameters: ``advance`` plays a generation, ``report`` chooses and scores the result.
 
-    A generation depends on the seed, its number and the distribution only: restored, a search goes on exactly. Raises
-    ConfigError: unknown robot, controller or setting, or nothing left to search.
+    A generation depends only on the seed, its number and the distribution: a restored search continues exactly. Raises
+    ConfigError for an unknown robot, controller or setting, or if no parameter is left to search.
     """
 
     def __init__(self, config: TuningConfig) -> None:
@@ -177,14 +177,14 @@ class Search:
         self.mean = np.full(len(self.space), 0.5)
         self.deviation = np.full(len(self.space), START_DEVIATION)
         self.trail: list[list[float]] = []
-        """The distribution's mean after each generation."""
+        """Mean of the distribution after each generation."""
         self.score = self.env.core.task.score
-        """Name of what is maximised."""
+        """Name of the maximised score."""
         self.scores: list[float] = []
         """Mean objective of the elite of each generation."""
 
     def advance(self) -> float:
-        """Play one generation and move the distribution to its elite; returns the elite's mean objective."""
+        """Play one generation, move the distribution to its elite, and return the elite's mean objective."""
         config = self.config
         rng = np.random.default_rng([config.seed, self.generation])
         noise = rng.standard_normal((config.population, len(self.space)))
@@ -203,11 +203,11 @@ class Search:
         return self.scores[-1]
 
     def parameters(self, shares: FloatArray) -> dict[str, FloatArray]:
-        """Parameter values (K,) by name, for shares of the ranges (K, P)."""
+        """Return parameter values (K,) by name, for shares of the ranges (K, P)."""
         return {parameter.name: parameter.value(shares[:, i]) for i, parameter in enumerate(self.space)}
 
     def play(self, shares: FloatArray, seeds: NDArray[np.int64]) -> FloatArray:
-        """Objective (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
+        """Return the objective (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
         n_scenarios = seeds.size
         per_world = {name: np.repeat(values, n_scenarios) for name, values in self.parameters(shares).items()}
         self.env.core.use_controller(make_controller(self.base, self.spec, per_world))
@@ -221,7 +221,7 @@ class Search:
         return worth.reshape(shares.shape[0], n_scenarios)
 
     def report(self) -> dict[str, Any]:
-        """Choose among the finalists and score the winner; plain data for the result file."""
+        """Choose among the finalists, score the winner, and return plain data for the result file."""
         config = self.config
         finalists = np.array(self.trail[-MOST_FINALISTS:])
         while config.worlds % len(finalists):
@@ -255,12 +255,12 @@ class Search:
         }
 
     def scenario(self) -> dict[str, Any]:
-        """Plain settings of the env but for the robot and what changes no episode."""
+        """Return plain settings of the env except the robot and settings that change no episode."""
         env = to_dict(self.env_config)
         return {name: env[name] for name in env if name not in ("robot", "action", "n_threads")}
 
     def identity(self) -> dict[str, Any]:
-        """Plain data that changes whenever a generation would."""
+        """Return plain data that changes whenever a generation would."""
         return {
             "format": FORMAT, "robot": to_dict(self.spec), "env_id": self.config.env_id, "env": self.scenario(),
             "controller": self.base, "space": to_dict(self.space), "population": self.config.population,
@@ -268,7 +268,7 @@ class Search:
         }  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write where the search stands, atomically."""
+        """Write the state of the search, atomically."""
         standing = {
             "identity": self.identity(), "generation": self.generation, "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(), "trail": self.trail, "scores": self.scores,
@@ -276,7 +276,7 @@ class Search:
         write_atomic(path, to_json(standing))
 
     def restore(self, path: str | os.PathLike[str]) -> bool:
-        """Go on from what ``save`` wrote; False, and nothing changed, where that was another search or no such file."""
+        """Continue from a file of ``save``. Returns False, unchanged, if that is missing or another search's."""
         try:
             standing = read_json(Path(path).read_bytes(), str(path))
             same = standing["identity"] == read_json(to_json(self.identity()), "identity")
@@ -297,10 +297,10 @@ class Search:
 
 
 def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dict[str, Any]:
-    """Search with a progress bar on stderr, and report.
+    """Search with a progress bar on stderr, and return the report.
 
-    Where the search stands is in the file ``standing`` after each generation; a later call goes on from it (unless it
-    was another search, or not ``resume``). The file stays: remove it when the report is safe.
+    The file ``standing`` holds the state of the search after each generation; a later call continues from it (unless it
+    is of another search, or not ``resume``). The file stays: remove it when the report is safe.
     """
     search = Search(config)
     console = Console(stderr=True)

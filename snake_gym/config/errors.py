@@ -1,6 +1,6 @@
-"""What is told to a user whose setting, argument or file is wrong: one line, with the nearest valid choice.
+"""Messages on a wrong setting, argument or file of the user: one line, with the nearest valid choice.
 
-``where`` says in messages where a setting comes from: a dotted path (``env.robot``), a file (``demo.yaml``), or both
+``where`` names the origin of a setting in messages: a dotted path (``env.robot``), a file (``demo.yaml``), or both
 (``demo.yaml: env.robot``).
 """
 
@@ -10,24 +10,24 @@ import difflib
 from collections.abc import Iterable
 
 _SHORTEST_BEGINNING = 3
-"""Letters by which a word is recognised."""
+"""Smallest number of letters by which a word is recognised."""
 
 
 class ConfigError(ValueError):
-    """A setting, argument or file that the user has to correct. The message is one line."""
+    """Error in a setting, argument or file that the user has to correct. The message is one line."""
 
     def __init__(self, message: object) -> None:
         super().__init__(" ".join(str(message).split()))
 
 
 class UnexpectedKeywordError(ConfigError, TypeError):
-    """A keyword argument that is no setting: a ``TypeError``, as of any function, so that callers can try."""
+    """Error of an unknown keyword argument; also a ``TypeError``, as of any function, so that callers can try."""
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """The choice that ``name`` was most likely meant to be, or None. Case and ``-``/``_`` do not matter.
+    """Return the choice that ``name`` most likely means, or None. Case and ``-``/``_`` do not matter.
 
-    It looks like ``name``, or one of the two begins with the other, as ``evaluation`` and ``eval``.
+    The choice looks like ``name``, or one of the two begins with the other, as ``evaluation`` and ``eval``.
     """
     folded = {_fold(choice): choice for choice in choices}
     word = _fold(name)
@@ -40,7 +40,7 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
 
 
 def choose(name: object, choices: Iterable[str], where: str) -> str:
-    """``name`` if it is one of ``choices``; otherwise a ConfigError that lists them and names the nearest."""
+    """Return ``name`` if it is one of ``choices``; otherwise raise a ConfigError that lists them and the nearest."""
     options = list(choices)
     if isinstance(name, str) and name in options:
         return name
@@ -57,7 +57,7 @@ def hint(name: str, choices: Iterable[str]) -> str:
 
 
 def show(value: object, limit: int = 80) -> str:
-    """``value`` as it would stand in YAML, short enough for one line."""
+    """Return ``value`` as it would stand in YAML, short enough for one line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = repr(value)

@@ -1,4 +1,4 @@
-"""Reading YAML files, and writing files whole; ``yaml_text`` says which YAML."""
+"""Functions that read YAML files, and write files whole; ``yaml_text`` defines the YAML in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _YAML = (".yaml", ".yml")
 
 
 def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The mapping in a YAML file ({} if it is empty). Raises ConfigError if it is missing, no YAML or no mapping."""
+    """Return the mapping in a YAML file ({} if empty). Raises ConfigError if it is missing, no YAML or no mapping."""
     from snake_gym.config.yaml_text import parse_yaml
 
     path = find_config(path)
@@ -38,7 +38,7 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def find_config(path: str | os.PathLike[str]) -> Path:
-    """``path``; where it is below ``configs`` and the working directory lacks it, the file that is shipped with us."""
+    """Return ``path``, or the shipped file if it is below ``configs`` and the working directory lacks it."""
     path = Path(path)
     if path.parts[:1] == ("configs",) and not path.exists():
         package = Path(__file__).parents[1]  # in a checkout, configs lie beside it
@@ -47,7 +47,7 @@ def find_config(path: str | os.PathLike[str]) -> Path:
 
 
 def _missing(path: Path) -> str:
-    """Message for a file that is not there, naming what its deepest existing folder holds instead."""
+    """Return the message for a missing file, with the content of its deepest existing folder."""
     guess = near_path(path, _YAML)
     if guess is not None:
         return f"{path} does not exist; did you mean '{guess}'?"
@@ -59,9 +59,9 @@ def _missing(path: Path) -> str:
 
 
 def near_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path | None:
-    """What a path that does not exist was most likely meant to be, or None: a folder, or a file of such a suffix.
+    """Return the folder or file with such a suffix that a missing path most likely means, or None.
 
-    Of a path whose folder does not exist either, it is the folder that is looked for.
+    If the folder of the path is missing too, the search is for the folder.
     """
     known = _deepest(Path(path))
     # Without the suffixes, which make short names look alike.
@@ -75,7 +75,7 @@ def _stem(name: str, suffixes: Sequence[str]) -> str:
 
 
 def _deepest(path: Path) -> Path:
-    """The first part of a missing path whose folder exists."""
+    """Return the first part of a missing path whose folder exists."""
     while not path.parent.is_dir():
         path = path.parent
     return path
@@ -112,7 +112,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder for results, before the work for them. Raises ConfigError if nothing can be written there."""
+    """Make a folder for results before the work for them. Raises ConfigError if nothing can be written there."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

@@ -1,4 +1,4 @@
-"""Settings laid over settings: deep merging, keyword arguments, and assignments from the command line."""
+"""Combination of settings: deep merging, keyword arguments, and assignments from the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with ``override`` laid over it, group by group; lists and scalars are replaced. Neither is changed."""
+    """Return a copy of ``base`` overridden by ``override``, group by group; lists and scalars are replaced."""
     merged = {key: copy.deepcopy(value) for key, value in base.items()}
     for key, value in override.items():
         below = merged.get(key)
@@ -27,7 +27,7 @@ def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> dict[str, tuple[Any, Any]]:
-    """Dotted names of the settings that differ, with both values; None for one that is not there."""
+    """Return dotted names of the settings that differ, with both values; None for a missing one."""
     found: dict[str, tuple[Any, Any]] = {}
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
@@ -45,11 +45,11 @@ def apply_keywords(
     where: str,
     beside: Iterable[str] = (),
 ) -> T:
-    """An instance of dataclass ``cls`` from ``config``, an object or a mapping, with keyword settings laid over it.
+    """Return an instance of dataclass ``cls`` from ``config``, an object or a mapping, overridden by keyword settings.
 
     All of it is checked strictly, as by ``build``; ``config`` is not changed. An object of a subclass stays one.
-    Raises ConfigError; where a keyword is no setting, one that is a TypeError too, and that knows the names of
-    arguments ``beside`` the settings, for one of which it may have been meant.
+    Raises ConfigError. For a keyword that is no setting, this is a TypeError too; its message also considers names of
+    arguments ``beside`` the settings.
     """
     kind = type(config) if isinstance(config, cls) else cls
     known = {f.name for f in fields(kind) if f.init}  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def apply_keywords(
 
 
 def apply_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
-    """``mapping`` with assignments ``a.b=value`` applied in order; each value is read as YAML."""
+    """Return ``mapping`` with assignments ``a.b=value`` applied in order; each value is read as YAML."""
     from snake_gym.config.yaml_text import parse_yaml
 
     result = merge(mapping, {})

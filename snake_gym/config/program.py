@@ -1,6 +1,6 @@
-"""What all command line programs share: options, missing libraries, and how a program ends.
+"""Common parts of all command line programs: options, checks for optional libraries, and the exit.
 
-It loads next to nothing: ``estop`` must not wait for what other programs need.
+This module imports very little: ``estop`` must not wait for libraries of other programs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ EXTRAS = {
     "tensorboard": ("TensorBoard", "train"),
     "torch": ("torch", "train"),
 }
-"""Optional library, by the name it is imported by -> its own name, and the extra that installs it."""
+"""Import name of an optional library -> its own name, and the extra that installs it."""
 
 
 class OptionParser(argparse.ArgumentParser):
-    """Wrong options are a ConfigError. What begins like a negative number is a value, as ``-1,0`` is."""
+    """Parser that raises ConfigError for wrong options. Text like a negative number is a value, as ``-1,0``."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -43,7 +43,7 @@ class OptionParser(argparse.ArgumentParser):
 
 
 def require(purpose: str, *libraries: str) -> None:
-    """Raise ConfigError, with what to install, unless the optional ``libraries`` are there for ``purpose``."""
+    """Raise ConfigError, with what to install, unless the optional ``libraries`` for ``purpose`` are installed."""
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         names = ", ".join(EXTRAS[library][0] for library in missing)
@@ -55,7 +55,7 @@ def require(purpose: str, *libraries: str) -> None:
 
 
 def run_program(main: Callable[[list[str] | None], int]) -> NoReturn:
-    """Run ``main`` and exit with its code. What the user has to correct is one line on stderr and exit code 2."""
+    """Run ``main`` and exit with its code. An error for the user to correct is one line on stderr and exit code 2."""
     try:
         code = main(None)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Records: settings as plain data, strict JSON, digests of what results depend on, and versions of the libraries."""
+"""Records: settings as plain data, strict JSON, digests of inputs of results, and versions of the libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snake_gym.config.errors import ConfigError, show
 
 
 def to_dict(obj: object) -> Any:
-    """Plain data for JSON or YAML: dataclasses become dicts, tuples and arrays lists."""
+    """Return plain data for JSON or YAML: dataclasses become dicts, tuples and arrays lists."""
     if is_dataclass(obj) and not isinstance(obj, type):
         return {f.name: to_dict(getattr(obj, f.name)) for f in fields(obj) if f.init}
     if obj is None or isinstance(obj, (bool, str)):
@@ -36,13 +36,13 @@ def to_dict(obj: object) -> Any:
 
 
 def to_json(value: object, indent: int | None = 1) -> str:
-    """``value`` as strict JSON text, its numbers that are not finite as the texts "inf", "-inf" and "nan"."""
+    """Return ``value`` as strict JSON text; numbers that are not finite become the texts "inf", "-inf" and "nan"."""
     text = json.dumps(_with_text_infinities(to_dict(value)), indent=indent, allow_nan=False, ensure_ascii=False)
     return text + "\n" if indent else text
 
 
 def read_json(text: str | bytes, where: str) -> Any:
-    """The value of JSON text; ConfigError, beginning with ``where``, if it is none or says something twice."""
+    """Return the value of JSON text; ConfigError, beginning with ``where``, if it is no JSON or repeats a key."""
     try:
         return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -51,7 +51,7 @@ def read_json(text: str | bytes, where: str) -> Any:
 
 
 def digest(*parts: object) -> str:
-    """SHA-256 of bytes, texts, arrays and plain data, each part apart from the next."""
+    """Return the SHA-256 of bytes, texts, arrays and plain data, with parts kept distinct."""
     whole = hashlib.sha256()
     for part in parts:
         content = part if isinstance(part, bytes) else to_json(part, indent=None).encode()
@@ -60,14 +60,14 @@ def digest(*parts: object) -> str:
 
 
 def digest_sources(root: Path, without: Sequence[str] = ()) -> str:
-    """Digest of a package's modules, but for those in the folders ``without``, given relative to ``root``."""
+    """Return a digest of a package's modules, except those in the folders ``without``, given relative to ``root``."""
     paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
     kept = {name: path for name, path in paths.items() if not name.startswith(tuple(f"{part}/" for part in without))}
     return digest(*(part for name, path in kept.items() for part in (name, path.read_bytes())))
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of Python and of those of ``packages`` that are installed, and the kind of machine."""
+    """Return versions of Python and of the installed ones of ``packages``, and the kind of machine."""
     found = {"python": platform.python_version()}
     for package in packages:
         try:

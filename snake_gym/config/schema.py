@@ -1,4 +1,4 @@
-"""Mappings into dataclasses, strictly: no unknown key, every value coerced to its declared type or refused."""
+"""Strict conversion of mappings into dataclasses: no unknown keys, every value coerced to its type or refused."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ T = TypeVar("T")
 
 
 class OutOfRangeError(ConfigError):
-    """A number of the right kind that is too small or too large."""
+    """Error for a number of the right kind that is too small or too large."""
 
 
 NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
-"""A decimal number, as a regular expression. Not 010: nobody can say whether that is ten or eight."""
+"""Regular expression of a decimal number. Not 010, which may be read as ten or as eight."""
 _NUMBER = re.compile(NUMBER)
 _INFINITY = re.compile(r"([-+]?)\.?(?:inf|Inf|INF)")
 _ANY = Range()
 _MOST_DIGITS = 1000
-"""Longer texts are no integers that anybody means."""
+"""Largest number of digits of an integer given as text."""
 _SEQUENCES = (tuple, list, Sequence)
 _MAPPINGS = (dict, Mapping)
 
 
 def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
-    """An instance of dataclass ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key.
+    """Return an instance of dataclass ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key.
 
     Numbers may be written as text (``1e-3``), a float field takes an int, an int field takes ``3e6``, a tuple takes a
-    list, a nested dataclass a mapping. A ValueError of ``__post_init__`` becomes a ConfigError with its place.
+    list, a nested dataclass a mapping. A ValueError of ``__post_init__`` becomes a ConfigError that names the place.
     """
     if not (isinstance(cls, type) and is_dataclass(cls)):
         raise TypeError(f"build needs a dataclass, not {cls!r}")
@@ -62,7 +62,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
 
 
 def describe_unknown(cls: type[Any], key: str, where: str = "", beside: Iterable[str] = ()) -> str:
-    """What is told of ``key``, which is no setting of dataclass ``cls`` and none of the names ``beside`` them."""
+    """Return the message on ``key``, which is no setting of dataclass ``cls`` and none of the names ``beside`` them."""
     settings = [f.name for f in fields(cls) if f.init]
     declared = declared_types(cls)  # type: ignore[arg-type]
     nested = {
@@ -90,14 +90,14 @@ def _place(message: str, settings: Mapping[str, Field[Any]], where: str) -> str:
 
 
 def _members(tp: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, or the type itself."""
+    """Return the alternatives of a union, or the type itself."""
     if typing.get_origin(tp) in (Union, types.UnionType):
         return typing.get_args(tp)
     return (tp,)
 
 
 def _describe(tp: Any) -> str:
-    """What a value of this type looks like, for the user."""
+    """Return a description, for the user, of values of this type."""
     origin, args = typing.get_origin(tp), typing.get_args(tp)
     if len(_members(tp)) > 1:
         return " or ".join(_describe(member) for member in _members(tp))
@@ -129,7 +129,7 @@ def _refuse(tp: Any, value: object, where: str, note: str = "") -> NoReturn:
 
 
 def coerce(tp: Any, value: Any, where: str, allowed: Range = _ANY) -> Any:
-    """``value`` as the declared type ``tp``; ConfigError if it is no such thing, or not in its range ``allowed``."""
+    """Return ``value`` as the declared type ``tp``; ConfigError if it does not fit or is outside ``allowed``."""
     origin, args = typing.get_origin(tp), typing.get_args(tp)
     if hasattr(value, "tolist"):  # numpy arrays and scalars, when the mapping was made in Python
         value = value.tolist()
@@ -239,7 +239,7 @@ def _coerce_mapping(tp: Any, value: object, where: str) -> dict[str, Any]:
 
 
 def _coerce_union(tp: Any, value: Any, where: str) -> Any:
-    """The first member that takes the value: as it is, before with a change of type (so ``int | str`` keeps '3')."""
+    """Return the first member's value, preferring members that keep the value's type (so ``int | str`` keeps '3')."""
     members = _members(tp)
     accepted = []
     errors: list[tuple[Any, ConfigError]] = []
@@ -260,7 +260,7 @@ def _coerce_union(tp: Any, value: Any, where: str) -> Any:
 
 
 def _has_settings(tp: Any, value: Mapping[str, Any]) -> bool:
-    """Whether ``tp`` is a group that takes exactly the keys of ``value``."""
+    """Return True if ``tp`` is a group that takes exactly the keys of ``value``."""
     if not (isinstance(tp, type) and is_dataclass(tp)):
         return False
     required = {f.name for f in fields(tp) if f.init and f.default is MISSING and f.default_factory is MISSING}
@@ -268,7 +268,7 @@ def _has_settings(tp: Any, value: Mapping[str, Any]) -> bool:
 
 
 def _is_shaped(tp: Any, value: object) -> bool:
-    """Whether ``value`` is clearly meant for ``tp``: a mapping for a group, a list for a list, text for a name."""
+    """Return True if ``value`` is clearly meant for ``tp``: mapping for a group, list for a list, text for a name."""
     kind = typing.get_origin(tp) or tp
     if isinstance(value, Mapping):
         return kind in _MAPPINGS or (isinstance(tp, type) and is_dataclass(tp))

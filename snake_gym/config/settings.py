@@ -5,7 +5,7 @@
         amplitude_rad: Annotated[float, Range(0.0, math.pi)] = 0.3
         period_s: Positive = 2.0
 
-        def check(self) -> None:      # what no single field can say
+        def check(self) -> None:      # conditions on several fields
             ...
 
 A number is finite and at most ``LARGEST`` in size unless its range says otherwise.
@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from snake_gym.config.errors import ConfigError
 
 LARGEST = 1e9
-"""Largest size of a setting that has no bound of its own, in its unit; beyond, arithmetic overflows."""
+"""Largest size of a setting without a bound of its own, in its unit; beyond it, arithmetic overflows."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,21 @@ class Range:
     low: float = -math.inf
     high: float = math.inf
     without_low: bool = False
-    """Whether the number has to be larger than ``low``."""
+    """True if the number has to be larger than ``low``."""
     without_high: bool = False
-    """Whether the number has to be smaller than ``high``."""
+    """True if the number has to be smaller than ``high``."""
     infinite: bool = False
-    """Whether the number may be infinite; otherwise it is at most ``LARGEST`` in size, or whole."""
+    """True if the number may be infinite; otherwise it is at most ``LARGEST`` in size, or whole."""
 
     def admits(self, value: float) -> bool:
-        """Whether ``value`` is in the range; integers have no ``LARGEST``."""
+        """Return True if ``value`` is in the range; integers have no ``LARGEST``."""
         if isinstance(value, float) and not self.infinite and not abs(value) <= LARGEST:
             return False
         above = value > self.low if self.without_low else value >= self.low
         return above and (value < self.high if self.without_high else value <= self.high)
 
     def describe(self, kind: type) -> str:
-        """What is expected of a float or int, for an error message: ``in (0, 1]``, ``finite and > 0``."""
+        """Return the expected range of a float or int, for an error message: ``in (0, 1]``, ``finite and > 0``."""
         bounds = [f"{'>' if self.without_low else '>='} {self.low:g}"] if self.low > -math.inf else []
         bounds += [f"{'<' if self.without_high else '<='} {self.high:g}"] if self.high < math.inf else []
         if len(bounds) == 2:
@@ -64,17 +64,17 @@ class Range:
 Positive = Annotated[float, Range(0.0, without_low=True)]
 NonNegative = Annotated[float, Range(0.0)]
 Limit = Annotated[float, Range(0.0, without_low=True, infinite=True)]
-"""A bound on something; infinite for none."""
+"""Positive bound on a quantity; infinite for none."""
 Share = Annotated[float, Range(0.0, 1.0)]
 PositiveShare = Annotated[float, Range(0.0, 1.0, without_low=True)]
 Angle = Annotated[float, Range(-math.pi, math.pi)]
-"""An angle [rad] of at most half a turn to either side."""
+"""Angle [rad] of at most half a turn to either side."""
 Count = Annotated[int, Range(0)]
 PositiveCount = Annotated[int, Range(1)]
 
 
 class Settings:
-    """Base of settings: every field is read as its declared type, and in its range, by whoever makes the object.
+    """Base class of settings: every new object has its fields converted to their declared types and checked for range.
 
     Raises ConfigError, which is a ValueError, naming the field.
     """
@@ -94,7 +94,7 @@ class Settings:
             raise ConfigError(error) from error
 
     def check(self) -> None:
-        """Raise ValueError unless the fields, each in its range, go together."""
+        """Raise ValueError unless the fields, each in its range, are consistent."""
 
 
 def check_order(settings: object, *names: str) -> None:
@@ -107,5 +107,5 @@ def check_order(settings: object, *names: str) -> None:
 
 @cache
 def declared_types(cls: Any) -> dict[str, Any]:
-    """Field types of a dataclass by name, with the ranges that annotate them."""
+    """Return field types of a dataclass by name, with the ranges that annotate them."""
     return typing.get_type_hints(cls, include_extras=True)

@@ -1,7 +1,7 @@
 """YAML text by the rules of YAML 1.2: ``1e-3`` is a number, ``yes`` and ``010`` are text.
 
-A key given twice is an error. What is written can be read back by this reader and by one for YAML 1.1. This is the only
-module that needs PyYAML. It is loaded when the first text is read or written: what reads no YAML runs without it.
+A repeated key is an error. This reader and one for YAML 1.1 both read written text back. This is the only module that
+needs PyYAML. It is loaded when the first text is read or written: programs that read no YAML run without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from snake_gym.config.schema import NUMBER
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML with the scalars of YAML 1.2's core schema and no duplicate keys."""
+    """Safe YAML loader with the scalars of YAML 1.2's core schema and no duplicate keys."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]  # none of YAML 1.1's
 
@@ -34,7 +34,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text that both ``_Loader`` and a YAML 1.1 reader take for text."""
+    """Writer of text that both ``_Loader`` and a YAML 1.1 reader take for text."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -53,7 +53,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """What a YAML text holds. Raises ConfigError, with the line and column, if it is no YAML."""
+    """Return the content of a YAML text. Raises ConfigError, with the line and column, if it is no YAML."""
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -65,5 +65,5 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def format_yaml(obj: object) -> str:
-    """A dataclass or mapping as YAML text."""
+    """Return a dataclass or mapping as YAML text."""
     return yaml.dump(to_dict(obj), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -38,6 +38,6 @@ def _make(
 
 
 make_waypoints = partial(_make, "SnakeGym/Waypoints-v0")
-"""``make_waypoints(num_envs, config, autoreset_mode, render_mode)``: the vector env for settings at hand."""
+"""Maker ``make_waypoints(num_envs, config, autoreset_mode, render_mode)`` of the vector env for given settings."""
 make_obstacle_field = partial(_make, "SnakeGym/ObstacleField-v0")
-"""The same for obstacle fields."""
+"""Maker of the vector env for obstacle fields, with the same arguments."""

@@ -1,4 +1,4 @@
-"""What users hand to an env, checked before anything is done with it: settings, actions and seeds."""
+"""Checks of the user's arguments of an env, before any use: settings, actions and seeds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from snake_gym.tasks.task import EnvConfig
 
 LARGEST_SEED = 2**63 - 1
 SEED_END = 2**31
-"""Seeds that are drawn, where none is given, lie below."""
+"""Upper bound (exclusive) of seeds that are drawn when none is given."""
 NO_SEED = -1
-"""In an array of seeds: a world that gets none."""
+"""Mark, in an array of seeds, of a world without a given seed."""
 
 _ARGUMENTS = (
     "env_id", "plugin", "config", "render_mode", "max_episode_steps", "disable_env_checker", "num_envs",
     "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers",
 )  # fmt: skip
-"""What ``make`` and ``make_vec`` take beside the settings."""
+"""Names of the arguments of ``make`` and ``make_vec`` beside the settings."""
 
 
 def read_settings(
@@ -34,7 +34,7 @@ def read_settings(
     config: EnvConfig | Mapping[str, Any] | None,
     keywords: Mapping[str, Any],
 ) -> EnvConfig:
-    """The checked settings of a task: ``config`` with ``keywords`` laid over it, once ``plugin`` is imported."""
+    """Return the checked settings of a task: ``config`` overridden by ``keywords``, after ``plugin`` is imported."""
     load_plugins(plugin or ())
     kind: type[EnvConfig] = find_task(env_id)
     if isinstance(config, EnvConfig) and not isinstance(config, kind):
@@ -43,7 +43,7 @@ def read_settings(
 
 
 def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
-    """``action`` as an array of ``shape``, clipped to [-1, 1].
+    """Return ``action`` as an array of ``shape``, clipped to [-1, 1].
 
     Raises:
         ValueError: another shape, no numbers, or an entry that is not finite.
@@ -64,19 +64,19 @@ def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> int:
-    """``seed`` as a Python integer. Raises ValueError unless it is an integer from 0 to ``largest``."""
+    """Return ``seed`` as a Python integer. Raises ValueError unless it is an integer from 0 to ``largest``."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= largest:
         raise ValueError(f"{where} is {show(seed)}; expected an integer from 0 to {largest}")
     return int(seed)
 
 
 def draw_seed() -> int:
-    """A seed from the system's randomness."""
+    """Return a random seed from the system."""
     return int(np.random.default_rng().integers(SEED_END))
 
 
 def check_seeds(seed: int | Sequence[int | None] | None, n_worlds: int) -> NDArray[np.int64]:
-    """World seeds (W,): ``seed + i`` for world i, or the list itself; NO_SEED for a world that is given none.
+    """Return world seeds (W,): ``seed + i`` for world i, or the list itself; NO_SEED for a world without one.
 
     Raises:
         ValueError: wrong length, or an entry that is no seed.

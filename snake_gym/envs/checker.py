@@ -1,6 +1,6 @@
-"""A checker for vector envs (Gymnasium has one for single envs only): run it on a new env before training on it.
+"""Checker for vector envs (Gymnasium has one for single envs only): run it on a new env before training on it.
 
-``check_vector_env(make)`` raises AssertionError with one line at the first promise that the env breaks.
+``check_vector_env(make)`` raises AssertionError with one line at the first rule that the env breaks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_vector_env(make: MakeEnv, n_worlds: int = 5, n_steps: int = 40) -> Non
 
 
 def draw_actions(env: VectorEnv[Any, Any, Any], n_steps: int, seed: int = 0) -> NDArray[np.float32]:
-    """Random actions (n_steps, W, A) over the whole action space."""
+    """Return random actions (n_steps, W, A) over the whole action space."""
     space = env.single_action_space
     rng = np.random.default_rng(seed)
     shape = (n_steps, env.num_envs, *space.shape)  # type: ignore[misc]

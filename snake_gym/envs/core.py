@@ -1,4 +1,4 @@
-"""W worlds at once: one control step from action to observation, reward, end and reset, whatever the task.
+"""Batched core of every task: one control step of W worlds from action to observation, reward, end and reset.
 
 The order of a step: decode the action from the last measurement, advance the physics, sense, score against the truth,
 observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this class.
@@ -32,13 +32,13 @@ from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
 _END_GROUPS = 32
-"""Resets cost about the same for one world as for many, so worlds whose ends are spread end in groups."""
+"""Number of groups in which worlds with spread ends end: a reset costs about the same for one world as for many."""
 
 StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
 class SnakeCore:
-    """The worlds, without Gymnasium's conventions: ``n_worlds`` W with the settings ``config``.
+    """Worlds without Gymnasium's conventions: ``n_worlds`` W with the settings ``config``.
 
     A world is *live* from its reset until it ends; a step leaves ended worlds as they are (no motion, reward 0, their
     flags and infos repeated) until they are reset.
@@ -83,22 +83,22 @@ class SnakeCore:
         self._at_first = self.get_state()
 
     def use_controller(self, controller: Controller) -> None:
-        """Put another controller under the residual action, such as one with parameters for each world."""
+        """Replace the controller under the residual action, for example by one with parameters for each world."""
         self.decoder.controller = controller
         self.decoder_state = self.decoder.initial_state(self.n_worlds)
         self._initial_decoder_state = self.decoder.initial_state(self.n_worlds)
         self._at_first = self.get_state()
 
     def limit_steps(self, n: int) -> None:
-        """Let the episodes to come end after ``n`` control steps; ``config`` says so from then on."""
+        """End the next episodes after ``n`` control steps; ``config`` is changed accordingly."""
         self.config = replace(self.config, time_limit_s=n * self.spec.control_dt_s)
         self.n_steps = self.config.n_steps(self.spec)
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
-        """Begin a new episode in the worlds of ``mask`` (W,); returns observations of all worlds (W, D).
+        """Begin a new episode in the worlds of ``mask`` (W,) and return observations of all worlds (W, D).
 
         ``seeds`` (M,) are those of the masked worlds, whose episodes then count from 0 again; NO_SEED (or None for
-        all): go on with the next episode of the present seed.
+        all) continues with the next episode of the present seed.
         """
         rows = np.arange(self.n_worlds) if mask is None else np.flatnonzero(mask)
         self.episode[rows] += 1
@@ -139,11 +139,11 @@ class SnakeCore:
 
     @property
     def has_cut_episodes(self) -> bool:
-        """Whether an episode is running whose time limit ``spread_ends`` cut."""
+        """True while an episode is running whose time limit ``spread_ends`` cut."""
         return bool((self.step_limit < self.n_steps).any())
 
     def step(self, action: NDArray[Any]) -> StepResult:
-        """One control step of all live worlds with actions (W, A); entries beyond [-1, 1] are clipped.
+        """Advance all live worlds by one control step with actions (W, A); entries beyond [-1, 1] are clipped.
 
         Returns observation (W, D) float32, reward (W,), terminated (W,), truncated (W,), infos. Raises ValueError for a
         wrong shape, no numbers, or an entry that is not finite.
@@ -172,7 +172,7 @@ class SnakeCore:
         return self.observe(), reward, self.terminated.copy(), self.truncated.copy(), self.infos()
 
     def _check_scores(self, complete: Any) -> BoolArray:
-        """Which worlds are complete. Raises ConfigError unless a user's own task says so and gives finite terms."""
+        """Return the complete worlds. Raises ConfigError unless a user's task gives flags and finite terms."""
         if self.terms.keys() != self.weights.keys():
             given, wanted = (", ".join(sorted(names)) for names in (self.terms, self.weights))
             raise ConfigError(f"the task's reward terms are {given}; expected {wanted}, as its weights")
@@ -184,7 +184,7 @@ class SnakeCore:
         return said
 
     def _check_finite(self) -> None:
-        """Raise FloatingPointError where a world's motion is no number any more."""
+        """Raise FloatingPointError if a world's motion is no longer finite."""
         state = self.robot.state
         lost = ~(np.isfinite(state.centre_xy).all(axis=1) & np.isfinite(state.link_angle).all(axis=1))
         if lost.any():
@@ -195,7 +195,7 @@ class SnakeCore:
             )
 
     def observe(self) -> NDArray[np.float32]:
-        """Observations (W, D) of the present measurement, a fresh array."""
+        """Return observations (W, D) of the present measurement, a fresh array."""
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
         goal, signals = self.task.goal(), self.task.signals()
         if self._checks_task:
@@ -204,7 +204,7 @@ class SnakeCore:
         return self.layout.build(self.measurement, goal, self.reference, self.action, phase, signals)
 
     def infos(self) -> dict[str, Any]:
-        """What happened so far in each world's episode; fresh arrays (W,)."""
+        """Return the infos on each world's episode so far; fresh arrays (W,)."""
         state = self.robot.state
         failing = self.robot.faults.kind != HEALTHY
         infos: dict[str, Any] = {
@@ -221,7 +221,7 @@ class SnakeCore:
         return infos
 
     def scenario(self) -> dict[str, NDArray[Any]]:
-        """What the present episodes were given: task, faults and the robots' present pose; copies, (W, ...)."""
+        """Return the scenario of the present episodes: task, faults and the robots' present pose; copies, (W, ...)."""
         faults, state = self.robot.faults, self.robot.state
         return {
             **self.task.scenario(),
@@ -232,15 +232,15 @@ class SnakeCore:
         }
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Everything that a later step depends on, as copies by name."""
+        """Return the whole state that later steps depend on, as copies by name."""
         return {name: values.copy() for name, values in self._state_arrays().items()}
 
     def set_state(self, state: Mapping[str, Any], beside: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Go back to what ``get_state`` returned, arrays or lists by name, bit for bit; ``beside`` are further arrays
+        """Restore a state from ``get_state``, arrays or lists by name, bit for bit; ``beside`` are further arrays
         in it.
 
-        Raises ValueError, with the env left as it was: names, shapes or kinds are not those of this env, a number is
-        not finite where the state's is, or what follows from obstacles does not follow from those of the state.
+        Raises ValueError, with the env unchanged, if names, shapes or kinds are not those of this env, a number is
+        not finite but the state's is, or values derived from obstacles do not match those of the state.
         """
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}

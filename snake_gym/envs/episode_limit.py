@@ -1,11 +1,11 @@
-"""How many steps an episode has: the env's own clock, and Gymnasium's ``max_episode_steps`` that replaces it.
+"""Number of steps of an episode, by the env's own clock or by Gymnasium's ``max_episode_steps`` in its place.
 
 The steps of ``time_limit_s`` depend on the robot, so ids are registered without a limit. Vector envs are told
 ``max_episode_steps`` by ``make_vec``. ``make`` puts a ``TimeLimit`` around a single env, which can only shorten; when
-it sets the env's ``spec``, the env looks up in the frame of ``make`` what it was asked for, and makes that its limit.
+it sets the env's ``spec``, the env reads the requested number in the frame of ``make``, and makes that its limit.
 
-A ``spec`` tells the number that follows from the env's clock; ``make`` is not told (``OwnClockSpec``), as with another
-time limit or robot it would be another. A number that was asked for stays; a time limit beside it is refused.
+A ``spec`` gives the number that follows from the env's clock, but not to ``make`` (``OwnClockSpec``), since it changes
+with time limit and robot. A requested number stays; a time limit beside it is refused.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from snake_gym.envs.core import SnakeCore
 from snake_gym.tasks.task import MAX_STEPS
 
 OWN_CLOCK = -1
-"""Gymnasium's ``max_episode_steps`` for: no limit but the env's own."""
+"""Value of Gymnasium's ``max_episode_steps`` that means: no limit but the env's own."""
 
 
 class OwnClockSpec(EnvSpec):
-    """A spec whose ``max_episode_steps`` follows from its other settings; ``make`` and ``make_vec`` find it None."""
+    """Spec whose ``max_episode_steps`` follows from its other settings; ``make`` and ``make_vec`` read None."""
 
     @property
     def max_episode_steps(self) -> int | None:
@@ -39,22 +39,22 @@ class OwnClockSpec(EnvSpec):
 
     @max_episode_steps.setter
     def max_episode_steps(self, steps: int | None) -> None:
-        """A number that is set is asked for, as by ``TimeLimit``."""
+        """Fix the number of steps, as ``TimeLimit`` does."""
         self.__class__ = EnvSpec  # type: ignore[assignment]
         self.max_episode_steps = steps
 
 
 class TellsItsLimit:
-    """An env whose ``spec`` says the true number of steps of an episode."""
+    """Env whose ``spec`` gives the true number of steps of an episode."""
 
     core: SnakeCore
     _spec: EnvSpec | None = None
     _has_own_clock: bool = True
-    """Whether the number of steps follows from ``time_limit_s``; else it was asked for."""
+    """True if the number of steps follows from ``time_limit_s``; False if it was requested."""
 
     @property
     def spec(self) -> EnvSpec | None:
-        """What the env was made from; its ``max_episode_steps`` is the number of steps after which it truncates."""
+        """Spec of the env; its ``max_episode_steps`` is the number of steps after which it truncates."""
         return self._spec
 
     @spec.setter
@@ -83,7 +83,7 @@ class TellsItsLimit:
 
 
 def _asked_of_make(frame: FrameType) -> int | None:
-    """``max_episode_steps`` of the ``gymnasium.make`` that runs in ``frame``; None for another function."""
+    """Return ``max_episode_steps`` of the ``gymnasium.make`` that runs in ``frame``; None for another function."""
     if frame.f_code is not gym.make.__code__:
         return None
     given: int | None = frame.f_locals.get("max_episode_steps")
@@ -93,9 +93,9 @@ def _asked_of_make(frame: FrameType) -> int | None:
 
 
 def _check_time_limit(frame: FrameType, core: SnakeCore) -> None:
-    """Raise ConfigError where ``frame`` makes an env with a time limit that the steps of the spec given cut or stretch.
+    """Raise ConfigError if ``frame`` makes an env with a time limit that the steps of the given spec shorten or extend.
 
-    Steps that are given beside a time limit, in the same call, stand instead of it.
+    Steps that are given beside a time limit, in the same call, replace it.
     """
     if frame.f_code not in (gym.make.__code__, gym.make_vec.__code__):
         return

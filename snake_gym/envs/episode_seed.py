@@ -1,7 +1,7 @@
-"""The seed that an env tells: Gymnasium's ``np_random_seed``, which has to be that of the episodes.
+"""Seed that an env reports: Gymnasium's ``np_random_seed``, which has to be that of the episodes.
 
-Gymnasium draws a generator, and a seed of its own kind, where ``np_random`` or ``np_random_seed`` is read before the
-first reset. The first episode has to be of that seed, so the env draws one that its episodes can have.
+Gymnasium draws a generator, and a seed of its own kind, if ``np_random`` or ``np_random_seed`` is read before the
+first reset. The first episode must have that seed, so the env draws one that its episodes accept.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from snake_gym.envs.arguments import draw_seed
 
 UNKNOWN_SEED = -1
-"""Gymnasium's ``np_random_seed`` of a generator that was set from outside."""
+"""Value of Gymnasium's ``np_random_seed`` for a generator that was set from outside."""
 
 
 class TellsItsSeed:
-    """An env whose ``np_random_seed`` is the seed in use, also where it is read before the first reset."""
+    """Env whose ``np_random_seed`` is the seed in use, even if read before the first reset."""
 
     _np_random: np.random.Generator | None = None
     _np_random_seed: Any = None
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The env's generator; where there is none yet, one of a seed that is drawn for the first episode."""
+        """Generator of the env; if it has none yet, one with a seed drawn for the first episode."""
         if self._np_random is None:
             self._np_random, self._np_random_seed = seeding.np_random(draw_seed())
         return self._np_random
@@ -36,7 +36,7 @@ class TellsItsSeed:
         self._np_random, self._np_random_seed = generator, UNKNOWN_SEED
 
     def tell_seeds(self, seeds: NDArray[np.int64]) -> None:
-        """Let ``np_random_seed`` be that of the worlds' ``seeds``: the first where they count up from it, else all."""
+        """Set ``np_random_seed`` to the first of the worlds' ``seeds`` if they count up from it, else to all."""
         first = int(seeds[0])
         self._np_random, _ = seeding.np_random(first)
         counts_up = (seeds == first + np.arange(seeds.size)).all()
@@ -44,6 +44,6 @@ class TellsItsSeed:
 
     @property
     def np_random_seed(self) -> Any:
-        """The seed that ``reset`` was given, or that was drawn; -1 where ``np_random`` was set from outside."""
+        """Seed that ``reset`` was given, or that was drawn; -1 if ``np_random`` was set from outside."""
         _ = self.np_random
         return self._np_random_seed

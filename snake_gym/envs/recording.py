@@ -1,4 +1,4 @@
-"""Recorded motion: what worlds of a core did and what was around them. ``snake_gym.render`` draws it."""
+"""Recorded motion of worlds of a core, with their surroundings. ``snake_gym.render`` draws it."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class RecordedSurroundings:
-    """What was around the robot of a recording, and what it sensed of it."""
+    """Surroundings of the robot of a recording, and their sensed values."""
 
     features: FloatArray
     """(k, 6) obstacles, see ``physics.state.Obstacles``."""
     route_xy: FloatArray
-    """(r, 2) [m] the way to the goal."""
+    """(r, 2) [m] route to the goal."""
     aim_xy: FloatArray
-    """(T, 2) [m] the place that the robot was told to go to."""
+    """(T, 2) [m] point that the robot was told to go to."""
     beam_angle: FloatArray
     """(B,) [rad] directions of the scanner's beams relative to the head."""
     max_range_m: float
-    """Reach of the scanner."""
+    """Reach of the scanner [m]."""
     range_m: FloatArray
-    """(T, B) [m] what it measured."""
+    """(T, B) [m] ranges that the scanner measured."""
     force_w: FloatArray
     """(T, N, 2) [N] contact force on each link, world frame."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One episode of one policy, sampled at T times."""
+    """Episode of one policy, sampled at T times."""
 
     name: str
     kind: str
-    """"learned" or "classical"."""
+    """Kind of the policy: "learned" or "classical"."""
     spec: RobotSpec
     seed: int
     radius_m: float
-    """How near a target has to be passed [m]."""
+    """Distance at which a target counts as reached [m]."""
     targets_xy: FloatArray
-    """(K, 2) [m]."""
+    """(K, 2) [m] targets."""
     time_s: FloatArray
-    """(T,) [s]."""
+    """(T,) [s] times of the samples."""
     link_angle: FloatArray
-    """(T, N) [rad]."""
+    """(T, N) [rad] link angles."""
     head_xy: FloatArray
     """(T, 2) [m] centre of the head link."""
     point_xy: FloatArray
@@ -58,15 +58,15 @@ class Recording:
     target: NDArray[np.int64]
     """(T,) index of the current target, equal to the number reached."""
     progress_m: FloatArray
-    """(T,) [m]."""
+    """(T,) [m] progress."""
     fault_kind: NDArray[np.int64]
     """(T, J) fault of each joint at that time, 0: healthy."""
     around: RecordedSurroundings | None = None
-    """None: an empty plane, and nothing to sense it with."""
+    """Surroundings; None: an empty plane, and no sensor for them."""
 
 
 class Recorder:
-    """Records worlds of a core; call ``take`` after the reset and after every step."""
+    """Recorder of worlds of a core; call ``take`` after the reset and after every step."""
 
     def __init__(self, core: SnakeCore, worlds: Sequence[int]) -> None:
         self._core, self._rows = core, np.asarray(worlds, dtype=np.int64)
@@ -86,7 +86,7 @@ class Recorder:
         self._around.append([observe_surroundings(core, world) for world in rows.tolist()])
 
     def recordings(self, name: str, kind: str, first_seed: int) -> list[Recording]:
-        """What was recorded, one for each world; ``first_seed`` is that of world 0."""
+        """Return the recordings, one for each world; ``first_seed`` is that of world 0."""
         core = self._core
         series: dict[str, Any] = {key: np.array([at[key] for at in self._moments]) for key in self._moments[0]}
         return [
@@ -101,7 +101,7 @@ class Recorder:
 
 
 def observe_surroundings(core: SnakeCore, world: int) -> RecordedSurroundings | None:
-    """What is around the robot of ``world`` now and what it senses, as a recording of one moment; None: nothing is."""
+    """Return surroundings and sensed values of ``world`` now, as a recording of one moment; None if there are none."""
     scenery = core.task.scenery(world)
     if scenery is None:
         return None
@@ -119,7 +119,7 @@ def observe_surroundings(core: SnakeCore, world: int) -> RecordedSurroundings | 
 
 
 def _join(moments: Sequence[RecordedSurroundings | None]) -> RecordedSurroundings | None:
-    """One recording of consecutive ones of the same scene; None where nothing was around."""
+    """Join consecutive recordings of the same scene into one; None if there are no surroundings."""
     seen = [moment for moment in moments if moment is not None]
     if not seen:
         return None

@@ -1,4 +1,4 @@
-"""A saved state put back into an env: all of it is checked before any of it is written."""
+"""Restoring of a saved state into an env: all of it is checked before any of it is written."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def write_state(
 ) -> None:
     """Write the arrays or lists of ``state`` into those of ``own``, which have the same names, shapes and kinds.
 
-    What was infinite or NaN somewhere ``at_first`` (times that have not come) may be so again; nothing else may.
-    ``check`` raises ValueError for arrays that are right each for itself and do not go together.
+    Arrays with infinite or NaN entries ``at_first`` (such as future times) may have them again; no others may.
+    ``check`` raises ValueError for arrays that are valid one by one but inconsistent.
 
-    Raises ValueError for another name, shape or kind, or a number that cannot be; nothing is written then.
+    Raises ValueError for another name, shape or kind, or an impossible number; then nothing is written.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"env state is {show(state)}; expected what get_state returned")
@@ -37,7 +37,7 @@ def write_state(
 
 
 def _as_kept(name: str, given: Any, own: NDArray[Any], at_first: NDArray[Any]) -> NDArray[Any]:
-    """``given`` as an array like ``own``."""
+    """Return ``given`` as an array like ``own``."""
     plain = np.asarray(given)
     if plain.shape != own.shape:
         raise ValueError(f"env state {name} has shape {plain.shape}; expected {own.shape}")

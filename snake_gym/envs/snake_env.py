@@ -1,4 +1,4 @@
-"""The environments one world at a time, as Gymnasium wants them: the batched core with one world."""
+"""Single environments for Gymnasium: the batched core with one world."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin a new episode: of ``seed``, or the next one of the present seed.
+        """Begin a new episode: that of ``seed``, or the next one of the present seed.
 
-        The first episode without a seed gets that of ``np_random_seed``, or, where ``np_random`` was set from outside,
+        The first episode without a seed gets that of ``np_random_seed``, or, if ``np_random`` was set from outside,
         one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1.
         """
         if seed is not None:
@@ -88,7 +88,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         return obs[0], self._info(self.core.infos())
 
     def step(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """One control step. Raises ValueError for an action of the wrong shape or with an entry that is not finite."""
+        """Advance one control step. Raises ValueError for an action of the wrong shape or with a non-finite entry."""
         if self.core.episode[0] < 0:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
         checked = check_action(action, (self.core.decoder.size,))
@@ -98,16 +98,16 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Everything a later step depends on; ``set_state`` continues from it bit for bit."""
+        """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""
         return self.core.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
+        """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
         self.core.set_state(state)
         self.tell_seeds(self.core.seeds)
 
     def render(self) -> Any:
-        """The present frame (H, W, 3) uint8 for "rgb_array"; None for "human", which shows it in a window."""
+        """Return the present frame (H, W, 3) uint8 for "rgb_array"; None for "human", which shows it in a window."""
         if self.render_mode is None:
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
@@ -119,13 +119,13 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         return None if self.render_mode == "human" else frame
 
     def close(self) -> None:
-        """Free what rendering holds; may be called twice."""
+        """Free the resources of rendering; may be called twice."""
         if self._view is not None:
             self._view.close()
             self._view = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: all but the picture's surface, which it makes anew."""
+        """Return the state for a copy: all but the picture's surface, which the copy makes anew."""
         return {**self.__dict__, "_view": None}
 
     def _info(self, infos: Mapping[str, Any]) -> dict[str, Any]:

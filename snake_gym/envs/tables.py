@@ -1,6 +1,6 @@
-"""The reference page of the environments: its tables come from the layouts and dataclasses themselves.
+"""Generator of the reference page of the environments, with tables from the layouts and dataclasses themselves.
 
-``python -m snake_gym.envs.tables > docs/env.md`` writes it; a test keeps the file equal to this.
+``python -m snake_gym.envs.tables > docs/env.md`` writes it; a test compares the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def setting_notes(cls: type[Any]) -> dict[str, str]:
-    """The string under each field of a dataclass and of those that it inherits from, by the field's name."""
+    """Return the string under each field of a dataclass and its bases, by the field's name."""
     notes: dict[str, str] = {}
     owners = [owner for owner in reversed(cls.__mro__) if dataclasses.is_dataclass(owner)]
     bodies = [ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0] for owner in owners]
@@ -50,7 +50,7 @@ def setting_notes(cls: type[Any]) -> dict[str, str]:
 
 
 def show(value: Any) -> str:
-    """A default as YAML would write it."""
+    """Return a default as YAML would write it."""
     if isinstance(value, float):
         return ".inf" if math.isinf(value) else f"{value:.6g}"
     if isinstance(value, Mapping):
@@ -63,7 +63,7 @@ def show(value: Any) -> str:
 
 
 def settings_table(cls: type[Any], prefix: str) -> str:
-    """Name, default and meaning of every setting of a dataclass that is not a group."""
+    """Return name, default and meaning of every setting of a dataclass that is not a group."""
     notes = setting_notes(cls)
     default = cls()
     rows = [
@@ -75,13 +75,13 @@ def settings_table(cls: type[Any], prefix: str) -> str:
 
 
 def describe(owner: type[Any]) -> str:
-    """A class's docstring with its headings as Markdown headings."""
+    """Return a class's docstring with its headings as Markdown headings."""
     text = re.sub(r"^(\w+):\n", r"## \1\n\n", inspect.cleandoc(owner.__doc__ or ""), flags=re.MULTILINE)
     return re.sub(r"^    ", "", text, flags=re.MULTILINE).replace("``", "`")
 
 
 def default_core(config_type: type[EnvConfig], kind: str) -> SnakeCore:
-    """The env with default settings but the kind of action."""
+    """Make the env with default settings except the kind of action."""
     return SnakeCore(config_type(action=ActionConfig(kind=kind)), 1)  # type: ignore[arg-type]
 
 
@@ -99,7 +99,7 @@ def action_table(core: SnakeCore) -> str:
 
 
 def group_tables(config: Any, without: Sequence[str] = (), prefix: str = "") -> list[str]:
-    """One table of settings for each group of a dataclass, and for each group of theirs."""
+    """Return one table of settings for each group of a dataclass, and for each group within it."""
     parts: list[str] = []
     for f in dataclasses.fields(config):
         group = getattr(config, f.name)
@@ -111,7 +111,7 @@ def group_tables(config: Any, without: Sequence[str] = (), prefix: str = "") -> 
 
 
 def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
-    """What a task adds to what every env has: its text, observations, infos and settings, but for those ``shared``."""
+    """Return a task's own part: its text, observations, infos and settings, except the ``shared`` ones."""
     config_type: type[EnvConfig] = find_task(env_id)
     core = default_core(config_type, "residual")
     records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
@@ -127,7 +127,7 @@ def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
 
 
 def write_page() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     shared = [f.name for f in dataclasses.fields(EnvConfig)]
     first: type[EnvConfig] = find_task(next(iter(TASKS)))
     own = [f.name for f in dataclasses.fields(first) if f.name not in shared]

@@ -1,7 +1,7 @@
-"""Settings of an environment from a file, a config's own group and the command line, never those of another task.
+"""Settings of an environment from a file, a config's own group and the command line, checked against its task.
 
-The environments share most of their settings (robot, faults, sensors ...). The other groups belong to one task each,
-and mean nothing, or something else, in another: there they are refused, not dropped and not merged.
+The environments share most of their settings (robot, faults, sensors ...). The other groups belong to one task each.
+Another task, in which they have no or another meaning, refuses them: they are neither dropped nor merged.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from snake_gym.registry import DEFAULT_ENV, TASKS, find_task
 from snake_gym.tasks.task import EnvConfig
 
 _NOT_SCENARIO = ("robot", "action", "reward", "n_threads", "columns")
-"""Settings that make no scenario another one."""
+"""Settings that are no part of a scenario."""
 
 
 def task_groups(env_id: str) -> tuple[str, ...]:
-    """Groups of settings that belong to the task of an environment."""
+    """Return the groups of settings that belong to the task of an environment."""
     shared = {setting.name for setting in fields(EnvConfig)}
     return tuple(setting.name for setting in fields(find_task(env_id)) if setting.name not in shared)
 
 
 def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> EnvConfig:
-    """The checked settings of an environment. Raises ConfigError, whose message starts from ``where``."""
+    """Return the checked settings of an environment. Raises ConfigError, whose message starts with ``where``."""
     own = task_groups(env_id)
     for other in TASKS:
         foreign = [group for group in task_groups(other) if group in settings and group not in own]
@@ -39,7 +39,7 @@ def build_env(env_id: str, settings: Mapping[str, Any], where: str = "env") -> E
 
 
 def laid_over(env_id: str, env_file: str | None, env: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings ``env`` over those of ``env_file``. Raises ConfigError, which names the file for its mistakes."""
+    """Return settings of ``env_file`` overridden by ``env``. Raises ConfigError, naming the file for its mistakes."""
     if env_file is None:
         return dict(env)
     in_file = load_yaml(env_file)
@@ -48,12 +48,12 @@ def laid_over(env_id: str, env_file: str | None, env: Mapping[str, Any]) -> dict
 
 
 def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str) -> None:
-    """Raise ConfigError where ``--set env_id=...`` makes a config another task's and leaves it settings of its own.
+    """Raise ConfigError if ``--set env_id=...`` changes the task of a config that has settings of its former task.
 
     Args:
         config: content of a file with ``env_id``, ``env_file`` and ``env``, of a training or a benchmark.
-        assignments: of the command line; a group that one of them replaces is not the config's any more.
-        where: names the config.
+        assignments: those of the command line; a group that one of them replaces no longer belongs to the config.
+        where: name of the config.
     """
     replaced = {text.partition("=")[0].strip() for text in assignments}
     before = config.get("env_id", DEFAULT_ENV)
@@ -78,12 +78,12 @@ def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str
 
 
 def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
-    """What makes an episode the one it is, besides the robot: course or field, faults, start, sensors, time limit."""
+    """Return the settings of an episode besides the robot: course or field, faults, start, sensors, time limit."""
     return {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
 
 
 def changed_assignments(config: EnvConfig) -> list[str]:
-    """The scenario's settings that are not the default, as assignments of a command line: ``env.faults.n_max=3``."""
+    """Return the scenario's non-default settings as assignments of a command line: ``env.faults.n_max=3``."""
     changed = differences(scenario_settings(type(config)()), scenario_settings(config))
     return [f"env.{name}={_as_yaml(value)}" for name, (_, value) in changed.items()]
 

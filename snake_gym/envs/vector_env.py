@@ -1,4 +1,4 @@
-"""The environments as native Gymnasium vector envs: one array operation for all worlds."""
+"""Native Gymnasium vector environments: one array operation for all worlds."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from snake_gym.registry import DEFAULT_ENV
 from snake_gym.tasks.task import EnvConfig
 
 MAX_ENVS = 1_000_000
-"""Most worlds of a vector env: more would take the memory of any machine."""
+"""Largest number of worlds of a vector env: more would take the memory of any machine."""
 
 
 def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
-    """Observation and action space of one world."""
+    """Return the observation and action space of one world."""
     observation = gym.spaces.Box(-BOUND, BOUND, (core.layout.size,), np.float32)
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
 
 
 class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
-    """W worlds; see ``SnakeEnv`` for what happens in each.
+    """Vector env of W worlds, each like ``SnakeEnv``.
 
-    World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, there
+    World i of ``reset(seed=s)`` is the single env of ``reset(seed=s + i)``. Infos are arrays (W,) without masks, given
     at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
     SAME_STEP (the ending step returns the next episode's first observation and infos, whose reward terms are 0; the
     reward and flags are the end's, and ``final_obs`` and ``final_info`` hold its observation and infos), DISABLED
@@ -92,9 +92,9 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin new episodes in all worlds, or in those of ``options["reset_mask"]`` (W,) bool.
 
-        A world without a seed (None in a list) goes on with its next episode. World i that has had none gets
-        ``np_random_seed + i``, or, where that is a list or ``np_random`` was set from outside, one that ``np_random``
-        draws. Raises ValueError for what is no integer from 0 to 2**63 - 1, and for a list of another length.
+        A world without a seed (None in a list) continues with its next episode. World i that has had none gets
+        ``np_random_seed + i``, or, if that is a list or ``np_random`` was set from outside, one drawn by ``np_random``.
+        Raises ValueError unless each seed is an integer from 0 to 2**63 - 1, and for a list of another length.
         """
         mask = self._reset_mask(options)
         seeds = self._choose_seeds(seed)
@@ -109,7 +109,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """One control step; see ``SnakeCore.step`` and the class for ends and resets."""
+        """Advance one control step; see ``SnakeCore.step``, and the class for ends and resets."""
         if (self.core.episode < 0).any():
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
         reset_first = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any() else None
@@ -132,16 +132,16 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         return obs, reward, terminated, truncated, infos
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Everything a later step depends on; ``set_state`` continues from it bit for bit."""
+        """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""
         return {**self.core.get_state(), "ended": self._ended.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what ``get_state`` returned. Raises ValueError, and does nothing, if that cannot be a state."""
+        """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
         self.core.set_state(state, {"ended": self._ended})
         self.tell_seeds(self.core.seeds)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """One frame (H, W, 3) for each world."""
+        """Return one frame (H, W, 3) for each world."""
         if self.render_mode is None:
             gym.logger.warn("render() called without a render mode; make the env with render_mode='rgb_array'")
             return None
@@ -152,17 +152,17 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         return tuple(view.draw() for view in self._renderers)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Free what rendering holds."""
+        """Free the resources of rendering."""
         for view in self._renderers:
             view.close()
         self._renderers = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: all but the pictures' surfaces, which it makes anew."""
+        """Return the state for a copy: all but the pictures' surfaces, which the copy makes anew."""
         return {**self.__dict__, "_renderers": []}
 
     def _choose_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.int64]:
-        """Seeds of the worlds (W,), NO_SEED for those that go on; ``np_random`` and ``np_random_seed`` follow."""
+        """Return world seeds (W,), NO_SEED for those that continue; updates ``np_random`` and ``np_random_seed``."""
         seeds = check_seeds(seed, self.num_envs)
         given = seeds != NO_SEED
         new = ~given & (self.core.episode < 0)

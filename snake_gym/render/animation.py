@@ -1,4 +1,4 @@
-"""A small GIF of recorded motion, policies side by side, for places that show pictures but no pages."""
+"""Animated GIF of recorded motion, policies side by side, for places that show pictures but no pages."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def scene_gif(
     scene: Scene, duration_s: float = 10.0, fps: float = 10.0, size: tuple[int, int] = (360, 300),
     max_bytes: int = 2_000_000,
 ) -> bytes:  # fmt: skip
-    """The scene as an animated GIF that repeats.
+    """Return the scene as an animated GIF that repeats.
 
     Args:
-        scene: recordings that are shown from left to right.
-        duration_s: how long the GIF plays, whatever time the recordings took.
+        scene: recordings, shown from left to right.
+        duration_s: playing time of the GIF, whatever time the recordings took.
         fps: frames per second; lowered until the GIF is no larger than ``max_bytes``.
         size: width and height of each recording's panel [pixel].
 

@@ -34,17 +34,17 @@ _TRAIL_POINTS = 400
 
 
 class FrameRenderer:
-    """Draws frames of one robot.
+    """Renderer of frames of one robot.
 
     Args:
-        spec: the robot; gives the link lengths.
+        spec: robot, for the link lengths.
         mode: "rgb_array" returns frames; "human" shows them in a window as well.
         size: width and height of a frame [pixel].
-        fps: frame rate that "human" is held to; None: real time, one frame per control step.
+        fps: frame rate of "human"; None: real time, one frame per control step.
         head_colour: "#RRGGBB" of the head and the trail.
 
     Raises:
-        ConfigError: pygame is not installed, or "human" finds no display.
+        ConfigError: pygame is not installed, or "human" has no display.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class FrameRenderer:
         failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
         surroundings: Surroundings | None = None,
     ) -> NDArray[np.uint8]:  # fmt: skip
-        """One frame (H, W, 3).
+        """Return one frame (H, W, 3).
 
         Args:
             theta: (N,) [rad] link angles, world frame, tail first.
             head_xy: (2,) [m] centre of the head link.
             targets: (K, 2) [m].
             current: index of the target the robot goes to; targets before it are drawn as reached. K: all are.
-            trail: (T, 2) [m] where the robot has been, oldest first.
+            trail: (T, 2) [m] past positions of the robot, oldest first.
             failed: (J,) fault kind of each joint now (0: healthy), or True where it has failed.
             text: lines for the upper left corner.
-            radius_m: how near a target has to be passed [m].
-            surroundings: what is around the robot and what it senses of it.
+            radius_m: distance at which a target counts as reached [m].
+            surroundings: obstacles around the robot and its sensing of them.
         """
         angle = np.asarray(theta, dtype=np.float64)
         goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
@@ -111,7 +111,7 @@ class FrameRenderer:
         return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
 
     def cut(self) -> None:
-        """Begin another scene: the camera goes to the robot at once."""
+        """Begin another scene: the camera moves to the robot at once."""
         self._camera.cut()
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class FrameRenderer:
             self._pygame.display.quit()
 
     def _joints(self, theta: FloatArray, head_xy: FloatArray) -> FloatArray:
-        """Ends of the links (N + 1, 2) [m], from the tail's tip to the head's tip."""
+        """Return the ends of the links (N + 1, 2) [m], from the tail's tip to the head's tip."""
         if theta.size != self._half_length.size:
             raise ValueError(f"theta has {theta.size} angles; this renderer draws {self._half_length.size} links")
         step = 2.0 * self._half_length[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
@@ -199,7 +199,7 @@ class FrameRenderer:
         self._clock = self._pygame.time.Clock()
 
     def _show(self, frame: Any) -> None:
-        """Show the frame for its time. A window that the user closes stays closed; frames are still returned."""
+        """Show the frame for its duration. A window that the user closes stays closed; frames are still returned."""
         if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
             self.close()
             return
@@ -209,7 +209,7 @@ class FrameRenderer:
 
 
 class WorldView:
-    """Draws world ``world`` of ``core`` in mode "rgb_array" or "human", with the trail of its tracked point."""
+    """View of world ``world`` of ``core`` in mode "rgb_array" or "human", with the trail of its tracked point."""
 
     def __init__(self, core: SnakeCore, world: int, mode: RenderMode) -> None:
         self._core = core
@@ -219,7 +219,7 @@ class WorldView:
         self._time_s = -1.0
 
     def draw(self) -> NDArray[np.uint8]:
-        """The present frame (H, W, 3)."""
+        """Return the present frame (H, W, 3)."""
         core, world = self._core, self._world
         state, task = core.robot.state, core.task
         point, time_s, head_xy = task.point(state)[world], float(state.time_s[world]), state.head_xy[world]
@@ -252,7 +252,7 @@ class WorldView:
 
 
 def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:
-    """In words how far a robot at point_xy (2,) [m] has got with its targets_xy (K, 2) [m]."""
+    """Return as text the progress of a robot at point_xy (2,) [m] through its targets_xy (K, 2) [m]."""
     targets = np.asarray(targets_xy, dtype=np.float64)
     if len(targets) > 1:
         return f"{reached} target{'' if reached == 1 else 's'}"
@@ -262,7 +262,7 @@ def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:
 
 
 def load_pygame() -> Any:
-    """The library pygame, silently. Raises ConfigError, with what to install, if it is missing."""
+    """Import and return pygame, silently. Raises ConfigError, with what to install, if it is missing."""
     require("rendering", "pygame")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     with warnings.catch_warnings():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MARKERS = "osD^vPX*"
 _SHOWN, _SHOWN_S = 4, 10.0
-"""Joints of a comparison that are drawn, from tail to head, and how much of their motion, from the start."""
+"""Largest number of joints drawn in a comparison, spread from tail to head, and drawn time from the start [s]."""
 
 
 class FaultSeries(NamedTuple):
@@ -39,13 +39,13 @@ class Curve(NamedTuple):
     name: str
     colour: str
     time_s: FloatArray
-    """(T,)."""
+    """(T,) times [s]."""
     progress_m: NDArray[np.floating]
-    """(T, W)."""
+    """(T, W) progress [m]."""
 
 
 def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str = "mean progress [m]") -> bytes:
-    """Mean of a quantity with its 95 % interval against the number of failed joints."""
+    """Plot the mean of a quantity with its 95 % interval against the number of failed joints."""
     figure, (axes,) = _figure(1, (7.2, 4.4))
     shift = 0.5 / max(len(series), 1)
     for index, one in enumerate(series):
@@ -68,7 +68,7 @@ def plot_paired(
     x: ArrayLike, y: ArrayLike, n_faults: ArrayLike, names: tuple[str, str], colours: tuple[str, str],
     title: str = "", quantity: str = "progress [m]", less_is_better: bool = False,
 ) -> bytes:  # fmt: skip
-    """Two policies scenario by scenario, and the distribution of each.
+    """Plot two policies scenario by scenario, and the distribution of each.
 
     Args:
         x, y: (W,) ``quantity`` of the reference and of the other in the same scenarios, with their ``names`` and
@@ -104,7 +104,7 @@ def plot_paired(
 
 
 def plot_over_time(curves: Sequence[Curve], title: str = "") -> bytes:
-    """Mean progress over time with the 95 % interval of the mean."""
+    """Plot mean progress over time with the 95 % interval of the mean."""
     figure, (axes,) = _figure(1, (7.2, 4.4))
     for curve in curves:
         progress = np.asarray(curve.progress_m, dtype=np.float64)
@@ -121,7 +121,7 @@ def draw_comparison(
     time_s: FloatArray, measured_joint: FloatArray, simulated_joint: FloatArray, reference: FloatArray,
     measured_xy: FloatArray, simulated_xy: FloatArray, title: str,
 ) -> bytes:  # fmt: skip
-    """A run of the real robot beside its replay in simulation: joints over time, and the head's path.
+    """Plot a run of the real robot beside its replay in simulation: joints over time, and the head's path.
 
     Args:
         time_s: (T + 1,).

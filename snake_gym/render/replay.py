@@ -1,4 +1,4 @@
-"""A page that plays recorded motion: one HTML file with everything inside, policies side by side.
+"""Page that plays recorded motion: one self-contained HTML file, policies side by side.
 
 Frame: world x to the right, y up. The page holds whole millimetres and milliradians, and draws between samples by
 linear interpolation. Its markup, style and script are the files in ``assets``.
@@ -26,14 +26,14 @@ ASSETS = Path(__file__).parent / "assets"
 
 @dataclass(frozen=True)
 class Scene:
-    """One scenario as several policies played it."""
+    """Scenario as several policies played it."""
 
     label: str
     recordings: tuple[Recording, ...]
 
 
 def replay_page(title: str, scenes: Sequence[Scene], note: str = "") -> str:
-    """The page as text: headline, a ``note`` below it, and scenes, each with at least one recording."""
+    """Return the page as text: headline, a ``note`` below it, and scenes, each with at least one recording."""
     if not scenes or not all(scene.recordings for scene in scenes):
         raise ValueError("a replay needs at least one scene with at least one recording")
     data: dict[str, Any] = {
@@ -87,5 +87,5 @@ def _surroundings(around: RecordedSurroundings, spec: RobotSpec) -> dict[str, An
 
 
 def _whole(values: Any) -> Any:
-    """Thousandths, rounded to whole numbers."""
+    """Return thousandths, rounded to whole numbers."""
     return np.rint(np.asarray(values) * 1000.0).astype(np.int64).tolist()

@@ -1,4 +1,4 @@
-"""A canvas with a camera: the strokes that pictures of robots are made of, drawn with pygame.
+"""Canvas with a camera: the strokes of pictures of robots, drawn with pygame.
 
 Everything is drawn twice as large and scaled down later, which gives smooth edges. Frame: world x to the right, y up;
 pixels count from the upper left corner. Colours are ``"#RRGGBB"``.
@@ -16,16 +16,16 @@ from snake_gym.render.palette import blend, rgb
 from snake_gym.robot.spec import FloatArray
 
 _SHARE = 0.15
-"""How much of the way to its goal the camera goes in one frame."""
+"""Share of the remaining way that the camera moves in one frame."""
 _MIN_VIEW, _MAX_VIEW = 1.4, 3.5
 """Smallest and largest height of the view, in robot lengths."""
 _MARGIN = 0.25
-"""Room around what is kept in view, in robot lengths."""
+"""Margin around the objects kept in view, in robot lengths."""
 _BARS_M = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01)
 
 
 class Camera:
-    """Maps the world to a picture of so many pixels: a robot of ``length_m`` and its target, followed smoothly."""
+    """Map of the world to a picture of given pixels; it smoothly follows a robot of ``length_m`` and its target."""
 
     def __init__(self, pixels: tuple[int, int], length_m: float) -> None:
         self.pixels: FloatArray = np.array(pixels, dtype=np.float64)
@@ -33,12 +33,12 @@ class Camera:
         self._aspect = pixels[0] / pixels[1]
         self._placed = False
         self.centre: FloatArray = np.zeros(2)
-        """(2,) [m] what is in the middle of the picture."""
+        """(2,) [m] world point in the middle of the picture."""
         self.view_m = length_m
-        """Height of what is shown [m]."""
+        """Height of the view [m]."""
 
     def cut(self) -> None:
-        """Forget the last view: the next one begins where the robot then is."""
+        """Forget the last view: the next one begins at the robot's position."""
         self._placed = False
 
     @property
@@ -46,15 +46,15 @@ class Camera:
         return float(self.pixels[1]) / self.view_m
 
     def to_pixel(self, xy: FloatArray) -> FloatArray:
-        """World points (..., 2) [m] as pixels."""
+        """Return world points (..., 2) [m] as pixels."""
         offset = (xy - self.centre) * np.array([1.0, -1.0])
         return np.asarray(self.pixels / 2.0 + offset * self.pixel_per_m)
 
     def follow(self, body: FloatArray, target: FloatArray | None) -> None:
         """Move a part of the way towards the view of ``body`` (P, 2) and ``target`` (2,) [m].
 
-        The first call, and one with a robot far from the last view, moves all the way. Where the target is out of reach
-        of the largest view, the whole robot stays inside.
+        The first call, and one with a robot far from the last view, moves all the way. If the target is outside the
+        largest view, the whole robot stays inside.
         """
         points = body if target is None else np.vstack([body, target])
         margin = _MARGIN * self._length
@@ -69,7 +69,7 @@ class Camera:
             self.centre = self._hold(body, self.centre + _SHARE * (centre - self.centre), self.view_m)
 
     def _hold(self, body: FloatArray, centre: FloatArray, view: float) -> FloatArray:
-        """``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole ``body`` (P, 2) [m]."""
+        """Return ``centre`` (2,), moved so that a view of height ``view`` [m] holds the whole ``body`` (P, 2) [m]."""
         low, high = body.min(axis=0), body.max(axis=0)
         robot, room = (low + high) / 2.0, (high - low) / 2.0 + 0.1 * self._length
         half = np.array([self._aspect, 1.0]) * view / 2.0
@@ -81,7 +81,7 @@ class Sketch:
     """Canvas, camera and font of one picture of ``size`` (width, height) [pixel] of a robot of ``length_m``."""
 
     scale = 2
-    """Pixels of the canvas to one of the picture."""
+    """Number of pixels of the canvas for one of the picture, along each axis."""
 
     def __init__(self, pygame: Any, size: tuple[int, int], length_m: float) -> None:
         self.pygame = pygame
@@ -92,23 +92,23 @@ class Sketch:
         self.font = pygame.font.Font(None, 18 * self.scale)
 
     def width(self, points: float) -> int:
-        """Pixels of the canvas for ``points`` pixels of the picture, at least one."""
+        """Return pixels of the canvas for ``points`` pixels of the picture, at least one."""
         return max(1, round(points * self.scale))
 
     def line(self, start: Any, end: Any, colour: str, points: float = 1.0) -> None:
-        """A line of ``points`` pixels of the picture between two pixels (2,)."""
+        """Draw a line of ``points`` pixels of the picture between two pixels (2,)."""
         self.pygame.draw.line(self.canvas, rgb(colour), start, end, self.width(points))
 
     def circle(self, at: Any, radius: float, colour: str, width: int = 0) -> None:
-        """A disc around a pixel (2,), or a circle ``width`` pixels wide."""
+        """Draw a disc around a pixel (2,), or a circle ``width`` pixels wide."""
         self.pygame.draw.circle(self.canvas, rgb(colour), at, radius, width)
 
     def polygon(self, corners: Any, colour: str, width: int = 0) -> None:
-        """A filled polygon, or its edge ``width`` pixels wide."""
+        """Draw a filled polygon, or its edge ``width`` pixels wide."""
         self.pygame.draw.polygon(self.canvas, rgb(colour), corners, width)
 
     def capsule(self, start: FloatArray, end: FloatArray, width: float, colour: str) -> None:
-        """A bar of ``width`` pixels with round ends between two pixels (2,)."""
+        """Draw a bar of ``width`` pixels with round ends between two pixels (2,)."""
         along = end - start
         length = float(np.hypot(*along))
         radius = width / 2.0
@@ -120,7 +120,7 @@ class Sketch:
             self.circle(end, radius, colour)
 
     def dashed(self, start: FloatArray, end: FloatArray, colour: str) -> None:
-        """A dashed line between two pixels (2,)."""
+        """Draw a dashed line between two pixels (2,)."""
         length = float(np.hypot(*(end - start)))
         dash = 6.0 * self.scale
         for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
@@ -128,7 +128,7 @@ class Sketch:
             self.line(a, b, colour)
 
     def grid(self) -> None:
-        """Lines every half metre."""
+        """Draw grid lines every half metre."""
         half = self.camera.pixels / 2.0 / self.camera.pixel_per_m
         for axis in (0, 1):
             first = math.floor(self.camera.centre[axis] - half[axis])
@@ -141,7 +141,7 @@ class Sketch:
                 self.line(start, end, colour)
 
     def point_at(self, target: FloatArray) -> None:
-        """An arrow at the edge towards a target that is out of view."""
+        """Draw an arrow at the edge towards a target that is out of view."""
         at = self.camera.to_pixel(target)
         if (at > 0.0).all() and (at < self.camera.pixels).all():
             return
@@ -154,8 +154,8 @@ class Sketch:
         self.polygon(corners, palette.ORANGE)
 
     def label(self, text: Any, at: tuple[float, float], before: float = 0.0) -> None:
-        """Rendered ``text`` with its upper left corner ``at`` a pixel, readable on anything; ``before``: pixels to the
-        left of it that are kept free for a sign."""
+        """Draw rendered ``text`` with its upper left corner ``at`` a pixel, on a pale background; ``before``: pixels
+        to the left of it that are kept free for a sign."""
         pad = self.width(2.0)
         size = (text.get_width() + before + 2 * pad, text.get_height() + pad)
         ground = self.pygame.Surface(size)
@@ -165,7 +165,7 @@ class Sketch:
         self.canvas.blit(text, at)
 
     def scale_bar(self) -> None:
-        """How long a metre is, in the lower right corner."""
+        """Draw a bar of known length in the lower right corner."""
         length_m = next((m for m in _BARS_M if m <= self.camera.view_m / 3.0), _BARS_M[-1])
         length = length_m * self.camera.pixel_per_m
         right, bottom = (self.camera.pixels - 14 * self.scale).tolist()

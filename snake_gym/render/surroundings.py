@@ -1,4 +1,4 @@
-"""What is around a robot, and what it senses of it: obstacles, route, beams of its scanner, contact forces."""
+"""Surroundings of a robot and its sensing of them: obstacles, route, beams of its scanner, contact forces."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 _ARROW_LENGTHS = 2.0
 """Length of the arrow of a very large force, in links."""
 _HALF_WEIGHT = 0.2
-"""Share of the robot's weight whose arrow is half as long as that."""
+"""Share of the robot's weight whose arrow has half of that length."""
 _TOUCHING_M = 1e-6
 
 
 class Surroundings(NamedTuple):
-    """One moment, world frame."""
+    """Surroundings at one moment, world frame."""
 
     features: FloatArray
     """(k, 6) obstacles, see ``physics.state.Obstacles``."""
     route_xy: FloatArray
-    """(r, 2) [m] the way to the goal."""
+    """(r, 2) [m] route to the goal."""
     aim_xy: FloatArray
-    """(2,) [m] the place that the robot is told to go to."""
+    """(2,) [m] point that the robot is told to go to."""
     beam_start_xy: FloatArray
-    """(2,) [m] where the scanner is."""
+    """(2,) [m] position of the scanner."""
     beam_end_xy: FloatArray
-    """(B, 2) [m] how far each of its beams gets."""
+    """(B, 2) [m] end of each beam."""
     echo: NDArray[np.bool_]
-    """(B,) whether the beam has met something."""
+    """(B,) True for a beam that has met an obstacle."""
     arrow_xy: FloatArray
-    """(N, 2) [m] contact force on each link, as the arrow's length."""
+    """(N, 2) [m] contact force on each link, as an arrow."""
 
 
 def surroundings_at(
     recorded: RecordedSurroundings, moment: int, head_xy: FloatArray, head_angle: float, spec: RobotSpec
 ) -> Surroundings:
-    """One moment of a recording; head_xy (2,) [m] and head_angle [rad] are those of the head link then."""
+    """Return one moment of a recording; head_xy (2,) [m] and head_angle [rad] are those of the head link then."""
     distance = recorded.range_m[moment]
     direction = head_angle + recorded.beam_angle
     ends = head_xy + distance[:, None] * np.stack([np.cos(direction), np.sin(direction)], axis=-1)
@@ -52,7 +52,7 @@ def surroundings_at(
 
 
 def force_arrows(force: FloatArray, spec: RobotSpec) -> FloatArray:
-    """Arrows (..., N, 2) [m] for forces (..., N, 2) [N]: in proportion while small, and never too long to be shown."""
+    """Return arrows (..., N, 2) [m] for forces (..., N, 2) [N]: in proportion if small, and limited in length."""
     size = np.hypot(force[..., 0], force[..., 1])[..., None]
     half = _HALF_WEIGHT * GRAVITY_M_S2 * float(spec.links("link_mass_kg").sum())
     longest = _ARROW_LENGTHS * spec.length_m / spec.n_links
@@ -60,7 +60,7 @@ def force_arrows(force: FloatArray, spec: RobotSpec) -> FloatArray:
 
 
 def outline(features: FloatArray) -> tuple[list[tuple[FloatArray, FloatArray, float]], list[FloatArray]]:
-    """What to draw of obstacles' features (k, 6), see ``physics.state.Obstacles``.
+    """Return the shapes of obstacles' features (k, 6), see ``physics.state.Obstacles``.
 
     Returns:
         Bars (discs, capsules and walls): start (2,), end (2,) and radius [m]; and polygons: corners (n, 2) [m]. Edges
@@ -90,7 +90,7 @@ def _is_same(a: FloatArray, b: FloatArray) -> bool:
 
 
 def draw_below(sketch: Sketch, around: Surroundings) -> None:
-    """Beams, obstacles, route and aim: what lies below the robot."""
+    """Draw beams, obstacles, route and aim, which lie below the robot."""
     to_pixel, line = sketch.camera.to_pixel, sketch.width(1.0)
     start = to_pixel(around.beam_start_xy)
     for end in to_pixel(around.beam_end_xy):
@@ -115,7 +115,7 @@ def draw_below(sketch: Sketch, around: Surroundings) -> None:
 
 
 def draw_above(sketch: Sketch, around: Surroundings, link_xy: FloatArray) -> None:
-    """Arrows of the contact forces at the links' centres link_xy (N, 2) [m]: what lies above the robot."""
+    """Draw arrows of the contact forces at the links' centres link_xy (N, 2) [m], which lie above the robot."""
     for centre, arrow in zip(link_xy, around.arrow_xy, strict=True):
         start, end = sketch.camera.to_pixel(np.stack([centre, centre + arrow]))
         length = float(np.hypot(*(end - start)))
