@@ -56,7 +56,7 @@ def describe_error(error: int) -> str:
 
 
 class Packet(NamedTuple):
-    """An instruction or status packet with a right checksum."""
+    """Instruction or status packet with a right checksum."""
 
     id: int
     error_or_instruction: int

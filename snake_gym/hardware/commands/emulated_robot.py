@@ -16,7 +16,7 @@ from snake_gym.robot.spec import RobotSpec
 
 
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
-    """Emulated servos as calibrated, and the robot they move; ``clock`` None: a virtual one. Raises ConfigError."""
+    """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
     from snake_gym.simulation.servo_plant import RobotPlant
 
     told = config.emulated

@@ -1,13 +1,13 @@
-"""``estop``: stop the robot from another terminal, or allow it to move again.
+"""Command ``estop``: stop the robot from another terminal, or allow it to move again.
 
-The stop is a file, the latch. Whoever owns the port looks at it on every bus cycle; while it is there nothing moves
-and nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch; one of
-another user with a latch of its own is ended by a signal, which root may send.
+The stop is a file, the latch. The owner of the port checks it on every bus cycle; while it exists nothing moves and
+nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch; one of another
+user with a latch of its own is ended by a signal, which root may send.
 
-The latch is tripped before the marks are looked at; only a few of this user's are looked at before, which takes some
-milliseconds at most, so that what stops at once is named too.
+The latch is tripped before the marks are read. Only a few of this user's are read earlier, which takes some
+milliseconds at most, so that processes that stop at once are named too.
 
-``estop`` waits until each process that had torque on has said that it is off in all servos. If one does not, or has
+``estop`` waits until each process that had torque on has reported that it is off in all servos. If one does not, or has
 died, the exit code is 1 and only the hardware stop is left.
 """
 
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def who_is(mark: TorqueMark) -> str:
-    """A process, for people."""
+    """Return the description of a process, for people."""
     if mark.uid == os.geteuid():
         return f"{mark.what} (process {mark.pid})"
     what = mark.what if mark.what in _THEIR_WORK else "something"  # that user may have written anything
@@ -103,7 +103,7 @@ def who_is(mark: TorqueMark) -> str:
 
 
 def _shown(latch: Path) -> str:
-    """The latch of another user's mark: a path, or nothing that somebody could read otherwise."""
+    """Return the latch of another user's mark if it is a plain path, else a phrase that cannot be misread."""
     return str(latch) if _PLAIN_PATH.fullmatch(str(latch)) else "a latch of its own"
 
 
@@ -120,8 +120,8 @@ def _say_tripped(latch: Path, is_tripped: bool) -> None:
 
 
 def end(mark: TorqueMark) -> bool:
-    """End another user's process by a signal, which switches its torque off; False: this user may not, or it is none of
-    theirs any more."""
+    """End another user's process by a signal, which switches its torque off. Return False if this user may not do that,
+    or if the process is no longer theirs."""
     try:
         process = os.pidfd_open(mark.pid)
     except OSError as error:
@@ -138,7 +138,7 @@ def end(mark: TorqueMark) -> bool:
 
 
 def _await(marks: Iterable[TorqueMark], begun_s: float, wait_s: float) -> list[TorqueMark]:
-    """Wait until the torque is off everywhere; the marks of those that have not said so."""
+    """Wait until the torque is off everywhere. Return the marks of processes that have not reported it."""
     owing = {mark.path: mark for mark in marks}
     while owing:
         for path, mark in list(owing.items()):

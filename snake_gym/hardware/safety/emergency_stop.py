@@ -112,8 +112,7 @@ def read_plain(descriptor: int) -> str:
 
 
 def _files(most: int | None = None) -> list[tuple[Path, int]]:
-    """Return plain files that may be marks, unopened, and their owners; only ``most`` entries of the folder are
-    passed."""
+    """Return plain files that may be marks, unopened, and their owners, among ``most`` entries of the folder."""
     found = []
     with suppress(OSError), os.scandir(FOLDER) as entries:
         for entry in islice(entries, most):
@@ -209,8 +208,7 @@ class EmergencyStop:
         return "clear it with estop --clear" + ("" if self.latch == default_latch() else f" --latch {self.latch}")
 
     def trip(self, reason: str) -> bool:
-        """Trip the stop; the first reason counts. Return False if only this object is tripped: the latch is not
-        writable."""
+        """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
         told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
         try:
             descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -265,7 +263,7 @@ class EmergencyStop:
 
     def clear(self) -> bool:
         """Allow motion again, and remove marks of dead processes. Return False if it was not tripped. Raises OSError if
-        the latch belongs to somebody else."""
+        the latch is somebody else's."""
         was, self._unwritten = bool(self._unwritten), ""
         remove_dead_marks(self.latch)
         try:

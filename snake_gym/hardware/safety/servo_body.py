@@ -197,7 +197,7 @@ class ServoBody:
     # --- cycle -------------------------------------------------------------------------------------------------------
 
     def _reading_ends_s(self, now_s: float) -> float:
-        """Return the time [s] when a reading that begins now, or after the goals, is given up: early enough for
+        """Return the time [s] when a reading that begins now, or after the goals, is given up to leave time for
         goals."""
         ids, bus = self.calibration.ids, self.bus
         whole_s = reading_s(len(ids), bus.baud, bus.return_delay_s(ids), bus.family) + _PATIENCE_S
