@@ -244,7 +244,7 @@ class Line:
                 data = self._transport().read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
                 self._take(self._parser.feed(data), answers, expected)
                 if data and not to_the_end:
-                    # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
+                    # After the last one's answer, others come only if IDs are wrong: a shorter wait.
                     wait_s = pause_s - (0.5 * self.timing.latency_s if last_id in answers.packets else 0.0)
                     end_s = min(last_s, self._clock.now() + wait_s)
                 if left_s <= 0.0 and not data:

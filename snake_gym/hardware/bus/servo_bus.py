@@ -245,7 +245,7 @@ class ServoBus:
             return Answers(now, failures=left_out)
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
         self.counters.retries += is_retry
-        # No time for another attempt after this one: then all of it is for waiting.
+        # If no time is left for another attempt, all of it goes into waiting for this one.
         after_s = deadline_s - now - self.line.span_s(len(request), n_asked, length)
         last = after_s < self.line.span_s(8, 1, length) - 0.5 * self.line.timing.latency_s
         answers = self.line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)

@@ -59,7 +59,7 @@ def _offer_ports(port: str) -> str:
     from serial.tools.list_ports import comports
 
     folder, found = Path(port).parent, sorted(one.device for one in comports())
-    if folder != Path("/dev"):  # there, names that look alike mean other things
+    if folder != Path("/dev"):  # there, similar names mean other devices
         with contextlib.suppress(OSError):
             guess = nearest(Path(port).name, [one.name for one in folder.iterdir() if one.is_char_device()])
             if guess is not None:
@@ -136,7 +136,7 @@ class SerialTransport:
             return b""
         except (OSError, ValueError) as error:
             raise _gone(self.port, error) from None
-        if not data:  # readable, and yet nothing there: hung up
+        if not data:  # readable without data: hung up
             raise PortGone(f"{self.port} has vanished")
         return data
 

@@ -107,7 +107,7 @@ class Person:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Open a context in which a joint moves and a key may stop it."""
-        if not os.isatty(self._source):  # answers that come from elsewhere are no keys
+        if not os.isatty(self._source):  # keys come from a terminal only
             yield
             return
         with KeyWatch(self._stop, self._source) as self._keys:

@@ -132,11 +132,11 @@ class World:
         self._port, self._bus = port, port.bus
         self._physics, self._pose_port = has_physics, pose_port if has_physics else 0
         self._blind = False
-        self._ends = False  # set in a signal handler: nothing that locks
+        self._ends = False  # a plain flag, since a signal handler sets it
         for number in ENDING:
             with contextlib.suppress(ValueError):  # not the main thread
                 signal.signal(number, self._end)
-        self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # where to [rad], one a turn of the loop
+        self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # goals [rad], one a turn of the loop
         self._rest = np.array(self._bus.plant.joint_angle())
         self._moving: int | None = None
         self._far_rad, self._grown_s, self._told = 0.0, 0.0, False
@@ -157,7 +157,7 @@ class World:
                         time.sleep(turn_s)
                     else:
                         line = lines.next(turn_s)
-                except (EOFError, OSError):  # nobody types any more
+                except (EOFError, OSError):  # end of the input
                     lines = None
                 if line is not None and line.strip():
                     print(self.obey(line.split()), flush=True)

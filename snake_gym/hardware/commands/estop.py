@@ -64,13 +64,13 @@ def run(options: argparse.Namespace) -> int:
         return int(stop.tripped)
     begun_s = time.monotonic()
     marks: dict[Path, TorqueMark] = {}
-    with suppress(Exception):  # nothing keeps it from tripping the latch
+    with suppress(Exception):  # no failure here keeps the latch from being tripped
         marks |= {mark.path: mark for mark in first_own_marks(latch)}
     tripped = {stop.latch.absolute(): stop.trip(options.reason)}
     _say_tripped(stop.latch.absolute(), tripped[stop.latch.absolute()])
-    for _ in range(2):  # again for one that has come up meanwhile
+    for _ in range(2):  # twice, for a robot that has come up meanwhile
         marks |= {mark.path: mark for mark in find_marks(latch)}
-        # What another user's mark says is no place to make a file.
+        # No file is made at a path that another user's mark names.
         for one in [mark.latch for mark in marks.values() if mark.uid == os.geteuid()]:
             if one not in tripped:
                 tripped[one] = EmergencyStop(one).trip(options.reason)
@@ -125,7 +125,7 @@ def end(mark: TorqueMark) -> bool:
     try:
         process = os.pidfd_open(mark.pid)
     except OSError as error:
-        return isinstance(error, ProcessLookupError)  # it has ended: whether its mark has gone too is looked at next
+        return isinstance(error, ProcessLookupError)  # it has ended; its mark is checked next
     try:
         is_theirs = user_of(mark.pid) == mark.uid
         if is_theirs:
@@ -166,7 +166,7 @@ def _clear(stop: EmergencyStop, all_robots: bool) -> int:
     for mark in others:
         if mark.uid == os.geteuid():
             how = f"estop --clear --latch {shlex.quote(str(mark.latch))}"
-        else:  # what another user's mark says is no command to be typed
+        else:  # text of another user's mark is no command to be typed
             how = "that user clears it"
         print(f"{who_is(mark)} is stopped by another latch: {how}")
     return 0

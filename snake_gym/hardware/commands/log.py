@@ -1,4 +1,4 @@
-"""Command ``log``: record the robot, limp or under a controller, for ``replay`` and identification.
+"""Command ``log``: record the robot, limp and moved by hand or driven by a controller, for ``replay``.
 
 Without a controller the servos have no torque: they are read and never sent a goal, which would switch it on. They must
 have the settings of their calibration, as in a run: otherwise the logged angles would be wrong.
@@ -68,7 +68,7 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
             print(f"the servos are limp; reading them for {seconds:g} s (Ctrl-C ends)", flush=True)
             begun = next_s = time.monotonic()
             readings, n = ServoReadings(calibration), len(calibration.joints)
-            nothing, none = np.full(n, math.nan), np.zeros(n, bool)  # is sent to limp servos
+            nothing, none = np.full(n, math.nan), np.zeros(n, bool)  # limp servos are sent no references
             while next_s < begun + seconds:
                 time.sleep(max(0.0, next_s - time.monotonic()))
                 read = bus.read_block(calibration.ids, *READING, deadline_s=next_s + connection.period_s)

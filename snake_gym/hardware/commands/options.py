@@ -215,7 +215,7 @@ def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str
             yield Supervised(bus, there, interrupted)
         finally:
             left = switch_off(bus, there)
-            bus.torque(ids, False)  # one that was not there at the beginning may be by now
+            bus.torque(ids, False)  # some may have come since the beginning
             if left:
                 servos = ", ".join(map(str, left))
                 print(f"torque is not known to be off in servos {servos}: USE THE HARDWARE STOP", file=sys.stderr)

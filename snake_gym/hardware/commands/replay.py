@@ -183,7 +183,7 @@ def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> 
     n = round((cycle_s[-1] - cycle_s[0]) / period)
     grid: FloatArray = cycle_s[0] + period * np.arange(n + 1, dtype=np.float64)
     angle = np.stack([_resampled(grid, cycle_s, column, period) for column in joint.T], axis=1)
-    # Held until the next sample: what that sample says was sent last.
+    # References are held until the next sample, which tells what was sent last.
     following = np.minimum(np.searchsorted(cycle_s, grid[1:] - 0.5 * period), cycle_s.size - 1)
     xy, heading = np.full((n + 1, 2), np.nan), np.full(n + 1, np.nan)
     known = record.pose_valid & np.isfinite(record.pose_s)

@@ -149,7 +149,7 @@ def _steps(
         view.show(now - begun_s, record, loop.course, timing)
         if record.stop_reason is not None:
             return record.stop_reason, 1
-        if stop.tripped:  # whoever owns the port sees it first, unless the latch could not be written
+        if stop.tripped:  # the port's owner sees it first, unless the latch could not be written
             return f"emergency stop: {stop.reason}", 1
         if record.complete:
             return DONE, 0

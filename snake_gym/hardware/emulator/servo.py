@@ -162,7 +162,7 @@ class ServoMemory:
 
 
 _MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of the phase register
-_COARSE = 50  # times a count's speed without that bit
+_COARSE = 50  # factor on a count's speed without that bit
 _BOOT_S = 0.3
 _AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
 _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops

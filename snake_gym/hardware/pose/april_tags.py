@@ -55,8 +55,7 @@ def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
         if not reach:
             if length.min() < 4.0:
                 return corners
-            # No further than to the first cells of the pattern inside, and the end of the margin outside: one cell of
-            # ten.
+            # At most to the first cells of the pattern inside, and the end of the margin outside: one cell of ten.
             reach = min(_LARGEST_REACH, 0.09 * float(length.min()))
             offsets = np.arange(-reach, reach + 0.5 * _STEP, _STEP)
         tangent = along / length[:, None]
@@ -402,7 +401,7 @@ def tag_image(tag_id: int, pixels: int) -> Any:
 
 def _open_device(config: CameraConfig) -> Any:
     cv2 = _opencv()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # what cannot be opened we say ourselves
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # the error below tells it
     camera = cv2.VideoCapture(config.camera)
     if not camera.isOpened():
         raise OSError("it cannot be opened")

@@ -81,5 +81,5 @@ def standard_input() -> int:
     """Return the file descriptor of standard input, or -1 if there is none."""
     try:
         return -1 if sys.stdin is None else sys.stdin.fileno()
-    except (OSError, ValueError):  # something else stands in for it
+    except (OSError, ValueError):  # another object stands in for it
         return -1

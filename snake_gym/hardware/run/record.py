@@ -98,7 +98,7 @@ def _cycle_fault(rows: Sequence[Row]) -> tuple[int, float, str] | None:
         before, now = float(last["t"]), float(row["t"])
         if now == before and row["angle"] == last["angle"]:
             if len(row.get("silent", [])) == len(row["angle"]) or _port_was_away(rows, first):
-                continue  # the last reading again
+                continue  # the last reading, written again
             told = f"line {number} repeats the reading of line {line}, at {now:.3f} s, and no step says that the port"
             return number, now, f"{told} was away; expected a new one"
         first = number
@@ -324,7 +324,7 @@ def read_record(path: str | Path) -> RunRecord:
             if number == 1:
                 raise ConfigError(no_log) from None
             if number == len(lines):
-                break  # the crash that it was written for
+                break  # cut off by a crash
             raise ConfigError(f"log {path}: line {number} is damaged") from None
         if not isinstance(row, dict):
             raise ConfigError(f"{no_log}: line {number} is no record")

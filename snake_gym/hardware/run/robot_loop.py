@@ -166,7 +166,7 @@ class RobotLoop:
         robot may not move, or no pose came in time."""
         self.state = self.decoder.initial_state(1)
         self.body.start()
-        # The robot may have been up for long without anybody looking.
+        # The robot may have been up for long without a reading.
         sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
         if self.body.stop_reason is not None:
             raise BringUpError(f"the episode cannot begin: {self.body.stop_reason}")

@@ -166,7 +166,7 @@ def raise_torque(
             go_on(interrupted)
             if not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise BringUpError(f"servo {servo_id} does not take a torque limit")
-        if part == 0:  # the goal is where it is, and switches the torque on
+        if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)
             if not all(on.values()):

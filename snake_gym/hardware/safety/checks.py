@@ -171,7 +171,7 @@ class HealthMonitor:
     def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
         """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None."""
         limits, news = self.limits, []
-        # Nobody was asked in a long gap before the first answer that is missing: it is no silence of the servo's.
+        # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
         silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
         self.silent_s = np.where(health.answered, 0.0, self.silent_s + silence_s)

@@ -74,7 +74,7 @@ def first_own_marks(latch: Path | None = None) -> list[TorqueMark]:
 def read_again(mark: TorqueMark) -> TorqueMark | None:
     """Return the present state of a mark, or None if it has been removed."""
     again = _marks_in([mark.path], None)
-    if not os.path.lexists(mark.path):  # looked at last: it may go away, and then lose its lock, while it is read
+    if not os.path.lexists(mark.path):  # last: the file may be removed, and then its lock, during the reading
         return None
     return again[0] if again else mark
 
@@ -199,7 +199,7 @@ class EmergencyStop:
             if self._unwritten:
                 return self._unwritten
             return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
-        except Exception:  # whatever it holds: it is there
+        except Exception:  # the file exists, whatever it holds
             return "tripped by hand"
 
     @property
@@ -217,7 +217,7 @@ class EmergencyStop:
         except OSError:
             self._unwritten = self._unwritten or reason
             return False
-        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is there: whoever looks, stops
+        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is the stop, even if empty
             os.fchmod(descriptor, 0o644)
             file.write(told)
         return True

@@ -304,7 +304,7 @@ class Guard:
             self._send(Message(b"H").pack())
 
     def _send(self, data: bytes) -> None:
-        # Full: the other side sleeps, and gets the next one. Gone: the next recv tells.
+        # Full buffer: the other side sleeps, and gets the next one. No other side: the next recv reports that.
         with contextlib.suppress(OSError):
             self._link.send(data, socket.MSG_DONTWAIT)
 

@@ -131,7 +131,7 @@ class GuardedBody:
     def close(self) -> None:
         """End the guard, which switches the torque off, and read its last messages."""
         if self._link is not None:
-            self._asked = self._number + 1  # its stop is no news
+            self._asked = self._number + 1  # the reason of its stop is ignored
             with contextlib.suppress(OSError):
                 self._link.shutdown(socket.SHUT_WR)
             self._read(time.monotonic() + _FAREWELL_S, lambda: False)
@@ -166,7 +166,7 @@ class GuardedBody:
         except BlockingIOError:
             return False
         except OSError:
-            self._read(-math.inf, lambda: True)  # its last words
+            self._read(-math.inf, lambda: True)  # its last messages
             self._lose_guard("the guard process has died")
             return False
         return True

@@ -121,7 +121,7 @@ class ServoBody:
             except BaseException:
                 self._torque.abandon(self.calibration.ids)
                 raise
-        self._cycle_s = -math.inf  # a time in which nobody asked is no silence of the servos
+        self._cycle_s = -math.inf  # a pause without readings is no silence of the servos
         self._commanded_s = self.clock.now()
         return self.sample()
 
@@ -197,8 +197,7 @@ class ServoBody:
     # --- cycle -------------------------------------------------------------------------------------------------------
 
     def _reading_ends_s(self, now_s: float) -> float:
-        """Return the time [s] when a reading that begins now, or after the goals, is given up to leave time for
-        goals."""
+        """Return the time [s] when a reading that begins now, or after the goals, is given up."""
         ids, bus = self.calibration.ids, self.bus
         whole_s = reading_s(len(ids), bus.baud, bus.return_delay_s(ids), bus.family) + _PATIENCE_S
         most_s = min(whole_s, self.period_s - self.sending_s)

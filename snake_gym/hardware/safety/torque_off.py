@@ -206,4 +206,4 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    os._exit(code)  # who is watched waits for it
+    os._exit(code)  # end at once: the watched process waits for it
