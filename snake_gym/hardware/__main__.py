@@ -1,12 +1,12 @@
-"""``python -m snake_gym.hardware``: everything that one does with the robot from a terminal.
+"""Command line of the hardware, ``python -m snake_gym.hardware``: all work with the robot from a terminal.
 
-    python -m snake_gym.hardware emulate                 # a robot of bytes and physics, on a serial port
+    python -m snake_gym.hardware emulate                 # an emulated robot on a serial port
     python -m snake_gym.hardware scan --port /dev/ttyUSB0
     python -m snake_gym.hardware calibrate --port /dev/ttyUSB0 --ids 1-9 --out snake.json
     python -m snake_gym.hardware run cc --config configs/hardware/sts3215.yaml --targets 1,0
     python -m snake_gym.hardware estop
 
-docs/hardware.md leads through them. Only what a command needs is loaded: ``run`` needs numpy and pyserial.
+docs/hardware.md explains them. Only what a command needs is loaded: ``run`` needs numpy and pyserial.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ COMMANDS = {
     "emulate": "an emulated robot on a serial port",
     "camera": "look through the camera of the pose source",
 }
-"""Name of each command, and what it does."""
+"""Description of each command, by its name."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command. Raises ConfigError for what the user has to correct."""
+    """Run one command. Raises ConfigError for errors that the user can correct."""
     words = sys.argv[1:] if argv is None else list(argv)
     top = OptionParser(
         prog=PROGRAM, description="The physical robot, and an emulated one.",
@@ -57,8 +57,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def program(argv: list[str] | None = None) -> int:
-    """``main`` in a process of its own, deaf once it has ended: a signal that meets the interpreter on its way out
-    would change the exit code."""
+    """Run ``main`` as a program, and ignore signals once it has ended: a signal during the interpreter's exit would
+    change the exit code."""
     try:
         return main(argv)
     finally:

@@ -1,13 +1,13 @@
-"""One request and its answers on a half-duplex bus whose answers do not say what they answer.
+"""Requests and answers on a half-duplex bus whose status packets do not name the request that they answer.
 
 A status packet carries an ID, an error byte and bytes of a block, but neither the address it was read from nor a
-sequence number. An answer that comes late (a stalled USB adapter, a busy operating system) would pass for the answer
-of the next request. Three things keep it out:
+sequence number. An answer that comes late (a stalled USB adapter, a busy operating system) could be taken for the
+answer to the next request. Three rules prevent that:
 
-- what has arrived before a request is sent is never an answer to it;
-- an answer that was waited for in vain is remembered as *overdue* (ID and length) for ``longest_late_s``; the next
+- bytes that arrived before a request was sent never count as an answer to it;
+- an answer that did not come in time is remembered as *overdue* (ID and length) for ``longest_late_s``; the next
   reading of that servo asks for a block that is a byte or more longer, so that the overdue answer does not fit;
-- where length cannot tell them apart (an acknowledgement has none), what was written is read back instead.
+- where length cannot tell them apart (an acknowledgement has no parameters), the register is read back instead.
 
 Adapters that join both directions on one wire return every byte sent. The echo of a request can be the exact bytes of
 a status packet: ``FF FF 01 02 01 FB`` is a ping of servo 1 and its answer with the voltage bit set. So at the first
@@ -39,19 +39,19 @@ PORT_GONE = "port gone"
 NO_TIME = "no time left"
 AMBIGUOUS = "two answers"
 EXTRA_BYTES = 12
-"""Lengths that tell a request from those before it: the wanted one and so many more."""
+"""Most bytes by which a reading is lengthened to tell its answers from overdue ones."""
 _LONGEST_ANSWER = 32
-"""Late answers up to so many parameters are recognised as a whole."""
+"""Parameters of the longest late answer that is still recognised as a whole."""
 _MOST_PATIENCE_S, _PATIENCE_KEPT = 0.006, 0.98
-"""An answer that is late by less than the first prolongs later waiting by as much; each exchange keeps the second."""
+"""Greatest lateness that prolongs later waits by as much [s], and share of that which each exchange keeps."""
 _READ_CHUNK = 4096
 _PROBED = 5
-"""Address in the request that finds out about echoes; nobody answers it."""
+"""Register address in the request that detects echoes; no servo answers it."""
 
 
 @dataclass
 class LineCounters:
-    """What went over the line since it was opened."""
+    """Counts of the traffic on a line."""
 
     requests: int = 0
     answers: int = 0
@@ -63,7 +63,7 @@ class LineCounters:
     late: int = 0
     """Answers to an earlier request, rejected."""
     foreign: int = 0
-    """Packets from a servo that was not asked, of a wrong length, or in conflict with another: rejected."""
+    """Rejected packets: from a servo that was not asked, of a wrong length, or in conflict with another."""
     reconnects: int = 0
 
 
@@ -72,13 +72,13 @@ class Answers:
     """Status packets of one exchange."""
 
     stamp_s: float
-    """When the request was sent [s]."""
+    """Time when the request was sent [s]."""
     packets: dict[int, Packet] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
 
 
 class _Overdue(NamedTuple):
-    """An answer that was given up, and may come until some time."""
+    """Answer to ``request`` that was given up at ``missed_s`` and may still come until ``until_s`` [s]."""
 
     missed_s: float
     until_s: float
@@ -86,28 +86,28 @@ class _Overdue(NamedTuple):
 
 
 class LineTiming(NamedTuple):
-    """How long to wait for what."""
+    """Waiting times of a line."""
 
     latency_s: float = 0.004
-    """What adapter and operating system may add to an answer: 1 ms of USB, the rest for the scheduler."""
+    """Longest delay added to an answer by adapter and operating system: 1 ms of USB, the rest for the scheduler."""
     return_delay_s: float = 0.0005
-    """Longest return delay of servos that have not told theirs."""
+    """Longest return delay assumed of servos that have not told theirs."""
     longest_late_s: float = 0.1
-    """Longest time by which an answer may be late and still be told from the present one."""
+    """Longest lateness at which an answer can still be told from the present one."""
     reopen_interval_s: float = 0.5
-    """Between attempts to open a port that has vanished."""
+    """Time between attempts to open a port that has vanished."""
 
 
 class Line:
-    """Requests and answers over a port that may vanish and come back.
+    """Exchange of requests and answers over a port that may vanish and come back.
 
-    What was asked for while it is away fails with the reason "port gone", at once and without waiting, until ``reopen``
-    succeeds; it is tried at most once per ``reopen_interval_s``, at the next use.
+    While the port is gone, every request fails at once with the reason "port gone". ``reopen`` is tried at the next
+    use, at most once per ``reopen_interval_s``.
 
     Args:
         transport: an open port.
-        clock: what deadlines are measured on.
-        reopen: opens the port anew; None: once gone, it stays gone.
+        clock: measures the deadlines.
+        reopen: opens the port anew; None: a lost port stays gone.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class Line:
         self._begin()
 
     def _begin(self) -> None:
-        """A port that has just been opened: nothing is known of what is on its way."""
+        """Reset the state for a port that has just been opened: answers on their way are unknown."""
         self.echo: bool | None = None
-        """Whether the adapter returns what is sent; None: not known yet."""
+        """True if the adapter returns what is sent; None: not known yet."""
         self._overdue: dict[tuple[int, int], _Overdue] = {}
         self._echoes: deque[Packet] = deque()
         self._parser = PacketParser()
@@ -143,13 +143,13 @@ class Line:
         return self._port is not None
 
     def close(self) -> None:
-        """Give the port back for good."""
+        """Close the port for good."""
         if self._port is not None:
             self._port.close()
         self._port, self._reopen = None, None
 
     def _is_there(self) -> bool:
-        """Whether there is a port; one that has vanished is opened anew if it is time to try."""
+        """Return True if there is a port; one that has vanished is opened anew when the next attempt is due."""
         if self._port is not None:
             return True
         if self._reopen is None or self._clock.now() < self._next_reopen_s:
@@ -170,17 +170,17 @@ class Line:
         self._next_reopen_s = self._clock.now() + self.timing.reopen_interval_s
 
     def answer_time_s(self, n_answers: int, n_params: int) -> float:
-        """How long answers keep the line busy, return delays included [s]."""
+        """Return the time [s] that answers keep the line busy, return delays included."""
         return n_answers * (self.return_delay_s + wire_time_s(OVERHEAD_BYTES + n_params, self._baud))
 
     def span_s(self, n_request_bytes: int, n_answers: int, n_params: int) -> float:
-        """Longest duration of an exchange in which everybody answers [s]."""
+        """Return the longest duration [s] of an exchange in which every servo answers."""
         wire_s = wire_time_s(n_request_bytes, self._baud) + self.answer_time_s(n_answers, n_params)
         return wire_s + self.timing.latency_s + self._patience_s
 
     def choose_length(self, ids: Sequence[int], n_bytes: int, longest: int) -> tuple[int, list[int]]:
-        """How many bytes to ask for, and the servos that can be asked so without taking an overdue answer for theirs:
-        ``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, but not more than ``longest``."""
+        """Return the number of bytes to ask for (``n_bytes`` or, if need be, up to ``EXTRA_BYTES`` more, at most
+        ``longest``), and the servos that can then be asked without taking an overdue answer for theirs."""
         self._forget_old()
         if not self._overdue:
             return n_bytes, list(ids)
@@ -190,13 +190,13 @@ class Line:
         return best, free[best]
 
     def may_be_mistaken(self, servo_id: int, request: bytes) -> bool:
-        """Whether an acknowledgement of another request may still come and pass for that of ``request``."""
+        """Return True if a late acknowledgement of another request could pass for that of ``request``."""
         self._forget_old()
         overdue = self._overdue.get((servo_id, 0))
         return overdue is not None and overdue.request != request
 
     def send(self, request: bytes) -> bool:
-        """Send a packet that nobody answers; False: the port is gone."""
+        """Send a packet that no servo answers. Return False if the port is gone."""
         if not self._is_there():
             return False
         try:
@@ -208,12 +208,12 @@ class Line:
         return True
 
     def ask(self, request: bytes, expected: Mapping[int, int], deadline_s: float, to_the_end: bool = False) -> Answers:
-        """Send a packet and collect its answers.
+        """Send a packet and return its answers.
 
         Args:
             expected: number of parameters of each servo's answer by ID, in the order in which they answer; each is in
-                either ``packets`` or ``failures`` of what is returned.
-            deadline_s: waiting ends here [s, of the clock].
+                either ``packets`` or ``failures`` of the result.
+            deadline_s: end of the waiting [s, on the clock].
             to_the_end: wait for missing answers until then; False: no longer than answers usually take.
         """
         gone = Answers(self._clock.now(), failures=dict.fromkeys(expected, PORT_GONE))
@@ -244,7 +244,7 @@ class Line:
                 data = self._transport().read(_READ_CHUNK, max(0.0, left_s))  # at least one look, however late it is
                 self._take(self._parser.feed(data), answers, expected)
                 if data and not to_the_end:
-                    # Once the last one has answered the others will not, unless IDs are wrong: a shorter look for more.
+                    # After the last one's answer, others come only if IDs are wrong: a shorter wait.
                     wait_s = pause_s - (0.5 * self.timing.latency_s if last_id in answers.packets else 0.0)
                     end_s = min(last_s, self._clock.now() + wait_s)
                 if left_s <= 0.0 and not data:
@@ -269,7 +269,7 @@ class Line:
             self._echoes.extend(PacketParser().feed(request))
 
     def _find_out_echo(self) -> None:
-        """Send what no servo can send: an echo is the only thing that brings it back."""
+        """Find out whether the adapter echoes, by a packet that only an echo can return."""
         if self.echo is not None:
             return
         self.echo = False
@@ -294,7 +294,7 @@ class Line:
             self._overdue = {key: overdue for key, overdue in self._overdue.items() if overdue.until_s > now}
 
     def _drop_input(self) -> None:
-        """Drop what is there, but not the begin of a packet that is coming in: its rest would be noise."""
+        """Discard received bytes, but not the beginning of an incoming packet, whose rest would be noise."""
         while data := self._transport().read(_READ_CHUNK, 0.0):
             self._reject(self._parser.feed(data))
         self._echoes.clear()

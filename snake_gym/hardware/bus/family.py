@@ -1,7 +1,7 @@
-"""What a family of servos has in common: where its registers are, what the counts in them mean, and its models.
+"""Servo families: addresses and encodings of the registers, and the models of a family.
 
-Everything above the wire asks a ``ServoFamily`` for registers by name. A user's own family with Feetech's packets
-(``protocol``) is a table of this kind (docs/extending.md). What every family is expected to do:
+Code above the wire asks a ``ServoFamily`` for registers by name. A user's own family with Feetech's packets
+(``protocol``) is a table of this kind (docs/extending.md). Behaviour expected of every family:
 
 - Writing ``goal_position`` may switch the torque on by itself, so a goal sent late undoes a torque-off.
 - Positions count from 0 to ``steps_per_turn`` - 1 and wrap; signed numbers are a magnitude and a sign bit.
@@ -26,7 +26,7 @@ NEEDED = frozenset({
     "id", "baud_rate", "model", "torque_enable", "goal_position", "goal_speed", "torque_limit", "lock",
     "present_position", "present_speed", "present_load", "present_voltage", "present_temperature", "max_voltage",
 })  # fmt: skip
-"""Registers without which no robot is driven."""
+"""Registers that a family must have to drive a robot."""
 READING = (
     "present_position", "present_speed", "present_load", "present_voltage", "present_temperature", "present_current",
 )  # fmt: skip
@@ -37,18 +37,18 @@ GOAL = ("acceleration", "goal_position", "goal_time", "goal_speed")
 
 @dataclass(frozen=True)
 class Encoding(Settings):
-    """How a register's bytes make a number: a count, or sign and magnitude, times ``scale`` in the register's unit."""
+    """Conversion of a register's bytes into a count, or sign and magnitude, of ``scale`` in the register's unit."""
 
     size: Literal[1, 2] = 1
     sign_bit: Annotated[int, Range(1, 15)] | None = None
-    """Place of the sign; None: unsigned."""
+    """Number of the sign bit; None: unsigned."""
     scale: Positive = 1.0
     """Unit per count."""
     byte_order: Literal["little", "big"] = "little"
 
     @property
     def max_value(self) -> int:
-        """The largest count that can be written."""
+        """Largest count that can be written."""
         return (1 << (8 * self.size if self.sign_bit is None else self.sign_bit)) - 1
 
     @property
@@ -56,14 +56,14 @@ class Encoding(Settings):
         return 0 if self.sign_bit is None else -self.max_value
 
     def encode(self, value: int) -> bytes:
-        """The bytes of a count. Raises ValueError: it does not fit; overflow would turn the joint the other way."""
+        """Return the bytes of a count. Raises ValueError if it does not fit: overflow would reverse the joint."""
         if not self.min_value <= value <= self.max_value:
             raise ValueError(f"value is {value}; expected {self.min_value} to {self.max_value}")
         code = value if value >= 0 or self.sign_bit is None else -value | (1 << self.sign_bit)
         return code.to_bytes(self.size, self.byte_order)
 
     def decode(self, data: bytes) -> int:
-        """The count in ``data``, exactly ``size`` bytes. Minus zero is zero; bits above the sign are ignored."""
+        """Return the count in ``data``, exactly ``size`` bytes. Minus zero is zero; bits above the sign are ignored."""
         if len(data) != self.size:
             raise ValueError(f"{len(data)} bytes; expected {self.size}")
         code = int.from_bytes(data, self.byte_order)
@@ -73,7 +73,7 @@ class Encoding(Settings):
         return -magnitude if code >> self.sign_bit & 1 else magnitude
 
     def saturate(self, value: float) -> int:
-        """``value`` as a count, cut to what the register can show."""
+        """Return ``value`` as a count, clipped to the range of the encoding."""
         return min(max(round(value), self.min_value), self.max_value)
 
 
@@ -88,7 +88,7 @@ class Register(Settings):
     default: int = 0
     low: int | None = None
     high: int | None = None
-    """Smallest and largest count with a meaning; None: what the encoding holds."""
+    """Smallest and largest count with a meaning; None: limit of the encoding."""
 
     @property
     def size(self) -> int:
@@ -96,25 +96,25 @@ class Register(Settings):
 
     @property
     def end(self) -> int:
-        """First address behind it."""
+        """First address behind the register."""
         return self.address + self.encoding.size
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Counts that may be written."""
+        """Smallest and largest count that may be written."""
         low = self.encoding.min_value if self.low is None else self.low
         return low, self.encoding.max_value if self.high is None else self.high
 
 
 @dataclass(frozen=True)
 class ServoModel(Settings):
-    """One type of servo, and how it differs from its family's defaults."""
+    """Type of servo, with the register defaults that differ from its family's."""
 
     name: str
     number: Count | None
-    """What its ``model`` register says; None: not published."""
+    """Number in its ``model`` register; None: not published."""
     stall_torque_nm: Positive
-    """Torque at the nominal voltage."""
+    """Stall torque at the nominal voltage."""
     nominal_voltage_v: Positive
     no_load_speed_rad_s: Positive
     stall_current_a: Positive
@@ -127,21 +127,21 @@ class ServoModel(Settings):
 
 @dataclass(frozen=True)
 class ServoFamily(Settings):
-    """Tables of one family."""
+    """Registers, models and baud rates of one family of servos."""
 
     name: str
     registers: tuple[Register, ...]
     """Registers in the order of their addresses."""
     models: tuple[ServoModel, ...]
     baud_rates: tuple[PositiveCount, ...]
-    """Baud rates by the code in ``baud_rate``."""
+    """Baud rates, in the order of their codes in ``baud_rate``."""
     writable_bauds: PositiveCount | None = None
-    """Number of the first baud codes that servos are set to; None: all."""
+    """Number of baud codes, from 0 on, that servos may be set to; None: all."""
     steps_per_turn: PositiveCount = 4096
     eeprom_end: Byte = 40
-    """First address that does not outlast power-off."""
+    """First address whose contents are lost at power-off."""
     recentre_code: Byte | None = 128
-    """``torque_enable`` code that makes the present position half a turn; None: the servos cannot do that."""
+    """Code of ``torque_enable`` that makes the present position half a turn; None: the servos have none."""
 
     def check(self) -> None:
         names = [one.name for one in self.registers]
@@ -170,27 +170,27 @@ class ServoFamily(Settings):
 
     @cached_property
     def table_end(self) -> int:
-        """First address behind the table."""
+        """First address behind the last register."""
         return self.registers[-1].end
 
     def register(self, name: str) -> Register:
-        """The register of that name; ConfigError if there is none."""
+        """Return the register of that name. Raises ConfigError if there is none."""
         return self.by_name.get(name) or self.by_name[choose(name, self.by_name, "register")]
 
     def scale(self, name: str) -> float:
-        """Unit per count of a register."""
+        """Return the unit per count of a register."""
         return self.register(name).encoding.scale
 
     def full_count(self, name: str) -> int:
-        """Count of 1 in the register's unit, as of the whole stall torque."""
+        """Return the count of 1 in the register's unit, such as the whole stall torque."""
         return round(1.0 / self.scale(name))
 
     def steps_per_count(self, name: str) -> float:
-        """Encoder steps (per second, per second squared) of one count of a register in rad (rad/s, rad/s^2)."""
+        """Return encoder steps (per second, per second squared) per count of a register in rad (rad/s, rad/s^2)."""
         return round(self.scale(name) / self.step_rad, 9)
 
     def cover(self, names: Iterable[str]) -> tuple[Register, ...]:
-        """The smallest block of registers that holds those of ``names`` which the family has."""
+        """Return the smallest block of registers that contains those of ``names`` which the family has."""
         names = tuple(names)
         if names not in self._blocks:
             wanted = [self.by_name[name].address for name in names if name in self.by_name]
@@ -202,8 +202,8 @@ class ServoFamily(Settings):
         return {}
 
     def encode(self, name: str, value: int) -> bytes:
-        """The bytes that write ``value`` into a register. Raises ValueError: the register is read-only, the value lies
-        outside its limits, or it is a baud code that servos are not set to."""
+        """Return the bytes that write ``value`` into a register. Raises ValueError: the register is read-only, the
+        value is outside its limits, or it is a baud code that servos are not set to."""
         target = self.register(name)
         low, high = target.limits
         if target.access == "r":
@@ -218,7 +218,7 @@ class ServoFamily(Settings):
         return target.encoding.encode(value)
 
     def encode_goals(self, **counts: Sequence[int]) -> tuple[int, list[bytes]]:
-        """Address and bytes of the goal block of each servo, from counts by register name; others are 0."""
+        """Return address and bytes of the goal block of each servo, from counts by register name; others are 0."""
         block = self.cover(GOAL)
         n_servos = len(next(iter(counts.values())))
         columns = [
@@ -246,27 +246,27 @@ class ServoFamily(Settings):
         return self.steps_per_turn // 2
 
     def steps(self, angle_rad: float) -> int:
-        """The nearest whole step."""
+        """Return the whole number of steps nearest to ``angle_rad`` [rad]."""
         return round(angle_rad * (self.steps_per_turn / (2.0 * math.pi)))
 
     def angle(self, steps: float) -> float:
-        """Angle of ``steps`` [rad]."""
+        """Return the angle of ``steps`` [rad]."""
         return steps * self.step_rad
 
     def wrap(self, steps: int) -> int:
-        """The same place on the circle, within half a turn of 0."""
+        """Return the same place on the circle, within half a turn of 0."""
         return (steps + self.steps_per_turn // 2) % self.steps_per_turn - self.steps_per_turn // 2
 
     def nearest_turn(self, steps: int, reference: int) -> int:
-        """``steps`` plus whole turns, as near to ``reference`` as it gets: unwraps an encoder that passed its zero."""
+        """Return ``steps`` plus whole turns, nearest to ``reference``: unwraps an encoder that passed its zero."""
         return reference + self.wrap(steps - reference)
 
     def model_of(self, number: int) -> str:
-        """Name of the model whose ``model`` register says ``number``; ``type NUMBER`` where it is not known."""
+        """Return the name of the model whose ``model`` register says ``number``, or ``type NUMBER`` if unknown."""
         return next((one.name for one in self.models if one.number == number), f"type {number}")
 
     def check_baud(self, baud: int) -> int:
-        """``baud``, one of the family's; ConfigError where it is none."""
+        """Return ``baud``. Raises ConfigError if the family does not have it."""
         if baud not in self.baud_rates:
             near = min(self.baud_rates, key=lambda rate: abs(rate - baud))
             known = ", ".join(map(str, self.baud_rates))
@@ -275,7 +275,7 @@ class ServoFamily(Settings):
 
 
 def unpack(registers: Sequence[Register], data: bytes) -> dict[str, int]:
-    """The counts of a block that was read in one piece, by register name."""
+    """Return the counts of a block that was read in one piece, by register name."""
     begin = registers[0].address
     return {one.name: one.encoding.decode(data[one.address - begin : one.end - begin]) for one in registers}
 
@@ -283,13 +283,12 @@ def unpack(registers: Sequence[Register], data: bytes) -> dict[str, int]:
 # --- families by name ------------------------------------------------------------------------------------------------
 
 SHIPPED = {"feetech": "snake_gym.hardware.bus.feetech:FEETECH"}
-"""Name of each shipped family -> where it is."""
+"""Module and attribute of each shipped family, by its name."""
 _FAMILIES: dict[str, ServoFamily] = {}
 
 
 def register_servo_family(family: ServoFamily) -> ServoFamily:
-    """Make a family known by its name, and its models by theirs. Raises ConfigError: a model of another family has a
-    name of this one's."""
+    """Make a family and its models known by name. Raises ConfigError if another family has a model of the same name."""
     for other in _FAMILIES.values():
         shared = {one.name for one in other.models} & {one.name for one in family.models}
         if shared and other.name != family.name:
@@ -299,7 +298,7 @@ def register_servo_family(family: ServoFamily) -> ServoFamily:
 
 
 def find_family(name: str) -> ServoFamily:
-    """The family of that name, or the one that ``module:NAME`` names. Raises ConfigError."""
+    """Return the family of that name, or the one that ``module:NAME`` names. Raises ConfigError."""
     if name in _FAMILIES:
         return _FAMILIES[name]
     place = SHIPPED.get(name, name)
@@ -317,7 +316,7 @@ def find_family(name: str) -> ServoFamily:
 
 
 def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:
-    """The servo model of that name, any case, and its family; ConfigError if none that is known has it."""
+    """Return family and model of the servo with that name, in any case. Raises ConfigError if it is unknown."""
     for shipped in SHIPPED:
         find_family(shipped)
     models = {one.name: (family, one) for family in _FAMILIES.values() for one in family.models}

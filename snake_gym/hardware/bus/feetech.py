@@ -3,12 +3,12 @@
 Addresses 0-39 are EEPROM, 40-55 the control registers, 56-70 what the servo measures, 80-86 factory settings. Sources:
 Feetech's memory tables of the STS and SMS series and its SDKs; the defaults are those of an STS3215.
 
-Things that cost others a robot or an afternoon:
+Properties that are easily overlooked:
 
 - Writing ``goal_position`` switches the torque on by itself. A goal sent late undoes a torque-off.
-- Switching the torque on by ``torque_enable`` lets the servo hold where it is; its goal becomes the present position.
+- Switching the torque on by ``torque_enable`` makes the servo hold its position, which becomes its goal.
 - ``torque_enable`` = 128 stores a new offset: the present position becomes 2048.
-- ``goal_speed`` = 0 is the greatest speed (phase bit 3), not standstill; ``acceleration`` = 0 is no ramp.
+- ``goal_speed`` = 0 is the greatest speed (phase bit 3), not standstill; ``acceleration`` = 0 means no ramp.
 - Both angle limits 0: positions are not limited, and count over several turns.
 - present position = actual position - ``homing_offset``, modulo a turn.
 - Baud codes 5-7 are listed differently by some public drivers: servos are not set to one of them.

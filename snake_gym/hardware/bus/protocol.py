@@ -18,11 +18,11 @@ HEADER = b"\xff\xff"
 BROADCAST_ID = 0xFE
 MAX_ID = 0xFD
 OVERHEAD_BYTES = 6
-"""A packet without parameters: header, ID, LEN, instruction or error, checksum."""
+"""Length of a packet without parameters: header, ID, LEN, instruction or error, checksum."""
 MAX_PARAMS = 0xFF - 2 - 1
-"""LEN is one byte, and 0xFF is left out: no packet can then be mistaken for the end of a header."""
+"""Most parameters of a packet: LEN is one byte other than 0xFF, so that no packet passes for the end of a header."""
 BITS_PER_BYTE = 10
-"""Start bit, 8 data bits, no parity, 1 stop bit."""
+"""Bits on the wire per byte: start bit, 8 data bits, no parity, 1 stop bit."""
 
 
 class Instruction(IntEnum):
@@ -49,14 +49,14 @@ class ServoError(IntFlag):
 
 
 def describe_error(error: int) -> str:
-    """Names of the bits of an error byte, as "voltage, overload"; "" for none, unknown bits as numbers."""
+    """Return the names of an error byte's bits, such as "voltage, overload"; "" for none, unknown bits as numbers."""
     names = [bit.name.lower() for bit in ServoError if error & bit and bit.name]
     unknown = error & ~sum(ServoError)
     return ", ".join([*names, *([f"bits 0x{unknown:02X}"] if unknown else [])])
 
 
 class Packet(NamedTuple):
-    """An instruction or status packet with a right checksum."""
+    """Instruction or status packet with a right checksum."""
 
     id: int
     error_or_instruction: int
@@ -67,7 +67,7 @@ class Packet(NamedTuple):
 
 
 def build(servo_id: int, error_or_instruction: int, params: bytes = b"") -> bytes:
-    """A whole packet. Raises ValueError: the ID is not 0..254, or there are more parameters than a packet holds."""
+    """Return a whole packet. Raises ValueError: the ID is not 0..254, or there are too many parameters."""
     if not 0 <= servo_id <= BROADCAST_ID:
         raise ValueError(f"servo id is {servo_id}; expected 0 to {MAX_ID}, or {BROADCAST_ID} for all")
     if len(params) > MAX_PARAMS:
@@ -89,12 +89,12 @@ def write(servo_id: int, address: int, data: bytes) -> bytes:
 
 
 def sync_read(ids: Sequence[int], address: int, n_bytes: int) -> bytes:
-    """Every servo of ``ids`` answers with its own status packet, in this order."""
+    """Return a request that every servo of ``ids`` answers with its own status packet, in this order."""
     return build(BROADCAST_ID, Instruction.SYNC_READ, bytes((address, n_bytes, *ids)))
 
 
 def sync_write(address: int, blocks: Iterable[tuple[int, bytes]]) -> bytes:
-    """Writes another block (id, data) of the same length into each servo at once; no servo answers."""
+    """Return a request that writes a block (id, data) of the same length into each servo at once; no servo answers."""
     listed = list(blocks)
     lengths = {len(data) for _, data in listed}
     if len(lengths) != 1:
@@ -108,33 +108,33 @@ def status(servo_id: int, error: int = 0, params: bytes = b"") -> bytes:
 
 
 def wire_time_s(n_bytes: int, baud: int) -> float:
-    """How long ``n_bytes`` keep the line busy [s]."""
+    """Return the time [s] that ``n_bytes`` keep the line busy."""
     return n_bytes * BITS_PER_BYTE / baud
 
 
 class PacketParser:
-    """Finds packets in a stream that may start anywhere and hold noise, torn and damaged packets.
+    """Parser that finds packets in a stream that may start anywhere and hold noise, torn and damaged packets.
 
-    After a wrong checksum it goes on one byte behind the header that led to it, for a damaged LEN may have taken in
-    the packet that follows. Every undamaged packet is found, unless noise before it happens to make up a header and a
-    length whose checksum is right by chance (1 in 256).
+    After a wrong checksum it continues one byte behind the start of that header, because a damaged LEN may have taken
+    in the packet that follows. Every undamaged packet is found, unless noise before it happens to make up a header and
+    a length whose checksum is right by chance (1 in 256).
     """
 
     def __init__(self, max_params: int = MAX_PARAMS) -> None:
         self.max_params = max_params
-        """Longer packets do not exist for this parser; a bound on what a damaged LEN can swallow."""
+        """Most parameters of an accepted packet, which limits the bytes that a damaged LEN can take in."""
         self.n_noise_bytes = 0
         """Bytes that belonged to no packet."""
         self.n_bad_checksums = 0
         self._buffer = b""
 
     def feed(self, data: bytes) -> list[Packet]:
-        """The packets that ``data`` completes, in their order."""
+        """Return the packets that ``data`` completes, in their order."""
         self._buffer += data
         return self._scan(final=False)
 
     def flush(self) -> list[Packet]:
-        """What lies behind a header whose packet will not be completed any more, when the line has gone quiet."""
+        """Return the packets behind a header that will not be completed, once the line is quiet; empty the buffer."""
         packets = self._scan(final=True)
         self._buffer = b""
         return packets

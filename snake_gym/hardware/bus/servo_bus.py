@@ -1,15 +1,15 @@
-"""Servos on a bus, for everything above it: IDs, register names and counts, no packets.
+"""Servo bus for the code above it, which uses IDs, register names and counts instead of packets.
 
-A call always comes back: with what answered, and a reason for each servo that did not. Exceptions are for wrong
-arguments alone, and come before the first byte is sent.
+Every call returns the answers, and a reason for each servo that did not answer. Exceptions are raised only for wrong
+arguments, before the first byte is sent.
 
 - Reading asks all servos in one sync read. Servos that did not answer are asked again as long as the deadline leaves
   time. One that has been silent several times is left out and asked by itself now and then: a dead servo costs neither
   the others' answers nor the period.
-- Commands to move (``write_targets``) are sent once, unacknowledged, and never repeated by the driver: repeating is
-  the business of the next control tick, with fresh numbers. (A goal also switches torque on: see ``family``.)
+- Commands to move (``write_targets``) are sent once, unacknowledged, and never repeated by the driver: the next
+  control tick sends new ones. (A goal also switches torque on: see ``family``.)
 - Other writes are acknowledged. If the acknowledgement is missing the register is read back; only if it holds another
-  value is the write repeated. So a servo that is set not to acknowledge can be written as well.
+  value is the write repeated. A servo that is set not to acknowledge can therefore be written as well.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from snake_gym.hardware.bus.transport import SerialTransport, Transport
 
 SILENT = "silent"
 _SILENT_AFTER = 3
-"""Readings without an answer in a row after which a servo is left out of the common reading."""
+"""Number of unanswered readings in a row after which a servo is left out of the common reading."""
 _PROBE_INTERVAL_S = 0.25
-"""Time between two questions to a servo that is left out."""
+"""Time between two requests to a servo that is left out [s]."""
 
 
 class BusPort(NamedTuple):
-    """Where servos are, and how to talk to them."""
+    """Port, baud rate and family of the servos on a bus."""
 
     device: str
-    """Serial device, as ``/dev/ttyUSB0``."""
+    """Serial device, such as ``/dev/ttyUSB0``."""
     baud: int = 1_000_000
     family: ServoFamily = FEETECH
 
     def open(self, timing: LineTiming | None = None, retries: int = 2, reopens: bool = False) -> ServoBus:
-        """The bus, opened for this process alone; ``reopens``: again, after the port has vanished. Raises PortGone."""
+        """Open the bus for this process alone; ``reopens``: again after the port has vanished. Raises PortGone."""
 
         def transport() -> Transport:
             return SerialTransport(self.device, self.baud)
@@ -50,27 +50,27 @@ class BusPort(NamedTuple):
 
 
 class ServoInfo(NamedTuple):
-    """What a servo says of itself."""
+    """Model, firmware and error byte that a servo reports."""
 
     id: int
     model: int
-    """Number of the servo's type."""
+    """Number of the servo's model."""
     firmware: tuple[int, int]
     error: int
     """Error byte: see ``protocol.ServoError``."""
 
 
 class BlockRead(NamedTuple):
-    """The same registers of several servos."""
+    """Values of the same registers of several servos."""
 
     stamp_s: float
-    """When they were asked [s, monotonic clock]; each servo measures within the next milliseconds."""
+    """Time when they were asked [s, monotonic clock]; each servo measures within the next milliseconds."""
     values: dict[int, dict[str, int] | None]
-    """Counts by register name, by ID; None: no answer."""
+    """Counts by ID and register name; None: no answer."""
     errors: dict[int, int]
     """Error byte by ID, of the servos that answered."""
     failures: dict[int, str]
-    """Why there is no answer, by ID; empty: all have answered."""
+    """Reason for a missing answer, by ID; empty: all have answered."""
 
 
 class ServoBus:
@@ -78,8 +78,8 @@ class ServoBus:
 
     Args:
         transport: an open port.
-        clock: what deadlines and stamps are measured on.
-        retries: how often a servo is asked again within one call.
+        clock: measures deadlines and stamps.
+        retries: number of times that a servo is asked again within one call.
         reopen: opens the port anew after it has vanished; None: it stays gone.
     """
 
@@ -102,11 +102,11 @@ class ServoBus:
 
     @property
     def counters(self) -> LineCounters:
-        """What went over the line since the bus was made."""
+        """Counts of the traffic on the line since the bus was made."""
         return self.line.counters
 
     def ping(self, servo_id: int) -> ServoInfo | None:
-        """Who has this ID; None: nobody answers."""
+        """Return model and firmware of the servo with this ID, or None if no servo answers."""
         _check_ids([servo_id])
         self._expect([servo_id])
         for _ in range(1 + self.retries):
@@ -126,10 +126,10 @@ class ServoBus:
         return ServoInfo(servo_id, values["model"], firmware, found.errors[servo_id])
 
     def read_block(self, ids: Sequence[int], *names: str, deadline_s: float | None = None) -> BlockRead:
-        """The block of registers that holds those of ``names``, of all servos.
+        """Read, from all servos, the smallest block of registers that contains those of ``names``.
 
         Args:
-            deadline_s: no waiting and no retry beyond this time of the monotonic clock; None: one retry's time.
+            deadline_s: end of waiting and retries on the monotonic clock [s]; None: late enough for all retries.
         """
         _check_ids(ids)
         registers = self.family.cover(names)
@@ -170,7 +170,7 @@ class ServoBus:
         speed: int | Sequence[int] = 0,
         acceleration: int | Sequence[int] = 0,
     ) -> bool:
-        """Goals for all servos at once, unacknowledged, never repeated; False: the port is gone, nothing was sent."""
+        """Send goals to all servos at once, unacknowledged and never repeated. Return False if the port is gone."""
         _check_ids(ids)
         counts = {
             name: [told] * len(ids) if isinstance(told, int) else [int(one) for one in told]
@@ -184,7 +184,7 @@ class ServoBus:
         return self._send_all(address, list(zip(ids, data, strict=True)))
 
     def write_register(self, servo_id: int, name: str, value: int, acknowledged: bool = True) -> bool:
-        """Write one register; True: it is known to hold the value (unacknowledged: the packet was sent)."""
+        """Write one register. Return True if it is known to hold the value (unacknowledged: if the packet was sent)."""
         _check_ids([servo_id])
         target, data = self.family.register(name), self.family.encode(name, value)
         if not acknowledged:  # as a sync write to one: a servo acknowledges a plain write whether asked to or not
@@ -208,7 +208,7 @@ class ServoBus:
         return False
 
     def torque(self, ids: Sequence[int], on: bool) -> dict[int, bool]:
-        """Switch torque of every servo, whatever becomes of the others; True by ID: the servo says it is so."""
+        """Switch the torque of every servo, even if some fail. Return by ID True for servos that confirm it."""
         _check_ids(ids)
         name, value = "torque_enable", int(on)
         target, data = self.family.register(name), self.family.encode(name, value)
@@ -227,11 +227,11 @@ class ServoBus:
         return known
 
     def close(self) -> None:
-        """Give the port back. Torque stays as it is."""
+        """Close the port. Torque stays as it is."""
         self.line.close()
 
     def _read_once(self, asked: list[int], span: tuple[int, int], deadline_s: float, is_retry: bool) -> Answers:
-        """One reading of ``span`` (address, bytes), of as many servos as can be awaited until the deadline."""
+        """Read ``span`` (address, bytes) once, from as many servos as can be awaited until the deadline."""
         address, n_bytes = span
         now = self.clock.now()
         length, askable = self.line.choose_length(asked, n_bytes, self.family.table_end - address)
@@ -245,7 +245,7 @@ class ServoBus:
             return Answers(now, failures=left_out)
         request = read(in_time[0], address, length) if n_asked == 1 else sync_read(in_time, address, length)
         self.counters.retries += is_retry
-        # No time for another attempt after this one: then all of it is for waiting.
+        # If no time is left for another attempt, all of it goes into waiting for this one.
         after_s = deadline_s - now - self.line.span_s(len(request), n_asked, length)
         last = after_s < self.line.span_s(8, 1, length) - 0.5 * self.line.timing.latency_s
         answers = self.line.ask(request, dict.fromkeys(in_time, length), deadline_s, to_the_end=last)
@@ -253,7 +253,7 @@ class ServoBus:
         return answers
 
     def _send_all(self, address: int, blocks: list[tuple[int, bytes]]) -> bool:
-        """Sync writes, as few as hold all blocks; False: the port is gone."""
+        """Send blocks in as few sync writes as possible. Return False if the port is gone."""
         if not blocks:
             return self.line.connected
         per_packet = (MAX_PARAMS - 2) // (1 + len(blocks[0][1]))
@@ -261,7 +261,7 @@ class ServoBus:
         return all(self.line.send(sync_write(address, blocks[k : k + per_packet])) for k in parts)
 
     def return_delay_s(self, ids: Sequence[int]) -> float:
-        """How long the slowest of them waits before it answers [s], as far as they have told it."""
+        """Return the longest time that one of these servos waits before it answers [s], as far as they have told it."""
         unknown_s = self.line.timing.return_delay_s
         return max((self._return_delay_s.get(i, unknown_s) for i in ids), default=unknown_s)
 
@@ -273,7 +273,7 @@ class ServoBus:
         return self.clock.now() + (1 + self.retries) * (span_s + self.line.timing.latency_s)
 
     def _split_silent(self, ids: Sequence[int], now: float) -> tuple[list[int], list[int]]:
-        """Servos to ask together, and silent ones whose turn to be asked alone has come."""
+        """Return the servos to ask together, and a silent one, if any, whose turn to be asked alone has come."""
         silent = [servo_id for servo_id in ids if self._misses.get(servo_id, 0) >= _SILENT_AFTER]
         if len(silent) == len(ids):
             return list(ids), []

@@ -1,6 +1,6 @@
-"""Bytes to and from a serial bus; what belongs together is found by the packet parser.
+"""Transport of bytes to and from a serial bus; the packet parser finds the packets in them.
 
-A port that vanishes (cable pulled, adapter reset) raises ``PortGone`` from whatever call notices it first.
+A port that vanishes (cable pulled, adapter reset) raises ``PortGone`` from the call that notices it first.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import serial
 from snake_gym.config import nearest
 
 _MOST_NAMED = 8
-"""Serial ports in a message."""
+"""Most serial ports named in a message."""
 _WRITE_TIMEOUT_S = 0.5
-"""A write that makes no progress for so long counts as a vanished port [s]."""
+"""Time without progress after which a write counts as a vanished port [s]."""
 
 
 class PortGone(OSError):
-    """The port cannot be opened or has vanished."""
+    """Port that cannot be opened or has vanished."""
 
 
 class PortNotOpened(PortGone):
-    """A port that cannot be opened. The reason is looked for when it is told: one that went is tried all the time."""
+    """Port that cannot be opened. The reason is determined only for the message, since a lost port is tried often."""
 
     def __init__(self, port: str, fault: Exception) -> None:
         super().__init__(port)
@@ -55,11 +55,11 @@ class PortNotOpened(PortGone):
 
 
 def _offer_ports(port: str) -> str:
-    """The device in the same folder that was probably meant, or the serial ports that there are."""
+    """Return advice: the device in the same folder that was probably meant, or the existing serial ports."""
     from serial.tools.list_ports import comports
 
     folder, found = Path(port).parent, sorted(one.device for one in comports())
-    if folder != Path("/dev"):  # there, names that look alike mean other things
+    if folder != Path("/dev"):  # there, similar names mean other devices
         with contextlib.suppress(OSError):
             guess = nearest(Path(port).name, [one.name for one in folder.iterdir() if one.is_char_device()])
             if guess is not None:
@@ -68,7 +68,7 @@ def _offer_ports(port: str) -> str:
 
 
 def _offer_group(port: str) -> str:
-    """What lets this user open the port."""
+    """Return advice on how this user may open the port."""
     with contextlib.suppress(OSError, KeyError):
         told = os.stat(port)
         if told.st_mode & stat.S_IRGRP and told.st_mode & stat.S_IWGRP:
@@ -78,24 +78,24 @@ def _offer_group(port: str) -> str:
 
 
 class Transport(Protocol):
-    """A byte stream in both directions. Every method may raise ``PortGone``."""
+    """Byte stream in both directions. Every method may raise ``PortGone``."""
 
     def write(self, data: bytes) -> None:
         """Send all of ``data``."""
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Up to ``max_bytes`` of what has arrived; waits up to ``timeout_s`` [s] for the first byte, then ``b""``."""
+        """Return up to ``max_bytes`` of input; wait up to ``timeout_s`` [s] for the first byte, then ``b""``."""
 
     def close(self) -> None:
-        """Give the port back; closing twice does no harm and nothing is raised."""
+        """Close the port; closing twice does no harm and nothing is raised."""
 
 
 class SerialTransport:
-    """A serial port (8 data bits, no parity, 1 stop bit), opened for this process alone.
+    """Serial port (8 data bits, no parity, 1 stop bit), opened for this process alone.
 
-    The port is read and written with ``select`` on its file descriptor: pyserial sets the port up anew for every
-    change of its time-out, which costs more than the read itself. Where the driver offers it, the adapter's low
-    latency mode is switched on: an FTDI chip otherwise holds bytes back for 16 ms.
+    The port is read and written with ``select`` on its file descriptor: pyserial configures the port anew for every
+    change of its time-out, which costs more than the read itself. Where the driver offers it, the adapter's low latency
+    mode is switched on: an FTDI chip otherwise holds bytes back for 16 ms.
 
     Raises:
         PortNotOpened: the port does not exist, is in use or may not be opened.
@@ -136,7 +136,7 @@ class SerialTransport:
             return b""
         except (OSError, ValueError) as error:
             raise _gone(self.port, error) from None
-        if not data:  # readable, and yet nothing there: hung up
+        if not data:  # readable without data: hung up
             raise PortGone(f"{self.port} has vanished")
         return data
 

@@ -1,9 +1,9 @@
-"""Which servo is which joint, how it turns and where its zero is: kept on the host, as JSON.
+"""Calibration of a robot, kept on the host as JSON: servo, direction, zero and range of every joint.
 
 ``angle = direction * (steps - zero_steps) * 2 pi / steps_per_turn``, with the difference wrapped to half a turn, so
-that a servo whose counter has passed the end of its turn reads right (no joint of a snake turns by more than that).
-The file also says what each servo held when it was calibrated: with other servos, or other offsets, it means nothing.
-Joint 1 is at the tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
+that a servo whose counter has passed the end of its turn reads right (no joint of a snake turns by more than that). The
+file also holds the servos' settings at that time: for other servos, or other offsets, it is not valid. Joint 1 is at
+the tail; a positive angle bends the head-side link clockwise (phi_i = theta_i - theta_{i+1}).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.robot.spec import FloatArray
 
 _POSITION_MODE, _WHOLE_RESOLUTION = 0, 1
-"""A servo with another ``angle_resolution`` moves by so many times what it is asked for."""
+"""Required counts of ``mode`` and ``angle_resolution``; a higher resolution multiplies every motion."""
 
 
 @dataclass(frozen=True)
 class ServoSettings(Settings):
-    """What a servo's memory holds that its motion depends on: counts of the registers of these names.
+    """Stored settings of a servo on which its motion depends: counts of the registers of these names.
 
-    A servo that was swapped, recentred, reset or set up otherwise since the calibration shows in them; a horn that was
-    put on elsewhere only in the joint's angle. A register that a family lacks counts as Feetech's default.
+    They reveal a servo that was swapped, recentred, reset or set up otherwise since the calibration. A horn that was
+    remounted shows only in the joint's angle. A register that a family lacks counts as Feetech's default.
     """
 
     model: int
@@ -50,7 +50,7 @@ class ServoSettings(Settings):
     angle_resolution: int
 
     def changes(self, found: ServoSettings) -> list[str]:
-        """What differs in a servo that holds ``found``, one line each, without the servo's name."""
+        """Return the differences to a servo that holds ``found``, one line each, without the servo's name."""
         now = asdict(found)
         return [
             f"the calibration says {name} {was}, the servo says {now[name]}: calibrate again "
@@ -59,7 +59,7 @@ class ServoSettings(Settings):
         ]  # fmt: skip
 
     def faults(self, name: str, ends_steps: tuple[float, float], turn: int) -> list[str]:
-        """What keeps the servo ``name`` from moving as it is told between two positions [steps of a ``turn``]."""
+        """Return reasons why the servo ``name`` could not move as told between two positions [steps of a ``turn``]."""
         if self.mode != _POSITION_MODE:
             return [f"{name} is in mode {self.mode}; expected {_POSITION_MODE}, position"]
         if self.angle_resolution != _WHOLE_RESOLUTION:
@@ -82,7 +82,7 @@ class ServoSettings(Settings):
 
 
 def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings | None]:
-    """What each servo holds, by ID; None: it does not answer."""
+    """Return the settings of each servo by ID, or None if it does not answer."""
     names = list(ServoSettings.__dataclass_fields__)
     found = bus.read_block(ids, *names).values
     return {
@@ -93,7 +93,7 @@ def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings 
 
 
 FORMAT = 2
-"""Version of the file's format; 1 did not say what the servos held."""
+"""Version of the file's format; version 1 lacked the servos' settings."""
 _AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
 
 
@@ -101,14 +101,14 @@ _AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
 class JointCalibration(Settings):
     servo_id: Annotated[int, Range(0, MAX_ID)]
     direction: int = 1
-    """1 or -1: which way the servo counts."""
+    """Sense in which the servo counts: 1 or -1."""
     zero_steps: int = 2048
-    """Position of the straight joint."""
+    """Servo position of the straight joint."""
     low_rad: Angle = -0.5 * math.pi
     high_rad: Angle = 0.5 * math.pi
     """Least and largest joint angle that may be asked for."""
     held: ServoSettings | None = None
-    """What the servo held when it was calibrated; None: it is not compared."""
+    """Settings of the servo when it was calibrated; None: they are not compared."""
 
     def check(self) -> None:
         if self.direction not in (1, -1):
@@ -119,14 +119,14 @@ class JointCalibration(Settings):
 
 @dataclass(frozen=True)
 class Calibration(Settings):
-    """The joints of one robot, tail first; its properties of joints are (J,)."""
+    """Calibration of the joints of one robot, tail first; its arrays are (J,)."""
 
     joints: tuple[JointCalibration, ...]
     model: str = "STS3215"
-    """Type of the servos, as in their family."""
+    """Model of the servos, as named in their family."""
     steps_per_turn: PositiveCount = 4096
     made: str = ""
-    """Date."""
+    """Date of the calibration."""
 
     def check(self) -> None:
         ids = [joint.servo_id for joint in self.joints]
@@ -138,12 +138,12 @@ class Calibration(Settings):
 
     @cached_property
     def family(self) -> ServoFamily:
-        """Raises ConfigError: no family that is known has the model."""
+        """Family of the servos. Raises ConfigError if no known family has the model."""
         return family_of_model(self.model)[0]
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Servo of each joint, tail first."""
+        """Servo ID of each joint, tail first."""
         return tuple(joint.servo_id for joint in self.joints)
 
     @property
@@ -167,27 +167,27 @@ class Calibration(Settings):
         return 2.0 * math.pi / self.steps_per_turn
 
     def angles(self, steps: FloatArray) -> FloatArray:
-        """Joint angles (J,) [rad] in [-pi, pi) for servo positions (J,) [steps]; NaN stays NaN."""
+        """Return joint angles (J,) [rad] in [-pi, pi) for servo positions (J,) [steps]; NaN stays NaN."""
         half = self.steps_per_turn / 2.0
         away = np.mod(np.asarray(steps, dtype=np.float64) - self.zero_steps + half, self.steps_per_turn) - half
         return np.asarray(self.direction * away * self.rad_per_step)
 
     def rates(self, counts: FloatArray) -> FloatArray:
-        """Joint rates (J,) [rad/s] for counts (J,) of ``present_speed``."""
+        """Return joint rates (J,) [rad/s] for counts (J,) of ``present_speed``."""
         return np.asarray(self.direction * np.asarray(counts, dtype=np.float64) * self.family.scale("present_speed"))
 
     def goal_speeds(self, speed_rad_s: FloatArray | float) -> list[int]:
-        """Counts (J,) of ``goal_speed`` for greatest speeds, (J,) or one for all [rad/s]; inf: 0, which is no limit."""
+        """Return counts (J,) of ``goal_speed`` for greatest speeds [rad/s], (J,) or one for all; inf: 0, no limit."""
         speeds = np.broadcast_to(np.asarray(speed_rad_s, dtype=np.float64), (len(self.joints),))
         counts = (speeds / self.family.scale("goal_speed")).tolist()
         most = self.family.register("goal_speed").limits[1]
         return [min(max(1, round(one)), most) if math.isfinite(one) else 0 for one in counts]
 
     def steps(self, angle_rad: FloatArray, near_steps: FloatArray | None = None) -> NDArray[np.int64]:
-        """Servo positions (J,) [steps] for joint angles (J,) [rad].
+        """Return servo positions (J,) [steps] for joint angles (J,) [rad].
 
         Args:
-            near_steps: (J,) present positions: of all positions that mean the angle, the nearest is given, so that a
+            near_steps: (J,) present positions: of all positions that mean the angle, the nearest is returned, so that a
                 servo in multi-turn mode does not unwind. None: in [0, steps_per_turn).
         """
         wanted = self.zero_steps + np.rint(self.direction * np.asarray(angle_rad) / self.rad_per_step)
@@ -202,14 +202,14 @@ class Calibration(Settings):
 
 
 def straight_chain(ids: Sequence[int], limit_rad: float, model: str = "STS3215") -> Calibration:
-    """A calibration with all zeros in mid-range and all joints turning the same way, as a first guess."""
+    """Return a first guess of a calibration: zeros in mid-range, and all joints turning the same way."""
     family, _ = family_of_model(model)
     joints = tuple(JointCalibration(int(one), 1, family.middle, -limit_rad, limit_rad) for one in ids)
     return Calibration(joints, model, family.steps_per_turn)
 
 
 def load_calibration(path: str | Path) -> Calibration:
-    """Read a file that ``save`` wrote. Raises ConfigError that names what is wrong."""
+    """Read a file that ``save`` wrote. Raises ConfigError that names the fault."""
     try:
         told: Any = json.loads(Path(path).read_text())
     except FileNotFoundError:
@@ -236,7 +236,7 @@ def load_calibration(path: str | Path) -> Calibration:
 
 
 def _refuse_texts(told: Any, where: str, texts: tuple[str, ...] = ()) -> None:
-    """Raise ConfigError where a file has a text in the place of a number, which ``build`` allows; not for ``texts``."""
+    """Raise ConfigError for a text in place of a number, which ``build`` allows; keys in ``texts`` may hold texts."""
     if isinstance(told, list):
         for k, one in enumerate(told):
             _refuse_texts(one, f"{where}[{k}]")

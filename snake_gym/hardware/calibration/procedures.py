@@ -1,8 +1,8 @@
-"""From a bag of servos to a calibration: find them, give them IDs, see which way they turn, where zero and limits are.
+"""Calibration procedures: find servos, assign IDs, and measure direction, zero and range of each joint.
 
-Procedures work on a ``ServoBus`` and ask whoever looks at the robot through a function: a person, or a test. Where one
-moves a joint, ``interrupted`` is asked every 20 ms and gives a reason to stop, or None to go on. Whatever ends it, the
-torque is switched off until the servo says so, or patience has run out.
+Procedures work on a ``ServoBus`` and put questions to a person, or a test, through functions. While one moves a joint,
+it calls ``interrupted`` every 20 ms, which returns a reason to stop, or None to go on. However it ends, torque-off is
+repeated until the servo confirms it, or patience has run out.
 
 Sign: seen towards the head, a positive joint angle bends the robot to the right (phi_i = theta_i - theta_{i+1}).
 """
@@ -25,16 +25,16 @@ _ATTEMPTS = 3
 
 
 class ProcedureError(RuntimeError):
-    """A procedure cannot go on: what is wrong with which servo, in one line."""
+    """Procedure that cannot go on; the message names the servo and the fault in one line."""
 
 
 class FoundServo(NamedTuple):
-    """A servo that answered a scan."""
+    """Servo that answered a scan."""
 
     baud: int
     info: ServoInfo
     position: int | None
-    """Present position [steps]; None: it answers pings only."""
+    """Present position [steps]; None: the servo answers pings only."""
     voltage_v: float
     temperature_c: float
 
@@ -45,11 +45,11 @@ def scan(
     ids: Iterable[int],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[FoundServo]:
-    """Everybody who answers a ping, at each of ``bauds``.
+    """Return all servos that answer a ping, at each of ``bauds``.
 
     Args:
-        open_bus: gives the bus at a baud rate; closed here.
-        progress: told (baud, id) before each ping.
+        open_bus: opens the bus at a baud rate; closed here.
+        progress: called with (baud, id) before each ping.
     """
     found: list[FoundServo] = []
     wanted = list(ids)
@@ -73,8 +73,8 @@ def _look_at(bus: ServoBus, baud: int, info: ServoInfo) -> FoundServo:
 
 
 def change_id(bus: ServoBus, old: int, new: int) -> None:
-    """Give the only servo with the ID ``old`` the ID ``new``, for good; new ones all have 1: connect them one by one.
-    Raises ProcedureError: nobody has the old ID, the new one is taken, or the servo does not take it."""
+    """Change the ID of the only servo with ``old`` to ``new``, permanently; new servos all have 1, so connect them
+    singly. Raises ProcedureError: no servo has the old ID, the new one is taken, or the servo does not accept it."""
     if not (0 <= old <= 253 and 0 <= new <= 253) or old == new:
         raise ProcedureError(f"ids are {old} and {new}; expected two different ones of 0 to 253")
     if bus.ping(new) is not None:
@@ -106,14 +106,14 @@ def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
 
 
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
-    """Present positions [steps] by ID. Raises ProcedureError naming who does not answer."""
+    """Return present positions [steps] by ID. Raises ProcedureError naming servos that do not answer."""
     return {
         one: told["present_position"] for one, told in _all_of(bus.read_block(ids, "present_position").values).items()
     }
 
 
 def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
-    """What every servo has said, by ID. Raises ProcedureError naming who does not answer."""
+    """Return the values of all servos by ID. Raises ProcedureError naming servos that do not answer."""
     silent = [str(one) for one, told in found.items() if told is None]
     if silent:
         raise ProcedureError(f"servos {', '.join(silent)} do not answer; look at their ids and cables")
@@ -121,8 +121,8 @@ def _all_of(found: Mapping[int, _T | None]) -> dict[int, _T]:
 
 
 def recentre(bus: ServoBus, servo_id: int) -> int:
-    """Make the present position the middle one, for good: no servo drives a joint across its encoder's zero. What it
-    reads afterwards [steps]. Raises ProcedureError."""
+    """Make the present position the middle one, permanently: no servo drives a joint across its encoder's zero. Return
+    the new reading [steps]. Raises ProcedureError."""
     code, middle = bus.family.recentre_code, bus.family.middle
     if code is None:
         raise ProcedureError(f"servos of family {bus.family.name} cannot be recentred")
@@ -138,7 +138,7 @@ def recentre(bus: ServoBus, servo_id: int) -> int:
 
 @contextmanager
 def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
-    """Torque off for as long as the block lasts, and after it. Raises ProcedureError where it stays on."""
+    """Switch the torque off for the block and the time after it. Raises ProcedureError if it stays on."""
     on = [str(one) for one, known in bus.torque(ids, False).items() if not known]
     if on:
         raise ProcedureError(f"servos {', '.join(on)} do not switch their torque off; nobody may touch them")
@@ -148,13 +148,13 @@ def limp(bus: ServoBus, ids: Sequence[int]) -> Iterator[None]:
 def watch_range(
     bus: ServoBus, ids: Sequence[int], until: Callable[[Mapping[int, float]], bool]
 ) -> dict[int, tuple[int, int]]:
-    """How far limp joints are moved by hand: least and largest position [steps] of each, by ID.
+    """Return the range of each limp joint while it is moved by hand: least and largest position [steps], by ID.
 
-    Positions count on over the encoder's zero, below 0 or beyond 4095. Readings that fail are left out, and those more
-    than 90 degrees from the one before: no hand is so fast, and which way round it went nobody knows.
+    Positions continue across the encoder's zero, below 0 or beyond 4095. Failed readings are left out, as are those
+    more than 90 degrees from the one before: no hand is so fast, and their direction is unknown.
 
     Args:
-        until: called about twenty times a second with how far each joint has been moved [rad]; ends when it says True.
+        until: called about twenty times a second with the range [rad] of each joint so far; True ends the procedure.
     """
     last, fastest = read_positions(bus, ids), bus.family.steps_per_turn // 4
     ranges = {one: (at, at) for one, at in last.items()}
@@ -174,8 +174,8 @@ def watch_range(
 def joint_range(
     family: ServoFamily, zero_steps: int, direction: int, range_steps: tuple[int, int], margin_rad: float
 ) -> tuple[float, float]:
-    """Least and largest angle [rad] of a joint moved over ``range_steps``, ``margin_rad`` inside its stops. Raises
-    ProcedureError where nothing is left, or zero lies outside."""
+    """Return the least and largest angle [rad] of a joint moved over ``range_steps``, ``margin_rad`` inside its stops.
+    Raises ProcedureError if nothing is left, or zero lies outside."""
     turn = family.steps_per_turn
     turns = turn * round(((range_steps[0] + range_steps[1]) / 2.0 - zero_steps) / turn)
     ends = sorted(direction * family.angle(at - turns - zero_steps) for at in range_steps)
@@ -187,18 +187,18 @@ def joint_range(
 
 
 def passes_encoder_zero(family: ServoFamily, zero_steps: int, low_rad: float, high_rad: float, direction: int) -> bool:
-    """Whether a joint's range [rad] holds the place where the servo's counts jump."""
+    """Return True if a joint's range [rad] contains the place where the servo's counts jump."""
     ends = [zero_steps + direction * family.steps(angle) for angle in (low_rad, high_rad)]
     return min(ends) < _MARGIN_STEPS or max(ends) > family.steps_per_turn - 1 - _MARGIN_STEPS
 
 
 def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
-    """What each servo holds, by ID. Raises ProcedureError naming who does not answer."""
+    """Return the settings of each servo by ID. Raises ProcedureError naming servos that do not answer."""
     return _all_of(read_settings(bus, ids))
 
 
 def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
-    """Name of the servos' type, which ``kind`` says or they themselves. Raises ProcedureError: there are several."""
+    """Return the name of the servos' model, from ``kind`` or their answers. Raises ProcedureError if they differ."""
     family = bus.family
     expected = None if kind is None else family_of_model(kind)[1]
     names = set()
@@ -221,35 +221,35 @@ def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
 
 
 Side = Literal["right", "left", "unseen"]
-"""Where a joint bent, seen towards the head; unseen: it did not move, or it was not seen."""
+"""Side to which a joint bent, seen towards the head; unseen: it did not move, or it was not seen."""
 
 _SETTLE_S = 0.02
 _STRAY_RAD = math.radians(5.0)
-"""A joint that leaves its way by more than this does not do what it is told."""
+"""Distance from its way beyond which a joint does not do what it is told."""
 
 
 class StoppedError(ProcedureError):
-    """Somebody has stopped it; the torque is off."""
+    """Procedure that somebody has stopped; the torque is off."""
 
 
 def never() -> str | None:
-    """Nobody stops a procedure."""
+    """Return None: nobody stops the procedure."""
     return None
 
 
 class Wiggle(NamedTuple):
-    """How a joint answered."""
+    """Response of a joint to a wiggle."""
 
     moved_rad: float
-    """Way to the far end; positive: the counts grew."""
+    """Angle moved to the far end; positive: the counts grew."""
     returned_rad: float
-    """Distance from the start at the end."""
+    """Distance from the start after the way back."""
     largest_load: float
-    """Share of the stall torque."""
+    """Largest load, as a share of the stall torque."""
 
     @property
     def moved(self) -> bool:
-        """Whether it moved at all: by more than a degree."""
+        """True if the joint moved by more than a degree."""
         return abs(self.moved_rad) > math.radians(1.0)
 
 
@@ -262,14 +262,14 @@ def wiggle(
     at_the_end: Callable[[], None] | None = None,
     interrupted: Callable[[], str | None] = never,
 ) -> Wiggle:
-    """Move one joint by ``amplitude_rad`` [rad] the way that its counts grow (negative: fall), and back.
+    """Move one joint by ``amplitude_rad`` [rad] in the direction of growing counts (negative: falling), and back.
 
-    Where that would pass the encoder's zero, or the servo's limits, it moves the other way. A servo that is set up in a
-    way that it would not move as asked is left alone, and a joint that goes further than asked is let go.
+    If that would pass the encoder's zero or the servo's limits, it moves the other way. A servo whose settings would
+    keep it from moving as asked is left alone, and a joint that goes further than asked is let go.
 
     Args:
-        torque: share of the stall torque that it may use.
-        at_the_end: called while the joint holds its far end: the time to look.
+        torque: share of the stall torque that the servo may use.
+        at_the_end: called while the joint holds its far end, the time to look.
 
     Raises ProcedureError, or StoppedError where it was interrupted.
     """
@@ -303,7 +303,7 @@ def wiggle(
 
 
 def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
-    """``step`` with the sign of a way that the servo can go. Raises ProcedureError: it can go neither."""
+    """Return ``step`` with the sign of a direction that the servo can take. Raises ProcedureError if there is none."""
     held = held_settings(bus, [servo_id])[servo_id]
     ways = {
         way: held.faults(f"servo {servo_id}", (start, start + way), bus.family.steps_per_turn) for way in (step, -step)
@@ -315,7 +315,7 @@ def _free_way(bus: ServoBus, servo_id: int, start: int, step: int) -> int:
 
 
 def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> list[int]:
-    """Torque off, tried again until every servo has said so or patience has run out; the IDs of those that have not."""
+    """Switch the torque off until all servos confirm it or patience has run out. Return IDs of those that do not."""
     give_up, left = bus.clock.now() + patience_s, list(ids)
     while left:
         off = bus.torque(left, False)
@@ -340,8 +340,8 @@ def _await(
     patience_s: float,
     interrupted: Callable[[], str | None],
 ) -> tuple[int, float]:
-    """Position when it is at the goal, or when patience has run out, and the largest load until then. Raises
-    ProcedureError: it never answered, or has left its ``way``: where the wiggle starts and how far it goes [steps]."""
+    """Return the position at the goal, or when patience has run out, and the largest load until then. Raises
+    ProcedureError: no answer came, or the joint left its ``way``, the wiggle's start and distance [steps]."""
     family = bus.family
     stray = family.steps(_STRAY_RAD)
     give_up, position, largest = bus.clock.now() + patience_s, None, 0.0
@@ -374,10 +374,10 @@ def find_direction(
     torque: float = 0.25,
     interrupted: Callable[[], str | None] = never,
 ) -> int:
-    """1 where the servo's counts grow as the joint bends to the right, else -1.
+    """Return 1 if the servo's counts grow as the joint bends to the right, else -1.
 
     Args:
-        look: asked with the servo's ID while the joint holds its far end: where did it bend?
+        look: called with the servo's ID while the joint holds its far end; returns the side to which it bent.
 
     Raises ProcedureError: the joint does not move, nobody saw it move, or as ``wiggle``.
     """
@@ -399,8 +399,8 @@ def find_direction(
 def change_baud(open_bus: Callable[[int], ServoBus], servo_id: int, old: int, new: int) -> None:
     """Set the servo from ``old`` to ``new`` [baud]; ``open_bus`` opens the bus at a baud rate.
 
-    The servo changes as soon as it is told, so this cannot be acknowledged: it is found again at the new rate or, if it
-    has not heard, at the old one. Its memory is locked again wherever it is.
+    The servo changes at once, so it cannot acknowledge: it is looked for at the new rate and, if it is not there, at
+    the old one. Its memory is locked again at either rate.
 
     Raises:
         ProcedureError: a rate that servos are not set to, no answer at the old one, or the servo stays there.
@@ -435,6 +435,6 @@ def _tell(bus: ServoBus, servo_id: int, new: int) -> None:
 
 
 def _lock(open_bus: Callable[[int], ServoBus], servo_id: int, baud: int) -> bool:
-    """Lock the servo's memory; False: it does not answer at this rate."""
+    """Lock the servo's memory. Return False if it does not answer at this rate."""
     with closing(open_bus(baud)) as bus:
         return bus.ping(servo_id) is not None and bus.write_register(servo_id, "lock", 1)

@@ -1,7 +1,7 @@
-"""``calibrate``: a guided tour over all joints that ends in a calibration file.
+"""Command ``calibrate``: guided calibration of all joints, which writes a calibration file.
 
-Straight robot (zero), a wiggle of each joint (direction), joints moved by hand (limits). Who answers is a
-person at the terminal, or anything that answers like one.
+Straight robot (zero), a wiggle of each joint (direction), joints moved by hand (limits). Questions are answered by a
+person at the terminal, or by a program.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _NOBODY = "calibrate asks questions, and standard input has ended; run it on a t
 
 
 class Person:
-    """Who looks at the robot and lays hands on it, at the terminal.
+    """Person at the terminal, who looks at the robot and moves its joints.
 
-    Space and q stop a joint that moves, and are understood as an answer too.
+    Space and q stop a joint that moves, and count as answers too.
 
     Args:
-        stop: what they trip; while it is tripped a question ends.
+        stop: emergency stop that these keys trip; while it is tripped a question ends.
         source: file descriptor of the keyboard; None: standard input.
-        interrupted: asked while a question waits: why it shall end, None to wait on.
+        interrupted: called while a question waits; returns a reason to end it, or None.
 
     Raises:
         ConfigError: there is no standard input, or (from its methods) no more.
@@ -83,11 +83,11 @@ class Person:
         print(line, flush=True)
 
     def straighten(self) -> None:
-        """Return when the limp robot lies straight."""
+        """Ask for the limp robot to be laid straight, and wait for that."""
         self._ask("Lay the robot straight; the servos are limp. Then press Enter: ")
 
     def look(self, joint: int, servo_id: int) -> Side:
-        """To which side joint ``joint`` (from 1 at the tail) has bent just now."""
+        """Ask to which side joint ``joint`` (from 1 at the tail) has just bent."""
         question = f"joint {joint} (servo {servo_id}) holds its wiggle: seen towards the head, is it bent to the\n"
         question += "  right (r), to the left (l), or was there nothing to see (n)? (q: stop) "
         sides: dict[str, Side] = {"r": "right", "l": "left", "n": "unseen"}
@@ -96,7 +96,7 @@ class Person:
         return sides[answer]
 
     def moved_to_stops(self, widths_rad: Mapping[int, float]) -> bool:
-        """Whether all joints have been moved to both stops; asked again and again."""
+        """Return True once all joints have been moved to both stops; called again and again."""
         if self._heard(0.0) is not None:
             return True
         widths = " ".join(f"{math.degrees(width):.0f}" for width in widths_rad.values())
@@ -106,8 +106,8 @@ class Person:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """A context in which a joint moves: a key may stop it."""
-        if not os.isatty(self._source):  # answers that come from elsewhere are no keys
+        """Open a context in which a joint moves and a key may stop it."""
+        if not os.isatty(self._source):  # keys come from a terminal only
             yield
             return
         with KeyWatch(self._stop, self._source) as self._keys:
@@ -115,7 +115,7 @@ class Person:
         self._keys = None
 
     def _ask(self, question: str) -> str:
-        """The answer, without its end of line. Raises StoppedError as soon as somebody stops the robot."""
+        """Return the answer, without its end of line. Raises StoppedError as soon as somebody stops the robot."""
         print(question, end="", flush=True)
         with nullcontext() if self._keys is None else self._keys.paused():
             while (answer := self._heard(_LOOK_S)) is None:
@@ -123,7 +123,7 @@ class Person:
         return answer
 
     def _heard(self, wait_s: float) -> str | None:
-        """An answer that comes within ``wait_s``. Raises StoppedError: it stops the robot, or somebody else has."""
+        """Return an answer that comes within ``wait_s`` [s]. Raises StoppedError if it, or anything else, is a stop."""
         try:
             answer = self._lines.next(wait_s)
         except EOFError:
@@ -137,13 +137,13 @@ class Person:
 
 
 class TypedLines:
-    """Lines of a file descriptor, for somebody who has more to do than to wait for them."""
+    """Lines of a file descriptor, read with a limited wait."""
 
     def __init__(self, source: int) -> None:
         self._source, self._rest = source, b""
 
     def next(self, wait_s: float) -> str | None:
-        """The next line without its end, if it comes within ``wait_s``. Raises EOFError: there will be no more."""
+        """Return the next line without its end, or None after ``wait_s`` [s]. Raises EOFError at the end of input."""
         while b"\n" not in self._rest:
             readable, _, _ = select.select([self._source], [], [], wait_s)
             if not readable:
@@ -204,15 +204,15 @@ def calibrate(
     margin_rad: float = math.radians(3.0), recentring: Recentring = "auto",
     interrupted: Callable[[], str | None] = never,
 ) -> Calibration:  # fmt: skip
-    """The tour. Servos keep nothing of it but, where they were recentred, their offset.
+    """Calibrate the robot. The servos store nothing of it but, if they were recentred, their offset.
 
     Args:
         ids: servos from the tail to the head.
-        kind: type of the servos; None: what they say.
+        kind: model of the servos; None: the one that they report.
         limit_rad: the same range for all joints, to both sides; None: joints are moved by hand.
-        interrupted: asked while a joint moves: why to stop (StoppedError), or None.
+        interrupted: called while a joint moves; returns a reason to stop (StoppedError), or None.
 
-    Raises ProcedureError: what is wrong with which servo.
+    Raises ProcedureError, which names the servo and its fault.
     """
     family, name = bus.family, common_model(bus, ids, kind)
     positions = read_positions(bus, ids)
@@ -255,8 +255,8 @@ def _ranges_by_hand(
     bus: ServoBus, ids: Sequence[int], guide: Person, zeros: Mapping[int, int], directions: Mapping[int, int],
     margin_rad: float,
 ) -> dict[int, tuple[float, float]]:  # fmt: skip
-    """Least and largest angle [rad] by ID of joints moved by hand; those with a range that cannot be are asked for
-    again. Raises ProcedureError."""
+    """Return the least and largest angle [rad] by ID of joints moved by hand; joints with an impossible range are asked
+    for again. Raises ProcedureError."""
     guide.say("Move every joint by hand to its stop on both sides, several at a time if you like.")
     ranges: dict[int, tuple[float, float]] = {}
     with limp(bus, ids):
@@ -272,7 +272,7 @@ def _ranges_by_hand(
 
 
 def table(calibration: Calibration) -> str:
-    """One line a joint."""
+    """Return a table with one line per joint."""
     lines = ["joint  servo  direction   zero  range [deg]"]
     for joint, one in enumerate(calibration.joints, start=1):
         low, high = math.degrees(one.low_rad), math.degrees(one.high_rad)

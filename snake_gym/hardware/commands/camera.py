@@ -1,4 +1,4 @@
-"""``camera``: look through the camera of the pose source: which tags are seen, where the head is, how sure that is."""
+"""Command ``camera``: show the pose that the camera of the pose source finds, and how often it finds one."""
 
 from __future__ import annotations
 

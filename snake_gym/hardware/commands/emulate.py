@@ -1,8 +1,8 @@
-"""``emulate``: a robot of emulated servos and simulated physics behind a serial port that any driver can open.
+"""Command ``emulate``: emulated servos and simulated physics behind a serial port that any driver can open.
 
-Everything is as on the real bus, byte for byte and in real time, but that nobody can be hurt. The port is a link with a
-fixed name; the head's true pose is sent as UDP JSON, as motion capture would (``--pose udp_json``). What a person
-would see of a wiggle is printed. Lines on standard input are what the world does to the robot: ``help`` lists them.
+The bus behaves like the real one, byte for byte and in real time. The port is a link with a fixed name; the head's true
+pose is sent as UDP JSON, as motion capture would (``--pose udp_json``). The command prints what a person would see of a
+wiggle. Lines on standard input are events that happen to the robot: ``help`` lists them.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from snake_gym.hardware.run.run_config import robot_of
 
 _POSE_HZ = 50.0
 _SEEN_RAD = math.radians(2.0)
-"""Angle that is worth a line when one joint bends while all others are limp."""
+"""Smallest bend that is reported when one joint bends while all others are limp."""
 _BACK_RAD = math.radians(1.0)
-"""Distance from where it was at which a joint has come back."""
+"""Distance from its start within which a joint has come back."""
 _SEEN_AFTER_S = 0.1
-"""Time without bending further after which a joint is at its far end."""
+"""Time without further bending after which a joint is at its far end."""
 _HAND_RAD_S = 2.0
-"""Speed at which a hand bends a joint: whoever reads the servos can follow."""
+"""Speed at which a hand bends a joint, slow enough for a reader of the servos to follow."""
 _HAND_TURNS = 25
-"""Turns of the loop for which a hand stays where it has bent a joint to: half a second."""
+"""Turns of the loop for which a hand holds a joint that it has bent: half a second."""
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
 jam N, free N          joint N is blocked, moves again
@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mounted_at_random(calibration: Calibration, seed: int) -> Calibration:
-    """The same joints with horns put on anyhow, some servos the other way round."""
+    """Return the same joints with horns put on at random, and some servos the other way round."""
     rng = np.random.default_rng(seed)
     joints = tuple(
         replace(joint, zero_steps=int(rng.integers(0, calibration.steps_per_turn)), direction=int(rng.choice([-1, 1])))
@@ -126,17 +126,17 @@ def _port(bus: EmulatedBus, link: Path) -> EmulatedPort:
 
 
 class World:
-    """What happens around the emulated robot."""
+    """Events around the emulated robot: typed commands, hands that bend joints, and poses that are sent."""
 
     def __init__(self, port: EmulatedPort, has_physics: bool, pose_port: int) -> None:
         self._port, self._bus = port, port.bus
         self._physics, self._pose_port = has_physics, pose_port if has_physics else 0
         self._blind = False
-        self._ends = False  # set in a signal handler: nothing that locks
+        self._ends = False  # a plain flag, since a signal handler sets it
         for number in ENDING:
             with contextlib.suppress(ValueError):  # not the main thread
                 signal.signal(number, self._end)
-        self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # where to [rad], one a turn of the loop
+        self._hand: list[deque[float]] = [deque() for _ in self._bus.servos]  # goals [rad], one a turn of the loop
         self._rest = np.array(self._bus.plant.joint_angle())
         self._moving: int | None = None
         self._far_rad, self._grown_s, self._told = 0.0, 0.0, False
@@ -145,7 +145,7 @@ class World:
         self._ends = True
 
     def live(self, seconds: float | None) -> None:
-        """Until the time is over, somebody says quit, or a signal comes."""
+        """Run until the time is over, somebody says quit, or a signal comes."""
         give_up = math.inf if seconds is None else time.monotonic() + seconds
         source, turn_s = standard_input(), 1.0 / _POSE_HZ
         lines = None if source < 0 else TypedLines(source)
@@ -157,7 +157,7 @@ class World:
                         time.sleep(turn_s)
                     else:
                         line = lines.next(turn_s)
-                except (EOFError, OSError):  # nobody types any more
+                except (EOFError, OSError):  # end of the input
                     lines = None
                 if line is not None and line.strip():
                     print(self.obey(line.split()), flush=True)
@@ -168,7 +168,7 @@ class World:
                 self._watch()
 
     def obey(self, words: list[str]) -> str:
-        """Do what a line says; what to answer."""
+        """Do what a typed line says. Return the answer."""
         try:
             return self._do(words[0], [float(word) for word in words[1:]])
         except (ValueError, IndexError, StopIteration):
@@ -205,7 +205,7 @@ class World:
         return "done"
 
     def _bend(self, joint: int, angle_rad: float) -> None:
-        """Joint -1: all of them, straight."""
+        """Let a hand bend a joint (from 0) to ``angle_rad``; joint -1: all of them, straight."""
         if not self._physics or not math.isfinite(angle_rad):
             raise ValueError("bend")
         stop_rad = self._bus.plant.spec.joint_limit_rad  # type: ignore[attr-defined]
@@ -213,8 +213,7 @@ class World:
             hand.extend([0.0 if joint < 0 else min(max(angle_rad, -stop_rad), stop_rad)] * _HAND_TURNS)
 
     def _move_hand(self) -> None:
-        """Bend the joints that a hand is at by as much as it does in one turn of the loop; it lets go of servos that
-        have torque."""
+        """Bend the joints that a hand is at by one turn of the loop; it lets go of servos that have torque."""
         if not any(self._hand):
             return
         plant: Any = self._bus.plant
@@ -239,7 +238,7 @@ class World:
         return {"x_m": x, "y_m": y, "angle_rad": angle, "stamp_s": time.monotonic()}
 
     def _watch(self) -> None:
-        """Say what a person would see of a wiggle, at its far end: one joint that bends while all others are limp."""
+        """Print what a person would see of a wiggle, at its far end: one joint that bends while all others are limp."""
         with self._bus.lock:
             now = np.array(self._bus.plant.joint_angle())
             on = [joint for joint, servo in enumerate(self._bus.servos) if servo.torque_on]
@@ -257,7 +256,7 @@ class World:
             self._tell_far_end(keep=True)
 
     def _tell_far_end(self, keep: bool = False) -> None:
-        """Say how far the joint has bent, once a wiggle; ``keep``: it may still be there."""
+        """Print how far the joint has bent, once a wiggle; ``keep``: it may still be there."""
         if self._moving is not None and not self._told and abs(self._far_rad) >= _SEEN_RAD:
             side, degrees = "right" if self._far_rad > 0.0 else "left", abs(math.degrees(self._far_rad))
             print(f"joint {self._moving + 1} is bent to the {side}, {degrees:.0f} degrees", flush=True)

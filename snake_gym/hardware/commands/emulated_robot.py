@@ -16,7 +16,7 @@ from snake_gym.robot.spec import RobotSpec
 
 
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
-    """Emulated servos as calibrated, and the robot they move; ``clock`` None: a virtual one. Raises ConfigError."""
+    """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
     from snake_gym.simulation.servo_plant import RobotPlant
 
     told = config.emulated
@@ -28,7 +28,7 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if clock is not None:
-        # The first step compiles the physics, which takes seconds: not once the servos' time runs.
+        # The first step compiles the physics, which takes seconds: done before the servos' time runs.
         one = np.ones(spec.n_joints)
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
     servos = []

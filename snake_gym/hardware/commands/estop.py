@@ -1,13 +1,13 @@
-"""``estop``: stop the robot from another terminal, or allow it to move again.
+"""Command ``estop``: stop the robot from another terminal, or allow it to move again.
 
-The stop is a file, the latch. Whoever owns the port looks at it on every bus cycle; while it is there nothing moves
-and nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch; one of
-another user with a latch of its own is ended by a signal, which root may send.
+The stop is a file, the latch. The owner of the port checks it on every bus cycle; while it exists nothing moves and
+nothing can be started. Without ``--latch`` every robot of this machine is stopped, whatever its latch; one of another
+user with a latch of its own is ended by a signal, which root may send.
 
-The latch is tripped before the marks are looked at; only a few of this user's are looked at before, which takes some
-milliseconds at most, so that what stops at once is named too.
+The latch is tripped before the marks are read. Only a few of this user's are read earlier, which takes some
+milliseconds at most, so that processes that stop at once are named too.
 
-``estop`` waits until each process that had torque on has said that it is off in all servos. If one does not, or has
+``estop`` waits until each process that had torque on has reported that it is off in all servos. If one does not, or has
 died, the exit code is 1 and only the hardware stop is left.
 """
 
@@ -64,13 +64,13 @@ def run(options: argparse.Namespace) -> int:
         return int(stop.tripped)
     begun_s = time.monotonic()
     marks: dict[Path, TorqueMark] = {}
-    with suppress(Exception):  # nothing keeps it from tripping the latch
+    with suppress(Exception):  # no failure here keeps the latch from being tripped
         marks |= {mark.path: mark for mark in first_own_marks(latch)}
     tripped = {stop.latch.absolute(): stop.trip(options.reason)}
     _say_tripped(stop.latch.absolute(), tripped[stop.latch.absolute()])
-    for _ in range(2):  # again for one that has come up meanwhile
+    for _ in range(2):  # twice, for a robot that has come up meanwhile
         marks |= {mark.path: mark for mark in find_marks(latch)}
-        # What another user's mark says is no place to make a file.
+        # No file is made at a path that another user's mark names.
         for one in [mark.latch for mark in marks.values() if mark.uid == os.geteuid()]:
             if one not in tripped:
                 tripped[one] = EmergencyStop(one).trip(options.reason)
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def who_is(mark: TorqueMark) -> str:
-    """A process, for people."""
+    """Return the description of a process, for people."""
     if mark.uid == os.geteuid():
         return f"{mark.what} (process {mark.pid})"
     what = mark.what if mark.what in _THEIR_WORK else "something"  # that user may have written anything
@@ -103,7 +103,7 @@ def who_is(mark: TorqueMark) -> str:
 
 
 def _shown(latch: Path) -> str:
-    """The latch of another user's mark: a path, or nothing that somebody could read otherwise."""
+    """Return the latch of another user's mark if it is a plain path, else a phrase that cannot be misread."""
     return str(latch) if _PLAIN_PATH.fullmatch(str(latch)) else "a latch of its own"
 
 
@@ -120,12 +120,12 @@ def _say_tripped(latch: Path, is_tripped: bool) -> None:
 
 
 def end(mark: TorqueMark) -> bool:
-    """End another user's process by a signal, which switches its torque off; False: this user may not, or it is none of
-    theirs any more."""
+    """End another user's process by a signal, which switches its torque off. Return False if this user may not do that,
+    or if the process is no longer theirs."""
     try:
         process = os.pidfd_open(mark.pid)
     except OSError as error:
-        return isinstance(error, ProcessLookupError)  # it has ended: whether its mark has gone too is looked at next
+        return isinstance(error, ProcessLookupError)  # it has ended; its mark is checked next
     try:
         is_theirs = user_of(mark.pid) == mark.uid
         if is_theirs:
@@ -138,7 +138,7 @@ def end(mark: TorqueMark) -> bool:
 
 
 def _await(marks: Iterable[TorqueMark], begun_s: float, wait_s: float) -> list[TorqueMark]:
-    """Wait until the torque is off everywhere; the marks of those that have not said so."""
+    """Wait until the torque is off everywhere. Return the marks of processes that have not reported it."""
     owing = {mark.path: mark for mark in marks}
     while owing:
         for path, mark in list(owing.items()):
@@ -166,7 +166,7 @@ def _clear(stop: EmergencyStop, all_robots: bool) -> int:
     for mark in others:
         if mark.uid == os.geteuid():
             how = f"estop --clear --latch {shlex.quote(str(mark.latch))}"
-        else:  # what another user's mark says is no command to be typed
+        else:  # text of another user's mark is no command to be typed
             how = "that user clears it"
         print(f"{who_is(mark)} is stopped by another latch: {how}")
     return 0

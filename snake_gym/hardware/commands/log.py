@@ -1,7 +1,7 @@
-"""``log``: record the robot, limp and moved by hand, or driven by a controller, for ``replay`` and identification.
+"""Command ``log``: record the robot, limp and moved by hand or driven by a controller, for ``replay``.
 
-Without a controller the servos have no torque: they are read and never written a goal, which would switch it on. They
-have to hold what they held when they were calibrated, as in a run: otherwise the log would say other angles.
+Without a controller the servos have no torque: they are read and never sent a goal, which would switch it on. They must
+have the settings of their calibration, as in a run: otherwise the logged angles would be wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from snake_gym.hardware.safety.body import BodySample, BringUpError, ServoReadin
 from snake_gym.hardware.safety.bring_up import find_missing
 
 _FAR = ((1000.0, 0.0),)
-"""Target that is never reached [m], whatever --config says: the run lasts as long as was asked for."""
+"""Target that is never reached [m], whatever --config says, so that the run lasts as long as was asked for."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
-    """Read limp servos and the pose for so long."""
+    """Log limp servos and the pose for ``seconds`` [s]."""
     connection, spec = config.connection, robot_of(config)
     if connection.calibration is None:
         raise ConfigError(f"connection.calibration is missing; expected a file: {PROGRAM} calibrate")
@@ -68,7 +68,7 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
             print(f"the servos are limp; reading them for {seconds:g} s (Ctrl-C ends)", flush=True)
             begun = next_s = time.monotonic()
             readings, n = ServoReadings(calibration), len(calibration.joints)
-            nothing, none = np.full(n, math.nan), np.zeros(n, bool)  # is sent to limp servos
+            nothing, none = np.full(n, math.nan), np.zeros(n, bool)  # limp servos are sent no references
             while next_s < begun + seconds:
                 time.sleep(max(0.0, next_s - time.monotonic()))
                 read = bus.read_block(calibration.ids, *READING, deadline_s=next_s + connection.period_s)

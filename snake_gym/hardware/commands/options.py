@@ -1,4 +1,4 @@
-"""What several commands share: options, the settings that they make, and supervision of what moves servos."""
+"""Code that several commands share: options, their settings, and supervision of whatever moves servos."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 
 _PATIENT = LineTiming(latency_s=0.02)
-"""Nobody waits for a scan or a wiggle as a control loop does: a busy machine may take its time."""
+"""Timing of scans and wiggles, which may wait longer than a control loop."""
 
 
 def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
-    """--config, --set and the settings that are asked for most."""
+    """Add --config, --set and the settings that are asked for most."""
     parser.add_argument("--config", metavar="FILE", help="settings (YAML), as in configs/hardware")
     parser.add_argument("--port", help="serial device, or memory or pty for an emulated robot")
     parser.add_argument("--baud", type=int, help="baud rate of the bus (1000000)")
@@ -41,8 +41,8 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
 
 
 def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:
-    """The settings of --config, ``asked`` (what options of the command itself ask for), the options and --set, each
-    laid over the one before. Raises ConfigError."""
+    """Return the settings of --config, ``asked`` (from the command itself), the options and --set, each laid over the
+    one before. Raises ConfigError."""
     settings: dict[str, Any] = {} if options.config is None else load_yaml(options.config)
     told = ((name, getattr(options, name, None)) for name in ("port", "baud", "calibration", "latch"))
     connection: dict[str, Any] = {name: value for name, value in told if value is not None}
@@ -59,7 +59,7 @@ def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = No
 
 
 def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
-    """The bus behind a serial device. Raises ConfigError."""
+    """Open the bus behind a serial device. Raises ConfigError."""
     if port.device in EMULATED:
         raise ConfigError(
             f"--port is {port.device!r}; expected a serial device (of an emulated robot: see {PROGRAM} emulate)"
@@ -71,14 +71,14 @@ def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
 
 
 def add_bus(parser: argparse.ArgumentParser) -> None:
-    """--port, --baud and --family of commands that talk to the servos themselves."""
+    """Add --port, --baud and --family, for commands that talk to the servos themselves."""
     parser.add_argument("--port", required=True, help="serial device")
     parser.add_argument("--baud", type=int, help="baud rate of the bus (default: the family's first)")
     parser.add_argument("--family", default="feetech", help="servo family: feetech, or module:NAME (%(default)s)")
 
 
 def bus_port(options: argparse.Namespace) -> BusPort:
-    """Port, baud rate and family that the options name. Raises ConfigError."""
+    """Return port, baud rate and family that the options name. Raises ConfigError."""
     family = find_family(options.family)
     baud = family.baud_rates[0] if options.baud is None else options.baud
     try:
@@ -88,12 +88,12 @@ def bus_port(options: argparse.Namespace) -> BusPort:
 
 
 def add_latch(parser: argparse.ArgumentParser) -> None:
-    """--latch of everything that moves the robot."""
+    """Add --latch, for commands that move the robot."""
     parser.add_argument("--latch", metavar="FILE", help="file of the emergency stop (this machine's)")
 
 
 def add_motion(parser: argparse.ArgumentParser) -> None:
-    """--degrees and --torque of a wiggle."""
+    """Add --degrees and --torque of a wiggle."""
     parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle, up to 30 (%(default)s)")
     parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
 
@@ -107,12 +107,12 @@ def check_motion(degrees: float, torque: float) -> None:
 
 
 def stop_of(options: argparse.Namespace) -> EmergencyStop:
-    """The emergency stop that --latch names."""
+    """Return the emergency stop that --latch names."""
     return EmergencyStop(None if options.latch is None else Path(options.latch))
 
 
 def id_list(text: str) -> tuple[int, ...]:
-    """IDs written as ``1-9``, ``1,2,5`` or both; in the order given."""
+    """Return IDs written as ``1-9``, ``1,2,5`` or both; in the order given."""
     ids: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -128,7 +128,7 @@ def id_list(text: str) -> tuple[int, ...]:
 
 
 def say_ids(ids: Iterable[int]) -> str:
-    """IDs as ``id_list`` reads them: ``1-9,77``."""
+    """Return IDs as ``id_list`` reads them: ``1-9,77``."""
     parts: list[list[int]] = []
     for one in sorted(ids):
         if parts and one == parts[-1][-1] + 1:
@@ -139,7 +139,7 @@ def say_ids(ids: Iterable[int]) -> str:
 
 
 def check_new_file(path: str) -> None:
-    """Raises ConfigError where ``--out`` cannot be written, before anybody has answered anything."""
+    """Raise ConfigError if ``--out`` cannot be written, before any question is asked."""
     out = Path(path)
     wrong = {
         ", which is a folder; expected a file": out.is_dir(),
@@ -158,8 +158,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def ending_by_signal() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what runs as Ctrl-C does: torque off, log whole. The first one counts: those that follow
-    must not cut the torque-off short."""
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does: torque off, log whole. Only the first one counts: those that
+    follow must not cut the torque-off short."""
     ends = False
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -186,13 +186,13 @@ class Supervised(NamedTuple):
     there: list[int]
     """IDs of those that answer."""
     interrupted: Callable[[], str | None]
-    """What procedures ask all the time: why to stop, or None to go on."""
+    """Function that procedures call all the time; returns a reason to stop, or None to go on."""
 
 
 @contextlib.contextmanager
 def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
-    """Move servos (``what`` is done, in a word) under supervision; whatever ends it, SIGKILL included, torque goes off,
-    and the port is free. Raises ConfigError: the port cannot be opened, the stop is tripped, or could not be."""
+    """Move servos (``what``: the activity, in a word) under supervision. Whatever ends it, SIGKILL included, the torque
+    goes off and the port is freed. Raises ConfigError: the port cannot be opened, the stop is tripped or cannot be."""
     with contextlib.ExitStack() as closing:
         bus = closing.enter_context(contextlib.closing(open_bus(port)))
         closing.enter_context(ending_by_signal())
@@ -215,7 +215,7 @@ def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str
             yield Supervised(bus, there, interrupted)
         finally:
             left = switch_off(bus, there)
-            bus.torque(ids, False)  # one that was not there at the beginning may be by now
+            bus.torque(ids, False)  # some may have come since the beginning
             if left:
                 servos = ", ".join(map(str, left))
                 print(f"torque is not known to be off in servos {servos}: USE THE HARDWARE STOP", file=sys.stderr)

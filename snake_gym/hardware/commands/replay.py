@@ -1,6 +1,6 @@
-"""``replay``: set logged runs beside the simulation, draw both, and identify the robot from them.
+"""Command ``replay``: compare logged runs with the simulation, draw both, and identify the robot from them.
 
-The simulation and its fits are loaded here and by nothing else of the hardware.
+The fits of the simulation to logs are loaded here and by no other hardware module.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _assumption(record: RunRecord, spec: RobotSpec) -> str | None:
-    """What the log does not say, or the robot's model does not have."""
+    """Return a note on what the log does not say, or the robot's model does not have; None: nothing."""
     imposed = record.imposed
     if imposed is None:
         return "it does not say how much torque the run used; all of it is assumed"
@@ -167,9 +167,9 @@ def _plot(options: argparse.Namespace, records: list[RunRecord], played: list[Re
 
 
 def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> RunLog:
-    """The log on an even grid of the bus's period. Raises ConfigError: limp, too short, or no pose at its start.
+    """Return the log on an even grid of the bus's period. Raises ConfigError: limp, too short, or no pose at its start.
 
-    References are those that were sent to the servos, after all safety clamps, in whole steps of their encoders.
+    References are those sent to the servos, after all safety clamps, in whole steps of their encoders.
     """
     if record.is_limp:
         raise ConfigError(f"{record.path} is of a limp robot, without references; expected a run under a policy")
@@ -183,7 +183,7 @@ def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> 
     n = round((cycle_s[-1] - cycle_s[0]) / period)
     grid: FloatArray = cycle_s[0] + period * np.arange(n + 1, dtype=np.float64)
     angle = np.stack([_resampled(grid, cycle_s, column, period) for column in joint.T], axis=1)
-    # Held until the next sample: what that sample says was sent last.
+    # References are held until the next sample, which tells what was sent last.
     following = np.minimum(np.searchsorted(cycle_s, grid[1:] - 0.5 * period), cycle_s.size - 1)
     xy, heading = np.full((n + 1, 2), np.nan), np.full(n + 1, np.nan)
     known = record.pose_valid & np.isfinite(record.pose_s)
@@ -209,7 +209,7 @@ def resample(record: RunRecord, from_s: float = 0.0, to_s: float = math.inf) -> 
 
 
 def _resampled(grid: FloatArray, stamps: FloatArray, values: FloatArray, period: float) -> FloatArray:
-    """``values`` at the grid's times, NaN in gaps of more than two periods."""
+    """Return ``values`` at the grid's times, NaN in gaps of more than 2.5 periods."""
     known = np.isfinite(values)
     if known.sum() < 2:
         return np.full(grid.size, np.nan)

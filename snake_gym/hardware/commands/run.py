@@ -1,4 +1,4 @@
-"""``run``: a trained policy or a classical controller on the robot, watched, logged, and stopped by a key."""
+"""Command ``run``: a trained policy or a classical controller on the robot, watched, logged, and stopped by a key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Options of everything that drives and logs."""
+    """Add the options of commands that drive the robot and log."""
     parser.add_argument("--log", metavar="FILE", help="log of the run (runs/hardware/DATE.jsonl); none for none")
     parser.add_argument("--plain", action="store_true", help="lines instead of the live table")
 
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_target(text: str) -> tuple[float, float]:
-    """A place written as ``1.5,-0.2``."""
+    """Return a place [m] written as ``1.5,-0.2``."""
     try:
         x, y = (float(part) for part in text.split(","))
     except ValueError:
@@ -66,7 +66,7 @@ def read_target(text: str) -> tuple[float, float]:
 
 
 def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
-    """The whole run; returns the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted.
+    """Drive the robot. Return the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted.
 
     A robot that did not come up leaves no log.
     """
@@ -129,7 +129,7 @@ def _steps(
     config: RunConfig, loop: RobotLoop, policy: Policy, stop: EmergencyStop, timing: Timing,
     writer: RecordWriter | None, view: LineView,
 ) -> tuple[str, int]:  # fmt: skip
-    """Until the run ends; why, and the exit code."""
+    """Step until the run ends. Return the reason and the exit code."""
     observation, clock = loop.reset(), loop.body.clock
     if writer is not None and loop.measurement is not None:
         first = loop.measurement
@@ -149,7 +149,7 @@ def _steps(
         view.show(now - begun_s, record, loop.course, timing)
         if record.stop_reason is not None:
             return record.stop_reason, 1
-        if stop.tripped:  # whoever owns the port sees it first, unless the latch could not be written
+        if stop.tripped:  # the port's owner sees it first, unless the latch could not be written
             return f"emergency stop: {stop.reason}", 1
         if record.complete:
             return DONE, 0
@@ -158,7 +158,7 @@ def _steps(
 
 
 def new_log(asked: str | None) -> Path:
-    """Where the log goes. Raises ConfigError: there is one, and a run on the robot is not repeated easily."""
+    """Return the path of the log. Raises ConfigError if it exists, as a run on the robot is not repeated easily."""
     path = Path(asked or f"runs/hardware/{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
     for taken in (path, path.with_name(path.name + PARTIAL)):
         if taken.exists():

@@ -1,4 +1,4 @@
-"""``scan``: who is on the bus, at which baud rate; and new IDs and baud rates for servos."""
+"""Command ``scan``: find servos on the bus at each baud rate, and give them new IDs and baud rates."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _change(options: argparse.Namespace) -> None:
 
 
 def _change_bauds(options: argparse.Namespace) -> None:
-    """All servos of --ids that answer at --baud, each as if it were alone."""
+    """Change the baud rate of all servos of --ids that answer at --baud, each as if it were alone."""
     port, new = bus_port(options), options.change_baud
     found = scan(lambda baud: open_bus(port._replace(baud=baud), retries=1), [port.baud], options.ids)
     if not found:
@@ -79,7 +79,7 @@ def _change_bauds(options: argparse.Namespace) -> None:
 
 
 def table(found: list[FoundServo], family: ServoFamily) -> str:
-    """One line a servo."""
+    """Return a table with one line per servo."""
     lines = ["  id     baud  model     firmware  position  voltage  temperature  errors"]
     for servo in found:
         info = servo.info

@@ -1,4 +1,4 @@
-"""``wiggle``: move joints a few degrees and back, slowly and with little torque, one after the other.
+"""Command ``wiggle``: move joints a few degrees and back, slowly and with little torque, one after the other.
 
 Space, q, ``estop``, Ctrl-C and other signals stop it within a bus exchange.
 """
@@ -23,7 +23,7 @@ from snake_gym.hardware.commands.options import (
 from snake_gym.hardware.run.key_watch import KeyWatch
 
 _USUAL = range(1, 31)
-"""IDs that are asked who else is there."""
+"""IDs that are pinged to find other servos."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe(done: Wiggle) -> str:
-    """What became of it, for people."""
+    """Return a description of the wiggle, for people."""
     moved, back = math.degrees(done.moved_rad), math.degrees(done.returned_rad)
     what = f"moved {moved:+.1f} degrees" if done.moved else f"DID NOT MOVE ({moved:+.1f} degrees)"
     return f"{what}, came back to {back:+.1f}, largest load {100 * done.largest_load:.0f} %"

@@ -1,12 +1,12 @@
-"""A bus of emulated servos: bytes in, bytes out, each at its time, with a robot moving behind it.
+"""Bus of emulated servos: it exchanges bytes, each at its time, and moves the robot behind the servos.
 
 ``host_transport`` hands the bytes over within one thread on a virtual clock, ``emulator.port`` through a pseudo
 terminal in real time.
 
 Timing: 10 bits per byte at the host's baud rate. A request acts when its last byte has arrived; an answer starts after
-the servo's return delay, the answers of a sync read follow each other. A host that talks while a servo answers spoils
-both, as on any half-duplex line. A servo set to another baud rate hears nothing. Nobody answers a broadcast but ping,
-which all answer in the order of their IDs, and sync read.
+the servo's return delay, the answers of a sync read follow each other. A host that sends while a servo answers spoils
+both, as on any half-duplex line. A servo set to another baud rate hears nothing. Only two broadcasts are answered:
+ping, by all in the order of their IDs, and sync read.
 
 Time passes for the robot behind the servos (``ServoPlant``) whether the host talks or not: servos hold their last goal
 when the host is gone. On a computer too slow for its physics in real time, the robot falls behind by at most
@@ -43,13 +43,13 @@ from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.robot.spec import FloatArray
 
 LONGEST_BACKLOG_S = 0.05
-"""Time that the robot may have to catch up with [s]."""
+"""Longest time that the robot may lag behind the clock [s]."""
 _CATCH_UP_S = 0.005
 """Real time spent on catching up before the host is heard again [s]."""
 
 
 class ServoPlant(Protocol):
-    """The joints behind the servos. J joints, in the order of the servos."""
+    """Joints behind the servos: J of them, in the order of the servos."""
 
     def advance(
         self,
@@ -68,23 +68,23 @@ class ServoPlant(Protocol):
         """
 
     def joint_angle(self) -> FloatArray:
-        """(J,) [rad]."""
+        """Return the joint angles (J,) [rad]."""
 
     def joint_rate(self) -> FloatArray:
-        """(J,) [rad/s]."""
+        """Return the joint rates (J,) [rad/s]."""
 
     def load(self) -> FloatArray:
-        """(J,) motor torque as a share of the stall torque, signed."""
+        """Return the motor torques (J,) as signed shares of the stall torque."""
 
 
 class FirstOrderPlant:
-    """J joints that approach their targets with a time constant, each by itself, from ``joint_angle`` [rad] on."""
+    """Plant of J independent joints that approach their targets with a time constant, from ``joint_angle`` [rad] on."""
 
     def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
         self.lag_s = 0.03
-        """Time constant."""
+        """Time constant of the joints [s]."""
         self.blocked = np.zeros(n_joints, dtype=bool)
-        """(J,) joints that something holds where they are."""
+        """(J,) True for joints that something holds where they are."""
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
         self._rate = np.zeros(n_joints)
         self._load = np.zeros(n_joints)
@@ -122,23 +122,23 @@ FaultName = Literal["lost", "corrupted", "late", "merged", "wrong_id"]
 
 @dataclass
 class WireFaults(Settings):
-    """What goes wrong between a host and its servos: probabilities per packet, from one seeded generator."""
+    """Faults between a host and its servos: probabilities per packet, from one seeded generator."""
 
     lost: Share = 0.0
-    """A request is not heard, or an answer not sent."""
+    """Probability that a request is not heard, or an answer not sent."""
     corrupted: Share = 0.0
-    """One to three bytes of a request or an answer are changed."""
+    """Probability that one to three bytes of a request or an answer are changed."""
     late: Share = 0.0
-    """An answer reaches the host after a delay: a stalled adapter hands it over late; the line itself is free."""
+    """Probability that an answer is delayed, as by a stalled adapter; the line itself is free."""
     merged: Share = 0.0
-    """An answer is held back and handed over together with the next one."""
+    """Probability that an answer is held back and handed over together with the next one."""
     wrong_id: Share = 0.0
-    """An answer carries another servo's ID and a right checksum."""
+    """Probability that an answer carries another servo's ID and a right checksum."""
     late_min_s: NonNegative = 0.02
     late_max_s: NonNegative = 0.05
     seed: Count = 0
     counts: Counter[str] = field(init=False, default_factory=Counter)
-    """How often each has happened."""
+    """Number of times that each fault has happened."""
 
     def check(self) -> None:
         check_order(self, "late_min_s", "late_max_s")
@@ -146,18 +146,18 @@ class WireFaults(Settings):
         self._ordered: dict[tuple[FaultName, int | None], int] = {}
 
     def order(self, name: FaultName, servo_id: int | None = None, count: int = 1) -> None:
-        """Let the fault happen to the next ``count`` answers (of that servo), whatever the rates."""
+        """Cause the fault in the next ``count`` answers (of that servo), whatever the rates."""
         choose(name, get_args(FaultName), "fault")
         self._ordered[name, servo_id] = self._ordered.get((name, servo_id), 0) + count
 
     def damage_request(self, data: bytes) -> bytes:
-        """What the servos hear of a request: all of it, part of it changed, or nothing."""
+        """Return the bytes of a request that the servos hear: all of them, some changed, or none."""
         if self._happens("lost"):
             return b""
         return self._corrupt(data) if self._happens("corrupted") else data
 
     def damage_answer(self, servo_id: int, data: bytes) -> tuple[bytes, float, bool]:
-        """What the host gets of an answer: bytes, how late they are [s], and whether they wait for the next one."""
+        """Return the part of an answer that reaches the host, its delay [s], and True if it waits for the next one."""
         if self._happens("lost", servo_id):
             return b"", 0.0, False
         if self._happens("wrong_id", servo_id):
@@ -189,18 +189,18 @@ __all__ = ["EmulatedBus", "EmulatedServo", "FirstOrderPlant", "HostEnd", "ServoP
 
 _SLACK_S = 1e-9
 _IDLE_LINE_S = 0.002
-"""Servos give a packet up that has not been completed for so long."""
+"""Silence after which servos discard an incomplete packet [s]."""
 
 
 class Outbox:
-    """Packets on their way to the host, one after the other: a late one follows what is being handed over."""
+    """Queue of packets to the host, one after the other: a late one follows the one that is being handed over."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[float, bytes]] = []
         self._sending: tuple[float, bytes] | None = None
 
     def add(self, start_s: float, data: bytes) -> None:
-        """``data`` begins to reach the host at ``start_s``, or when the line to it is free."""
+        """Queue ``data``, which begins to reach the host at ``start_s`` [s], or when the line to it is free."""
         self._waiting.append((start_s, data))
         self._waiting.sort(key=lambda item: item[0])
 
@@ -211,12 +211,12 @@ class Outbox:
             self._sending = (self._sending[0], bytes(b ^ 0x5A for b in self._sending[1]))
 
     def next_end_s(self, byte_s: float) -> float | None:
-        """When the next packet will have arrived as a whole [s]."""
+        """Return the time [s] when the next packet will have arrived as a whole, or None if there is none."""
         first = self._sending or (self._waiting[0] if self._waiting else None)
         return None if first is None else first[0] + len(first[1]) * byte_s
 
     def take(self, now_s: float, byte_s: float) -> bytes:
-        """The bytes that have arrived."""
+        """Return the bytes that have arrived by ``now_s`` [s]."""
         out = bytearray()
         free_s = -1.0
         while self._sending is not None or self._waiting:
@@ -234,18 +234,18 @@ class Outbox:
 
 
 class EmulatedBus:
-    """Servos, the robot they move, and the line to the host.
+    """Emulated servos, the robot that they move, and the line to the host.
 
     Args:
         servos: in the order of the plant's joints.
         plant: the robot; None: a ``FirstOrderPlant``.
-        clock: of the bus; None: a virtual one.
-        faults: what goes wrong on the wire; None: nothing.
-        baud: of the host.
-        echo: whether the host's adapter returns what it sends.
-        missing: what servos of a sync read do behind one that does not answer: answer after the time that its answer
-            would have taken, or not at all. Which depends on the firmware; a driver has to cope with both.
-        step_s: servos look at their joints and goals once in this time [s].
+        clock: clock of the bus; None: a virtual one.
+        faults: faults on the wire; None: none.
+        baud: baud rate of the host.
+        echo: True if the host's adapter returns what it sends.
+        missing: behaviour of servos behind one that does not answer a sync read: they answer after the time that its
+            answer would have taken, or not at all. It depends on the firmware; a driver has to cope with both.
+        step_s: time after which servos look at their joints and goals again [s].
     """
 
     def __init__(
@@ -265,9 +265,9 @@ class EmulatedBus:
         self.faults = WireFaults() if faults is None else faults
         self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
         self.lock = threading.RLock()
-        """Held while the bus works; take it to look at several registers at once from another thread."""
+        """Lock held while the bus works; another thread takes it to look at several registers at once."""
         self.unplugged = False
-        """While True the host's port is gone."""
+        """True while the host's port is gone."""
         self.n_collisions = 0
         self._parser = PacketParser()
         self._requests: deque[tuple[float, Packet]] = deque()
@@ -282,13 +282,13 @@ class EmulatedBus:
             servo.power_cycle(self._plant_s - 1.0)
 
     def servo(self, servo_id: int) -> EmulatedServo:
-        """The servo that has this ID now."""
+        """Return the servo that has this ID now."""
         return next(servo for servo in self.servos if servo.id == servo_id)
 
     # --- the host's side ---------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        """The host starts to send ``data`` now, or when what it has sent before is out."""
+        """Take ``data`` that the host starts to send now, or when what it has sent before is out."""
         with self.lock:
             start_s = max(self.clock.now(), self._line_free_s)
             if start_s > self._line_free_s + _IDLE_LINE_S:
@@ -307,7 +307,7 @@ class EmulatedBus:
             self._line_free_s = start_s + len(data) * per_byte_s
 
     def poll(self) -> bytes:
-        """Let time pass up to now; the bytes that have reached the host since the last call."""
+        """Let time pass up to now. Return the bytes that have reached the host since the last call."""
         with self.lock:
             now = self.clock.now()
             give_up_s = math.inf if isinstance(self.clock, VirtualClock) else now + _CATCH_UP_S
@@ -319,7 +319,7 @@ class EmulatedBus:
             return self._outbox.take(now, BITS_PER_BYTE / self.baud)
 
     def next_event_s(self) -> float | None:
-        """When ``poll`` will have something new, as far as it is known [s]; None: when the host has sent something."""
+        """Return the time [s] of ``poll``'s next news, as far as known; None: when the host has sent something."""
         with self.lock:
             request_s = self._requests[0][0] if self._requests else None
             answer_s = self._outbox.next_end_s(BITS_PER_BYTE / self.baud)
@@ -327,11 +327,11 @@ class EmulatedBus:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the robot has to catch up with the clock."""
+        """True if the robot has to catch up with the clock."""
         return self._plant_s + self.step_s <= self.clock.now()
 
     def advance_to(self, time_s: float, give_up_s: float = math.inf) -> None:
-        """Let servos and robot live up to ``time_s`` [s], in whole steps, or until the clock shows ``give_up_s``."""
+        """Advance servos and robot to ``time_s`` [s], in whole steps, or until the clock shows ``give_up_s`` [s]."""
         while self._plant_s + self.step_s <= time_s + _SLACK_S:
             if self.clock.now() >= give_up_s:
                 self._plant_s = max(self._plant_s, time_s - LONGEST_BACKLOG_S)
@@ -343,7 +343,7 @@ class EmulatedBus:
             self._look()
 
     def host_transport(self) -> HostEnd:
-        """The host's end of the line, for a host in the same thread on the bus's own clock. Raises PortGone."""
+        """Return the host's end of the line, for a host in the same thread on the bus's own clock. Raises PortGone."""
         if self.unplugged:
             raise PortGone("the emulated port is unplugged")
         return HostEnd(self)
@@ -394,7 +394,7 @@ class EmulatedBus:
                 servo.write(address, params[start + 1 : start + 1 + size])
 
     def _answer(self, servo: EmulatedServo, servo_id: int, answer: bytes | None, at_s: float) -> float:
-        """Put an answer on the line after ``at_s``; when it is over [s]."""
+        """Put an answer on the line after ``at_s`` [s]. Return the time [s] when it is over."""
         if answer is None:
             return at_s
         start_s = at_s + servo.return_delay_s
@@ -411,7 +411,7 @@ class EmulatedBus:
 
 
 class HostEnd:
-    """A ``Transport`` to an ``EmulatedBus`` on a virtual clock: waiting for bytes moves the clock."""
+    """``Transport`` to an ``EmulatedBus`` on a virtual clock: waiting for bytes moves the clock."""
 
     def __init__(self, bus: EmulatedBus) -> None:
         if not isinstance(bus.clock, VirtualClock):
@@ -434,7 +434,7 @@ class HostEnd:
         return data
 
     def listen(self) -> bool:
-        """Take what has arrived; whether there are bytes that were not read."""
+        """Take the bytes that have arrived. Return True if there are unread ones."""
         if self._closed or self._bus.unplugged:
             self._closed = True  # a port that comes back has to be opened again
             raise PortGone("the emulated port has vanished")

@@ -1,10 +1,10 @@
-"""An emulated bus behind a real serial device: a pseudo terminal that any driver can open.
+"""Emulated bus behind a real serial device: a pseudo terminal that any driver can open.
 
 ``EmulatedPort`` serves the bus from a thread, in real time. Its name stays the same when the cable is pulled and put
 back. The host's baud rate is taken from the terminal's settings, so a driver that opens the port at a wrong rate is not
-understood, and one may search for it.
+understood, and can search for the right one.
 
-What the host does not read is dropped when the terminal's buffer is full, as a UART does: the bus never waits.
+Bytes that the host does not read are dropped when the terminal's buffer is full, as by a UART: the bus never waits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FRAME_S = 0.0005  # bytes are handed to the host in bundles of about this time,
 
 
 def _claim(link: str) -> int:
-    """A descriptor that keeps other emulators from ``link`` while it is open, also where its process is killed."""
+    """Return a descriptor that reserves ``link`` for this emulator until it is closed or its process ends."""
     try:
         lock = os.open(f"{link}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -43,11 +43,11 @@ def _claim(link: str) -> int:
 
 
 class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
-    """A pseudo terminal with servos behind it; use it as a context, or ``close`` it.
+    """Pseudo terminal with servos behind it; use it as a context, or ``close`` it.
 
     Args:
         bus: on a ``MonotonicClock``.
-        link: where to put the link to the device; None: in a temporary folder.
+        link: path of the link to the device; None: in a temporary folder.
 
     Raises:
         ConfigError: another emulator serves the link.
@@ -61,7 +61,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         self._thread = threading.Thread(target=self._run, name="emulated-bus", daemon=True)
         self._folder = tempfile.TemporaryDirectory(prefix="servo-bus-") if link is None else None
         self.port = str(link if self._folder is None else Path(self._folder.name) / "tty")
-        """What a driver opens."""
+        """Path that a driver opens."""
         self._guard = threading.Lock()
         self._ours = self._theirs = -1
         self._claim = _claim(self.port)
@@ -72,7 +72,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
         self.close()
 
     def plug(self) -> None:
-        """Let the device appear: another one behind the same name."""
+        """Make the device appear, another one behind the same name."""
         with self._guard:
             if self._ours >= 0:
                 return
@@ -85,7 +85,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
             self.bus.unplugged = False
 
     def unplug(self) -> None:
-        """Let the device vanish under an open driver; servos keep their power, their torque and their goals."""
+        """Make the device vanish under an open driver; servos keep their power, their torque and their goals."""
         with self._guard:
             if self._ours < 0:
                 return
@@ -112,7 +112,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
             self._serve()
 
     def _serve(self) -> None:
-        """Wait for the host or the next event of the bus; answers that follow each other are handed over together."""
+        """Wait for the host or the next event of the bus; hand over answers that follow each other together."""
         event_s = self.bus.next_event_s()
         wait_s = _IDLE_S if event_s is None else min(_IDLE_S, max(0.0, event_s - self.bus.clock.now()))
         if self.bus.is_behind:
@@ -143,7 +143,7 @@ class EmulatedPort(contextlib.AbstractContextManager["EmulatedPort"]):
                     os.write(ours, answer)
 
     def _host_baud(self) -> int:
-        """Output speed of the terminal's settings, 0 if it cannot be told."""
+        """Return the output speed of the terminal's settings, or 0 if it is unknown."""
         try:
             settings = fcntl.ioctl(self._theirs, _TCGETS2, bytes(44))
         except OSError:

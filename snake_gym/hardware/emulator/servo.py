@@ -1,12 +1,12 @@
-"""One emulated servo: registers, goal following, sensors, protections, and what it answers.
+"""Emulated servo: registers, goal following, sensors, protections, and answers to the host.
 
 Frames: the *actual* position counts encoder steps over turns, ``zero_steps + direction * joint angle``; the *present*
 position is what the servo reports, actual minus ``homing_offset``, within one turn (or over several, as set). Goals are
 in present steps.
 
-What follows the real servos: see the list in ``feetech``. Goal following in mode 0: straight to the goal, or with
-``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns at ``goal_speed``,
-mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
+Behaviour of the real servos that it copies: see the list in ``feetech``. Goal following in mode 0: straight to the
+goal, or with ``acceleration`` > 0 along a trapezoid of speed; the speed limit is handed to the plant. Mode 1 turns at
+``goal_speed``, mode 2 at the duty in ``goal_time``, mode 3 moves by ``goal_position`` from where it is.
 
 Protections, on as far as ``unload_condition`` has their bit: heat and overcurrent switch the output off while they
 last; overload (``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until
@@ -26,19 +26,19 @@ from snake_gym.hardware.bus.protocol import MAX_ID, Instruction, ServoError, sta
 
 
 class ReferenceRamp:
-    """The reference of one servo's position loop [steps], and its rate [steps/s]."""
+    """Reference of one servo's position loop [steps], and its rate [steps/s]."""
 
     def __init__(self) -> None:
         self.reference = 0.0
         self.rate = 0.0
 
     def rest_at(self, position: float) -> None:
-        """Begin anew from ``position``, at rest."""
+        """Restart from ``position`` [steps], at rest."""
         self.reference, self.rate = float(position), 0.0
 
     def follow(self, goal: float, dt_s: float, speed: float, ramp: float) -> float:
-        """Move towards ``goal`` for ``dt_s`` with at most ``speed`` [steps/s], changed by ``ramp`` [steps/s^2] (0: the
-        reference is the goal); the new reference."""
+        """Move towards ``goal`` for ``dt_s`` [s] with at most ``speed`` [steps/s], changed by ``ramp`` [steps/s^2] (0:
+        the reference is the goal). Return the new reference."""
         if ramp <= 0.0:
             self.rest_at(goal)
             return self.reference
@@ -59,13 +59,13 @@ _SIZE = 256
 
 
 def _whole(value: float) -> int:
-    """``value`` where it is a whole number, else 0."""
+    """Return ``value`` rounded if it is a whole number, else 0."""
     n = round(value)
     return n if math.isclose(n, value) else 0
 
 
 class ServoMemory:
-    """256 bytes, some of them registers; ``settings`` differ from the model's defaults, as if they had been stored."""
+    """Memory of 256 bytes, some of them registers; ``settings`` replace the model's defaults, as if stored."""
 
     def __init__(
         self, family: ServoFamily, model: ServoModel, servo_id: int, settings: dict[str, int] | None = None
@@ -88,23 +88,23 @@ class ServoMemory:
         self.power_on()
 
     def get(self, name: str) -> int:
-        """The count that a register holds; one that the family lacks acts as Feetech's default does."""
+        """Return the count of a register; one that the family lacks acts as Feetech's default does."""
         return self._counts[name]
 
     def value(self, name: str) -> float:
-        """What a register holds, in its unit."""
+        """Return the value of a register in its unit."""
         return self._counts[name] * self._scale[name]
 
     def steps(self, name: str) -> float:
-        """What a register in rad (rad/s, rad/s^2) holds, in encoder steps."""
+        """Return the value of a register in rad (rad/s, rad/s^2), in encoder steps."""
         return self._counts[name] * self._steps_per_count[name]
 
     def counts(self, name: str, value: float) -> float:
-        """``value`` in counts of a register, not rounded."""
+        """Return ``value`` in counts of a register, not rounded."""
         return value * self._counts_per_unit[name] if self._counts_per_unit[name] else value / self._scale[name]
 
     def set(self, name: str, value: int) -> None:
-        """Let a register hold ``value``, as the servo itself does: read-only ones too, nothing is stored."""
+        """Set a register to ``value``, as the servo itself does: read-only ones too, and nothing is stored."""
         register = self.family.by_name.get(name)
         if register is None:
             return
@@ -112,11 +112,11 @@ class ServoMemory:
         self._counts[name] = value
 
     def read(self, address: int, n_bytes: int) -> bytes:
-        """``n_bytes`` from ``address`` on; 0 where there is nothing."""
+        """Return ``n_bytes`` from ``address`` on; 0 where there is nothing."""
         return bytes(self._bytes[address : address + n_bytes]).ljust(n_bytes, b"\0")
 
     def write(self, address: int, data: bytes) -> list[str]:
-        """What a write instruction does; the names of the registers that it touched."""
+        """Carry out a write instruction. Return the names of the registers that it touched."""
         stores = self.get("lock") == 0
         touched: list[Register] = []
         before = bytes(self._bytes)
@@ -139,7 +139,7 @@ class ServoMemory:
         return [register.name for register in touched]
 
     def power_on(self) -> None:
-        """EEPROM as stored, everything else as after power-off."""
+        """Restore the EEPROM as stored, and everything else as after power-off."""
         for register in self.family.registers:
             if register.address >= self.family.eeprom_end:
                 self.set(register.name, self.model.default(register))
@@ -149,7 +149,7 @@ class ServoMemory:
         self.set("torque_limit", round(self.counts("torque_limit", self.value("max_torque"))))
 
     def factory_reset(self) -> None:
-        """All registers to the model's defaults; the ID stays, or a chain of servos would become indistinguishable."""
+        """Reset all registers to the model's defaults but the ID, or a chain of servos would be indistinguishable."""
         servo_id = self._counts.get("id", 1)
         for register in self.family.registers:
             self.set(register.name, self.model.default(register))
@@ -162,14 +162,14 @@ class ServoMemory:
 
 
 _MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of the phase register
-_COARSE = 50  # times a count's speed without that bit
+_COARSE = 50  # factor on a count's speed without that bit
 _BOOT_S = 0.3
 _AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
 _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
 
 
 class JointCommand(NamedTuple):
-    """What a servo asks of its motor: see ``ServoPlant.advance``."""
+    """Command of a servo to its motor: see ``ServoPlant.advance``."""
 
     target_rad: float
     enabled: bool
@@ -178,11 +178,11 @@ class JointCommand(NamedTuple):
 
 
 class EmulatedServo:
-    """A servo on an emulated bus.
+    """Servo on an emulated bus.
 
     Args:
-        model: name of its type.
-        zero_steps: actual position at joint angle 0: how the horn was put on; None: the middle.
+        model: name of the servo's model.
+        zero_steps: actual position at joint angle 0, given by the mounting of the horn; None: the middle.
         direction: +1 or -1, sense of the encoder against the joint angle.
         settings: registers that differ from the model's defaults, by name.
     """
@@ -202,11 +202,11 @@ class EmulatedServo:
         self.zero_steps = self.family.middle if zero_steps is None else zero_steps
         self.direction = direction
         self.dead = False
-        """Deaf, mute and without torque."""
+        """True: the servo is deaf, mute and without torque."""
         self.encoder_broken = False
-        """The encoder stays at its last value and says so."""
+        """True: the encoder stays at its last value, and the servo reports it broken."""
         self.supply_v = self.model.nominal_voltage_v
-        """Voltage at its terminals."""
+        """Voltage at its terminals [V]."""
         self.temperature_c = _AMBIENT_C
         self.angle_rad = self.rate_rad_s = self.load = 0.0
         self.last_error = 0
@@ -236,15 +236,15 @@ class EmulatedServo:
 
     @property
     def torque_on(self) -> bool:
-        """Whether the motor's output is on: enabled, supplied and not switched off by a protection."""
+        """True if the motor's output is on: enabled, supplied and not switched off by a protection."""
         return self._powered and not self.dead and self.memory.get("torque_enable") == 1 and not self._is_unloaded()
 
     def listens(self, baud: int) -> bool:
-        """Whether it understands a host at this baud rate now."""
+        """Return True if the servo understands a host at this baud rate now."""
         return not self.dead and self._powered and self._now_s >= self._ready_s and baud == self.baud
 
     def execute(self, instruction: int, params: bytes, broadcast: bool = False) -> bytes | None:
-        """Carry out an instruction; the status packet, or None where none is due."""
+        """Carry out an instruction. Return the status packet, or None if none is due."""
         memory = self.memory
         answers = not broadcast and memory.get("response_level") == 1
         own_id = self.id  # a servo whose ID is changed still answers under the one it was called by
@@ -281,7 +281,7 @@ class EmulatedServo:
         return status(own_id, self.error(), data) if answers else None
 
     def write(self, address: int, data: bytes) -> None:
-        """What a write, an action or a sync write does."""
+        """Carry out a write, an action or a sync write."""
         memory = self.memory
         was_on = memory.get("torque_enable") == 1
         touched = memory.write(address, data)
@@ -302,13 +302,13 @@ class EmulatedServo:
             self._moving_goal_rad = None
 
     def present(self) -> int:
-        """Present position [steps]."""
+        """Return the present position [steps]."""
         relative = self._actual - self.memory.get("homing_offset")
         turn = self.family.steps_per_turn
         return relative - turn * self._turn if self._counts_turns() else relative % turn
 
     def error(self) -> int:
-        """The status register: what is wrong now."""
+        """Return the status register: present faults."""
         memory = self.memory
         error = 0
         volts = memory.counts("present_voltage", self.supply_v)
@@ -326,7 +326,7 @@ class EmulatedServo:
         return error
 
     def sense(self) -> None:
-        """Put what is measured into the registers that show it."""
+        """Store the measured values in the registers that show them."""
         memory, speed_count = self.memory, self.family.steps_per_count("present_speed")
         values = {
             "present_position": float(self.present()),
@@ -344,7 +344,7 @@ class EmulatedServo:
                 memory.set(name, self.family.register(name).encoding.saturate(value))
 
     def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
-        """Take note of the joint's state after the time up to ``now_s``; load as a share of the stall torque."""
+        """Take the joint's state after the time up to ``now_s`` [s]; load as a share of the stall torque."""
         dt_s, self._now_s = now_s - self._now_s, now_s
         self._check_supply(now_s)
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load
@@ -362,7 +362,7 @@ class EmulatedServo:
         self._overcurrent_s = self._overcurrent_s + dt_s if draws_much else 0.0
 
     def command(self, dt_s: float) -> JointCommand:
-        """What the motor is asked to do for the next ``dt_s``."""
+        """Return the command to the motor for the next ``dt_s`` [s]."""
         memory = self.memory
         enabled = self.torque_on
         limit = memory.value("torque_limit")
@@ -391,12 +391,12 @@ class EmulatedServo:
         return JointCommand(target, enabled, limit, speed * self.family.step_rad)
 
     def angle_at(self, present_steps: float) -> float:
-        """Joint angle [rad] at which the present position would be ``present_steps``, in the present turn."""
+        """Return the joint angle [rad] of ``present_steps`` as present position, in the present turn."""
         actual = self._actual + present_steps - self.present()
         return self.direction * (actual - self.zero_steps) * self.family.step_rad
 
     def power_cycle(self, now_s: float) -> None:
-        """Off and on again: what is not in EEPROM is lost; it answers when it has started up."""
+        """Switch the servo off and on: what is not in EEPROM is lost; it answers when it has started up."""
         self.memory.power_on()
         self._start_up()
         self._ready_s = now_s + _BOOT_S
@@ -412,7 +412,7 @@ class EmulatedServo:
         self._turn = (self._actual - self.memory.get("homing_offset")) // self.family.steps_per_turn
 
     def _calibrate_middle(self) -> None:
-        """Choose the offset so that the present position is 2048, and keep it."""
+        """Store the offset that makes the present position 2048."""
         memory = self.memory
         if "homing_offset" not in self.family.by_name:
             return

@@ -1,10 +1,10 @@
-"""The head's pose from a camera above the robot: AprilTags (family 36h11) on the floor and one on the head.
+"""Pose of the head from a camera above the robot: AprilTags (family 36h11) on the floor and one on the head.
 
-Tags with known places on the floor give the map from image to floor in every frame, so the camera needs no exact place
-of its own; the tag on the head then gives the pose. With the camera's matrix and distortion (from any chessboard
+Tags with known places on the floor give the map from image to floor in every frame, so the camera's own place need not
+be exact; the tag on the head then gives the pose. With the camera's matrix and distortion (from any chessboard
 calibration) lens distortion and the height of the head's tag above the floor are taken into account; without them the
-picture is taken for free of distortion and the tag for lying on the floor, which puts a tag at height h, seen at an
-angle a from the vertical, wrong by ``h tan a``.
+picture is assumed to be free of distortion and the tag to lie on the floor, which displaces a tag at height h, seen at
+an angle a from the vertical, by ``h tan a``.
 
 Detection is OpenCV's (Olson, AprilTag: a robust and flexible visual fiducial system, ICRA 2011; Wang and Olson,
 AprilTag 2, IROS 2016). A thread takes and reads the pictures; whatever goes wrong there (camera pulled, frame damaged)
@@ -33,7 +33,7 @@ _ENDS = 0.12
 """Share of a side that is left out at each corner."""
 _PER_SIDE = 24
 _LARGEST_REACH = 4.0
-"""Farthest that a side is looked for from where it was found first, to both sides [pixels]."""
+"""Farthest distance at which a side is looked for from where it was found first, on both sides [pixels]."""
 _STEP = 0.25
 _OUTLIER = 2.5
 """Distance from the line, in standard deviations, beyond which a point is left out."""
@@ -42,9 +42,9 @@ _EVEN = 0.1
 
 
 def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
-    """Better corners (4, 2) [pixels: x, y] of a dark square on white, from corners to within a few pixels.
+    """Return refined corners (4, 2) [pixels: x, y] of a dark square on white, from corners to within a few pixels.
 
-    They are in the order given. Where a side cannot be found, the corners are as they were.
+    They are in the order given. If a side cannot be found, the given corners are returned.
     """
     found = corners
     share = np.linspace(_ENDS, 1.0 - _ENDS, _PER_SIDE)
@@ -55,8 +55,7 @@ def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
         if not reach:
             if length.min() < 4.0:
                 return corners
-            # No further than to the first cells of the pattern inside, and the end of the margin outside: one cell of
-            # ten.
+            # At most to the first cells of the pattern inside, and the end of the margin outside: one cell of ten.
             reach = min(_LARGEST_REACH, 0.09 * float(length.min()))
             offsets = np.arange(-reach, reach + 0.5 * _STEP, _STEP)
         tangent = along / length[:, None]
@@ -76,7 +75,7 @@ def refine_corners(image: NDArray[np.uint8], corners: FloatArray) -> FloatArray:
 
 
 def _sample(image: NDArray[np.uint8], at: FloatArray) -> FloatArray:
-    """Grey levels at points (..., 2) [pixels], linearly between pixel centres."""
+    """Return grey levels at points (..., 2) [pixels], linearly between pixel centres."""
     x = np.clip(at[..., 0], 0.0, image.shape[1] - 1.001)
     y = np.clip(at[..., 1], 0.0, image.shape[0] - 1.001)
     column, row = x.astype(np.intp), y.astype(np.intp)
@@ -87,7 +86,7 @@ def _sample(image: NDArray[np.uint8], at: FloatArray) -> FloatArray:
 
 
 def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> FloatArray:
-    """Offset at the side's start and slope of the line through points (K,); NaN where there is no line."""
+    """Return offset at the side's start and slope of the line through points (K,); NaN where there is no line."""
     good = weight > 0.25 * np.median(weight)
     for _ in range(3):
         if good.sum() < 0.4 * along.size:
@@ -101,7 +100,7 @@ def _line(along: FloatArray, off: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def _cross(p: FloatArray, along_p: FloatArray, q: FloatArray, along_q: FloatArray) -> FloatArray:
-    """Where two lines meet (2,); inf where they do not."""
+    """Return the point (2,) where two lines meet; inf if they do not."""
     turn = along_p[0] * along_q[1] - along_p[1] * along_q[0]
     if not abs(turn) >= 0.05:
         return np.full(2, np.inf)
@@ -113,15 +112,15 @@ _UPRIGHT = np.array([[-0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [-0.5, -0.5]])
 
 
 def tag_corners(size_m: float, xy_m: FloatArray, angle_rad: float) -> FloatArray:
-    """Corners (4, 2) [m] of a tag of side ``size_m``, world frame."""
+    """Return the corners (4, 2) [m] of a tag of side ``size_m``, world frame."""
     cos, sin = math.cos(angle_rad), math.sin(angle_rad)
     return size_m * _UPRIGHT @ np.array([[cos, sin], [-sin, cos]]) + np.asarray(xy_m)
 
 
 def fit_homography(plane_xy: FloatArray, image_uv: FloatArray) -> FloatArray:
-    """H (3, 3) from points (K, 2) [m] of a plane and their images (K, 2), least squares of the distances in the image.
+    """Fit H (3, 3) to points (K, 2) [m] of a plane and their images (K, 2), by least squares in the image.
 
-    Raises ValueError where the points give none.
+    Raises ValueError if the points give none.
     """
     found, _ = _opencv().findHomography(plane_xy, image_uv)
     if found is None:
@@ -130,7 +129,7 @@ def fit_homography(plane_xy: FloatArray, image_uv: FloatArray) -> FloatArray:
 
 
 def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
-    """Homography of the plane ``height_m`` above the floor, from that of the floor in normalised image coordinates."""
+    """Return the homography of the plane ``height_m`` above the floor; both are in normalised image coordinates."""
     columns = homography.T.copy()
     scale = 0.5 * (np.linalg.norm(columns[0]) + np.linalg.norm(columns[1]))
     columns /= scale if columns[2, 2] > 0.0 else -scale  # the floor lies before the camera
@@ -142,19 +141,19 @@ def raise_plane(homography: FloatArray, height_m: float) -> FloatArray:
 
 
 def to_plane(homography: FloatArray, image_uv: FloatArray) -> FloatArray:
-    """Points (K, 2) [m] of the plane whose images are ``image_uv`` (K, 2)."""
+    """Return the points (K, 2) [m] of the plane whose images are ``image_uv`` (K, 2)."""
     return to_image(np.asarray(np.linalg.inv(homography), dtype=np.float64), image_uv)
 
 
 def to_image(homography: FloatArray, plane_xy: FloatArray) -> FloatArray:
-    """Images (K, 2) of points (K, 2) [m] of the plane."""
+    """Return the images (K, 2) of points (K, 2) [m] of the plane."""
     homogeneous = np.column_stack([plane_xy, np.ones(len(plane_xy))]) @ homography.T
     return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
 
 
 def fit_square(corners_m: FloatArray, size_m: float) -> tuple[FloatArray, float, float]:
-    """The tag of side ``size_m`` whose corners are nearest to ``corners_m`` (4, 2) (Procrustes without scale): its
-    centre (2,) [m], the direction of its x axis [rad], and the root mean square distance of the corners [m]."""
+    """Fit a tag of side ``size_m`` to corners (4, 2) [m] (Procrustes without scale). Return its centre (2,) [m], the
+    direction of its x axis [rad], and the root mean square distance of the corners [m]."""
     centre = corners_m.mean(axis=0)
     arms, square = corners_m - centre, size_m * _UPRIGHT
     sine = float((square[:, 0] * arms[:, 1] - square[:, 1] * arms[:, 0]).sum())
@@ -169,14 +168,14 @@ TagId = Annotated[int, Range(0, 586)]
 _REOPEN_S = 1.0
 """Time between attempts to open the camera [s]."""
 _FLOOR_MEMORY_S = 3.0
-"""Time for which a map of the floor from more tags than are seen now is kept [s]."""
+"""Time for which a map of the floor is kept while fewer tags than it was made from are seen [s]."""
 _MISFIT_SHARE = 0.1
-"""Share of its side by which a head tag's corners may be off a square; beyond, it is not believed."""
+"""Largest distance of a head tag's corners from a square at which it is accepted, as a share of its side."""
 
 
 @dataclass(frozen=True)
 class FloorTag(Settings):
-    """A tag that lies on the floor."""
+    """Tag that lies on the floor."""
 
     id: TagId
     x_m: float
@@ -189,7 +188,7 @@ class FloorTag(Settings):
 
 @dataclass(frozen=True)
 class HeadTag(Settings):
-    """The tag on the robot's head link."""
+    """Tag on the robot's head link."""
 
     id: TagId = 0
     size_m: Positive = 0.06
@@ -206,7 +205,7 @@ class HeadTag(Settings):
 
 @dataclass(frozen=True)
 class CameraConfig(Settings):
-    """A camera above the robot."""
+    """Camera above the robot, with the tags that it sees."""
 
     floor: tuple[FloorTag, ...]
     head: HeadTag
@@ -236,7 +235,7 @@ class CameraConfig(Settings):
 
 
 class Sighting(NamedTuple):
-    """What one picture tells."""
+    """Pose of the head that was found in one picture."""
 
     xy_w: FloatArray
     """(2,) [m] centre of the head link."""
@@ -246,7 +245,7 @@ class Sighting(NamedTuple):
 
 
 class TagReader:
-    """Reads pictures; remembers the floor between them, because the camera does not move.
+    """Reader of pictures, which keeps the map of the floor between them because the camera does not move.
 
     Raises ConfigError: OpenCV is not installed.
     """
@@ -259,12 +258,12 @@ class TagReader:
         self._detector = cv2.aruco.ArucoDetector(dictionary, parameters)
         self.config = config
         self.trouble = ""
-        """Why the last picture gave no pose."""
+        """Reason why the last picture gave no pose."""
         self._floor: FloatArray | None = None
         self._floor_tags, self._floor_s = 0, -math.inf
 
     def read(self, image: Any, stamp_s: float) -> Sighting | None:
-        """The head's pose in a grey or BGR picture taken at ``stamp_s`` [s]; None: see ``trouble``."""
+        """Return the head's pose in a grey or BGR picture taken at ``stamp_s`` [s], or None (see ``trouble``)."""
         grey = image if image.ndim == 2 else _opencv().cvtColor(image, _opencv().COLOR_BGR2GRAY)
         corners, ids, _ = self._detector.detectMarkers(grey)
         found = [] if ids is None else zip(ids.ravel().tolist(), corners, strict=True)
@@ -288,7 +287,7 @@ class TagReader:
         return None
 
     def _points(self, grey: Any, corners: Any) -> FloatArray:
-        """Corners (4, 2), in normalised coordinates where the camera's matrix is known."""
+        """Return corners (4, 2), in normalised coordinates if the camera's matrix is known."""
         points = refine_corners(grey, np.asarray(corners, dtype=np.float64).reshape(4, 2))
         if self.config.matrix is None:
             return points
@@ -313,17 +312,17 @@ class TagReader:
 
 
 class CameraPose(PoseSource):
-    """A thread reads the camera's pictures; a pose older than ``stale_s`` [s] is not valid.
+    """Pose from a camera's pictures, read by a thread; a pose older than ``stale_s`` [s] is not valid.
 
     ``open_camera`` opens the camera, a ``cv2.VideoCapture`` or anything that acts like it, again after it was lost; it
-    may raise whatever it likes.
+    may raise any exception.
     """
 
     def __init__(
         self, config: CameraConfig, stale_s: float = 0.5, open_camera: Callable[[], Any] | None = None
     ) -> None:
         self.n_frames = self.n_seen = self.n_failures = 0
-        """Pictures taken, those with a pose, and times that the camera failed."""
+        """Numbers of pictures taken, of those with a pose, and of failures of the camera."""
         self._trouble = "no picture yet"
         self._reader = TagReader(config)
         self._latency_s, self._stale_s = config.latency_s, stale_s
@@ -364,7 +363,7 @@ class CameraPose(PoseSource):
             self._ends.wait(_REOPEN_S)
 
     def _take(self, camera: Any) -> bool:
-        """One picture; False: there is none."""
+        """Read one picture. Return False if there is none."""
         good, image = camera.read()
         if not good:
             return False
@@ -382,19 +381,19 @@ class CameraPose(PoseSource):
 
 
 def load_camera(path: str | Path) -> CameraConfig:
-    """Camera and tags from a YAML file. Raises ConfigError."""
+    """Load camera and tags from a YAML file. Raises ConfigError."""
     return build(CameraConfig, load_yaml(path), str(path))
 
 
 def open_camera(config_path: str | Path | None, stale_s: float) -> CameraPose:
-    """The pose source that the YAML file describes. Raises ConfigError: no such file, no OpenCV, wrong settings."""
+    """Open the pose source that the YAML file describes. Raises ConfigError: no file, no OpenCV, wrong settings."""
     if config_path is None:
         raise ConfigError("pose.camera is missing; expected a YAML file with camera and tags")
     return CameraPose(load_camera(config_path), stale_s)
 
 
 def tag_image(tag_id: int, pixels: int) -> Any:
-    """The print of a tag: its black square ``pixels`` wide, without the white margin that it needs around it."""
+    """Return the print of a tag: its black square ``pixels`` wide, without the white margin that it needs around it."""
     cv2 = _opencv()
     dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
     return cv2.aruco.generateImageMarker(dictionary, tag_id, pixels)
@@ -402,7 +401,7 @@ def tag_image(tag_id: int, pixels: int) -> Any:
 
 def _open_device(config: CameraConfig) -> Any:
     cv2 = _opencv()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # what cannot be opened we say ourselves
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # the error below tells it
     camera = cv2.VideoCapture(config.camera)
     if not camera.isOpened():
         raise OSError("it cannot be opened")

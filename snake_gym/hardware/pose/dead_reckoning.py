@@ -1,4 +1,4 @@
-"""The pose without a sensor: where the nominal model says that such joint motion takes the robot.
+"""Pose without a sensor: the nominal model predicts where the joints' motion takes the robot.
 
 A snake that crawls is slow: friction is far larger than inertia, so the forces of the ground balance at every moment.
 With the joints' motion given, the head's velocity (v_x, v_y, omega) is the one for which force and torque of all links
@@ -11,7 +11,7 @@ its secant, found by a few repetitions. That is three linear equations for three
 see sibilska2022, eq. 14 and irani2015, eq. 4-5 for the friction).
 
 The pose drifts: errors of friction and everything that the model leaves out (slopes, obstacles, slip) add up and are
-never corrected. It is there to try things out, and to bridge the gaps of another source.
+never corrected. It serves for trials, and bridges the gaps of another source.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _REPETITIONS = 12
 _SLOWEST = 1e-4
 """Speed below which Coulomb friction counts as viscous [m/s, rad/s]."""
 _LONGEST_GAP_S = 0.5
-"""A longer pause between two joint samples is no motion that can be followed."""
+"""Longest pause between two joint samples whose motion is followed [s]."""
 
 
 class DeadReckoning(PoseSource):
-    """The pose that follows from the joints of the nominal robot; xy_w [m], angle [rad]: of the head at the start."""
+    """Pose that follows from the joints of the nominal robot; xy_w [m], angle [rad]: of the head at the start."""
 
     def __init__(self, spec: RobotSpec, xy_w: tuple[float, float] = (0.0, 0.0), angle: float = 0.0) -> None:
         self.spec = spec
@@ -47,7 +47,7 @@ class DeadReckoning(PoseSource):
         self._last: tuple[FloatArray, float] | None = None
 
     def place(self, xy_w: ArrayLike, angle: float) -> None:
-        """Take over a pose that is known from elsewhere."""
+        """Set the pose to one that is known from elsewhere."""
         self._pose = self._pose._replace(xy_w=np.array(xy_w, dtype=np.float64), angle=float(angle))
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
@@ -74,7 +74,7 @@ class DeadReckoning(PoseSource):
         return self._pose
 
     def _velocity(self, joint_angle: FloatArray, joint_rate: FloatArray, head_angle: float) -> FloatArray:
-        """(v_x, v_y, omega) of the head link, [m/s] and [rad/s]."""
+        """Return (v_x, v_y, omega) of the head link, [m/s] and [rad/s]."""
         theta = chain_angles(joint_angle[None], np.array([head_angle]))[0]
         # Rates of the links relative to the head: theta_i = theta_N + phi_i + ... + phi_{N-1}.
         spin = np.append(np.cumsum(joint_rate[::-1])[::-1], 0.0)
@@ -102,6 +102,6 @@ class DeadReckoning(PoseSource):
 
 
 def _from_head(part: FloatArray) -> FloatArray:
-    """Sums from the head's centre to each link's centre (N, 2) of ``part`` (N, 2), which is for half a link."""
+    """Return sums from the head's centre to each link's centre (N, 2) of ``part`` (N, 2), which is for half a link."""
     between = part[:-1] + part[1:]
     return np.concatenate([-np.cumsum(between[::-1], axis=0)[::-1], np.zeros((1, 2))])

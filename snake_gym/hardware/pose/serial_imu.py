@@ -4,8 +4,8 @@ Protocol: UART-RVC of the BNO08x family (115200 baud, 100 packets a second, no c
 
     AA AA | index | yaw pitch roll (int16, 0.01 degree) | acceleration x y z (int16, mg) | 3 reserved | checksum
 
-little-endian, 19 bytes; the checksum is the low byte of the sum from index to the reserved bytes. The first yaw
-is taken for the heading at the start. Which way it counts depends on how the sensor is mounted: a setting.
+little-endian, 19 bytes; the checksum is the low byte of the sum from index to the reserved bytes. The first yaw is
+taken for the heading at the start. Its sense depends on the mounting of the sensor and is a setting.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _YAW_UNIT = math.radians(0.01)
 
 
 class RvcParser:
-    """Finds packets in a stream of bytes, whatever else is in it."""
+    """Parser that finds packets in a stream of bytes, among any others."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[float]:
-        """Yaw [rad], as the sensor counts it, of every whole packet so far."""
+        """Return the yaw [rad], as the sensor counts it, of every packet that ``data`` completes."""
         self._buffer += data
         found: list[float] = []
         while True:
@@ -52,12 +52,12 @@ class RvcParser:
 
 
 class SerialImu(PoseSource):
-    """Heading from the sensor, position by dead reckoning.
+    """Pose with the heading of an inertial sensor and a position by dead reckoning.
 
     Args:
         transport: the sensor's open port.
-        reckoning: where the robot starts, and its nominal model.
-        stale_s: without a packet for so long the pose is not valid [s].
+        reckoning: dead reckoning, with the robot's start and its nominal model.
+        stale_s: time without a packet after which the pose is not valid [s].
         direction: -1 where the sensor's yaw grows clockwise seen from above, else 1.
     """
 
@@ -73,7 +73,7 @@ class SerialImu(PoseSource):
 
     @property
     def trouble(self) -> str:
-        """Why there is no pose."""
+        """Reason for a missing pose; empty: none."""
         if self._transport is None:
             return "the sensor's port has vanished"
         return "no packet from the sensor (UART-RVC mode, 115200 baud)" if self._offset is None else ""

@@ -1,4 +1,4 @@
-"""Where a real robot's pose comes from: one interface, with a stamp and a validity."""
+"""Sources of a real robot's pose: one interface, with a stamp and a validity."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ class PoseSample(NamedTuple):
     angle: float
     """Direction of the head link, world frame [rad]."""
     stamp_s: float
-    """Time when it was true, on the clock of ``read`` [s]."""
+    """Time at which the pose was true, on the clock of ``read`` [s]."""
     valid: bool
-    """False: the source has lost the robot; the pose is the last valid one."""
+    """False if the source has lost the robot; the pose is then the last valid one."""
 
 
 NO_POSE = PoseSample(np.zeros(2), 0.0, -math.inf, False)
-"""Before the first pose."""
+"""Value before the first pose."""
 
 
 class PoseSource:
-    """Pose of the head link (centre, direction), world frame, from a sensor or anything in its place.
+    """Source of the head link's pose (centre, direction), world frame: a sensor or anything in its place.
 
-    It never raises for what the world does to it (a tag out of sight, a lost packet, a pulled cable): it says that the
-    pose is not valid, and repeats the last one.
+    Events in the world (a tag out of sight, a lost packet, a pulled cable) never raise: the source repeats the last
+    pose, marked as not valid.
     """
 
     @property
     def trouble(self) -> str:
-        """Why there is no pose, for people; empty: nothing is wrong, or nobody knows."""
+        """Reason for a missing pose, for people; empty: none is known."""
         return ""
 
     def follow(self, joint_angle: FloatArray, joint_rate: FloatArray, stamp_s: float) -> None:
-        """What the joints do: angles (J,) [rad] and rates (J,) [rad/s] at ``stamp_s`` [s]. Most sources ignore it."""
+        """Take joint angles (J,) [rad] and rates (J,) [rad/s] at ``stamp_s`` [s]. Most sources ignore them."""
 
     def read(self, now_s: float) -> PoseSample:
-        """The newest pose at the time ``now_s`` [s] (monotonic clock); returns at once."""
+        """Return the newest pose at the time ``now_s`` [s] (monotonic clock), without waiting."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free what the source holds; may be called twice."""
+        """Free the source's resources; may be called twice."""
 
 
 class EmulatedPose(PoseSource):
-    """The truth; ``look`` gives (x [m], y [m], angle [rad]) of the head link now."""
+    """True pose of an emulated robot; ``look`` gives (x [m], y [m], angle [rad]) of the head link now."""
 
     def __init__(self, look: Callable[[], tuple[float, float, float]]) -> None:
         self._look = look
         self.lost = False
-        """Set it and the source has lost the robot."""
+        """True makes the source lose the robot."""
         self._last = NO_POSE._replace(stamp_s=0.0)
 
     def read(self, now_s: float) -> PoseSample:

@@ -1,12 +1,12 @@
-"""Poses that somebody sends over the network, one JSON object a datagram: motion capture, or a camera elsewhere.
+"""Poses from the network, one JSON object per datagram: from motion capture, or a camera elsewhere.
 
     {"x_m": 1.2, "y_m": -0.3, "angle_rad": 0.7, "stamp_s": 1234.5}
 
 World frame, head link's centre. ``stamp_s`` is optional and on the sender's clock: only its differences are used, to
-throw away datagrams that overtook each other. The pose counts from when it arrived.
+discard datagrams that come out of order. The pose is dated by its arrival.
 
-One sender counts, which keeps its socket: poses from another address are left out while those of the first are fresh,
-and a line on stderr says so, once.
+Only one sender counts, with one socket: poses from another address are ignored while those of the first are fresh, and
+a line on stderr says so, once.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LARGEST = 2048
 
 
 class UdpJson(PoseSource):
-    """What arrives on a port.
+    """Pose from datagrams that arrive on a UDP port.
 
     Args:
-        host, port: where to listen; port 0: any that is free (see ``port``).
-        stale_s: a pose older than this is not valid [s].
+        host, port: address to listen on; port 0: any that is free (see ``port``).
+        stale_s: age beyond which a pose is not valid [s].
     """
 
     def __init__(self, host: str = "127.0.0.1", port: int = 47800, stale_s: float = 0.5) -> None:
@@ -47,9 +47,9 @@ class UdpJson(PoseSource):
             raise ConfigError(f"pose.host {host!r}, pose.udp_port {port}: cannot listen there: {why}") from None
         self._host = host
         self.port: int = self._socket.getsockname()[1]
-        """Where it listens."""
+        """UDP port that it listens on."""
         self.n_refused = 0
-        """Datagrams that were no pose."""
+        """Number of datagrams that were no poses, or out of order."""
         self._pose = NO_POSE
         self._sender: tuple[str, int] | None = None
         self._sender_s = -math.inf
@@ -57,7 +57,7 @@ class UdpJson(PoseSource):
 
     @property
     def trouble(self) -> str:
-        """Why there is no pose."""
+        """Reason for a missing pose; empty: none."""
         if self._sender is not None:
             return ""
         if self.n_refused:

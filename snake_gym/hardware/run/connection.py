@@ -1,4 +1,4 @@
-"""From settings to a robot that can be moved: port, servos, guard and pose source.
+"""Connection to a robot that can be moved, made from settings: port, servos, guard and pose source.
 
 ``port`` is a device such as ``/dev/ttyUSB0``, or an emulated robot: ``pty``, servos on a pseudo terminal of this
 machine in real time, under the guard like real ones; ``memory``, servos in this process on a clock that runs as fast as
@@ -39,12 +39,12 @@ PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_t
 
 @dataclass(frozen=True)
 class PoseConfig(Settings):
-    """Where the head's pose comes from."""
+    """Source of the head's pose."""
 
     kind: PoseKind = "truth"
     """Source of ``snake_gym.hardware.pose``; truth: the plant of an emulated robot."""
     start_xy_m: tuple[float, float] = (0.0, 0.0)
-    """Place of the head at first, for dead_reckoning and serial_imu."""
+    """Place of the head at the start, for dead_reckoning and serial_imu."""
     start_angle_rad: float = 0.0
     host: str = "127.0.0.1"
     """Address where udp_json listens."""
@@ -60,7 +60,7 @@ class PoseConfig(Settings):
 
 @dataclass(frozen=True)
 class EmulatedConfig(Settings):
-    """The emulated robot."""
+    """Settings of the emulated robot."""
 
     joint_angle_rad: tuple[float, ...] = ()
     """Shape at the start; empty: straight."""
@@ -72,18 +72,18 @@ class EmulatedConfig(Settings):
     corrupted: Share = 0.0
     """Probability of a spoiled packet."""
     seed: Count = 0
-    """Seed of what happens on the wire."""
+    """Seed of the faults on the wire."""
 
 
 @dataclass(frozen=True)
 class ConnectionConfig(Settings):
-    """How to get at the robot."""
+    """Settings of the connection to the robot."""
 
     port: str = "memory"
-    """A serial device, ``pty`` or ``memory``."""
+    """Serial device, ``pty`` or ``memory``."""
     baud: int = 1_000_000
     family: str = "feetech"
-    """Servo family: the name of one that is known, or ``module:NAME``."""
+    """Servo family: the name of a known one, or ``module:NAME``."""
     calibration: str | None = None
     """File that calibrate wrote; None: servos 1, 2, ... from the tail, straight at mid-range (emulated robots only)."""
     servo_model: str = "STS3215"
@@ -91,7 +91,7 @@ class ConnectionConfig(Settings):
     period_s: Positive = 0.02
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
     guarded: bool = True
-    """Whether the port belongs to a guard process (not with ``memory``)."""
+    """True if the port belongs to a guard process (not with ``memory``)."""
     priority: Annotated[int, Range(0, 99)] = 10
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
@@ -103,12 +103,12 @@ class ConnectionConfig(Settings):
         find_family(self.family).check_baud(self.baud)
 
     def stop(self) -> EmergencyStop:
-        """The emergency stop that the robot obeys."""
+        """Return the emergency stop that the robot obeys."""
         return EmergencyStop(None if self.latch is None else Path(self.latch))
 
 
 class Connected(NamedTuple):
-    """A robot that can be moved."""
+    """Robot that can be moved."""
 
     body: Body
     pose: PoseSource
@@ -117,11 +117,11 @@ class Connected(NamedTuple):
 
 
 Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], EmulatedBus]
-"""Makes emulated servos with a robot behind them (``commands.emulated_robot``); a clock of None: a virtual one."""
+"""Function that makes emulated servos with their robot (``commands.emulated_robot``); clock None: a virtual one."""
 
 
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emulate: Emulate) -> Connected:
-    """Open what the settings name. Raises ConfigError for what the user has to correct."""
+    """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
     complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
     if complaint is not None:
@@ -167,7 +167,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
 
 
 def watch(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> TorqueWatch:
-    """A process that switches the torque off if this one dies. Raises ConfigError: it does not start."""
+    """Start a process that switches the torque off if this one dies. Raises ConfigError if it does not start."""
     try:
         return TorqueWatch(port, ids, stop, what)
     except OSError as error:
@@ -175,7 +175,7 @@ def watch(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> 
 
 
 def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
-    """The pose source that the settings name."""
+    """Return the pose source that the settings name."""
     kind = choose(config.kind, get_args(PoseKind), "pose.kind")
     if kind == "truth":
         if emulated is None:

@@ -1,8 +1,8 @@
-"""Keys that stop the robot: space and q. Needs nothing but a terminal, or any other standard input.
+"""Keys that stop the robot: space and q. They need a terminal, or any other standard input.
 
-A thread waits for keys and trips the emergency stop itself, whatever the rest of the program is busy with; whoever
-owns the port looks at the stop on every bus cycle. A terminal is put into a mode in which keys come one by one, and
-back at the end.
+A thread waits for keys and trips the emergency stop itself, whatever the rest of the program is doing; the owner of the
+port checks the stop on every bus cycle. A terminal is put into a mode in which keys come one by one, and back at the
+end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STOP_KEYS = b" qQ"
 
 
 class KeyWatch:
-    """A context in which keys of ``source``, a file descriptor (None: standard input), trip ``stop``."""
+    """Context in which keys of ``source``, a file descriptor (None: standard input), trip ``stop``."""
 
     def __init__(self, stop: EmergencyStop, source: int | None = None) -> None:
         self._stop = stop
@@ -39,7 +39,7 @@ class KeyWatch:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """The keys are somebody else's for as long as the block lasts: a question's."""
+        """Leave the keys to a question for as long as the block lasts."""
         self._end()
         try:
             yield
@@ -78,8 +78,8 @@ class KeyWatch:
 
 
 def standard_input() -> int:
-    """File descriptor of standard input; -1 where there is none."""
+    """Return the file descriptor of standard input, or -1 if there is none."""
     try:
         return -1 if sys.stdin is None else sys.stdin.fileno()
-    except (OSError, ValueError):  # something else stands in for it
+    except (OSError, ValueError):  # another object stands in for it
         return -1

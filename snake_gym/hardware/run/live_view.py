@@ -1,4 +1,4 @@
-"""What a person sees of a run: a table that renews itself on a terminal, or a line a second anywhere else.
+"""View of a run: a table that is redrawn on a terminal, or a line a second anywhere else.
 
 ``rich`` is loaded when the table is shown and not before.
 """
@@ -19,29 +19,29 @@ from snake_gym.hardware.run.robot_loop import MeasuredCourse, StepRecord
 
 @dataclass
 class Timing:
-    """How even the bus cycles and the policy's steps are."""
+    """Regularity of the bus cycles and of the policy's steps."""
 
     period_s: float
-    """Period of the bus cycles as asked for [s]."""
+    """Requested period of the bus cycles [s]."""
     n_cycles: int = 0
     n_missed: int = 0
-    """Cycles that never came."""
+    """Number of cycles that never came."""
     worst_s: float = 0.0
-    """Largest distance of a period from what was asked for."""
+    """Largest deviation of a period from the requested one [s]."""
     latest_s: float = 0.0
-    """Largest delay of a step of the policy."""
+    """Largest delay of a step of the policy [s]."""
     _off: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
     _last_s: float | None = None
 
     def begin(self) -> None:
-        """Count from now on: coming up takes its time."""
+        """Count from now on, which leaves out the time of bring-up."""
         self.n_cycles = self.n_missed = 0
         self.worst_s = self.latest_s = 0.0
         self._off.clear()
         self._last_s = None
 
     def cycle(self, begin_s: float) -> None:
-        """A cycle that began at ``begin_s``."""
+        """Count a cycle that began at ``begin_s`` [s]."""
         if self._last_s is not None:
             gap = begin_s - self._last_s
             off = abs(gap - self.period_s)
@@ -55,11 +55,11 @@ class Timing:
         self.latest_s = max(self.latest_s, late_s)
 
     def percentile(self, share: float) -> float:
-        """Distance of a period from what was asked for [s] that ``share`` per cent of the cycles keep."""
+        """Return the deviation from the requested period [s] that ``share`` per cent of the cycles do not exceed."""
         return float(np.percentile(np.array(self._off), share)) if self._off else 0.0
 
     def summary(self) -> dict[str, float]:
-        """For the log's last line."""
+        """Return the figures for the log's last line."""
         return {
             "cycles": self.n_cycles, "missed_cycles": self.n_missed, "jitter_p50_s": self.percentile(50.0),
             "jitter_p999_s": self.percentile(99.9), "jitter_max_s": self.worst_s, "latest_step_s": self.latest_s,
@@ -67,13 +67,13 @@ class Timing:
 
 
 def make_view(title: str, stream: TextIO | None = None, plain: bool = False) -> LineView:
-    """The table on a terminal, else lines."""
+    """Return a table on a terminal, else plain lines."""
     out = sys.stdout if stream is None else stream
     return TableView(title, out) if not plain and out.isatty() else LineView(title, out)
 
 
 class LineView:
-    """Shows a run by one line a second."""
+    """View of a run by one line a second."""
 
     every_s = 1.0
 
@@ -82,7 +82,7 @@ class LineView:
         self.say(title)
 
     def show(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
-        """Show a step ``time_s`` into the run, if it is time to."""
+        """Show a step ``time_s`` [s] into the run, if it is time to."""
         if time_s >= self._next_s:
             self._next_s = time_s + self.every_s
             self._draw(time_s, step, course, timing)
@@ -92,7 +92,7 @@ class LineView:
         print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
     def _draw(self, time_s: float, step: StepRecord, course: MeasuredCourse, timing: Timing) -> None:
         health, n_targets = step.body.health, len(course.targets_xy)
@@ -123,7 +123,7 @@ def _away(course: MeasuredCourse) -> str:
 
 
 class TableView(LineView):
-    """A table of the joints and the pose, drawn in place; news scroll by above it."""
+    """View of joints and pose by a table drawn in place; news scroll by above it."""
 
     every_s = 0.25
 

@@ -1,4 +1,4 @@
-"""The real robot as a Gymnasium environment: the same spaces, observations and actions as in simulation."""
+"""Real robot as a Gymnasium environment: the same spaces, observations and actions as in simulation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from snake_gym.robot.catalogue import load_robot
 
 @dataclass(frozen=True)
 class RealRewardConfig(Settings):
-    """Weights of the reward terms, which are measured, not true; as in Waypoints."""
+    """Weights of the reward terms, which are computed from measurements; as in Waypoints."""
 
     progress: float = 10.0
     """Reward per metre towards the current target."""
@@ -34,10 +34,10 @@ class RealRewardConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RealConfig(LoopSettings):
-    """Everything that can be set in ``SnakeGym/Real-v0``."""
+    """Settings of ``SnakeGym/Real-v0``."""
 
     policy: str | None = None
-    """Policy file; its contract then says the action and the tracked point."""
+    """Policy file; its contract then gives the action and the tracked point."""
     action: ActionConfig | None = None
     """Action; None: the policy's, or the default of ``ActionConfig``."""
     reward: RealRewardConfig = field(default_factory=RealRewardConfig)
@@ -56,7 +56,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         emulated servos, byte for byte, moved by the project's physics, as fast as the processor allows.
 
     Actions:
-        ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind`` or the policy's contract.
+        ``Box(-1, 1, (A,), float32)``; their meaning is given by ``action.kind`` or the policy's contract.
 
     Observations:
         ``Box(-10, 10, (D,), float32)``: those of ``SnakeGym/Waypoints-v0`` with the same settings.
@@ -65,7 +65,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         Weighted sum of the terms progress, target and effort, from measurements; each is in the info.
 
     Start:
-        Where the robot is. ``options={"targets": [[x, y], ...]}`` gives this episode's targets.
+        The robot's present place. ``options={"targets": [[x, y], ...]}`` gives this episode's targets.
 
     End:
         Terminated when the course is complete; truncated after ``time_limit_s``, or when the robot has stopped for
@@ -99,14 +99,14 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin an episode from where the robot is. Raises BringUpError where it may not move."""
+        """Begin an episode at the robot's present place. Raises BringUpError if it may not move."""
         super().reset(seed=seed)
         self.step_count = 0
         obs = self.loop.reset((options or {}).get("targets"))
         return obs, {"progress_m": 0.0, "targets_reached": 0}
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """One control period, in real time."""
+        """Run one control period, in real time."""
         record = self.loop.step(np.asarray(action))
         self.step_count += 1
         terms = {
@@ -122,7 +122,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         return record.observation, float(sum(weighted.values())), record.complete, truncated, info
 
     def close(self) -> None:
-        """Torque off, port free; may be called twice."""
+        """Switch the torque off and free the port; may be called twice."""
         self._close()
 
     def _info(self, record: StepRecord) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class RealSnakeEnv(gym.Env[Any, Any]):
 
 
 def contract_of(config: RealConfig) -> Contract:
-    """Action, observation and robot that the settings describe. Raises ConfigError."""
+    """Return the action, observation and robot that the settings describe. Raises ConfigError."""
     if config.policy is not None:
         return file_contract(load_policy(config.policy, config.robot), config.robot, config.course)
     spec = load_robot("resilient_servo" if config.robot is None else config.robot)

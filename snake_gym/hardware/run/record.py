@@ -1,4 +1,4 @@
-"""The log of a run on the robot: one JSON object a line, written as it happens, readable after a crash.
+"""Log of a run on the robot: one JSON object a line, written as it happens, readable after a crash.
 
 Lines: ``start`` (robot, calibration, what the run imposes on the servos, policy, settings), then, in the order of
 time, ``cycle`` (one reading of all servos at the bus's rate), ``step`` (one of the policy's), and at last ``end``.
@@ -34,21 +34,20 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 @dataclass(frozen=True)
 class Imposed:
-    """What a run imposes on its robot with J joints besides the references; a model that is to move as the robot did
-    needs it."""
+    """Limits that a run imposes on its robot (J joints) besides the references; a replay in simulation needs them."""
 
     torque_limit: float = 1.0
     """Share of the servos' stall torque."""
     servo_speed_rad_s: tuple[float | None, ...] | None = None
     """(J,) greatest speeds that the servos were given with their goals; None, for one or for all: their own."""
     max_speed_rad_s: float | None = None
-    """Clamp of the references' speed; those logged as sent have passed it."""
+    """Clamp on the references' speed; those logged as sent have passed it."""
     max_acceleration_rad_s2: float | None = None
-    """Clamp of the references' acceleration, likewise."""
+    """Clamp on the references' acceleration, likewise."""
 
 
 def imposed_by(safety: SafetyLimits, spec: RobotSpec, calibration: Calibration | None) -> Imposed:
-    """What a run with these settings imposes."""
+    """Return the limits that a run with these settings imposes."""
     chain = calibration or straight_chain(range(spec.n_joints), spec.joint_limit_rad)
     counts = chain.goal_speeds(spec.joints("actuator.speed_limit_rad_s"))
     speeds = tuple(count * chain.family.scale("goal_speed") if count else None for count in counts)
@@ -58,27 +57,27 @@ def imposed_by(safety: SafetyLimits, spec: RobotSpec, calibration: Calibration |
 _GAP_PERIODS = 6.0
 """Longest gap that needs no explanation, in periods."""
 _TOLD_SHARE = 0.5
-"""Share of a gap: a step that was so late, or saw something so old, explains it."""
+"""Share of a gap beyond which a step's lateness, or the age of its data, explains the gap."""
 _TOLD_STEPS = 3
-"""Steps after the last reading by which a run has told that the port went away."""
+"""Number of steps after the last reading within which a run reports that the port went away."""
 
 
 Row = dict[str, Any]
 
 
 def find_time_fault(rows: Sequence[Row]) -> tuple[float, str] | None:
-    """When the first fault in the times of a log's cycles and steps begins [s], and a line about it; None: no fault.
+    """Return the start [s] of the first fault in the times of a log's cycles and steps, and a line about it, or None.
 
-    A run misses single cycles, and a stalled host or port costs it many; its steps then tell that they were late, or
-    that what they saw was old. Where nobody answers or the port is away, the last reading is written again. A gap or a
-    repeated reading that no step tells of, a repeated step, or a time that runs backwards: the log was changed.
+    A run misses single cycles, and a stalled host or port costs it many; its steps then report that they or their data
+    were late. If no servo answers or the port is away, the last reading is written again. A gap or a repeated reading
+    that no step reports, a repeated step, or a time that runs backwards: the log was changed.
     """
     faults = [fault for fault in (_cycle_fault(rows), _step_fault(rows)) if fault is not None]
     return None if not faults else min(faults)[1:]
 
 
 def _step_fault(rows: Sequence[Row]) -> tuple[int, float, str] | None:
-    """Line, time and words of the first step that comes twice or too early."""
+    """Return line, time and description of the first step that comes twice or too early."""
     for (line, last), (number, row) in itertools.pairwise(_timed(rows, "step")):
         before, now = float(last["t"]), float(row["t"])
         if now <= before:
@@ -99,7 +98,7 @@ def _cycle_fault(rows: Sequence[Row]) -> tuple[int, float, str] | None:
         before, now = float(last["t"]), float(row["t"])
         if now == before and row["angle"] == last["angle"]:
             if len(row.get("silent", [])) == len(row["angle"]) or _port_was_away(rows, first):
-                continue  # the last reading again
+                continue  # the last reading, written again
             told = f"line {number} repeats the reading of line {line}, at {now:.3f} s, and no step says that the port"
             return number, now, f"{told} was away; expected a new one"
         first = number
@@ -116,8 +115,8 @@ def _cycle_fault(rows: Sequence[Row]) -> tuple[int, float, str] | None:
 
 
 def _port_was_away(rows: Sequence[Row], number: int) -> bool:
-    """Whether the steps that follow line ``number``, or what was noted at the end, say so; a log that was cut off
-    before them could not."""
+    """Return True if the steps after line ``number``, or notes at the end, report a lost port, or if the log was cut
+    off before they could."""
     later = rows[number:]
     steps = [row for row in later if row["kind"] == "step"][:_TOLD_STEPS]
     said = [line for row in steps for line in row.get("news", [])]
@@ -127,22 +126,22 @@ def _port_was_away(rows: Sequence[Row], number: int) -> bool:
 
 
 def _timed(rows: Sequence[Row], kind: str) -> list[tuple[int, Row]]:
-    """The lines of a kind that have a time, with their numbers."""
+    """Return the lines of a kind that have a time, with their numbers."""
     return [(number, row) for number, row in enumerate(rows, 1) if row["kind"] == kind and row["t"] is not None]
 
 
 FORMAT = 2
-"""Version of the format; 1 was without what the run imposed."""
+"""Version of the format; version 1 was without what the run imposed."""
 PARTIAL = ".partial"
 
 
 class RecordWriter:
-    """Writes a log. Never raises once it is open: a full disk must not stop a robot that moves.
+    """Writer of a log, which never raises once it is open: a full disk must not stop a robot that moves.
 
     Args:
-        path: of the finished log; its folder is made.
-        told: what the ``start`` line holds besides format, robot, calibration and what is imposed.
-        imposed: on the servos by this run; None: nothing, they are limp.
+        path: path of the finished log; its folder is made.
+        told: entries of the ``start`` line besides format, robot, calibration and what is imposed.
+        imposed: limits imposed on the servos by this run; None: none, they are limp.
     """
 
     def __init__(
@@ -151,7 +150,7 @@ class RecordWriter:
     ) -> None:  # fmt: skip
         self.path = Path(path)
         self.fault = ""
-        """Why nothing is written any more."""
+        """Reason why nothing is written any more."""
         self._begun_s: float | None = None
         self._partial = self.path.with_name(self.path.name + PARTIAL)
         try:
@@ -165,7 +164,7 @@ class RecordWriter:
         self.flush()
 
     def cycle(self, sample: BodySample) -> None:
-        """One reading of the servos."""
+        """Write one reading of the servos."""
         health = sample.health
         series = {
             "angle": sample.joint_angle, "rate": sample.joint_rate, "sent": sample.reference, "load": health.load,
@@ -179,7 +178,7 @@ class RecordWriter:
         self._write(row)
 
     def step(self, record: StepRecord, now_s: float, target: FloatArray, progress_m: float) -> None:
-        """One step of the policy."""
+        """Write one step of the policy."""
         self._write({
             "kind": "step", "t": self._time(now_s), "wanted": _rounded(record.wanted), **self._pose(record.pose),
             "target": _rounded(target), "progress": round(progress_m, 6), "late": round(record.late_s, 6),
@@ -189,16 +188,16 @@ class RecordWriter:
         self.flush()
 
     def pose(self, pose: PoseSample) -> None:
-        """Where the robot is, outside of a step: before the first one, or where there are none."""
+        """Write the robot's pose outside of a step: before the first one, or where there are none."""
         self._write({"kind": "pose", **self._pose(pose)})
 
     def note(self, line: str) -> None:
-        """Something that happened outside of a step."""
+        """Write an event that happened outside of a step."""
         self._write({"kind": "note", "text": line})
         self.flush()
 
     def flush(self) -> None:
-        """Hand everything to the operating system: it outlives this process then."""
+        """Hand everything to the operating system, so that it outlives this process."""
         self._attempt(lambda file: file.flush())
 
     def close(self, reason: str, summary: Mapping[str, Any] | None = None) -> None:
@@ -215,7 +214,7 @@ class RecordWriter:
         self._file = None
 
     def discard(self) -> None:
-        """Leave no file: there was nothing to log."""
+        """Delete the file: there was nothing to log."""
         file, self._file = self._file, None
         with contextlib.suppress(OSError):
             if file is not None:
@@ -238,7 +237,7 @@ class RecordWriter:
         self._attempt(lambda file: file.write(json.dumps(row, separators=(",", ":")) + "\n"))
 
     def _attempt(self, act: Callable[[TextIO], object]) -> None:
-        """``act`` on the file, if there is one still; the first thing that goes wrong ends the log."""
+        """Call ``act`` on the file, if there is one still; the first error ends the log."""
         try:
             if self._file is not None:
                 act(self._file)
@@ -251,43 +250,43 @@ class RecordWriter:
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """A log as arrays: K cycles, S steps, P poses, J joints."""
+    """Log as arrays: K cycles, S steps, P poses, J joints."""
 
     start: dict[str, Any]
-    """The first line."""
+    """First line of the log."""
     cycle_s: FloatArray
     """(K,) [s] increasing."""
     joint_angle: FloatArray
     """(K, J) [rad]; NaN where the servo did not answer."""
     reference: FloatArray
-    """(K, J) [rad] what the servos were last told before this cycle's reading."""
+    """(K, J) [rad] references last sent to the servos before this cycle's reading."""
     step_s: FloatArray
-    """(S,) [s]."""
+    """(S,) [s] times of the steps."""
     pose_s: FloatArray
-    """(P,) [s] when the pose was true; NaN: there was none."""
+    """(P,) [s] times at which the poses were true; NaN: there was none."""
     xy_w: FloatArray
     """(P, 2) [m] centre of the head link."""
     angle: FloatArray
-    """(P,) [rad] of the head link."""
+    """(P,) [rad] direction of the head link."""
     pose_valid: NDArray[np.bool_]
-    """(P,)."""
+    """(P,) True for valid poses."""
     progress_m: FloatArray
-    """(S,)."""
+    """(S,) [m] progress at each step."""
     news: tuple[str, ...]
     end: dict[str, Any] | None
-    """The last line; None: the run was cut off."""
+    """Last line of the log; None: the run was cut off."""
     path: Path
     time_fault: tuple[float, str] | None = None
-    """From when on [s] the cycles' times are not those of one run, and a line about it."""
+    """Time from which on the log's times are not those of one run [s], and a line about it; None: no fault."""
 
     @property
     def spec(self) -> RobotSpec:
-        """The nominal robot of the run."""
+        """Nominal robot of the run."""
         return build(RobotSpec, self.start["spec"], "log: spec")
 
     @property
     def imposed(self) -> Imposed | None:
-        """What the run imposed on the servos; None: the log does not say."""
+        """Limits that the run imposed on the servos; None: the log does not say."""
         if self.start["format"] == FORMAT:
             told = self.start["imposed"]
             return None if told is None else build(Imposed, told, "log: imposed")
@@ -299,7 +298,7 @@ class RunRecord:
 
     @property
     def is_limp(self) -> bool:
-        """Whether the servos had no torque."""
+        """True if the servos had no torque."""
         return bool(self.start.get("limp"))
 
 
@@ -325,7 +324,7 @@ def read_record(path: str | Path) -> RunRecord:
             if number == 1:
                 raise ConfigError(no_log) from None
             if number == len(lines):
-                break  # the crash that it was written for
+                break  # cut off by a crash
             raise ConfigError(f"log {path}: line {number} is damaged") from None
         if not isinstance(row, dict):
             raise ConfigError(f"{no_log}: line {number} is no record")

@@ -1,10 +1,10 @@
-"""One real robot, step by step at a fixed rate: the order of a step is that of the simulated env.
+"""Control loop of one real robot at a fixed rate; the order of a step is that of the simulated env:
 
     decode the action from the last measurement -> command the servos -> wait for the tick -> read servos and pose ->
     score by what was measured -> observe
 
-Observation and action are those of ``interface``, so what was trained in simulation runs here unchanged. Needs numpy
-and a ``Body``, no Gymnasium: ``real_env`` is the same as an env.
+Observation and action are those of ``interface``, so a policy trained in simulation runs here unchanged. The loop needs
+numpy and a ``Body``, no Gymnasium: ``real_env`` makes an env of it.
 
 Ticks lie on a fixed grid. A step that comes too late (a stalled host) begins a new grid: no burst of steps follows.
 While the pose is lost, the measurement repeats the last one, marked invalid; how long it may be lost is a setting.
@@ -47,7 +47,7 @@ class CourseConfig(Settings):
 
 
 class MeasuredCourse:
-    """One robot's way along the targets, scored by what was measured: there is no truth to score with.
+    """Progress of one robot along the targets, scored by measurements, since the true pose is unknown.
 
     While the pose is lost no target is reached and no progress is counted.
     """
@@ -57,7 +57,7 @@ class MeasuredCourse:
         self._spec = spec
         self.targets_xy: FloatArray = np.array(config.targets, dtype=np.float64)
         self.index = 0
-        """Current target; equal to the number of targets reached."""
+        """Index of the current target, which is the number of targets reached."""
         self.progress_m = 0.0
         self._last_xy: FloatArray | None = None
 
@@ -67,23 +67,23 @@ class MeasuredCourse:
 
     @property
     def distance_m(self) -> float:
-        """From where the tracked point was last seen to the current target; NaN: not seen yet."""
+        """Distance from the tracked point, as last seen, to the current target; NaN: not seen yet."""
         return math.nan if self._last_xy is None else float(np.hypot(*(self.goal().target_xy_w[0] - self._last_xy)))
 
     def begin(self, measurement: Measurement, targets: Sequence[Sequence[float]] | None = None) -> None:
-        """Start at the first target, from where the robot is; ``targets`` replaces those of the settings."""
+        """Start at the first target, from the robot's present place; ``targets`` replaces those of the settings."""
         if targets is not None:
             self.targets_xy = np.array(targets, dtype=np.float64)
         self.index, self.progress_m = 0, 0.0
         self._last_xy = self._point(measurement) if measurement.pose_valid[0] else None
 
     def goal(self) -> Goal:
-        """Current target (1, 2) [m]; inactive when the course is complete."""
+        """Return the current target (1, 2) [m]; inactive when the course is complete."""
         current = min(self.index, len(self.targets_xy) - 1)
         return Goal(self.targets_xy[current][None].copy(), np.array([not self.complete]))
 
     def advance(self, measurement: Measurement) -> tuple[float, bool]:
-        """Progress of one step [m] towards the target, and whether it was reached."""
+        """Return the progress of one step [m] towards the target, and True if it was reached."""
         if self.complete or not measurement.pose_valid[0]:
             return 0.0, False
         here = self._point(measurement)
@@ -102,51 +102,51 @@ class MeasuredCourse:
 
 @dataclass(frozen=True)
 class LoopConfig(Settings):
-    """How patient the loop is."""
+    """Time-outs of the loop."""
 
     pose_timeout_s: Positive = 2.0
     """Time without a pose after which the robot holds its shape until it is back."""
     first_pose_timeout_s: Positive = 10.0
     """Longest wait for the first pose."""
     late_share: Positive = 0.5
-    """Share of the period by which a tick may be missed; beyond, a new grid begins."""
+    """Share of the period by which a tick may be late; beyond, a new grid begins."""
 
 
 class StepRecord(NamedTuple):
-    """What one step did, for infos and logs."""
+    """Result of one step, for infos and logs."""
 
     observation: NDArray[np.float32]
-    """(D,)."""
+    """(D,) observation after the step."""
     progress_m: float
     reached: bool
     complete: bool
     stop_reason: str | None
-    """Why the robot has stopped for good; None: it goes on."""
+    """Reason why the robot has stopped for good; None: it goes on."""
     wanted: FloatArray
-    """(J,) [rad] what the policy asked for."""
+    """(J,) [rad] references that the policy asked for."""
     body: BodySample
     pose: PoseSample
     sample_age_s: float
     """Age of the servos' sample when the observation was made [s]."""
     pose_age_s: float
     late_s: float
-    """How late the tick was."""
+    """Lateness of the tick [s]."""
     held: bool
-    """The policy was not followed, because the pose has been lost for too long."""
+    """True if the policy was not followed, because the pose has been lost for too long."""
     news: tuple[str, ...]
 
 
 class Contract(NamedTuple):
-    """What a policy and a loop have to agree about."""
+    """Agreement of a policy and a loop: action, observation and robot."""
 
     decoder: ActionDecoder
     layout: ObservationLayout
     robot: RobotSpec
-    """The nominal robot; the scales of action and observation may be those of another one, as trained."""
+    """Nominal robot; the scales of action and observation may be those of another one, as trained."""
 
 
 class RobotLoop:
-    """A policy's view of one real robot, on a body and a pose source that somebody else closes."""
+    """Control loop of one real robot, on a body and a pose source that the caller closes."""
 
     def __init__(
         self, contract: Contract, body: Body, pose: PoseSource, course: CourseConfig, config: LoopConfig
@@ -162,11 +162,11 @@ class RobotLoop:
         self._pose = NO_POSE
 
     def reset(self, targets: Sequence[Sequence[float]] | None = None) -> NDArray[np.float32]:
-        """Begin an episode from where the robot is; returns the first observation (D,). Raises BringUpError: the robot
-        may not move, or no pose came in time."""
+        """Begin an episode at the robot's present place. Return the first observation (D,). Raises BringUpError: the
+        robot may not move, or no pose came in time."""
         self.state = self.decoder.initial_state(1)
         self.body.start()
-        # The robot may have been up for long without anybody looking.
+        # The robot may have been up for long without a reading.
         sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
         if self.body.stop_reason is not None:
             raise BringUpError(f"the episode cannot begin: {self.body.stop_reason}")
@@ -178,7 +178,7 @@ class RobotLoop:
         return self._observe(self.measurement)
 
     def step(self, action: NDArray[Any]) -> StepRecord:
-        """One control step (A,). Raises ValueError: wrong shape, or an entry that is not finite."""
+        """Run one control step with an action (A,). Raises ValueError: wrong shape, or an entry that is not finite."""
         if self.measurement is None:
             raise RuntimeError("step before the first reset")
         values = np.asarray(action, dtype=np.float64)
@@ -207,7 +207,7 @@ class RobotLoop:
         )  # fmt: skip
 
     def _wait_for_pose(self, sample: BodySample) -> BodySample:
-        """Hold the shape until there is a pose; the newest sample."""
+        """Hold the shape until there is a pose. Return the newest sample."""
         clock = self.body.clock
         give_up = clock.now() + self.config.first_pose_timeout_s
         while True:

@@ -1,7 +1,7 @@
-"""Settings of a run on the robot, and what they make: a control loop with a policy on it.
+"""Settings of a run on the robot, and the control loop and policy made from them.
 
-The same groups as in ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board with numpy and pyserial. A
-classical controller plays as a residual policy that adds nothing, so it sees the measurements themselves.
+The groups are those of ``SnakeGym/Real-v0``, without Gymnasium: this runs on a small board with numpy and pyserial. A
+classical controller runs as a residual policy that adds nothing, so it gets the measurements themselves.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from snake_gym.robot.spec import RobotSpec
 
 _TASK = "SnakeGym/Waypoints-v0"
 _SOURCES = {"kind", "tuned", "file"}
-"""Keys that say where a controller's settings come from."""
+"""Keys that name the source of a controller's settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings(Settings):
-    """What a control loop on a robot needs besides its policy."""
+    """Settings of a control loop on a robot besides its policy."""
 
     robot: str | dict[str, Any] | None = None
     """Nominal robot: a preset's name, a YAML file, or settings; None: the policy's, or resilient_servo."""
@@ -47,35 +47,35 @@ class LoopSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(LoopSettings):
-    """Everything that can be set for a run."""
+    """Settings of a run."""
 
     policy: str | None = None
-    """A policy file, the name of a classical controller (as tuned for the robot, where it was), or the YAML file of a
-    tuned one; None: see ``controller``."""
+    """Policy file, name of a classical controller (as tuned for the robot, where it was), or YAML file of a tuned one;
+    None: see ``controller``."""
     controller: dict[str, Any] = field(default_factory=dict)
     """Settings of the classical controller; {tuned: cc} takes those that were tuned for the robot."""
 
 
 class Plan(NamedTuple):
-    """A policy and the loop's parts that belong to it, before any port is opened."""
+    """Policy, and the parts of the loop that belong to it, before any port is opened."""
 
     policy: Policy
     contract: Contract
     name: str
-    """For people."""
+    """Name of the policy or controller, for people."""
     notes: tuple[str, ...] = ()
-    """What to know of it: another robot or task than it was trained or tuned for."""
+    """Notes for people, such as another robot or task than it was trained or tuned for."""
 
 
 def robot_of(config: RunConfig) -> RobotSpec:
-    """The nominal robot. Raises ConfigError."""
+    """Return the nominal robot. Raises ConfigError."""
     if config.robot is None and config.policy is not None and find_policy_file(config.policy) is not None:
         return load_policy(config.policy).spec
     return load_robot("resilient_servo" if config.robot is None else config.robot)
 
 
 def plan_run(config: RunConfig) -> Plan:
-    """Load what the settings name as policy. Raises ConfigError."""
+    """Load the policy that the settings name. Raises ConfigError."""
     policy, controller = config.policy, config.controller
     expected = f"expected a policy file, a tuned YAML file, or one of {', '.join(CONTROLLERS)}"
     if policy is None and not controller:
@@ -123,7 +123,7 @@ def _told(notes: tuple[str | None, ...]) -> tuple[str, ...]:
 
 
 def _is_tuned(kind: str, robot: RobotSpec) -> bool:
-    """Whether there are settings tuned for the robot that can be read: a small board may be without PyYAML."""
+    """Return True if there are readable settings tuned for the robot: a small board may be without PyYAML."""
     if not tuned_file(robot.name, kind).is_file():
         return False
     try:
@@ -134,12 +134,12 @@ def _is_tuned(kind: str, robot: RobotSpec) -> bool:
 
 
 def _task_note(made: str, env_id: str | None) -> str | None:
-    """What to say of a policy or gait that was made for another task than the robot's, which is to visit targets."""
+    """Return a note on a policy or gait made for another task than the robot's, which is to visit targets, or None."""
     return None if env_id in (None, _TASK) else f"{made} in {env_id}; here it visits targets, as in {_TASK}"
 
 
 def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course: CourseConfig) -> Contract:
-    """What a policy file says; ``robot`` None: the one it was trained on. Raises ConfigError."""
+    """Return the contract of a policy file; ``robot`` None: the one it was trained on. Raises ConfigError."""
     layout = policy.make_layout()
     if layout.point != course.tracked_point:
         raise ConfigError(
@@ -149,13 +149,13 @@ def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course
 
 
 def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig) -> Contract:
-    """Without a policy file: the settings' action, and the observation that belongs to it. Raises ConfigError."""
+    """Return the contract of an action without policy file, with its observation. Raises ConfigError."""
     decoder = ActionDecoder(action, robot)
     return Contract(decoder, ObservationLayout(robot, decoder.size, decoder.has_phase, course.tracked_point), robot)
 
 
 def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> tuple[RobotLoop, Connected]:
-    """Open port and pose source; the loop on them. Raises ConfigError, and leaves nothing open then."""
+    """Open port and pose source. Return the loop on them. Raises ConfigError, and leaves nothing open then."""
     if "failed" in contract.layout.fields:
         raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
     connected = connect(settings.connection, settings.safety, contract.robot, emulate)

@@ -1,6 +1,6 @@
-"""A servo chain as the control loop sees it: joint references in, samples out.
+"""Data of a servo chain for the control loop: joint references in, samples out.
 
-Joint angles are phi_i = theta_i - theta_{i+1} [rad], joint 1 at the tail; what the servos count is in ``calibration``.
+Joint angles are phi_i = theta_i - theta_{i+1} [rad], joint 1 at the tail; ``calibration`` converts servo counts.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from snake_gym.hardware.safety.checks import BoolArray, ServoHealth
 from snake_gym.robot.spec import FloatArray
 
 PORT_AWAY = "the port is gone"
-"""News; until it is back the last reading is told again in every cycle."""
+"""News of a lost port; until it is back, the last reading is repeated in every cycle."""
 
 
 class BringUpError(RuntimeError):
-    """The robot may not move: why, one line for each thing that is wrong."""
+    """Refusal to move the robot; the message has one line for each reason."""
 
 
 class BodySample(NamedTuple):
-    """What the servos said last."""
+    """Latest readings and references of a servo chain."""
 
     joint_angle: FloatArray
-    """(J,) [rad]; of a joint that does not answer, the last one."""
+    """(J,) [rad]; the last known angle of a joint that does not answer."""
     joint_rate: FloatArray
     """(J,) [rad/s]; 0 for a joint that does not answer."""
     stamp_s: float
-    """Time when it was read [s]."""
+    """Time of the reading [s]."""
     cycle_s: float
-    """Time when the last bus cycle began [s]: later than ``stamp_s`` where nobody answered in it."""
+    """Time when the last bus cycle began [s]; later than ``stamp_s`` if no servo answered in it."""
     reference: FloatArray
-    """(J,) [rad] what was really asked of the servos last."""
+    """(J,) [rad] references after all clamps, as last sent to the servos."""
     clamped: BoolArray
-    """(J,) where that is not what was wanted."""
+    """(J,) True where that is not what was wanted."""
     lost: BoolArray
     """(J,) joints that no longer answer."""
     health: ServoHealth
 
 
 class ServoReadings:
-    """The last readings of J joints."""
+    """Latest readings of J joints."""
 
     def __init__(self, calibration: Calibration) -> None:
         n = len(calibration.joints)
         self._calibration = calibration
         self.angle, self.rate, self.steps = np.zeros((3, n))
-        """(J,) [rad], [rad/s] and counts; of a servo that is silent or has a broken encoder the last one, at rest."""
+        """(J,) [rad], [rad/s] and counts; last values, at rest, of a servo that is silent or has a broken encoder."""
         self.stamp_s = -math.inf
-        """Time when somebody answered last [s]."""
+        """Time of the last answer of any servo [s]."""
         self.health = ServoHealth(np.zeros(n, bool), np.zeros(n, np.uint8), *np.full((5, n), np.nan))
 
     def take(self, read: BlockRead) -> None:
-        """Take note of a reading of ``family.READING``."""
+        """Store a reading of ``family.READING``."""
         ids, calibration = self._calibration.ids, self._calibration
         told = [read.values[one] for one in ids]
 

@@ -1,8 +1,8 @@
-"""The way up of a servo chain: every servo is looked at, then the torque comes in steps, each goal where the joint is.
+"""Bring-up of a servo chain: every servo is checked, then the torque rises in steps, with goals where the joints are.
 
-A servo may move the robot when it answers, holds what it held when it was calibrated, runs in position mode, has limits
-that leave the joint its calibrated range, and does not have to drive across its encoder's zero, which no servo does
-within one turn. The same looks are taken at a servo that comes back in mid-run (``servo_faults``).
+A servo may move the robot if it answers, has the settings of its calibration, runs in position mode, has limits that
+leave the joint its calibrated range, and does not have to drive across its encoder's zero, which no servo does within
+one turn. A servo that comes back during a run is checked in the same way (``servo_faults``).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from snake_gym.robot.spec import FloatArray
 
 _RAMP_STEPS = 5
 _LOOK_S = 0.02
-"""Time between two questions whether to go on."""
+"""Time between two calls of ``interrupted`` [s]."""
 
 Interrupted = Callable[[], str | None]
-"""Asked during the way up: why it shall end, None to go on."""
+"""Function called during bring-up, which returns a reason to end it, or None to go on."""
 
 
 def _name(calibration: Calibration, joint: int) -> str:
@@ -32,7 +32,7 @@ def _name(calibration: Calibration, joint: int) -> str:
 
 
 def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[str] | None:
-    """Why the servo of ``joint`` (from 0) may not move, one line each; None: it does not answer."""
+    """Return why the servo of ``joint`` (from 0) may not move, one line each, or None if it does not answer."""
     one, name = calibration.joints[joint], _name(calibration, joint)
     info = bus.ping(one.servo_id)
     if info is None:
@@ -49,14 +49,14 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
 
 
 def go_on(interrupted: Interrupted) -> None:
-    """Raise BringUpError where the way up shall end."""
+    """Raise BringUpError if the bring-up shall end."""
     reason = interrupted()
     if reason is not None:
         raise BringUpError(reason)
 
 
 def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
-    """Joints (from 0) whose servos do not answer. Raises BringUpError: too many, some may not move, or interrupted."""
+    """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
     missing, wrong = [], []
     for joint in range(len(calibration.joints)):
         go_on(interrupted)
@@ -78,7 +78,7 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
 
 
 def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLimits, joints: Sequence[int]) -> None:
-    """Raise BringUpError where a servo of ``joints`` (from 0) is silent, blind, or beyond a limit."""
+    """Raise BringUpError if a servo of ``joints`` (from 0) is silent, beyond a limit, or has a broken encoder."""
     _, reason = HealthMonitor(limits, health.answered.size).check(health, 0.0)
     if reason is not None:
         raise BringUpError(reason)
@@ -91,10 +91,10 @@ def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLi
 
 
 class RangeWatch:
-    """Notices a joint that leaves its range, which none does that follows its references.
+    """Check for joints that leave their range, which no joint does that follows its references.
 
     Args:
-        allowed_rad: how far it may get out of it; one that was outside at the start, but no further, so much further.
+        allowed_rad: distance that a joint may be outside; one that starts outside, up to this, may go so much further.
     """
 
     def __init__(self, calibration: Calibration, allowed_rad: float) -> None:
@@ -103,8 +103,8 @@ class RangeWatch:
         self._at_start = np.zeros_like(self._low)
 
     def check(self, angle: FloatArray, joints: Sequence[int]) -> None:
-        """Raise BringUpError where one of ``joints`` (from 0) is too far outside at the start, angles (J,) [rad]: it
-        would be driven wherever its servo takes the range to be."""
+        """Raise BringUpError if one of ``joints`` (from 0) is too far outside at the start, angles (J,) [rad]: its
+        servo takes the range to be elsewhere, and would drive it there."""
         wrong = [
             f"joint {joint + 1} (servo {self._ids[joint]}): it {self._place(angle, joint)} by more than "
             f"{self._allowed_rad:g}: bend it back by hand; where the robot does not look like that, calibrate again "
@@ -115,11 +115,11 @@ class RangeWatch:
             raise BringUpError("\n".join(wrong))
 
     def begin(self, angle: FloatArray) -> None:
-        """Joints (J,) [rad] as they are at the start; one that is too far out by then stays so."""
+        """Store how far joints (J,) [rad] are outside at the start, at most the allowed distance."""
         self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
 
     def left(self, angle: FloatArray) -> str | None:
-        """Which joint (J,) [rad] is too far out of its range; None: none."""
+        """Return a line about the joint that is furthest outside, angles (J,) [rad], or None if none is too far out."""
         further = self._beyond(angle) - self._at_start
         worst = int(np.argmax(further))
         return f"joint {worst + 1} {self._place(angle, worst)}" if further[worst] > self._allowed_rad else None
@@ -132,8 +132,8 @@ class RangeWatch:
 
 
 def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
-    """Whether the servo of ``joint`` (from 0), which was away, may have goals again, with this share of its torque.
-    Raises BringUpError: it is there and may not move."""
+    """Give the servo of ``joint`` (from 0), which was away, this share of its torque. Return True if it may have goals
+    again. Raises BringUpError: it is there and may not move."""
     faults = servo_faults(bus, calibration, joint)
     if faults is None:
         return False
@@ -154,9 +154,9 @@ def raise_torque(
 
     Args:
         torque_limit: share of the stall torque at the end.
-        ramp_time_s: how long it takes [s].
+        ramp_time_s: duration of the ramp [s].
 
-    Raises BringUpError: a servo does not obey, or ``interrupted``, which is asked every 20 ms.
+    Raises BringUpError: a servo does not obey, or ``interrupted``, called every 20 ms, gives a reason.
     """
     ids, steps, speeds = zip(*goals, strict=True)
     full = bus.family.full_count("torque_limit")
@@ -166,7 +166,7 @@ def raise_torque(
             go_on(interrupted)
             if not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise BringUpError(f"servo {servo_id} does not take a torque limit")
-        if part == 0:  # the goal is where it is, and switches the torque on
+        if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)
             if not all(on.values()):

@@ -1,8 +1,8 @@
-"""What a command has to pass before it reaches the servos, and what stops the robot.
+"""Safety checks: limits on every command before it reaches the servos, and conditions that stop the robot.
 
-A joint that no longer answers, or whose servo reports a broken encoder or a protection, is *lost*: the others go on,
-up to ``max_lost_joints``; anything worse trips the emergency stop. What only a hardware stop covers is said in
-docs/hardware.md.
+A joint that no longer answers, or whose servo reports a broken encoder or a protection, is *lost*: the others go on, up
+to ``max_lost_joints``; anything worse trips the emergency stop. docs/hardware.md lists what only a hardware stop
+covers.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from snake_gym.robot.spec import FloatArray
 
 BoolArray = NDArray[np.bool_]
 _UNFIT = ServoError.ENCODER | ServoError.HEAT | ServoError.CURRENT | ServoError.OVERLOAD
-"""What a servo cannot do its work with."""
+"""Errors with which a servo cannot do its work."""
 
 
 @dataclass(frozen=True)
 class StallLimits(Settings):
-    """When a joint counts as stalled."""
+    """Conditions under which a joint counts as stalled."""
 
     load: PositiveShare = 0.9
     """Load beyond which a joint that hardly moves is stalled, as a share of the torque in use (``torque_limit``)."""
     rate_rad_s: Positive = 0.05
     """Rate below which a joint hardly moves."""
     time_s: Positive = 1.5
-    """Time after which that stops the robot."""
+    """Duration of a stall after which the robot stops."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class SafetyLimits(Settings):
     max_lost_joints: Count = 2
     """Number of lost joints beyond which the robot stops."""
     runaway_rad: Positive = 0.2
-    """How far a joint may get out of its calibrated range. Further out it does not do what it is told; at the start it
-    has another calibration."""
+    """Largest distance of a joint outside its calibrated range. A joint further out does not do what it is told, or at
+    the start has another calibration."""
     command_timeout_s: Positive = 0.5
     """Time without a new command after which the torque goes off."""
     port_timeout_s: Positive = 3.0
@@ -77,7 +77,7 @@ class SafetyLimits(Settings):
             raise ValueError(f"min_voltage_v is {low:g} and max_voltage_v {high:g}; expected min < max")
 
     def of_model(self, name: str) -> SafetyLimits:
-        """These limits, with what is left to the servos taken from their model's data."""
+        """Return these limits, with those that are None taken from the data of the servo model of this name."""
         family, servo = family_of_model(name)
         most_v = servo.default(family.register("max_voltage")) * family.scale("max_voltage")
         return replace(
@@ -89,27 +89,27 @@ class SafetyLimits(Settings):
 
 
 class Gated(NamedTuple):
-    """A command that may be sent."""
+    """Command that may be sent."""
 
     reference: FloatArray
     clamped: BoolArray
-    """(J,) where it is not what was asked for."""
+    """(J,) True where it is not what was asked for."""
     refused: bool
-    """Something that is no number was asked for: the last command is kept."""
+    """True if something that is no number was asked for: the last command is kept."""
 
 
 class CommandGate:
-    """Clamps references (J,) [rad] to the joints' range (``low``, ``high``), and their speed and acceleration from the
-    last command; ``start``: where the joints are, at rest. What is no number is refused."""
+    """Gate that clamps references (J,) [rad] to the joints' range (``low``, ``high``), and their speed and acceleration
+    from the last command, at first ``start``, the joints at rest. References that are not finite are refused."""
 
     def __init__(self, low: FloatArray, high: FloatArray, limits: SafetyLimits, start: FloatArray) -> None:
         self._low, self._high, self._limits = low, high, limits
         self.reference = np.array(start, dtype=np.float64)
-        """(J,) [rad] the last command. One that starts beyond its range comes back, at no more than the limits."""
+        """(J,) [rad] last command. One that starts beyond its range comes back, at no more than the limits."""
         self._rate = np.zeros_like(self.reference)
 
     def pass_on(self, wanted: FloatArray, dt_s: float) -> Gated:
-        """The command for a period of ``dt_s`` [s] nearest to ``wanted`` (J,) that keeps all limits."""
+        """Return the command for a period of ``dt_s`` [s] nearest to ``wanted`` (J,) that keeps all limits."""
         wanted = np.asarray(wanted, dtype=np.float64)
         if wanted.shape != self.reference.shape or not np.isfinite(wanted).all():
             self._rate[:] = 0.0
@@ -126,7 +126,7 @@ class CommandGate:
         return Gated(reference.copy(), np.abs(reference - wanted) > 1e-9, False)
 
     def rest_at(self, joint: int, angle_rad: float) -> None:
-        """Joint ``joint`` (from 0) begins anew from where it is, at rest."""
+        """Restart joint ``joint`` (from 0) from ``angle_rad`` [rad], at rest."""
         self.reference[joint], self._rate[joint] = angle_rad, 0.0
 
 
@@ -134,44 +134,44 @@ class ServoHealth(NamedTuple):
     """One reading of all servos; NaN where a servo did not answer."""
 
     answered: BoolArray
-    """(J,)."""
+    """(J,) True for servos that answered."""
     error: NDArray[np.uint8]
     """(J,) status byte of each servo, bits as in ``protocol.ServoError``; 0 where it did not answer."""
     rate: FloatArray
     """(J,) [rad/s]."""
     load: FloatArray
-    """(J,) share of the largest, with sign."""
+    """(J,) share of the stall torque, with sign."""
     temperature_c: FloatArray
     voltage_v: FloatArray
     current_a: FloatArray
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What the servos say is wrong with them, as "joint 3: overload"."""
+        """Faults that the servos report, such as "joint 3: overload"."""
         return tuple(
             f"joint {joint + 1}: {describe_error(int(self.error[joint]))}" for joint in self.error.nonzero()[0]
         )
 
 
 class HealthMonitor:
-    """Watches the servos of one robot; call ``check`` once a cycle."""
+    """Monitor of the servos of one robot; call ``check`` once a cycle."""
 
     def __init__(self, limits: SafetyLimits, n_joints: int) -> None:
         self.limits = limits
         self.lost = np.zeros(n_joints, bool)
-        """(J,) joints that no longer answer, or whose servos say that they cannot do their work."""
+        """(J,) True for joints that no longer answer, or whose servos report that they cannot do their work."""
         self.silent_s, self._unfit_s, self._stalled_s = np.zeros((3, n_joints))
-        """(J,) since the last answer [s]."""
+        """(J,) times without an answer, unfit for work, and stalled [s]."""
 
     def miss(self, joints: Sequence[int]) -> None:
-        """These joints (from 0) are lost until they answer."""
+        """Mark these joints (from 0) as lost until they answer."""
         self.silent_s[list(joints)] = math.inf
         self.lost[list(joints)] = True
 
     def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
-        """What is new ``dt_s`` [s] after the last cycle, one line each, and why the robot has to stop, or None."""
+        """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None."""
         limits, news = self.limits, []
-        # Nobody was asked in a long gap before the first answer that is missing: it is no silence of the servo's.
+        # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
         silence_s = np.where(began, min(dt_s, 0.5 * limits.lost_after_s), dt_s)
         self.silent_s = np.where(health.answered, 0.0, self.silent_s + silence_s)

@@ -1,4 +1,4 @@
-"""How long a bus cycle takes: a reading of all servos and the goals of all, byte by byte on the wire."""
+"""Duration of a bus cycle: a reading of all servos and the goals of all, byte by byte on the wire."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from snake_gym.hardware.bus.feetech import FEETECH
 from snake_gym.hardware.bus.protocol import MAX_PARAMS, OVERHEAD_BYTES, wire_time_s
 
 READING_SHARE = 0.7
-"""Share of the bus period after which a reading, repeated or not, is over, unless the wire alone takes as long."""
+"""Share of the bus period after which a reading ends, retries included, unless the wire alone takes as long."""
 ADAPTER_S = 0.001
 """Time that a USB adapter adds to a reading or to goals: one frame."""
 _CYCLE_SHARE = 0.9
 """Share of the bus period for reading and goals; the rest is for the computer."""
 _PERIOD_STEP_S = 0.005
-"""Step of the periods that are proposed."""
+"""Step of the periods that a message proposes [s]."""
 
 
 def _n_bytes(family: ServoFamily, names: Sequence[str]) -> int:
-    """Length of the block that holds the registers of these names."""
+    """Return the length of the block that holds the registers of these names."""
     block = family.cover(names)
     return block[-1].end - block[0].address
 
 
 def reading_s(n_servos: int, baud: int, return_delay_s: float = 0.0, family: ServoFamily = FEETECH) -> float:
-    """Time [s] that a reading of ``n_servos`` keeps the line busy; each waits ``return_delay_s`` with its answer."""
+    """Return the time [s] that reading ``n_servos`` keeps the line busy; each answers after ``return_delay_s`` [s]."""
     answer = OVERHEAD_BYTES + _n_bytes(family, READING)
     return wire_time_s(OVERHEAD_BYTES + 2 + n_servos * (1 + answer), baud) + n_servos * return_delay_s
 
 
 def goals_s(n_servos: int, baud: int, family: ServoFamily = FEETECH) -> float:
-    """Time [s] that the goals of ``n_servos`` keep the line busy."""
+    """Return the time [s] that the goals of ``n_servos`` keep the line busy."""
     goal = 1 + _n_bytes(family, GOAL)
     n_packets = math.ceil(n_servos * goal / ((MAX_PARAMS - 2) // goal * goal))
     return wire_time_s(n_packets * (OVERHEAD_BYTES + 2) + n_servos * goal, baud)
 
 
 def shortest_period_s(n_servos: int, baud: int, return_delay_s: float = 0.0, family: ServoFamily = FEETECH) -> float:
-    """Least bus period [s] in which ``n_servos`` can be read and sent their goals."""
+    """Return the least bus period [s] in which ``n_servos`` can be read and sent their goals."""
     reading = reading_s(n_servos, baud, return_delay_s, family) + ADAPTER_S
     return max(reading / READING_SHARE, (reading + goals_s(n_servos, baud, family)) / _CYCLE_SHARE)
 
@@ -47,7 +47,7 @@ def shortest_period_s(n_servos: int, baud: int, return_delay_s: float = 0.0, fam
 def too_short(
     period_s: float, n_servos: int, baud: int, return_delay_s: float = 0.0, family: ServoFamily = FEETECH
 ) -> str | None:
-    """Why a bus cycle does not fit into ``period_s`` [s], and which period it fits into; None: it fits."""
+    """Return a message that a bus cycle exceeds ``period_s`` [s], with a period that suffices; None if it fits."""
     shortest = shortest_period_s(n_servos, baud, return_delay_s, family)
     if period_s >= shortest:
         return None

@@ -1,16 +1,16 @@
-"""The emergency stop: a latch that any process of this machine can trip, and that stays tripped until it is cleared.
+"""Emergency stop: a latch that any process of this machine can trip, and that stays tripped until it is cleared.
 
-The latch is a file. Nothing here raises where the file system fails: a latch that cannot be looked at counts as
+The latch is a file. Nothing here raises where the file system fails: a latch that cannot be inspected counts as
 tripped, one that cannot be written stays tripped in the object that tripped it.
 
-Marks tell an emergency stop whom it stops, and that it has stopped them. Before the torque goes on, who owns the port
-makes a file with its process, its latch and what it does (``EmergencyStop.hold``); once every servo has said that its
-torque is off, the file goes away (``release``). The process holds a lock on the file, which the kernel takes back when
-it dies: a file without its lock is of a process that died before it could switch the torque off.
+Marks tell an emergency stop which processes it stops, and that it has stopped them. Before the torque goes on, the
+owner of the port makes a file with its process, latch and activity (``EmergencyStop.hold``); once every servo has
+confirmed torque-off, it removes the file (``release``). The process holds a lock on the file, which the kernel takes
+back when it dies: a file without a lock is of a process that died before it could switch the torque off.
 
-The marks of all robots are in one folder of the machine. Anybody may put files there: names are drawn at random, and a
-mark counts only where it is a plain file of the user who runs the process that it names. What another user's mark says
-is told, and nothing is made of it. What is no mark is ignored, and of each user's marks only so many are opened.
+All robots' marks are in one folder of the machine. Anybody may put files there: names are drawn at random, and a mark
+counts only if it is a plain file of the user who runs the process that it names. The latch in another user's mark is
+shown, but no file is made there. Files that are no marks are ignored, and only ``MOST_MARKS`` of each user are opened.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from typing import NamedTuple
 FOLDER = Path("/tmp")
 _PREFIX = "snake_gym-torque-"
 _LARGEST = 65536
-"""Bytes that a mark or a latch may have."""
+"""Largest size of a mark or a latch [bytes]."""
 MOST_MARKS = 100
-"""Marks of one user that are opened."""
+"""Most marks of one user that are opened."""
 _FIRST_ENTRIES, _FIRST_MARKS = 2000, 8
-"""Entries of the folder that ``first_own_marks`` passes over, and marks that it opens."""
+"""Most entries of the folder that ``first_own_marks`` scans, and most marks that it opens."""
 _LARGEST_PID = 2**31 - 1
 
 
 class TorqueMark(NamedTuple):
-    """A mark of a process that may have torque on."""
+    """Mark of a process that may have torque on."""
 
     path: Path
     pid: int
     what: str
-    """What it does, as "run"."""
+    """Activity of the process, such as "run"."""
     latch: Path
     """File of the stop that it obeys."""
     alive: bool
-    """Whether the process is there; False: it died with the torque on, as far as anybody knows."""
+    """True while the process lives; False: it died, with the torque on as far as anybody knows."""
     uid: int
-    """User who has made it, and who runs the process."""
+    """User who has made the mark and runs the process."""
 
 
 def find_marks(latch: Path | None = None) -> list[TorqueMark]:
-    """The marks of all robots, or of those that obey ``latch``."""
+    """Return the marks of all robots, or of those that obey ``latch``."""
     counted: Counter[int] = Counter()
     chosen = []
     for path, uid in _files():
@@ -66,26 +66,26 @@ def find_marks(latch: Path | None = None) -> list[TorqueMark]:
 
 
 def first_own_marks(latch: Path | None = None) -> list[TorqueMark]:
-    """A few marks of this user, in a few milliseconds, however many files there are."""
+    """Return a few marks of this user, in a few milliseconds, however many files there are."""
     ours = [path for path, uid in _files(_FIRST_ENTRIES) if uid == os.geteuid()]
     return _marks_in(ours[:_FIRST_MARKS], latch)
 
 
 def read_again(mark: TorqueMark) -> TorqueMark | None:
-    """What has become of a mark; None: it has gone away."""
+    """Return the present state of a mark, or None if it has been removed."""
     again = _marks_in([mark.path], None)
-    if not os.path.lexists(mark.path):  # looked at last: it may go away, and then lose its lock, while it is read
+    if not os.path.lexists(mark.path):  # last: the file may be removed, and then its lock, during the reading
         return None
     return again[0] if again else mark
 
 
 def users_beyond_limit() -> list[int]:
-    """Users who have left more marks than are looked at."""
+    """Return users who have left more marks than are opened."""
     return [uid for uid, count in Counter(uid for _, uid in _files()).items() if count > MOST_MARKS]
 
 
 def remove_dead_marks(latch: Path | None = None) -> None:
-    """Remove what dead processes left for the robot of ``latch``, or for all robots."""
+    """Remove the marks that dead processes left for the robot of ``latch``, or for all robots."""
     for mark in find_marks(latch):
         if not mark.alive:
             with suppress(OSError):
@@ -93,7 +93,7 @@ def remove_dead_marks(latch: Path | None = None) -> None:
 
 
 def user_of(pid: int) -> int | None:
-    """Who runs a process; None: there is none, or this system does not say."""
+    """Return the user who runs a process, or None if there is none, or this system does not say."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("Uid:"):
@@ -102,7 +102,7 @@ def user_of(pid: int) -> int | None:
 
 
 def read_plain(descriptor: int) -> str:
-    """What a small file holds. Raises OSError: it is no plain file; ValueError: it is not small, or holds no text."""
+    """Return the text of a small file. Raises OSError: no plain file; ValueError: it is not small, or holds no text."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is no plain file")
@@ -112,7 +112,7 @@ def read_plain(descriptor: int) -> str:
 
 
 def _files(most: int | None = None) -> list[tuple[Path, int]]:
-    """Plain files that may be marks, and whose they are; none is opened. ``most`` entries of the folder are passed."""
+    """Return plain files that may be marks, unopened, and their owners, among ``most`` entries of the folder."""
     found = []
     with suppress(OSError), os.scandir(FOLDER) as entries:
         for entry in islice(entries, most):
@@ -125,7 +125,7 @@ def _files(most: int | None = None) -> list[tuple[Path, int]]:
 
 
 def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[TorqueMark]:
-    """The marks in files, or those of them that obey ``latch``."""
+    """Return the marks in files, or those of them that obey ``latch``."""
     found = []
     for path in paths:
         with suppress(Exception):  # anybody may have written anything: what cannot be understood is no mark
@@ -136,7 +136,7 @@ def _marks_in(paths: Iterable[Path], latch: Path | None) -> list[TorqueMark]:
 
 
 def _look_at(path: Path) -> TorqueMark:
-    """The mark in a file. Raises an exception of any kind: it is none that counts."""
+    """Return the mark in a file. Raises an exception of any kind if it is none that counts."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         told, uid = json.loads(read_plain(descriptor)), os.fstat(descriptor).st_uid
@@ -157,17 +157,17 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def default_latch() -> Path:
-    """Latch of this machine's robot: the same whoever asks, under sudo, cron, ssh or systemd."""
+    """Return the latch of this machine's robot: the same for all users, under sudo, cron, ssh or systemd."""
     return Path("/tmp/snake_gym.estop")
 
 
 class EmergencyStop:
-    """A stop that stays: tripped while its file exists (None: this machine's default)."""
+    """Stop that stays tripped while its file exists (None: this machine's default)."""
 
     def __init__(self, latch: Path | None = None) -> None:
         self.latch = default_latch() if latch is None else Path(latch)
         self._unwritten = ""
-        """Why it was tripped, where the latch could not be written."""
+        """Reason for the stop, if the latch could not be written."""
         self._holds = False
         self._mark: Path | None = None
         self._descriptor = -1
@@ -186,7 +186,7 @@ class EmergencyStop:
 
     @property
     def reason(self) -> str:
-        """Why and when it was tripped; empty where it is not."""
+        """Reason and time of the stop; empty if it is not tripped."""
         try:
             descriptor = os.open(self.latch, os.O_RDONLY | os.O_NONBLOCK)  # anybody may have put anything there
             try:
@@ -199,16 +199,16 @@ class EmergencyStop:
             if self._unwritten:
                 return self._unwritten
             return f"the latch {self.latch} cannot be read ({error.strerror})" if self.tripped else ""
-        except Exception:  # whatever it holds: it is there
+        except Exception:  # the file exists, whatever it holds
             return "tripped by hand"
 
     @property
     def how_to_clear(self) -> str:
-        """What to do, for people."""
+        """Advice on clearing the stop, for people."""
         return "clear it with estop --clear" + ("" if self.latch == default_latch() else f" --latch {self.latch}")
 
     def trip(self, reason: str) -> bool:
-        """Stop, for the first reason given; False: the latch could not be written, and only this object is tripped."""
+        """Trip the stop; the first reason counts. Return False if the latch is not writable: only this object trips."""
         told = json.dumps({"reason": reason, "time": time.strftime("%Y-%m-%d %H:%M:%S")})
         try:
             descriptor = os.open(self.latch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -217,13 +217,13 @@ class EmergencyStop:
         except OSError:
             self._unwritten = self._unwritten or reason
             return False
-        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is there: whoever looks, stops
+        with suppress(OSError), os.fdopen(descriptor, "w") as file:  # the file is the stop, even if empty
             os.fchmod(descriptor, 0o644)
             file.write(told)
         return True
 
     def writable(self) -> bool:
-        """Whether the latch could be written now."""
+        """Return True if the latch could be written now."""
         trial = self.latch.with_name(f"{self.latch.name}.{os.urandom(8).hex()}.trial")
         try:
             os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -233,8 +233,8 @@ class EmergencyStop:
         return True
 
     def hold(self, what: str) -> None:
-        """Say, for ``estop``, that this process may have the torque on from now on; ``what`` it does, as "run". Marks
-        that dead processes left for the same robot go away."""
+        """Mark, for ``estop``, that this process may have the torque on from now on; ``what``: its activity, such as
+        "run". Marks that dead processes left for the same robot are removed."""
         if self._holds:
             return
         self._holds = True
@@ -251,7 +251,7 @@ class EmergencyStop:
             self._mark = path
 
     def release(self) -> None:
-        """Say that every servo's torque is known to be off."""
+        """Remove the mark: every servo's torque is known to be off."""
         self._holds = False
         with suppress(OSError):
             if self._mark is not None:
@@ -262,8 +262,8 @@ class EmergencyStop:
         self._mark, self._descriptor = None, -1
 
     def clear(self) -> bool:
-        """Allow motion again, and forget what dead processes left behind; False: it was not tripped. Raises OSError
-        where the latch is somebody else's."""
+        """Allow motion again, and remove marks of dead processes. Return False if it was not tripped. Raises OSError if
+        the latch is somebody else's."""
         was, self._unwritten = bool(self._unwritten), ""
         remove_dead_marks(self.latch)
         try:

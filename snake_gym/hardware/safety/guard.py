@@ -1,35 +1,35 @@
-"""The guard: a process of its own that owns the port, so that torque goes off whatever becomes of the policy.
+"""Guard process: it owns the port, so that torque goes off whatever happens to the policy's process.
 
     python -m snake_gym.hardware.safety.guard FD          (started by ``guarded_body``, never by hand)
 
-It cycles the servos (``servo_body``) at the bus's rate, sends each sample to the policy's process and takes its
-commands. Torque goes off when
+It runs the bus cycles (``servo_body``), sends each sample to the policy's process and takes its commands. Torque goes
+off when
 
-* the policy's process has said goodbye or died, even by SIGKILL: the socket between them is closed by the kernel;
-* no command has come for ``command_timeout_s``: it hangs. Commands older than that are refused;
-* the emergency stop is tripped, a servo is sick, too many joints are lost, the port stays away;
+* the policy's process has shut its side of the socket or died, even by SIGKILL: the kernel then closes the socket;
+* no command has come for ``command_timeout_s``: the process hangs. Older commands are refused;
+* the emergency stop is tripped, a servo exceeds a limit, too many joints are lost, or the port stays away;
 * the guard is told to end (SIGTERM, SIGINT, SIGHUP).
 
-The same holds on the way up. Where a servo or the port is away when the torque has to go off, the guard goes on trying,
-also after the policy has left.
+The same holds during bring-up. If a servo or the port is away when the torque has to go off, the guard keeps trying,
+even after the policy's process has ended.
 
 If the guard itself is killed or hangs, the policy's process ends it, takes the port and switches the torque off
-(``guarded_body``); if both are killed, or the cable is pulled, only a hardware stop is left.
+(``guarded_body``). If both are killed, or the cable is pulled, only a hardware stop is left.
 
 Messages between the two are datagrams on a Unix socket; nothing is pickled. After the settings (JSON) all are a
 ``Message``, of one of these kinds:
 
-* ``U`` bring the robot up, if it is not;
-* ``C`` command: when it was given, joint references (J,) float64 [rad];
-* ``S`` sample: its stamp and the begin of its cycle, then the arrays of a ``BodySample``, (J,) float64 each;
-* ``X`` stop: why; ``N`` news: text; ``H`` still there, on the way up or waiting;
+* ``U`` bring-up: start the robot, if it is not up;
+* ``C`` command: the time when it was given, joint references (J,) float64 [rad];
+* ``S`` sample: its stamp and the start of its cycle, then the arrays of a ``BodySample``, (J,) float64 each;
+* ``X`` stop: reason; ``N`` news: text; ``H`` heartbeat, during bring-up or while waiting;
 * ``F`` farewell: torque is off in all servos, and the guard ends.
 
-Both ends use the machine's monotonic clock, which all processes share. The policy's process says goodbye by shutting
-down its direction of the socket, and hears the rest.
+Both ends use the machine's monotonic clock, which all processes share. The policy's process ends the run by shutting
+down its direction of the socket, and reads the rest.
 
-The guard asks for a real-time priority: under the ordinary scheduler a cycle comes now and then tens of milliseconds
-late on a busy machine. A process of that class must sleep most of the time, as the guard does, or nothing else runs.
+The guard asks for a real-time priority: under the ordinary scheduler a cycle is occasionally tens of milliseconds late
+on a busy machine. A process of that class must sleep most of the time, as the guard does, or nothing else runs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from snake_gym.robot.spec import FloatArray
 
 
 def spare_old_objects() -> None:
-    """Leave what has been made so far, the modules above all, out of garbage collections: they took 18 ms with it."""
+    """Exclude the objects made so far, above all modules, from garbage collections, which took 18 ms with them."""
     gc.collect()
     gc.freeze()
 
@@ -73,7 +73,7 @@ def take_priority(priority: int) -> str:
     """Give this thread, and those that it starts, a real-time priority (1 to 99); 0 changes nothing.
 
     Returns:
-        Why it was not given; empty where it was.
+        Reason why it was refused; empty if it was given.
     """
     if priority == 0:
         return ""
@@ -89,15 +89,15 @@ def take_priority(priority: int) -> str:
 _HEAD = struct.Struct("<cQdd")
 _N_ARRAYS = 12
 LARGEST = 65536
-"""Bytes of a datagram."""
+"""Largest size of a datagram [bytes]."""
 
 
 class Message(NamedTuple):
-    """What one process tells the other."""
+    """Message between the guard and the policy's process."""
 
     kind: bytes
     number: int = 0
-    """Messages to the guard are numbered together; from the guard: the last one that it has taken."""
+    """Number of a message to the guard; in a message from the guard: the last number that it has taken."""
     stamp_s: float = 0.0
     cycle_s: float = 0.0
     data: bytes = b""
@@ -110,13 +110,13 @@ class Message(NamedTuple):
         return self.data.decode(errors="replace")
 
     def reference(self, n_joints: int) -> FloatArray | None:
-        """The joint references (J,) [rad] of a command; None where it is none for this robot."""
+        """Return the joint references (J,) [rad] of a command, or None if it is not a command for this robot."""
         if self.kind != b"C" or len(self.data) != 8 * n_joints:
             return None
         return np.frombuffer(self.data, "<f8").copy()
 
     def sample(self, n_joints: int) -> BodySample | None:
-        """The sample; None where it is none for this robot."""
+        """Return the sample, or None if it is not a sample of this robot."""
         if self.kind != b"S" or len(self.data) != 8 * n_joints * _N_ARRAYS:
             return None
         arrays = np.frombuffer(self.data, "<f8").reshape(_N_ARRAYS, n_joints).copy()
@@ -127,7 +127,7 @@ class Message(NamedTuple):
 
 
 def unpack(data: bytes) -> Message | None:
-    """The message in a datagram; None where it is too short for one."""
+    """Return the message in a datagram, or None if it is too short for one."""
     if len(data) < _HEAD.size:
         return None
     kind, number, stamp_s, cycle_s = _HEAD.unpack_from(data)
@@ -151,18 +151,18 @@ def pack_text(kind: bytes, text: str, number: int = 0) -> bytes:
 _ANSWER_SHARE = 0.2
 """Longest wait for the command that answers a sample, as a share of the period."""
 _MOST = 100
-"""Most messages taken in a row: no flood of commands keeps the guard from its cycles."""
+"""Most messages taken in a row, so that a flood of commands does not keep the guard from its cycles."""
 _BEAT_S = 0.02
-"""Time between signs of life while there are no samples [s]."""
+"""Time between heartbeats while there are no samples [s]."""
 
 
 class Guard:
-    """One run.
+    """Guard of one run.
 
     Args:
         link: the socket to the policy's process.
         body: the servos.
-        number: of the message that asked to bring them up.
+        number: number of the message that asked for bring-up.
     """
 
     def __init__(self, link: socket.socket, body: ServoBody, number: int) -> None:
@@ -176,12 +176,12 @@ class Guard:
         self._why: str | None = None
 
     def end(self, number: int, frame: FrameType | None) -> None:
-        """Signal handler: finish the present cycle, then torque off."""
+        """Handle a signal: finish the present cycle, then switch the torque off."""
         self._ends = True
         self._why = "the guard was told to end"
 
     def run(self) -> None:
-        """Until the policy's process is gone or a signal comes; torque off in any case."""
+        """Serve until the policy's process is gone or a signal comes; switch the torque off in any case."""
         body = self._body
         try:
             while self._listen(self.patience_s()) and not self._ends:
@@ -201,7 +201,7 @@ class Guard:
             self._leave()
 
     def _cycle(self) -> None:
-        """The next cycle when it is due, and what there is to tell of it."""
+        """Run the next cycle when it is due, and send its news and its sample."""
         body = self._body
         body.clock.sleep(body.next_cycle_s - body.clock.now())
         body.cycle()
@@ -223,14 +223,14 @@ class Guard:
             self._send(pack_text(b"X", str(error), self._number))
 
     def _interrupted(self) -> str | None:
-        """Why the way up has to end."""
+        """Return a reason to end the bring-up, or None."""
         self._beat()
         if self._ends:
             return self._why
         return "the policy's process has left" if self._goodbye.poll(0) else None
 
     def _leave(self) -> None:
-        """Torque off, until every servo has said so or the time is up."""
+        """Switch the torque off until every servo confirms it or the time is up."""
         body = self._body
         try:
             if self._why is not None:
@@ -251,7 +251,7 @@ class Guard:
             self._send(Message(b"F").pack())
 
     def patience_s(self) -> float:
-        """How long to wait for a message now [s]."""
+        """Return the time to wait for a message now [s]."""
         if self._asked_up:
             return 0.0
         if not (self._is_up or self._body.torque_off_owed):
@@ -260,7 +260,7 @@ class Guard:
         return max(0.0, min(_ANSWER_SHARE * self._body.period_s, left_s - self._body.sending_s))
 
     def _listen(self, wait_s: float) -> bool:
-        """Take the messages that have come, waiting for the first; False: nobody is there any more."""
+        """Take the messages that have come, waiting for the first. Return False if the other process is gone."""
         for _ in range(_MOST):
             readable, _, _ = select.select([self._link], [], [], wait_s)
             if not readable:
@@ -304,13 +304,13 @@ class Guard:
             self._send(Message(b"H").pack())
 
     def _send(self, data: bytes) -> None:
-        # Full: the other side sleeps, and gets the next one. Gone: the next recv tells.
+        # Full buffer: the other side sleeps, and gets the next one. No other side: the next recv reports that.
         with contextlib.suppress(OSError):
             self._link.send(data, socket.MSG_DONTWAIT)
 
 
 def main(arguments: list[str]) -> int:
-    """The process: everything else comes over the socket."""
+    """Run the guard process; its settings come over the socket."""
     link = socket.socket(fileno=int(arguments[0]))
     told, asked = json.loads(link.recv(LARGEST)), unpack(link.recv(LARGEST))
     if asked is None:

@@ -1,9 +1,8 @@
-"""A servo chain that another process guards, as the policy's side sees it.
+"""Policy's side of a servo chain whose port belongs to a guard process.
 
-The guard owns the port and cycles it; here samples come in and references go out. If the guard dies or is silent for
-too long, this side kills it, opens the port and switches the torque off, again and again as long as a servo has not
-said that it is. At the end the guard's last words are waited for. A guard that cannot reach all servos is left alone,
-to go on trying.
+The guard runs the bus cycles; this side receives samples and sends references. If the guard dies or is silent for too
+long, this side kills it, opens the port and switches the torque off, repeatedly until every servo confirms it. At the
+end it waits for the guard's last messages. A guard that cannot reach all servos is left alone, to keep trying.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from snake_gym.hardware.safety.torque_off import RETRY_S, await_end, start_partn
 from snake_gym.robot.spec import FloatArray
 
 _BEGIN_S = 15.0
-"""Longest time until the guard's first word [s]."""
+"""Longest time until the guard's first message [s]."""
 _HUNG_S = 1.5
-"""Longest time between two of its words [s]: longer than a port that blocks can hold it up."""
+"""Longest time between two of its messages [s]: longer than a port that blocks can delay it."""
 _LAST_LOOK_S = 0.1
-"""Time on top after which a guard counts as hung: the whole machine may have paused [s]."""
+"""Additional time after which a guard counts as hung: the whole machine may have paused [s]."""
 _FAREWELL_S = 2.0
-"""Longest time that an end is waited for [s]: longer than it takes to see that a guard hangs."""
+"""Longest wait for an end [s]: longer than it takes to notice that a guard hangs."""
 
 
 class GuardedBody:
-    """A servo chain whose port belongs to a guard process.
+    """Servo chain whose port belongs to a guard process.
 
     Args:
         calibration, limits, period_s, speed_rad_s: as for ``ServoBody``.
@@ -64,7 +63,7 @@ class GuardedBody:
     ) -> None:
         self.clock: Clock = MonotonicClock()
         self.watch: Callable[[BodySample], None] | None = None
-        """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
+        """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self._port, self._calibration, self._period_s = port, calibration, period_s
         self.n_joints = len(calibration.joints)
         self._latch = latch or default_latch()
@@ -77,21 +76,21 @@ class GuardedBody:
         self._link: socket.socket | None = None
         self._sample: BodySample | None = None
         self._number = self._taken = self._asked = 0
-        """Numbers of the last message sent, the last that the guard has taken, and the last that asked to go up."""
+        """Numbers of the last message sent, the last that the guard has taken, and the last that asked for bring-up."""
         self._heard_s = -math.inf
         self._has_spoken = self._has_ended = False
         self._off_owed = False
         self._news: list[str] = []
         self.stop_reason: str | None = None
-        """Why the torque is off; None: it is on, or the robot has not been started."""
+        """Reason why the torque is off; None: it is on, or the robot has not been started."""
 
     @property
     def guard_pid(self) -> int | None:
-        """Process of the guard; None: there is none."""
+        """Process ID of the guard; None: there is no guard."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     def start(self) -> BodySample:
-        """Bring the robot up, if it is not; a sample that was taken since. Raises BringUpError."""
+        """Bring the robot up, if it is not, and return a sample taken since. Raises BringUpError."""
         self._read(-math.inf, lambda: True)
         if self._link is not None and not self._ask_up():
             self._lose_guard("the guard process hangs")
@@ -113,7 +112,7 @@ class GuardedBody:
             self._read(-math.inf, lambda: True)
 
     def run_until(self, when_s: float) -> BodySample:
-        """The sample of ``when_s`` [s], or the newest one a period later."""
+        """Return the sample of ``when_s`` [s], or the newest one a period later."""
         cycle_s = when_s - 0.5 * self._period_s
         self._read(when_s + self._period_s, lambda: self._sample is not None and self._sample.cycle_s >= cycle_s)
         if self._sample is None:
@@ -125,14 +124,14 @@ class GuardedBody:
         return self._sample
 
     def news(self) -> list[str]:
-        """What has happened since the last call, one line each."""
+        """Return the events since the last call, one line each."""
         news, self._news = self._news, []
         return news
 
     def close(self) -> None:
-        """Say goodbye to the guard, which switches the torque off, and hear its last words."""
+        """End the guard, which switches the torque off, and read its last messages."""
         if self._link is not None:
-            self._asked = self._number + 1  # its stop is no news
+            self._asked = self._number + 1  # the reason of its stop is ignored
             with contextlib.suppress(OSError):
                 self._link.shutdown(socket.SHUT_WR)
             self._read(time.monotonic() + _FAREWELL_S, lambda: False)
@@ -153,13 +152,13 @@ class GuardedBody:
         self._send(self._settings)
 
     def _ask_up(self) -> bool:
-        """Ask the guard to bring the robot up; False: it takes no messages."""
+        """Ask the guard to bring the robot up. Return False if it takes no messages."""
         self._number += 1
         self._asked, self.stop_reason = self._number, None
         return self._send(Message(b"U", self._number).pack())
 
     def _send(self, data: bytes) -> bool:
-        """Send a message; False: there is no guard, or it is busy with earlier ones."""
+        """Send a message. Return False if there is no guard, or it is busy with earlier ones."""
         if self._link is None:
             return False
         try:
@@ -167,7 +166,7 @@ class GuardedBody:
         except BlockingIOError:
             return False
         except OSError:
-            self._read(-math.inf, lambda: True)  # its last words
+            self._read(-math.inf, lambda: True)  # its last messages
             self._lose_guard("the guard process has died")
             return False
         return True
@@ -214,7 +213,7 @@ class GuardedBody:
             self._has_ended = True
 
     def _lose_guard(self, reason: str) -> None:
-        """End a guard that is gone or hangs, and do its last duty unless it has done that."""
+        """End a guard that has died or hangs, and switch the torque off unless it has reported that."""
         if self._link is None or self._process is None:
             return
         self._link.close()
@@ -231,7 +230,7 @@ class GuardedBody:
                 self._switch_off()
 
     def _leave_guard(self) -> None:
-        """Let a guard that is not done do its duty without us."""
+        """Leave a guard that is not done to switch the torque off by itself."""
         if self._link is None or self._process is None:
             return
         self._link.close()
@@ -248,7 +247,7 @@ class GuardedBody:
     # --- without a guard ---------------------------------------------------------------------------------------------
 
     def _switch_off(self) -> None:
-        """Torque off, tried for a while; what is left is tried again in ``run_until`` and ``close``."""
+        """Switch the torque off, tried for a while; ``run_until`` and ``close`` try again what is left."""
         self._off_owed = True
         give_up_s = time.monotonic() + _FAREWELL_S
         while why := self._try_off():
@@ -258,7 +257,7 @@ class GuardedBody:
             time.sleep(RETRY_S)
 
     def _try_off(self) -> str:
-        """Torque off in all servos; why that is not known, empty where it is."""
+        """Switch the torque off in all servos. Return why that is not confirmed, or an empty string."""
         try:
             left = switch_off_port(self._port, self._calibration.ids)
         except PortGone as error:
@@ -271,4 +270,4 @@ class GuardedBody:
 
 
 Body = ServoBody | GuardedBody
-"""A servo chain, in this process or guarded by another one."""
+"""Servo chain, in this process or guarded by another one."""

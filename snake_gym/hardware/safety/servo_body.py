@@ -1,15 +1,15 @@
-"""The chain of servos in this process: bus cycles, health, and the way up and down.
+"""Servo chain in this process: bus cycles, health checks, bring-up and torque-off.
 
-A cycle: read all servos in one block, look after their health, pass the wanted references through the gate, send them.
-Cycles follow each other at the bus's own rate, faster than the policy acts. Nothing that a servo or the wire does
-raises an exception once the robot is up: it becomes news, a lost joint or a stop.
+A cycle reads all servos in one block, checks their health, passes the wanted references through the gate and sends
+them. Cycles follow each other at the bus's own rate, faster than the policy acts. Once the robot is up, no fault of a
+servo or the wire raises an exception: it becomes news, a lost joint or a stop.
 
 A goal switches a servo's torque on (see ``feetech``), so none is sent after a stop, nor to a servo that has been
-silent: it may have started anew, without its torque limit. Such a servo is looked at as on the way up, and follows
-again from where its joint is.
+silent: it may have restarted, without its torque limit. Such a servo is checked as during bring-up, and follows again
+from the present angle of its joint.
 
-Torque that has to be off is switched off until the servo says so: in every cycle after a stop, whether a servo or the
-whole port was away when it was decided (``torque_off_owed``).
+After a stop, torque-off is repeated in the cycles until every servo confirms it, even if a servo or the whole port was
+away at the time of the stop (``torque_off_owed``).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from snake_gym.hardware.safety.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
 _ABSENT_S = 0.1
-"""Silence after which a servo may have started anew [s]."""
+"""Silence after which a servo may have restarted [s]."""
 _FAREWELL_S = 1.0
-"""Longest time for which ``close`` goes on trying [s]."""
+"""Longest time for which ``close`` keeps trying [s]."""
 _PATIENCE_S = 0.005
-"""Longest delay of an answer where the wire is slow: what a USB adapter and a busy computer add at worst [s]."""
+"""Longest delay of an answer on a slow wire: the most that a USB adapter and a busy computer add [s]."""
 
 
 def _never() -> str | None:
@@ -52,13 +52,13 @@ def _never() -> str | None:
 
 
 class ServoBody:
-    """A servo chain on a bus of this process, which is closed with it.
+    """Servo chain on a bus of this process, which is closed with it.
 
     Args:
-        period_s: of a bus cycle [s].
-        speed_rad_s: greatest speed of the servos themselves, (J,) or one for all; inf: theirs.
+        period_s: period of a bus cycle [s].
+        speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
         stop: the emergency stop; None: this machine's.
-        trouble: asked before every bus cycle and on the way up: why the robot has to stop, or None.
+        trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ServoBody:
         """Time [s] that the goals of all servos take."""
         self.stop = EmergencyStop() if stop is None else stop
         self.watch: Callable[[BodySample], None] | None = None
-        """Told every sample as it comes, once each bus cycle; its reference is what was sent before it was read."""
+        """Function called with every sample, once a bus cycle; its reference was sent before the sample was read."""
         self._trouble = trouble
         self.n_joints = n = len(calibration.joints)
         self._speed = calibration.goal_speeds(speed_rad_s)
@@ -96,7 +96,7 @@ class ServoBody:
         """Time when the next cycle is due [s]."""
         self._owes_goal = False
         self.stop_reason: str | None = None
-        """Why the torque is off; None: it is on, or the robot has not been started."""
+        """Reason why the torque is off; None: it is on, or the robot has not been started."""
         self._news: list[str] = []
         self._told: set[str] = set()
         self._refused: set[str] = set()
@@ -107,12 +107,12 @@ class ServoBody:
 
     @property
     def torque_off_owed(self) -> bool:
-        """Whether the robot has stopped, but not every servo has said that its torque is off."""
+        """True if the robot has stopped, but not every servo has confirmed that its torque is off."""
         return self.stop_reason is not None and bool(self._torque.owed)
 
     def start(self, interrupted: Interrupted = _never) -> BodySample:
-        """Bring the robot up, if it is not. Raises BringUpError: a latched stop, what is wrong with which joint, or why
-        it was ``interrupted``, which is asked at least every 20 ms or servo. All torque is off then."""
+        """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
+        stop, a fault of a joint, or a reason from ``interrupted``, which is called at least every 20 ms or servo."""
         if self._gate is not None and (reason := self._trouble()) is not None:
             raise BringUpError(reason)
         if self._gate is None or self.stop_reason is not None:
@@ -121,18 +121,18 @@ class ServoBody:
             except BaseException:
                 self._torque.abandon(self.calibration.ids)
                 raise
-        self._cycle_s = -math.inf  # a time in which nobody asked is no silence of the servos
+        self._cycle_s = -math.inf  # a pause without readings is no silence of the servos
         self._commanded_s = self.clock.now()
         return self.sample()
 
     def command(self, reference: FloatArray) -> None:
-        """Aim at joint references (J,) [rad]; sent at once if this cycle's goal is still owed."""
+        """Aim at joint references (J,) [rad]; they are sent at once if this cycle still owes a goal."""
         self._wanted = np.array(reference, dtype=np.float64)
         self._commanded_s = self.clock.now()
         self.send_goal()
 
     def run_until(self, when_s: float) -> BodySample:
-        """Cycle until ``when_s`` [s]. The last cycle's goal is owed until the next command or run."""
+        """Run cycles until ``when_s`` [s]. The last cycle's goal is owed until the next command or run."""
         self.send_goal()
         while self.next_cycle_s <= when_s + 0.25 * self.period_s:
             self.send_goal()
@@ -142,7 +142,7 @@ class ServoBody:
         return self.sample()
 
     def cycle(self) -> None:
-        """Read once and look after what was read; a goal is owed afterwards."""
+        """Read all servos once and check the readings; a goal is owed afterwards."""
         reason = self._trouble()
         if reason is not None:
             self.halt(reason)
@@ -158,7 +158,7 @@ class ServoBody:
             self.watch(self.sample())
 
     def sample(self) -> BodySample:
-        """The newest sample; fresh arrays."""
+        """Return the newest sample, in fresh arrays."""
         reference = self._read.angle.copy() if self._gate is None else self._gate.reference.copy()
         return BodySample(
             self._read.angle.copy(), self._read.rate.copy(), self._read.stamp_s, self._cycle_s, reference,
@@ -166,12 +166,12 @@ class ServoBody:
         )  # fmt: skip
 
     def news(self) -> list[str]:
-        """What has happened since the last call, one line each."""
+        """Return the events since the last call, one line each."""
         news, self._news = self._news, []
         return news
 
     def halt(self, reason: str, latch: bool = False) -> None:
-        """Torque off, for good until the next ``start``; ``latch``: until somebody clears the emergency stop."""
+        """Switch the torque off until the next ``start``; ``latch``: until somebody clears the emergency stop."""
         if self.stop_reason is not None:
             return
         self.stop_reason = reason
@@ -185,7 +185,7 @@ class ServoBody:
             self._news.append(f"the stop could not be latched in {self.stop.latch}")
 
     def close(self) -> None:
-        """Torque off, as far as the servos can be reached, and the port free; may be called twice."""
+        """Switch the torque off, as far as the servos can be reached, and free the port; may be called twice."""
         try:
             if self._torque.owed:
                 self.halt("closed")
@@ -197,7 +197,7 @@ class ServoBody:
     # --- cycle -------------------------------------------------------------------------------------------------------
 
     def _reading_ends_s(self, now_s: float) -> float:
-        """Time [s] when a reading that begins now, or after the goals, is given up: early enough for new goals."""
+        """Return the time [s] when a reading that begins now, or after the goals, is given up."""
         ids, bus = self.calibration.ids, self.bus
         whole_s = reading_s(len(ids), bus.baud, bus.return_delay_s(ids), bus.family) + _PATIENCE_S
         most_s = min(whole_s, self.period_s - self.sending_s)
@@ -242,7 +242,7 @@ class ServoBody:
                 self._look_after_absent()
 
     def _look_after_absent(self) -> None:
-        """No goals to servos that may have started anew; those that are back follow again."""
+        """Send no goals to servos that may have restarted; let those that are back follow again."""
         blind = (self._read.health.error & ServoError.ENCODER) != 0
         self._follows &= ~(blind | (self._monitor.silent_s > _ABSENT_S))
         away = np.flatnonzero(~self._follows & self._read.health.answered & ~blind).tolist()
@@ -251,7 +251,7 @@ class ServoBody:
             self._news.append(f"joints {', '.join(back)} follow again")
 
     def _take_back(self, joint: int) -> bool:
-        """Let a servo that was away follow again, from where its joint is and with the torque of this run."""
+        """Let a servo that was away follow again, from its joint's present angle and with this run's torque."""
         try:
             follows = let_follow(self.bus, self.calibration, joint, self.limits.torque_limit)
         except BringUpError as error:
@@ -265,7 +265,7 @@ class ServoBody:
         return follows
 
     def send_goal(self) -> None:
-        """Send what this cycle still owes, through the gate."""
+        """Send the goal that this cycle still owes, through the gate."""
         if not self._owes_goal:
             return
         self._owes_goal = False
@@ -279,7 +279,7 @@ class ServoBody:
         self._send(steps.tolist(), self._follows)
 
     def _send(self, steps: list[int], to: BoolArray) -> None:
-        """Goals for the joints of ``to`` (J,), whose torque is on from then on."""
+        """Send goals to the joints of ``to`` (J,), whose torque is on from then on."""
         chosen = [(self.calibration.ids[joint], steps[joint], self._speed[joint]) for joint in np.flatnonzero(to)]
         if chosen:
             ids, goals, speeds = zip(*chosen, strict=True)

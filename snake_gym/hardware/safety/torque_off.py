@@ -1,4 +1,4 @@
-"""Torque that has to be off is switched off until the servos say so, however long they or the port are away."""
+"""Torque-off, repeated until the servos confirm it, however long they or the port are away."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 
 FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
-"""Longest time for which a process that nobody needs any more tries to switch the torque off [s]: while the port is
-there, so that a dead servo does not keep it from the next run, and while it is gone."""
+"""Longest times for which a process that is no longer needed tries to switch the torque off [s]: while the port is
+there, so that a dead servo does not block the next run, and while it is gone."""
 RETRY_S = 0.02
 """Time between two attempts to open the port and switch off [s]."""
 _AGAIN_S = 0.1
@@ -32,17 +32,17 @@ _AGAIN_S = 0.1
 
 
 def switch_off_port(port: BusPort, ids: Sequence[int]) -> list[int]:
-    """Open the port and switch the torque off, once; the IDs of servos that have not said so. Raises PortGone."""
+    """Open the port and switch the torque off, once. Return IDs of servos that do not confirm it. Raises PortGone."""
     with contextlib.closing(port.open()) as bus:
         off = bus.torque(ids, False)
     return [one for one in ids if not off[one]]
 
 
 class TorqueOff:
-    """The servos of one bus whose torque may be on.
+    """Servos of one bus whose torque may be on.
 
     Args:
-        stop: told whether there are any, for whoever trips it; not where the clock is virtual: nothing real moves then.
+        stop: told whether there are any; not used where the clock is virtual, since nothing real moves then.
     """
 
     def __init__(self, bus: ServoBus, stop: EmergencyStop) -> None:
@@ -50,17 +50,17 @@ class TorqueOff:
         self._stop = None if isinstance(bus.clock, VirtualClock) else stop
         self._asked_s = -math.inf
         self.owed: set[int] = set()
-        """IDs of servos that may have their torque on."""
+        """IDs of servos whose torque may be on."""
 
     def expect_on(self, ids: Iterable[int]) -> None:
-        """These servos are about to be given torque or a goal."""
+        """Note that these servos are about to be given torque or a goal."""
         self.owed.update(ids)
         if self.owed and self._stop is not None:
             self._stop.hold("run")
 
     def abandon(self, ids: Sequence[int]) -> None:
-        """Switch all off, and these servos as well: they may have come with their torque on. A silent one is not waited
-        for."""
+        """Switch off all, and these servos as well, whose torque may have been on before. Silent ones are not
+        awaited."""
         for servo_id in ids:
             self._bus.write_register(servo_id, "torque_enable", 0, acknowledged=False)
         found = self._bus.read_block(ids, "torque_enable").values
@@ -68,7 +68,7 @@ class TorqueOff:
         self.switch()
 
     def switch(self) -> None:
-        """Switch all off; those that say so are done."""
+        """Switch the torque of all off; servos that confirm it are no longer owed."""
         self._asked_s = self._clock.now()
         off = self._bus.torque(sorted(self.owed), False)
         self.owed -= {one for one, known in off.items() if known}
@@ -76,14 +76,14 @@ class TorqueOff:
             self._stop.release()
 
     def retry(self) -> bool:
-        """Switch off what is still owed, now and then; whether that was the last."""
+        """Switch off at intervals what is still owed. Return True if that was the last."""
         if not self.owed or self._clock.now() - self._asked_s < _AGAIN_S:
             return False
         self.switch()
         return not self.owed
 
     def insist(self, for_s: float) -> None:
-        """Try for ``for_s`` [s] at most."""
+        """Keep trying for ``for_s`` [s] at most."""
         give_up_s = self._clock.now() + for_s
         while self.owed and self._clock.now() < give_up_s:
             self._clock.sleep(_AGAIN_S)
@@ -91,10 +91,10 @@ class TorqueOff:
 
 
 def start_partner(module: str, link: socket.socket, *words: str) -> subprocess.Popen[bytes]:
-    """A process that runs ``module`` with ``link``, the descriptor of which comes before ``words``; closed here.
+    """Start a process that runs ``module`` with ``link``, whose descriptor precedes ``words``; ``link`` is closed here.
 
-    It has a session of its own: Ctrl-C is for this process. It may live longer: nobody who reads the output of this one
-    shall wait for it.
+    It has its own session, since Ctrl-C is for this process. It may live longer, so it does not keep this one's output
+    open.
     """
     with link:
         return subprocess.Popen(
@@ -104,7 +104,7 @@ def start_partner(module: str, link: socket.socket, *words: str) -> subprocess.P
 
 
 def await_end(process: subprocess.Popen[bytes], wait_s: float = 0.0) -> bool:
-    """Wait for a process to end; after ``wait_s`` [s] in the background, and False."""
+    """Wait up to ``wait_s`` [s] for a process to end. Return False if the wait goes on in the background."""
     try:
         process.wait(wait_s)
     except subprocess.TimeoutExpired:
@@ -116,23 +116,23 @@ def await_end(process: subprocess.Popen[bytes], wait_s: float = 0.0) -> bool:
 _READY, _GOODBYE = b"R", b"F"
 _ENDED = "the process that would switch the torque off if this one dies has ended"
 _BEGIN_S = 15.0
-"""Longest time that the process may take to begin [s]."""
+"""Longest time that the process may take to start [s]."""
 _END_S = 2.0
 """Longest time that it may take to end [s]."""
 
 
 class TorqueWatch:
-    """A process that waits for this one to die, and switches the torque off then: for what moves servos unguarded.
+    """Process that switches the torque off if this one dies, for code that moves servos without a guard.
 
     The kernel closes the socket between the two, whatever ends this process, SIGKILL included. Where a servo or the
-    port is away, the process goes on trying as the guard does. If both are killed only a hardware stop is left.
+    port is away, the process keeps trying as the guard does. If both are killed, only a hardware stop is left.
 
     Args:
         ids: servos whose torque goes off if this process dies.
-        stop: told then that there is torque, and that it is off.
-        what: this process does, in a word.
+        stop: emergency stop, told in that case that torque is on, and later that it is off.
+        what: activity of this process, in a word.
 
-    Raises OSError: it does not start.
+    Raises OSError: the process does not start.
     """
 
     def __init__(self, port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> None:
@@ -151,11 +151,11 @@ class TorqueWatch:
             raise
 
     def trouble(self) -> str | None:
-        """Why nothing may be moved any more; None: it is watched. Takes microseconds."""
+        """Return a reason why nothing may be moved any more, or None. Takes microseconds."""
         return None if self._process.poll() is None else _ENDED
 
     def close(self) -> None:
-        """The torque is off, or nobody can do more about it: nothing is left to watch. May be called twice."""
+        """End the watch, once the torque is off or nothing more can be done about it. May be called twice."""
         with contextlib.suppress(OSError):
             self._link.send(_GOODBYE)
         self._link.close()
@@ -163,8 +163,8 @@ class TorqueWatch:
 
 
 def switch_off_for(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> list[int]:
-    """Torque off on behalf of a process that has died, until every servo has said so or patience has run out; the IDs
-    of those that have not."""
+    """Switch the torque off for a process that has died, until every servo confirms it or patience has run out. Return
+    the IDs of those that have not."""
     stop.hold(what)
     begun_s, left, is_gone = time.monotonic(), list(ids), False
     while left and time.monotonic() - begun_s < (PORT_FAREWELL_S if is_gone else FAREWELL_S):
@@ -180,7 +180,7 @@ def switch_off_for(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The process. It ends with the other one: signals that are meant for both do not end it before."""
+    """Run the watching process. It ends with the watched one: signals that are meant for both do not end it before."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     descriptor, device, what = arguments
@@ -206,4 +206,4 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    os._exit(code)  # who is watched waits for it
+    os._exit(code)  # end at once: the watched process waits for it
