@@ -16,6 +16,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from snake_gym.config import ConfigError, Range, Settings, choose
 from snake_gym.config.settings import Count, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
+from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
@@ -90,6 +91,8 @@ class ConnectionConfig(Settings):
     """Model of emulated servos without a calibration file."""
     period_s: Positive = 0.02
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
+    latency_s: Annotated[float, Range(0.0, 0.1, without_low=True)] = LineTiming().latency_s
+    """Longest delay added to an answer by adapter and operating system; a servo that is silent costs as much."""
     guarded: bool = True
     """True if the port belongs to a guard process (not with ``memory``)."""
     priority: Annotated[int, Range(0, 99)] = 10
@@ -132,7 +135,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
     speed, stop = spec.joints("actuator.speed_limit_rad_s"), config.stop()
     emulated, in_memory = None, config.port == "memory"
     with contextlib.ExitStack() as opened:
-        port = BusPort(config.port, config.baud, calibration.family)
+        port = BusPort(config.port, config.baud, calibration.family, config.latency_s)
         if config.port in EMULATED:
             emulated = emulate(config, spec, calibration, None if in_memory else MonotonicClock())
         if emulated is not None and not in_memory:

@@ -69,8 +69,9 @@ class GuardedBody:
         self._latch = latch or default_latch()
         self._settings = json.dumps({
             "device": port.device, "baud": port.baud, "family": to_dict(port.family),
-            "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
-            "speed_rad_s": np.asarray(speed_rad_s).tolist(), "latch": str(self._latch), "priority": priority,
+            "latency_s": port.latency_s, "calibration": to_dict(calibration), "limits": to_dict(limits),
+            "period_s": period_s, "speed_rad_s": np.asarray(speed_rad_s).tolist(), "latch": str(self._latch),
+            "priority": priority,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
