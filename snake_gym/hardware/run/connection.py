@@ -91,7 +91,7 @@ class ConnectionConfig(Settings):
     """Model of emulated servos without a calibration file."""
     period_s: Positive = 0.02
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
-    latency_s: Annotated[float, Range(0.0, 0.1, without_low=True)] = LineTiming().latency_s
+    latency_s: Annotated[float, Range(0.0, 0.02, without_low=True)] = LineTiming().latency_s
     """Longest delay added to an answer by adapter and operating system; a servo that is silent costs as much."""
     guarded: bool = True
     """True if the port belongs to a guard process (not with ``memory``)."""

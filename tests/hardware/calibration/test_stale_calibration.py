@@ -91,7 +91,7 @@ def comes_up(port: str, file: Path, *more: str) -> None:
         "--set",
         "safety.lost_after_s=5",
         "--set",
-        "connection.latency_s=0.1",
+        "connection.latency_s=0.02",
     ]
     for _ in range(20):
         with Wiretap(port) as wire:

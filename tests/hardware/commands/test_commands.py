@@ -71,7 +71,7 @@ def settings(folder: Path, port: EmulatedPort, board: bool = False) -> list[str]
     joints = tuple(replace(joint, held=one) for joint, one in zip(joints, held, strict=True))
     Calibration(joints).save(folder / "snake.json")
     # the machine may be busy
-    patient = [] if board else ["--set", "safety.lost_after_s=5", "--set", "connection.latency_s=0.1"]
+    patient = [] if board else ["--set", "safety.lost_after_s=5", "--set", "connection.latency_s=0.02"]
     return [
         "--port", port.port, "--calibration", str(folder / "snake.json"), "--pose", "dead_reckoning",
         "--latch", str(folder / "estop"), "--plain", *patient,

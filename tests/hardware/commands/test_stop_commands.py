@@ -187,7 +187,7 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
 
 def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
     body = GuardedBody(
-        BusPort(port.port, latency_s=0.1), straight_chain(range(1, 10), 1.5), SafetyLimits(), latch=Path(latch)
+        BusPort(port.port, latency_s=0.02), straight_chain(range(1, 10), 1.5), SafetyLimits(), latch=Path(latch)
     )
     try:
         body.start()
@@ -265,7 +265,7 @@ def test_torque_that_stays_on_keeps_the_mark(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = EmergencyStop(Path(latch))
-    with supervised(BusPort(port.port, latency_s=0.1), [1, 2], stop, "wiggle") as (bus, there, interrupted):
+    with supervised(BusPort(port.port, latency_s=0.02), [1, 2], stop, "wiggle") as (bus, there, interrupted):
         assert there == [1, 2]
         assert interrupted() is None
         assert bus.torque([1, 2], True) == {1: True, 2: True}

@@ -267,7 +267,7 @@ def test_a_policy_drives_the_robot_that_is_named_beside_it(latch: Path) -> None:
 def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> None:
     # On a busy machine servos of this process may miss their turn: they are waited for longer, no guard goes before
     # them, and they follow when they answer again.
-    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), priority=0, latency_s=0.1)
+    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), priority=0, latency_s=0.02)
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, max_lost_joints=9, command_timeout_s=5.0)
     actuator = replace(RESILIENT_SERVO.actuator, speed_limit_rad_s=(0.5,) * 8 + (6.0,))
     connected = connect(connection, limits, replace(RESILIENT_SERVO, actuator=actuator), emulate)
@@ -288,7 +288,7 @@ def test_every_servo_gets_its_own_speed_limit(latch: Path, guarded: bool) -> Non
 
 @pytest.mark.parametrize("guarded", [False, True])
 def test_an_episode_that_begins_after_a_pause_sees_the_robot_as_it_is(latch: Path, guarded: bool) -> None:
-    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), latency_s=0.1)
+    connection = ConnectionConfig(port="pty", guarded=guarded, latch=str(latch), latency_s=0.02)
     contract = action_contract(ActionConfig(), RESILIENT_SERVO, CourseConfig())
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0)
     loop, connected = open_loop(contract, LoopSettings(connection=connection, safety=limits), emulate)

@@ -48,7 +48,7 @@ def make_body(terminal: EmulatedPort, tmp_path: Path) -> Iterator[Callable[..., 
         def make(priority: int = 0, **limits: float) -> GuardedBody:
             chosen = replace(LIMITS, **limits)
             body = GuardedBody(
-                BusPort(terminal.port, latency_s=0.1), CHAIN, chosen, latch=tmp_path / "estop", priority=priority
+                BusPort(terminal.port, latency_s=0.02), CHAIN, chosen, latch=tmp_path / "estop", priority=priority
             )
             opened.callback(body.close)
             return body
@@ -261,7 +261,6 @@ def test_torque_goes_off_when_the_port_is_back_also_after_the_policy_has_left(
     drive_until_on(terminal, body)
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
     terminal: EmulatedPort, body: GuardedBody
 ) -> None:
@@ -306,7 +305,7 @@ from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.safety.checks import SafetyLimits
-body = GuardedBody(BusPort(sys.argv[1], latency_s=0.1), straight_chain(range(1, 5), 1.2),
+body = GuardedBody(BusPort(sys.argv[1], latency_s=0.02), straight_chain(range(1, 5), 1.2),
                    SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0), latch=Path(sys.argv[2]))
 body.start()
 body.command(np.full(4, 0.2))
