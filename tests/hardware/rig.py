@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +68,20 @@ def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
     give_up_s = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < give_up_s
-        time.sleep(0.002)
+        time.sleep(0.01)  # the servos are a thread of this process
 
 
 @contextmanager
 def ending(process: subprocess.Popen[Any]) -> Iterator[None]:
-    """Kill ``process``, if it still runs, and wait for its end."""
+    """Kill ``process``, if it still runs, and wait for its end; after a failure close its pipes too."""
     try:
         yield
+    except BaseException:
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        raise
     finally:
         process.kill()
         process.wait()

@@ -58,7 +58,7 @@ def wait_until(condition: object, seconds: float = 20.0) -> float:
     begun = time.monotonic()
     while not condition():  # type: ignore[operator]
         assert time.monotonic() - begun < seconds
-        time.sleep(0.001)
+        time.sleep(0.005)  # the servos are a thread of this process
     return time.monotonic() - begun
 
 
