@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from snake_gym.config import ConfigError
 from snake_gym.config.settings import Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState
@@ -85,6 +86,13 @@ class ActionDecoder:
         limit, config = self.spec.joint_limit_rad, self.config
         if self.controller is not None:
             base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
+            expected = measurement.joint_angle.shape
+            if np.shape(base) != expected or not np.isfinite(base).all():
+                found = "numbers that are not finite" if np.shape(base) == expected else f"shape {np.shape(base)}"
+                raise ConfigError(
+                    f"controller {type(self.controller).__name__}: command returned {found}; "
+                    f"expected finite joint references of shape {expected}"
+                )
             reference = np.clip(base + config.scale_rad * action, -limit, limit)
             if hasattr(self.controller, "command_given"):
                 self.controller.command_given(reference, state)

@@ -115,8 +115,12 @@ class RobotPlant:
         return self.robot.joint_rate()[0]
 
     def load(self) -> FloatArray:
-        """Return actuator torques (J,) as shares of the stall torque, in the sense of the angle; 0 without torque."""
-        return np.where(self._free, 0.0, self.robot.state.joint_torque[0] / self._torque_nm)
+        """Return joint torques (J,) as shares of the stall torque, in the sense of the angle; 0 without torque.
+
+        No larger than what the servo may give: what a mechanical stop adds is no load of the motor.
+        """
+        limit = self.robot.params.torque_limit[0]
+        return np.where(self._free, 0.0, np.clip(self.robot.state.joint_torque[0], -limit, limit) / self._torque_nm)
 
     def _set_free(self, free: NDArray[np.bool_]) -> None:
         """Make joints without torque FREE from now on; give the others their own faults back."""

@@ -137,3 +137,19 @@ def test_a_watchful_controller_is_told_what_was_really_sent() -> None:
     measurement = Measurement(joints, joints, np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
     sent = decoder.decode(np.ones((1, 9)), measurement, Goal(np.array([[5.0, 0.0]]), np.ones(1, bool)), state)
     np.testing.assert_array_equal(state["fault_reference"], sent)
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [(np.full((1, 9), np.nan), "not finite"), (np.zeros((9, 1)), r"shape \(9, 1\)"), (0.0, "shape")],
+)
+def test_a_controller_s_references_are_checked(
+    monkeypatch: pytest.MonkeyPatch, returned: np.ndarray | float, found: str
+) -> None:
+    decoder = ActionDecoder(ActionConfig(kind="residual", controller={"kind": "sjc"}), RESILIENT_SERVO)
+    monkeypatch.setattr(type(decoder.controller), "command", lambda *_: returned)
+    joints = np.zeros((1, 9))
+    measurement = Measurement(joints, joints, np.zeros((1, 2)), np.zeros(1), np.ones(1, bool))
+    goal = Goal(np.array([[5.0, 0.0]]), np.ones(1, bool))
+    with pytest.raises(ConfigError, match=rf"controller Sjc: command returned .*{found}.*; expected .* \(1, 9\)"):
+        decoder.decode(joints, measurement, goal, decoder.initial_state(1))

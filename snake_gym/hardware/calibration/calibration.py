@@ -53,8 +53,8 @@ class ServoSettings(Settings):
         """Return the differences to a servo that holds ``found``, one line each, without the servo's name."""
         now = asdict(found)
         return [
-            f"the calibration says {name} {was}, the servo says {now[name]}: calibrate again "
-            "(python -m snake_gym.hardware calibrate)"
+            f"the calibration says {name} {was}, the servo says {now[name]}: "
+            + (f"set it back to {was}" if name == "mode" else _AGAIN)
             for name, was in asdict(self).items() if was != now[name]
         ]  # fmt: skip
 
@@ -94,7 +94,7 @@ def read_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings 
 
 FORMAT = 2
 """Version of the file's format; version 1 lacked the servos' settings."""
-_AGAIN = "calibrate again: python -m snake_gym.hardware calibrate"
+_AGAIN = "calibrate again (python -m snake_gym.hardware calibrate)"
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def read_target(text: str) -> tuple[float, float]:
 
 
 def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
-    """Drive the robot. Return the exit code: 0 done, 1 the robot stopped or may not move, 130 interrupted.
+    """Drive the robot. Return 0: done; 1: it stopped, may not move, or may still have torque; 130: interrupted.
 
     A robot that did not come up leaves no log.
     """
@@ -99,6 +99,7 @@ def drive(config: RunConfig, plan: Plan, log: str | None, plain: bool) -> int:
             connected.close()
             passed_s = max(body.clock.now() - begun_s, 1e-9)
             view.close()
+            code = code or int(body.torque_off_owed)
             left = [line for line in body.news() if line not in ("stopped: closed", f"stopped: {reason}")]
             for line in left:
                 print(line)

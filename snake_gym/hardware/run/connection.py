@@ -126,6 +126,7 @@ Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], Emu
 def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emulate: Emulate) -> Connected:
     """Open the connection that the settings name. Raises ConfigError for errors that the user can correct."""
     calibration = _calibration(config, spec)
+    limits = limits.of_model(calibration.model)
     complaint = too_short(config.period_s, spec.n_joints, config.baud, family=calibration.family)
     if complaint is not None:
         raise ConfigError(complaint)

@@ -246,7 +246,7 @@ class Guard:
             self._tell_news()
         if body.torque_off_owed:
             with contextlib.suppress(OSError):  # the terminal may be closed
-                print("guard: torque is not known to be off in all joints: use the hardware stop", file=sys.stderr)
+                print("guard: torque may still be on: use the hardware stop", file=sys.stderr)
         else:
             self._send(Message(b"F").pack())
 

@@ -80,7 +80,8 @@ class GuardedBody:
         """Numbers of the last message sent, the last that the guard has taken, and the last that asked for bring-up."""
         self._heard_s = -math.inf
         self._has_spoken = self._has_ended = False
-        self._off_owed = False
+        self.torque_off_owed = False
+        """True while a servo is not known to have its torque off, though it should."""
         self._news: list[str] = []
         self.stop_reason: str | None = None
         """Reason why the torque is off; None: it is on, or the robot has not been started."""
@@ -101,7 +102,7 @@ class GuardedBody:
         self._read(math.inf, lambda: self.stop_reason is not None or self._taken >= self._asked)
         if self.stop_reason is not None or self._sample is None:
             raise BringUpError(self.stop_reason or "the guard process has ended")
-        self._off_owed = False
+        self.torque_off_owed = False
         return self._sample
 
     def command(self, reference: FloatArray) -> None:
@@ -119,7 +120,7 @@ class GuardedBody:
         if self._sample is None:
             raise RuntimeError("run_until before start")
         if self._link is None:
-            if self._off_owed and self._try_off() == "":
+            if self.torque_off_owed and self._try_off() == "":
                 self._news.append("torque is off in all joints now")
             self.clock.sleep(when_s - self.clock.now())
         return self._sample
@@ -138,7 +139,7 @@ class GuardedBody:
             self._read(time.monotonic() + _FAREWELL_S, lambda: False)
             if self._link is not None:
                 self._leave_guard()
-        elif self._off_owed:
+        elif self.torque_off_owed:
             self._switch_off()
         self._sample = None
 
@@ -238,9 +239,10 @@ class GuardedBody:
         self._link = None
         if self._has_spoken:
             self._news.append(
-                f"torque is not known to be off in all joints: use the hardware stop; the guard (process "
-                f"{self._process.pid}) goes on trying for a while and holds the port"
+                f"torque may still be on: use the hardware stop; the guard (process {self._process.pid}) goes on "
+                "trying for a while and holds the port"
             )
+            self.torque_off_owed = True
         else:
             self._process.kill()
         await_end(self._process)
@@ -249,7 +251,7 @@ class GuardedBody:
 
     def _switch_off(self) -> None:
         """Switch the torque off, tried for a while; ``run_until`` and ``close`` try again what is left."""
-        self._off_owed = True
+        self.torque_off_owed = True
         give_up_s = time.monotonic() + _FAREWELL_S
         while why := self._try_off():
             if time.monotonic() > give_up_s:
@@ -264,7 +266,7 @@ class GuardedBody:
         except PortGone as error:
             return str(error)
         silent = ", ".join(str(joint + 1) for joint, one in enumerate(self._calibration.ids) if one in left)
-        self._off_owed = bool(silent)
+        self.torque_off_owed = bool(silent)
         if not silent:
             remove_dead_marks(self._latch)
         return f"joints {silent} do not answer" if silent else ""
