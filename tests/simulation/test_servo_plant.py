@@ -129,3 +129,14 @@ def test_a_gait_over_the_bus_moves_the_robot_as_far() -> None:
     error = np.linalg.norm(direct.state.centre_xy[0] - behind.state.centre_xy[0])
     assert way > 2.0
     assert error < 0.002 * way
+
+
+def test_a_mechanical_stop_is_no_load_of_the_motor() -> None:
+    spec = replace(SPEC, joint_stop_rad=0.5, joint_limit_rad=0.5)
+    plant = RobotPlant(spec, np.zeros(J), 0.0, step_s=spec.sim_dt_s)
+    loads = []
+    for _ in range(300):
+        plant.advance(spec.sim_dt_s, np.full(J, 3.0), ALL_ON, np.full(J, 0.5), FAST)
+        loads.append(np.abs(plant.load()).max())
+    assert np.abs(plant.joint_angle()).max() > 0.49, "it has met its stops"
+    assert 0.4 < max(loads) <= 0.5 + 1e-9

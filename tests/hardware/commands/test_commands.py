@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO
@@ -239,6 +240,22 @@ def test_a_run_in_memory_reaches_its_targets_and_is_logged_and_one_that_does_not
     assert len(lines) == 1 and "is tripped: before" in lines[0]
     assert f"clear it with estop --clear --latch {latch}" in lines[0]
     assert [path.name for path in log.parent.iterdir()] == ["run.jsonl"]
+
+
+def test_a_run_that_may_leave_torque_on_ends_with_code_1(
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dies() -> None:
+        wait_until(lambda: torque_on(port))
+        port.bus.servo(3).dead = True
+
+    with ThreadPoolExecutor(1) as pool:
+        dead = pool.submit(dies)
+        assert main(["run", "cc", *settings(tmp_path, port), "--time", "2", "--log", "none"]) == 1
+        dead.result()
+    assert "torque may still be on: use the hardware stop" in capsys.readouterr().out
+    port.bus.servo(3).dead = False
+    wait_until(lambda: not torque_on(port))
 
 
 def test_a_log_is_not_overwritten(port: EmulatedPort, tmp_path: Path, latch: str) -> None:

@@ -341,3 +341,9 @@ def test_what_cannot_be_opened_leaves_nothing_open(latch: Path) -> None:
         connect(connection, SafetyLimits(), RESILIENT_SERVO, emulate)
     assert len(os.listdir("/proc/self/fd")) == before + 1
     taken.close()
+
+
+def test_voltage_limits_that_contradict_the_servo_s_are_refused_before_a_guard_starts(latch: Path) -> None:
+    connection = ConnectionConfig(port="pty", latch=str(latch))
+    with pytest.raises(ConfigError, match="min_voltage_v is 9 and max_voltage_v 5; expected min < max"):
+        connect(connection, SafetyLimits(max_voltage_v=5.0), RESILIENT_SERVO, emulate)
