@@ -77,7 +77,8 @@ def refused(port: str, file: Path, capsys: pytest.CaptureFixture[str], *more: st
             np.testing.assert_allclose(wire.positions(IDS), before, atol=1)
         assert code == 1
         lines = capsys.readouterr().out.splitlines()
-        if any("calibrate again" in line for line in lines) and not any("not answer" in line for line in lines):
+        advice = ("calibrate again", "set it back")
+        if any(one in line for line in lines for one in advice) and not any("not answer" in line for line in lines):
             return [line for line in lines if line.startswith("joint ")]
     raise AssertionError(lines)
 
