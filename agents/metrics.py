@@ -90,7 +90,7 @@ def play_episodes(
     sums = Accumulator(env.num_envs)
     infos: Mapping[str, Any] = {}
     for step, (reward, ended, infos) in enumerate(roll(policy, env, seed)):
-        if should_stop():
+        if should_stop() and not ended.all():
             return None
         if step > 0:
             total += reward * running

@@ -37,7 +37,7 @@ from snake_gym.interface.policy_contract import (
     format_contract,
     golden_references,
 )
-from snake_gym.interface.policy_file import CONTRACT, WEIGHTS
+from snake_gym.interface.policy_file import CONTRACT, MAX_CONTRACT_BYTES, WEIGHTS
 from snake_gym.registry import find_task
 
 from .config import TrainConfig
@@ -103,20 +103,23 @@ class PolicyWriter:
         with np.errstate(all="ignore"):
             deviation = np.abs(network(obs if own is None else own(obs)) - actions)
         settings = to_dict(core.config)
-        return {
-            WEIGHTS: weights,
-            CONTRACT: format_contract(
-                PolicyContract(
-                    format=FORMAT, name=self._folder.name,
-                    weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
-                    robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-                    action=action_contract(core.config.action, core.decoder), normaliser=normaliser,
-                    network=layers, golden=_golden(core, obs, actions, float(deviation.max())),
-                    env=EnvOrigin(config.env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
-                    training=self._training_summary(model, evaluation or {}), versions=run_versions(),
-                )
-            ).encode(),
-        }  # fmt: skip
+        contract = format_contract(
+            PolicyContract(
+                format=FORMAT, name=self._folder.name,
+                weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
+                robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
+                action=action_contract(core.config.action, core.decoder), normaliser=normaliser,
+                network=layers, golden=_golden(core, obs, actions, float(deviation.max())),
+                env=EnvOrigin(config.env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
+                training=self._training_summary(model, evaluation or {}), versions=run_versions(),
+            )
+        ).encode()  # fmt: skip
+        if len(contract) > MAX_CONTRACT_BYTES:
+            raise ConfigError(
+                f"the contract of a policy with {core.layout.size} observations has {len(contract)} bytes; expected at "
+                f"most {MAX_CONTRACT_BYTES}: fewer columns or beams"
+            )
+        return {WEIGHTS: weights, CONTRACT: contract}
 
     def _training_summary(self, model: BaseAlgorithm, evaluation: Mapping[str, float]) -> dict[str, Any]:
         config, launch = self._config, (self._folder.launches() or [{}])[-1]

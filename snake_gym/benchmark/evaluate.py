@@ -162,7 +162,10 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
             asked = shlex.quote(f"{name}={path}")
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
     if own and "controllers" not in mapping:
-        config = replace(config, controllers=tuned_opponents(config))
+        kinds = tuned_kinds(config)
+        config = replace(config, controllers=kinds)
+        if not kinds:
+            print(f"note: {no_opponent_note(config)}", file=sys.stderr)
     return config
 
 
@@ -201,20 +204,20 @@ def _blind(config: EnvConfig) -> dict[str, Any]:
     return merge(scenario_settings(config), {"faults": {"reveal": False}})
 
 
-def tuned_opponents(config: BenchmarkConfig) -> tuple[str, ...]:
-    """Return the classical controllers that were tuned for the benchmark's robot; note it if there are none."""
+def tuned_kinds(config: BenchmarkConfig) -> tuple[str, ...]:
+    """Return the classical controllers that were tuned for the benchmark's robot."""
+    robot = make_scenarios(config).spec.name
+    return tuple(kind for kind in CONTROLLERS if tuned_file(robot, kind).is_file())
+
+
+def no_opponent_note(config: BenchmarkConfig) -> str:
+    """Return the line that tells how to tune a controller for the benchmark's robot, which has none."""
     scenarios = make_scenarios(config)
-    kinds = tuple(kind for kind in CONTROLLERS if tuned_file(scenarios.spec.name, kind).is_file())
-    if not kinds:
-        command = tuning_command(
-            "fault_aware", scenarios.spec, tune_options(scenarios.env.robot, config.env_id, scenarios.env)
-        )
-        print(
-            f"note: no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make "
-            f"one with {command}",
-            file=sys.stderr,
-        )
-    return kinds
+    options = tune_options(scenarios.env.robot, config.env_id, scenarios.env)
+    return (
+        f"no controller is tuned for robot {scenarios.spec.name}, so there is no classical opponent; make one with "
+        f"{tuning_command('fault_aware', scenarios.spec, options)}"
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Needs the extra ``render``; nothing else in this package does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,10 @@ from snake_gym.render.replay import Scene, replay_page
 
 def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> list[Recording]:
     """Replay all scenarios exactly as ``play`` does, and return the motion in the given worlds."""
-    env = scenarios.make_env(entrant)
-    recorder = Recorder(env.core, worlds)
-    for _ in roll(entrant.make_policy(env), env, scenarios.seed):
-        recorder.take()
-    env.close()
+    with closing(scenarios.make_env(entrant)) as env:
+        recorder = Recorder(env.core, worlds)
+        for _ in roll(entrant.make_policy(env), env, scenarios.seed):
+            recorder.take()
     return recorder.recordings(entrant.name, entrant.kind, scenarios.seed)
 
 

@@ -10,6 +10,7 @@ import io
 import itertools
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -64,21 +65,20 @@ def play(
     entrant: Entrant, scenarios: Scenarios, on_step: Callable[[int, int], None] = lambda done, of: None
 ) -> Episodes:
     """Play all scenarios with one policy; ``on_step(done, of)`` is called at every control step."""
-    env = scenarios.make_env(entrant)
-    n_steps, every = env.core.n_steps, -(-env.core.n_steps // MAX_SAMPLES)
-    sampled = [*range(0, n_steps, every), n_steps]
-    samples: list[FloatArray] = []
-    total = np.zeros(scenarios.episodes)
-    infos: dict[str, Any] = {}
-    scenario, faults = "", [""]
-    for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, scenarios.seed)):
-        if done == 0:
-            scenario, faults = _digest(env), _fault_texts(env)
-        total += reward
-        if done == sampled[len(samples)]:
-            samples.append(infos["progress_m"])
-        on_step(done, n_steps)
-    env.close()
+    with closing(scenarios.make_env(entrant)) as env:
+        n_steps, every = env.core.n_steps, -(-env.core.n_steps // MAX_SAMPLES)
+        sampled = [*range(0, n_steps, every), n_steps]
+        samples: list[FloatArray] = []
+        total = np.zeros(scenarios.episodes)
+        infos: dict[str, Any] = {}
+        scenario, faults = "", [""]
+        for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, scenarios.seed)):
+            if done == 0:
+                scenario, faults = _digest(env), _fault_texts(env)
+            total += reward
+            if done == sampled[len(samples)]:
+                samples.append(infos["progress_m"])
+            on_step(done, n_steps)
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
     on_step(n_steps, n_steps)
     seeds = np.arange(scenarios.seed, scenarios.seed + scenarios.episodes)
@@ -90,15 +90,15 @@ def play(
 
 
 def roll(
-    policy: Policy, env: VectorEnv[Any, Any, Any], seed: int
+    policy: Policy, env: VectorEnv[Any, Any, Any], seed: int | list[int]
 ) -> Iterator[tuple[FloatArray, NDArray[np.bool_], dict[str, NDArray[Any]]]]:
-    """Play one deterministic episode of every world: seed ``seed + i`` for world i, autoreset mode DISABLED.
+    """Play one deterministic episode of every world, of seed ``seed + i`` or ``seed[i]``; autoreset mode DISABLED.
 
     Yields rewards (W,), flags (W,) of worlds that have ended, and infos, from the reset on, until all have ended.
     """
     if env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
         raise ValueError(f"the env's autoreset mode is {env.metadata.get('autoreset_mode')}; expected DISABLED")
-    obs, infos = env.reset(seed=seed)
+    obs, infos = env.reset(seed=seed)  # type: ignore[arg-type]  # our envs take a list too
     carried: Any = None
     start, ended = np.ones(env.num_envs, bool), np.zeros(env.num_envs, bool)
     yield np.zeros(env.num_envs), ended, infos

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from snake_gym.benchmark.runner import roll
 from snake_gym.benchmark.seed_ranges import TUNING
 from snake_gym.benchmark.statistics import mean_interval, share_interval
 from snake_gym.config import ConfigError, Settings, build, merge, read_json, to_dict, to_json, write_atomic
@@ -32,7 +33,7 @@ from snake_gym.controllers.base import search_ranges
 from snake_gym.envs import DEFAULT_ENV, SnakeVectorEnv
 from snake_gym.envs.task_settings import build_env
 from snake_gym.interface.actions import ActionConfig
-from snake_gym.interface.policy import controller_action
+from snake_gym.interface.policy import ZeroResidual, controller_action
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 SEED_BASE = TUNING.first
@@ -211,12 +212,8 @@ class Search:
         n_scenarios = seeds.size
         per_world = {name: np.repeat(values, n_scenarios) for name, values in self.parameters(shares).items()}
         self.env.core.use_controller(make_controller(self.base, self.spec, per_world))
-        _, infos = self.env.reset(seed=np.tile(seeds, shares.shape[0]).tolist())
-        nothing = np.zeros((self.config.worlds, self.env.core.decoder.size), np.float32)
-        ended = np.zeros(self.config.worlds, dtype=bool)
-        while not ended.all():
-            _, _, terminated, truncated, infos = self.env.step(nothing)
-            ended = terminated | truncated
+        alone = ZeroResidual(self.env.core.decoder.size)
+        *_, (_, _, infos) = roll(alone, self.env, np.tile(seeds, shares.shape[0]).tolist())
         worth = objective(infos, self.score, self.env_config.time_limit_s)
         return worth.reshape(shares.shape[0], n_scenarios)
 
@@ -255,7 +252,7 @@ class Search:
         }
 
     def scenario(self) -> dict[str, Any]:
-        """Return plain settings of the env except the robot and settings that change no episode."""
+        """Return plain settings of the env, without robot, action and n_threads."""
         env = to_dict(self.env_config)
         return {name: env[name] for name in env if name not in ("robot", "action", "n_threads")}
 

@@ -172,11 +172,11 @@ def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | 
         _refuse(Annotated[tp, allowed], value, where)
     try:
         number = float(number) if tp is float else int(number)
-        told = f"{number:g}"
-    except OverflowError:  # hundreds of digits
-        number, told = (math.inf if number > 0 else -math.inf), "a number of hundreds of digits"
-    if not allowed.admits(number):
-        told = told if tp is float or math.isinf(number) else show(number)
+        told = f"{number:g}" if tp is float else show(number)
+        admitted = allowed.admits(number)
+    except (OverflowError, ValueError):
+        told, admitted = "a number of hundreds of digits", False
+    if not admitted:
         raise OutOfRangeError(f"{where} is {told}; expected {allowed.describe(tp)}")
     return number
 
@@ -191,16 +191,17 @@ def _read_number(value: object) -> int | float | None:
     if isinstance(value, numbers.Real):
         try:
             return int(value) if isinstance(value, numbers.Integral) else float(value)
-        except OverflowError:  # a fraction of such numbers
-            return math.inf
+        except OverflowError:  # a fraction of hundreds of digits
+            return int(math.trunc(value))
     if isinstance(value, str):
         text = value.strip()
         if infinite := _INFINITY.fullmatch(text):
             return -math.inf if infinite[1] == "-" else math.inf
         if _NUMBER.fullmatch(text):
             digits = text.replace("_", "")
-            whole = re.fullmatch(r"[-+]?[0-9]+", digits) and len(digits) < _MOST_DIGITS
-            return int(digits) if whole else float(digits)
+            whole = re.fullmatch(r"[-+]?[0-9]+", digits) and len(digits) <= _MOST_DIGITS
+            number = int(digits) if whole else float(digits)
+            return None if isinstance(number, float) and math.isinf(number) else number
     return None
 
 

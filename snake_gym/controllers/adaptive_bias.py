@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.controllers.base import ControllerState, Gain, PerWorld, Swing, register_controller, searched
+from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, Swing, register_controller, searched
 from snake_gym.controllers.guidance import PointOfSight, TrackedPoint, bearing, wrap_angle
-from snake_gym.controllers.serpenoid import GaitConfig, Serpenoid
+from snake_gym.controllers.serpenoid import GaitConfig, Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -49,7 +49,7 @@ class AdaptiveBiasConfig(GaitConfig):
 
 
 @register_controller("adaptive_bias", AdaptiveBiasConfig)
-class AdaptiveBias(Serpenoid):
+class AdaptiveBias(Gait):
     """Serpenoid gait with a learned bias.
 
     State, each (W,): ``phase`` [rad] in [0, 2 pi), ``bias_rad`` B and ``learned_rad`` L, ``course_rad`` to hold without
@@ -58,6 +58,7 @@ class AdaptiveBias(Serpenoid):
 
     def __init__(self, config: AdaptiveBiasConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
+        self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
         backwards = self.parameter["frequency_rad_s"] * self.parameter["phase_shift_rad"] < 0.0
         self._sense = np.where(backwards, -1.0, 1.0)

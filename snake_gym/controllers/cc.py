@@ -19,8 +19,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from snake_gym.config import Range
-from snake_gym.controllers.base import ControllerState, Gain, PerWorld, register_controller, searched
-from snake_gym.controllers.sjc import Sjc, SjcConfig
+from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched
+from snake_gym.controllers.guidance import PointOfSight
+from snake_gym.controllers.serpenoid import Wave
+from snake_gym.controllers.sjc import SjcConfig
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -78,11 +80,13 @@ def neighbour_gains(
 
 
 @register_controller("cc", CcConfig)
-class Cc(Sjc):
+class Cc(Gait):
     """Controller of a steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
     def __init__(self, config: CcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
+        self._wave = Wave(self.parameter, spec.n_joints)
+        self._guidance = PointOfSight(spec, config.tracked_point)
         self._gains = neighbour_gains(config, spec, self.parameter)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:

@@ -38,10 +38,11 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range
 from snake_gym.config.settings import Share
-from snake_gym.controllers.base import ControllerState, PerWorld, register_controller, searched, wrap_phase
+from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
-from snake_gym.controllers.sjc import Sjc
+from snake_gym.controllers.guidance import PointOfSight
+from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -84,7 +85,7 @@ class FaultAwareConfig(CcConfig):
 
 
 @register_controller("fault_aware", FaultAwareConfig)
-class FaultAware(Sjc):
+class FaultAware(Gait):
     """Controller with coupled joints, fault detection, reverse driving and a re-planned wave.
 
     State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
@@ -93,6 +94,8 @@ class FaultAware(Sjc):
 
     def __init__(self, config: FaultAwareConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
+        self._wave = Wave(self.parameter, spec.n_joints)
+        self._guidance = PointOfSight(spec, config.tracked_point)
         self.detector = FaultDetector(config.detector, spec)
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from snake_gym.controllers.base import ControllerState, PerWorld, register_controller
+from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
-from snake_gym.controllers.serpenoid import GaitConfig, Serpenoid
+from snake_gym.controllers.serpenoid import GaitConfig, Wave
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -21,11 +21,12 @@ class SjcConfig(SteeringConfig, GaitConfig):
 
 
 @register_controller("sjc", SjcConfig)
-class Sjc(Serpenoid):
+class Sjc(Gait):
     """Controller of a steered serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
     def __init__(self, config: SjcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
+        self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:

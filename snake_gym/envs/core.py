@@ -231,6 +231,11 @@ class SnakeCore:
             "centre_xy": state.centre_xy.copy(),
         }
 
+    @property
+    def have_begun(self) -> bool:
+        """True once every world has had a reset, and so a seed."""
+        return bool((self.episode >= 0).all())
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on, as copies by name."""
         return {name: values.copy() for name, values in self._state_arrays().items()}

@@ -5,7 +5,8 @@ The steps of ``time_limit_s`` depend on the robot, so ids are registered without
 it sets the env's ``spec``, the env reads the requested number in the frame of ``make``, and makes that its limit.
 
 A ``spec`` gives the number that follows from the env's clock, but not to ``make`` (``OwnClockSpec``), since it changes
-with time limit and robot. A requested number stays; a time limit beside it is refused.
+with time limit and robot. Made again from a spec with a requested number, an env refuses another time limit unless a
+number is given with it.
 """
 
 from __future__ import annotations

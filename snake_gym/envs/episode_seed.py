@@ -36,9 +36,13 @@ class TellsItsSeed:
         self._np_random, self._np_random_seed = generator, UNKNOWN_SEED
 
     def tell_seeds(self, seeds: NDArray[np.int64]) -> None:
-        """Set ``np_random_seed`` to the first of the worlds' ``seeds`` if they count up from it, else to all."""
+        """Set ``np_random_seed`` to the first of the worlds' ``seeds`` if they count up from it, else to all.
+
+        The generator stays, if there is one.
+        """
         first = int(seeds[0])
-        self._np_random, _ = seeding.np_random(first)
+        if self._np_random is None:
+            self._np_random, _ = seeding.np_random(first)
         counts_up = (seeds == first + np.arange(seeds.size)).all()
         self._np_random_seed = first if counts_up else tuple(seeds.tolist())
 

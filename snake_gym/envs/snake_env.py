@@ -104,7 +104,8 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
         self.core.set_state(state)
-        self.tell_seeds(self.core.seeds)
+        if self.core.have_begun:
+            self.tell_seeds(self.core.seeds)
 
     def render(self) -> Any:
         """Return the present frame (H, W, 3) uint8 for "rgb_array"; None for "human", which shows it in a window."""

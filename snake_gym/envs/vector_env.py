@@ -102,7 +102,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
             seeds = seeds[mask]
         self._ended = np.zeros(self.num_envs, bool) if mask is None else self._ended & ~mask
         obs = self.core.reset(seeds, mask)
-        if mask is not None and seed is not None:
+        if mask is not None and seed is not None and self.core.have_begun:
             self.tell_seeds(self.core.seeds)
         return obs, self.core.infos()
 
@@ -138,7 +138,8 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state from ``get_state``. Raises ValueError, with the env unchanged, if it is no valid state."""
         self.core.set_state(state, {"ended": self._ended})
-        self.tell_seeds(self.core.seeds)
+        if self.core.have_begun:
+            self.tell_seeds(self.core.seeds)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Return one frame (H, W, 3) for each world."""

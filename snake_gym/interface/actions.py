@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from snake_gym.config import ConfigError
 from snake_gym.config.settings import Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -85,14 +85,9 @@ class ActionDecoder:
         """Joint references (W, J) [rad] for the next control step; advances ``state`` in place."""
         limit, config = self.spec.joint_limit_rad, self.config
         if self.controller is not None:
+            what = f"the command of {type(self.controller).__name__}"
             base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
-            expected = measurement.joint_angle.shape
-            if np.shape(base) != expected or not np.isfinite(base).all():
-                found = "numbers that are not finite" if np.shape(base) == expected else f"shape {np.shape(base)}"
-                raise ConfigError(
-                    f"controller {type(self.controller).__name__}: command returned {found}; "
-                    f"expected finite joint references of shape {expected}"
-                )
+            base = check_numbers(base, measurement.joint_angle.shape, what)
             reference = np.clip(base + config.scale_rad * action, -limit, limit)
             if hasattr(self.controller, "command_given"):
                 self.controller.command_given(reference, state)

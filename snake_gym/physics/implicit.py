@@ -53,9 +53,9 @@ GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
-"""Most corrections of the laws within a step without torque limits and joint stops."""
+"""Most corrections of the laws within a step without torque limits, joint stops and imperfect servos."""
 _ONE_BY_ONE_ROUNDS = 400
-"""Most corrections with torque limits or joint stops; after ``_ROUNDS`` of them laws change one at a time."""
+"""Most corrections with any of these; after ``_ROUNDS`` of them laws change one at a time."""
 
 
 @njit(error_model="numpy")

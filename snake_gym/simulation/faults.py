@@ -29,11 +29,12 @@ from snake_gym.simulation.streams import RandomStreams
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
 SHORTEST_PERIOD_S = 1e-6
-"""Error of a sensor's reading [rad, rad/s, m]: more would be no reading."""
+"""Shortest period of a fault that comes in bursts: far below any physics step, of which a burst takes at least one."""
 Period = Annotated[float, Range(SHORTEST_PERIOD_S)]
-"""From burst to burst [s]: at least far below any physics step, of which a burst takes at least one."""
+"""Time from burst to burst [s]."""
 _OFFSET_RAD = math.radians(20.0)
 SensorError = Annotated[float, Range(0.0, 1e6)]
+"""Error of a sensor's reading [rad, rad/s, m]: more would be no reading."""
 
 
 @dataclass(frozen=True)

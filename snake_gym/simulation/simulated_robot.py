@@ -234,8 +234,10 @@ class SimulatedRobot:
         """Advance the worlds of ``mask`` by ``n_substeps`` steps of sim_dt_s (None: one control step).
 
         Args:
-            reference: (W, J) [rad] joint angles that the actuators aim at; with a delay, for one control step.
+            reference: (W, J) [rad] joint angles that the actuators aim at.
             feedforward: (W, J) torque [N m] (acceleration-controlled: [rad/s^2]) added to it; None: zero.
+
+        Raises ValueError for other steps than one control step where references act late.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
@@ -272,8 +274,9 @@ class SimulatedRobot:
         """Return the present accelerations of the links (W, N) [rad/s^2] and the centre of mass (W, 2) [m/s^2].
 
         ``u`` (W, J) are joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m];
-        the actuator's gains and joint stops have no effect. LOCKED joints get acceleration 0, FREE ones their viscous
-        torque. Raises ValueError for Coulomb friction and obstacles, whose forces follow from a step only.
+        joint stops, and the actuator but for its torque limit, have no effect. LOCKED joints get acceleration 0, FREE
+        ones their viscous torque. Raises ValueError for Coulomb friction and obstacles, whose forces follow from a
+        step only.
         """
         for law, name in ((self._laws.coulomb, "Coulomb friction"), (self._laws.obstacles, "obstacles")):
             if law:

@@ -59,6 +59,7 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
         ({"name": "SAC", "train_freq": [4, "steps"]}, r"train_freq\[1\] is 'steps'; expected one of"),
         ({"name": "PPO", "gamma": 2.0}, r"gamma is 2; expected in \[0, 1\]"),
         ({"name": "PPO", "learning_rate": {"start": -1.0}}, r"learning_rate.start is -1; expected finite and > 0"),
+        ({"name": "PPO", "clip_range": -1.0}, "clip_range is -1; expected finite and > 0"),
         ({"name": "PPO", "n_epochs": 0}, "n_epochs is 0; expected >= 1"),
         ({"name": "PPO", "use_sde": "yes"}, "use_sde is 'yes'; expected true or false"),
         ({"name": "SAC", "gradient_steps": 0}, "gradient_steps is 0; expected >= 1"),

@@ -80,7 +80,7 @@ def test_its_servos_are_found_calibrated_and_driven(acme: ServoFamily, folder: P
     assert (calibration.model, calibration.steps_per_turn) == ("A9", 1024)
     assert calibration.zero_steps.tolist() == [512] * N
     limits = SafetyLimits(ramp_time_s=0.05, lost_after_s=5.0, command_timeout_s=30.0)
-    body = GuardedBody(BusPort(port.port, 500_000, acme, 0.02), calibration, limits, 0.04, 4.0, folder / "estop")
+    body = GuardedBody(BusPort(port.port, 500_000, acme), calibration, limits, 0.04, 4.0, folder / "estop")
     wanted = np.array([0.4, -0.3, 0.2])  # the guard's process knows the family by its table alone
     try:
         for _ in range(20):  # on a busy machine a servo of this process may miss its turn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,15 @@ def no_marks_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for mark in find_marks():
         if mark.latch.is_relative_to(tmp_path_factory.getbasetemp()):
             mark.path.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servos_get_their_turn() -> Iterator[None]:
+    """Servos are a thread of this process and have 4 ms to answer; Python lets other threads keep it for 5 ms."""
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(5e-4)
+    yield
+    sys.setswitchinterval(usual_s)
 
 
 @pytest.fixture

@@ -64,11 +64,13 @@ def serve(servos: Sequence[EmulatedServo], plant: FirstOrderPlant | None = None)
     return EmulatedPort(EmulatedBus(servos, plant, clock=MonotonicClock(), step_s=0.01))
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    give_up_s = time.monotonic() + seconds
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> float:
+    """Time until ``condition()`` [s]; fails after ``seconds``."""
+    begun_s = time.monotonic()
     while not condition():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.01)  # the servos are a thread of this process
+        assert time.monotonic() - begun_s < seconds
+        time.sleep(0.005)  # the servos are a thread of this process
+    return time.monotonic() - begun_s
 
 
 @contextmanager

@@ -48,8 +48,9 @@ def is_connected(rows: FloatArray, start_xy: Any, goal_xy: Any, radius: float, s
 
 
 def sampled_clearance(route: FloatArray, rows: FloatArray) -> float:
-    """By brute force, along every piece."""
-    pieces = np.linspace(route[:-1], route[1:], 100)
+    """By brute force, at points at most 1 mm apart."""
+    longest_m = np.hypot(*np.diff(route, axis=0).T).max()
+    pieces = np.linspace(route[:-1], route[1:], max(100, math.ceil(1e3 * longest_m) + 1))
     return float(distance(rows, pieces.reshape(-1, 2)).min())
 
 

@@ -138,12 +138,13 @@ def test_a_window_shows_the_frame_and_may_be_closed_by_the_user() -> None:
 
 
 PROGRAM = """
-import os
+import os, sys
 from snake_gym.render.frames import FrameRenderer
 from snake_gym.robot.presets import RESILIENT_SERVO as spec
 frame = FrameRenderer(spec).draw([0.0] * 10, (0, 0), [[1, 0]], 0)
 import pygame
 assert frame.shape == (480, 640, 3) and not pygame.display.get_init() and "SDL_VIDEODRIVER" not in os.environ
+print("drawn", file=sys.stderr)
 os.environ.update(SDL_VIDEODRIVER="x11", DISPLAY=":987")
 FrameRenderer(spec, "human")
 """
@@ -154,5 +155,6 @@ def test_arrays_need_no_display_and_a_window_without_one_is_one_clear_error() ->
     command = [sys.executable, "-W", "error", "-c", PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean)
     assert done.stdout == ""
-    last = done.stderr.splitlines()[-1]
+    first, *_, last = done.stderr.splitlines()
+    assert first == "drawn"
     assert "ConfigError: render_mode 'human' cannot open a window" in last and "rgb_array" in last, done.stderr

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import MAX_LINKS, ActuatorSpec, FrictionSpec, RobotSpec
 
 UNEVEN = RobotSpec(
@@ -75,3 +76,14 @@ def test_runge_kutta_is_refused_at_steps_at_which_it_is_unstable(kind: str) -> N
     with pytest.raises(ValueError, match=r"sim_dt_s is 0\.0002; expected at most 0\.00011 with integrator 'rk4'"):
         RobotSpec(actuator=servo, integrator="rk4", sim_dt_s=0.0002)
     RobotSpec(actuator=servo, integrator="rk4", sim_dt_s=0.0001)
+
+
+def test_the_resilient_robot_is_the_one_of_the_paper() -> None:
+    robot = RESILIENT
+    assert (robot.n_links, robot.link_half_length_m, robot.link_mass_kg) == (10, 0.07, 1.0)
+    np.testing.assert_allclose(robot.inertia(), 1.0 * 0.07**2 / 3)
+    assert (robot.friction.tangential_ns_m, robot.friction.normal_ns_m) == (1.0, 10.0)
+    assert (robot.actuator.kind, robot.actuator.kp, robot.actuator.kd) == ("acceleration", 1.0, 2.0)
+    servo = RESILIENT_SERVO
+    assert (servo.n_links, servo.length_m, servo.friction) == (robot.n_links, robot.length_m, robot.friction)
+    assert (servo.actuator.kind, servo.actuator.speed_limit_rad_s) == ("position", 2.0)

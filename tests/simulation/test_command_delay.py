@@ -30,14 +30,14 @@ def wave(time_s: float) -> np.ndarray:
 
 
 def crawl(spec: RobotSpec, periods: int = 0, cut: int = 0) -> NDArray[Any]:
-    """Joint angles (J,) after 2 s of a wave, commands sent ``periods`` and ``cut`` sub-steps later."""
+    """Link angles (N,) after 2 s of a wave, commands sent ``periods`` and ``cut`` sub-steps later."""
     robot = SimulatedRobot(spec, 1, 1)
     robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
     for k in range(round(2.0 / spec.control_dt_s)):
         if cut:
             robot.step(wave(max(0, k - 1) * spec.control_dt_s), n_substeps=cut)
         robot.step(wave(max(0, k - periods) * spec.control_dt_s), n_substeps=spec.n_substeps - cut)
-    return robot.joint_angle()[0]
+    return robot.state.link_angle[0].copy()
 
 
 @pytest.mark.parametrize(("delay_s", "periods", "cut"), [(0.02, 1, 0), (0.04, 2, 0), (0.1, 5, 0), (0.006, 0, 3)])
@@ -47,9 +47,9 @@ def test_a_delay_is_a_command_that_is_sent_later(delay_s: float, periods: int, c
 
 def test_a_delay_of_a_part_of_a_step_lies_between_those_of_whole_steps() -> None:
     fine = replace(FAST, sim_dt_s=0.0005)
-    on_the_grid = crawl(late(fine, 0.007))
-    between = crawl(late(FAST, 0.007))
-    neighbours = [crawl(late(FAST, delay)) for delay in (0.006, 0.008)]
+    on_the_grid = np.diff(crawl(late(fine, 0.007)))
+    between = np.diff(crawl(late(FAST, 0.007)))
+    neighbours = [np.diff(crawl(late(FAST, delay))) for delay in (0.006, 0.008)]
     apart = np.abs(neighbours[0] - neighbours[1]).max()
     assert np.abs(between - on_the_grid).max() < 0.1 * apart
     assert apart > 1e-3

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.irani2015.friction import record_runs
 from snake_gym.config import ConfigError
 from snake_gym.robot.presets import RESILIENT_SERVO, ROBO_CONDA
 from snake_gym.robot.spec import FloatArray
@@ -18,6 +17,7 @@ from snake_gym.simulation.identification import Coefficient, Place, RunLog, Sens
 from snake_gym.simulation.identification.alternating_search import alternating_variable_search
 from snake_gym.simulation.identification.coefficients import with_values
 from snake_gym.simulation.identification.fit import Residuals
+from snake_gym.simulation.identification.recording import record_runs
 from snake_gym.simulation.identification.replay import Prediction, Replay, head_error
 from snake_gym.simulation.sensors import SensorConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
@@ -120,9 +120,11 @@ def test_a_place_that_does_not_exist_is_named(logs: list[RunLog], place: Place, 
 
 def test_logs_and_robot_have_to_fit(logs: list[RunLog]) -> None:
     with pytest.raises(ConfigError, match="13 joints; expected 9"):
-        Replay(logs, RESILIENT_SERVO, [Coefficient("kp", 50.0, 5.0, 500.0, (Place("actuator.kp"),))])
+        identify(logs, RESILIENT_SERVO, [Coefficient("kp", 50.0, 5.0, 500.0, (Place("actuator.kp"),))])
     with pytest.raises(ConfigError, match="there is no log"):
-        Replay([], ROBO_CONDA, [JOINT])
+        identify([], ROBO_CONDA, [JOINT], delay_start_s=0.01)
+    with pytest.raises(ConfigError, match=r"delay_start_s is 0\.01; expected None"):
+        identify(logs, ROBO_CONDA, [JOINT], "avs", delay_start_s=0.01)
     with pytest.raises(ConfigError, match="method is 'newton'"):
         identify(logs, ROBO_CONDA, [JOINT], "newton")  # type: ignore[arg-type]
 

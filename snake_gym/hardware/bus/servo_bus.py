@@ -38,8 +38,6 @@ class BusPort(NamedTuple):
     """Serial device, such as ``/dev/ttyUSB0``."""
     baud: int = 1_000_000
     family: ServoFamily = FEETECH
-    latency_s: float = LineTiming().latency_s
-    """Longest delay added to an answer by adapter and operating system [s]."""
 
     def open(self, timing: LineTiming | None = None, retries: int = 2, reopens: bool = False) -> ServoBus:
         """Open the bus for this process alone; ``reopens``: again after the port has vanished. Raises PortGone."""
@@ -48,7 +46,6 @@ class BusPort(NamedTuple):
             return SerialTransport(self.device, self.baud)
 
         reopen = transport if reopens else None
-        timing = timing or LineTiming(latency_s=self.latency_s)
         return ServoBus(transport(), self.baud, None, timing, retries, reopen, self.family)
 
 

@@ -1,8 +1,8 @@
 """Calibration procedures: find servos, assign IDs, and measure direction, zero and range of each joint.
 
 Procedures work on a ``ServoBus`` and put questions to a person, or a test, through functions. While one moves a joint,
-it calls ``interrupted`` every 20 ms, which returns a reason to stop, or None to go on. However it ends, torque-off is
-repeated until the servo confirms it, or patience has run out.
+it calls ``interrupted`` between bus exchanges, which returns a reason to stop, or None to go on. However it ends,
+torque-off is repeated until the servo confirms it, or patience has run out.
 
 Sign: seen towards the head, a positive joint angle bends the robot to the right (phi_i = theta_i - theta_{i+1}).
 """
@@ -286,7 +286,7 @@ def wiggle(
             raise ProcedureError(f"servo {servo_id} does not take a torque limit; it was not moved")
         positions = []
         for goal in (start, start + step, start):
-            _go_on(interrupted)
+            _raise_if_interrupted(interrupted)
             bus.write_targets([servo_id], [goal], speed)  # the goal switches the torque on
             position, load = _await(bus, servo_id, goal, (start, step), patience_s, interrupted)
             largest = max(largest, load)
@@ -326,7 +326,7 @@ def switch_off(bus: ServoBus, ids: Sequence[int], patience_s: float = 2.0) -> li
     return left
 
 
-def _go_on(interrupted: Callable[[], str | None]) -> None:
+def _raise_if_interrupted(interrupted: Callable[[], str | None]) -> None:
     reason = interrupted()
     if reason is not None:
         raise StoppedError(f"stopped: {reason}")
@@ -347,7 +347,7 @@ def _await(
     give_up, position, largest = bus.clock.now() + patience_s, None, 0.0
     while bus.clock.now() < give_up:
         bus.clock.sleep(_SETTLE_S)
-        _go_on(interrupted)
+        _raise_if_interrupted(interrupted)
         values = bus.read_block([servo_id], "present_position", "present_load").values[servo_id]
         if values is None:
             continue

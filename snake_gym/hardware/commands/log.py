@@ -59,7 +59,7 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
     calibration = load_calibration(connection.calibration)
     check_joints(calibration, spec)
     pose = None if connection.pose.kind == "truth" else make_pose(connection.pose, spec, None)
-    bus = open_bus(BusPort(connection.port, connection.baud, calibration.family, connection.latency_s))
+    bus = open_bus(BusPort(connection.port, connection.baud, calibration.family))
     writer = RecordWriter(path, spec, calibration, {"policy": "", "limp": True})
     reason = "interrupted"
     try:

@@ -58,7 +58,7 @@ def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = No
     return build(RunConfig, settings, options.config or "settings")
 
 
-def open_bus(port: BusPort, retries: int = 5) -> ServoBus:
+def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
     """Open the bus behind a serial device. Raises ConfigError."""
     if port.device in EMULATED:
         raise ConfigError(

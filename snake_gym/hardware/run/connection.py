@@ -16,7 +16,6 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from snake_gym.config import ConfigError, Range, Settings, choose
 from snake_gym.config.settings import Count, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
-from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
@@ -30,7 +29,7 @@ from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import Body, GuardedBody
-from snake_gym.hardware.safety.servo_body import ServoBody
+from snake_gym.hardware.safety.servo_body import ServoBody, never
 from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spec import RobotSpec
 
@@ -91,8 +90,6 @@ class ConnectionConfig(Settings):
     """Model of emulated servos without a calibration file."""
     period_s: Positive = 0.02
     """Period of a bus cycle: a reading and the goals of all servos have to fit."""
-    latency_s: Annotated[float, Range(0.0, 0.02, without_low=True)] = LineTiming().latency_s
-    """Longest delay added to an answer by adapter and operating system; a servo that is silent costs as much."""
     guarded: bool = True
     """True if the port belongs to a guard process (not with ``memory``)."""
     priority: Annotated[int, Range(0, 99)] = 10
@@ -136,7 +133,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
     speed, stop = spec.joints("actuator.speed_limit_rad_s"), config.stop()
     emulated, in_memory = None, config.port == "memory"
     with contextlib.ExitStack() as opened:
-        port = BusPort(config.port, config.baud, calibration.family, config.latency_s)
+        port = BusPort(config.port, config.baud, calibration.family)
         if config.port in EMULATED:
             emulated = emulate(config, spec, calibration, None if in_memory else MonotonicClock())
         if emulated is not None and not in_memory:
@@ -151,7 +148,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
         if config.guarded and not in_memory:
             body = GuardedBody(port, calibration, limits, config.period_s, speed, stop.latch, config.priority)
         else:
-            trouble: Callable[[], str | None] = lambda: None  # noqa: E731
+            trouble: Callable[[], str | None] = never
             if emulated is not None and in_memory:
                 host = emulated.host_transport
                 bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)

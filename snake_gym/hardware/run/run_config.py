@@ -159,4 +159,8 @@ def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> t
     if "failed" in contract.layout.fields:
         raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
     connected = connect(settings.connection, settings.safety, contract.robot, emulate)
-    return RobotLoop(contract, connected.body, connected.pose, settings.course, settings.loop), connected
+    try:
+        return RobotLoop(contract, connected.body, connected.pose, settings.course, settings.loop), connected
+    except BaseException:
+        connected.close()
+        raise

@@ -7,9 +7,7 @@ one turn. A servo that comes back during a run is checked in the same way (``ser
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
 
 from snake_gym.hardware.bus.family import family_of_model
 from snake_gym.hardware.bus.protocol import ServoError
@@ -17,7 +15,6 @@ from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration, read_settings
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import HealthMonitor, SafetyLimits, ServoHealth
-from snake_gym.robot.spec import FloatArray
 
 _RAMP_STEPS = 5
 _LOOK_S = 0.02
@@ -48,7 +45,7 @@ def servo_faults(bus: ServoBus, calibration: Calibration, joint: int) -> list[st
     return changes or found.faults(name, (ends[0], ends[1]), calibration.steps_per_turn)
 
 
-def go_on(interrupted: Interrupted) -> None:
+def raise_if_interrupted(interrupted: Interrupted) -> None:
     """Raise BringUpError if the bring-up shall end."""
     reason = interrupted()
     if reason is not None:
@@ -59,7 +56,7 @@ def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interr
     """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
     missing, wrong = [], []
     for joint in range(len(calibration.joints)):
-        go_on(interrupted)
+        raise_if_interrupted(interrupted)
         faults = servo_faults(bus, calibration, joint)
         if faults is None:
             missing.append(joint)
@@ -90,45 +87,16 @@ def check_health(health: ServoHealth, calibration: Calibration, limits: SafetyLi
             raise BringUpError(f"{name} says that its encoder is broken")
 
 
-class RangeWatch:
-    """Check for joints that leave their range, which no joint does that follows its references.
-
-    Args:
-        allowed_rad: distance that a joint may be outside; one that starts outside, up to this, may go so much further.
-    """
-
-    def __init__(self, calibration: Calibration, allowed_rad: float) -> None:
-        self._ids, self._allowed_rad = calibration.ids, allowed_rad
-        self._low, self._high = calibration.low_rad, calibration.high_rad
-        self._at_start = np.zeros_like(self._low)
-
-    def check(self, angle: FloatArray, joints: Sequence[int]) -> None:
-        """Raise BringUpError if one of ``joints`` (from 0) is too far outside at the start, angles (J,) [rad]: its
-        servo takes the range to be elsewhere, and would drive it there."""
-        wrong = [
-            f"joint {joint + 1} (servo {self._ids[joint]}): it {self._place(angle, joint)} by more than "
-            f"{self._allowed_rad:g}: bend it back by hand; where the robot does not look like that, calibrate again "
-            "(python -m snake_gym.hardware calibrate)"
-            for joint in joints if self._beyond(angle)[joint] > self._allowed_rad
-        ]  # fmt: skip
-        if wrong:
-            raise BringUpError("\n".join(wrong))
-
-    def begin(self, angle: FloatArray) -> None:
-        """Store how far joints (J,) [rad] are outside at the start, at most the allowed distance."""
-        self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
-
-    def left(self, angle: FloatArray) -> str | None:
-        """Return a line about the joint that is furthest outside, angles (J,) [rad], or None if none is too far out."""
-        further = self._beyond(angle) - self._at_start
-        worst = int(np.argmax(further))
-        return f"joint {worst + 1} {self._place(angle, worst)}" if further[worst] > self._allowed_rad else None
-
-    def _place(self, angle: FloatArray, joint: int) -> str:
-        return f"is at {angle[joint]:.3g} rad, outside its range {self._low[joint]:.3g} to {self._high[joint]:.3g}"
-
-    def _beyond(self, angle: FloatArray) -> FloatArray:
-        return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)
+def check_range(outside: Mapping[int, str], calibration: Calibration, joints: Sequence[int]) -> None:
+    """Raise BringUpError if one of ``joints`` (from 0) is ``outside`` its range: its servo takes the range to be
+    elsewhere, and would drive it there."""
+    wrong = [
+        f"{_name(calibration, joint)}: {how}: bend it back by hand; where the robot does not look like that, calibrate "
+        "again (python -m snake_gym.hardware calibrate)"
+        for joint, how in outside.items() if joint in joints
+    ]  # fmt: skip
+    if wrong:
+        raise BringUpError("\n".join(wrong))
 
 
 def let_follow(bus: ServoBus, calibration: Calibration, joint: int, torque_limit: float) -> bool:
@@ -163,7 +131,7 @@ def raise_torque(
     for part in range(_RAMP_STEPS):
         share = torque_limit * (part + 1) / _RAMP_STEPS
         for servo_id in ids:
-            go_on(interrupted)
+            raise_if_interrupted(interrupted)
             if not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise BringUpError(f"servo {servo_id} does not take a torque limit")
         if part == 0:  # the goal is the present position, and switches the torque on
@@ -174,5 +142,5 @@ def raise_torque(
                 raise BringUpError(f"servos {silent} do not switch their torque on")
         end_s = bus.clock.now() + ramp_time_s / _RAMP_STEPS
         while (left_s := end_s - bus.clock.now()) > 0.0:
-            go_on(interrupted)
+            raise_if_interrupted(interrupted)
             bus.clock.sleep(min(left_s, _LOOK_S))

@@ -210,3 +210,39 @@ class HealthMonitor:
             for joint in np.flatnonzero(wrong & health.answered):
                 return f"joint {joint + 1} {what} ({values[joint]:.3g}{unit})"
         return None
+
+
+class RangeWatch:
+    """Check for joints that leave their range, which no joint does that follows its references.
+
+    Args:
+        low, high: (J,) [rad] range of each joint.
+        allowed_rad: distance that a joint may be outside; one that starts outside, up to this, may go so much further.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, allowed_rad: float) -> None:
+        self._low, self._high, self._allowed_rad = low, high, allowed_rad
+        self._at_start = np.zeros_like(low)
+
+    def outside(self, angle: FloatArray) -> dict[int, str]:
+        """Return the joints (from 0) that are too far outside at the start, angles (J,) [rad], and how far."""
+        return {
+            joint: f"it {self._place(angle, joint)} by more than {self._allowed_rad:g}"
+            for joint in np.flatnonzero(self._beyond(angle) > self._allowed_rad).tolist()
+        }
+
+    def begin(self, angle: FloatArray) -> None:
+        """Store how far joints (J,) [rad] are outside at the start, at most the allowed distance."""
+        self._at_start = np.minimum(self._beyond(angle), self._allowed_rad)
+
+    def left(self, angle: FloatArray) -> str | None:
+        """Return a line about the joint that is furthest outside, angles (J,) [rad], or None if none is too far out."""
+        further = self._beyond(angle) - self._at_start
+        worst = int(np.argmax(further))
+        return f"joint {worst + 1} {self._place(angle, worst)}" if further[worst] > self._allowed_rad else None
+
+    def _place(self, angle: FloatArray, joint: int) -> str:
+        return f"is at {angle[joint]:.3g} rad, outside its range {self._low[joint]:.3g} to {self._high[joint]:.3g}"
+
+    def _beyond(self, angle: FloatArray) -> FloatArray:
+        return np.maximum(np.maximum(self._low - angle, angle - self._high), 0.0)

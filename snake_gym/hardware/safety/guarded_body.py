@@ -69,8 +69,8 @@ class GuardedBody:
         self._latch = latch or default_latch()
         self._settings = json.dumps({
             "device": port.device, "baud": port.baud, "family": to_dict(port.family),
-            "latency_s": port.latency_s, "calibration": to_dict(calibration), "limits": to_dict(limits),
-            "period_s": period_s, "speed_rad_s": np.asarray(speed_rad_s).tolist(), "latch": str(self._latch),
+            "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
+            "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(), "latch": str(self._latch),
             "priority": priority,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
@@ -131,7 +131,7 @@ class GuardedBody:
         return news
 
     def close(self) -> None:
-        """End the guard, which switches the torque off, and read its last messages."""
+        """End the guard, which switches the torque off, and read its last messages. May be called twice."""
         if self._link is not None:
             self._asked = self._number + 1  # the reason of its stop is ignored
             with contextlib.suppress(OSError):
@@ -139,7 +139,7 @@ class GuardedBody:
             self._read(time.monotonic() + _FAREWELL_S, lambda: False)
             if self._link is not None:
                 self._leave_guard()
-        elif self.torque_off_owed:
+        elif self.torque_off_owed and self.guard_pid is None:
             self._switch_off()
         self._sample = None
 

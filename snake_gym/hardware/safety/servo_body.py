@@ -27,13 +27,13 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import PORT_AWAY, BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import (
     Interrupted,
-    RangeWatch,
     check_health,
+    check_range,
     find_missing,
     let_follow,
     raise_torque,
 )
-from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, SafetyLimits
+from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.safety.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.torque_off import TorqueOff
@@ -47,7 +47,7 @@ _PATIENCE_S = 0.005
 """Longest delay of an answer on a slow wire: the most that a USB adapter and a busy computer add [s]."""
 
 
-def _never() -> str | None:
+def never() -> str | None:
     return None
 
 
@@ -69,7 +69,7 @@ class ServoBody:
         period_s: float = 0.02,
         speed_rad_s: FloatArray | float = math.inf,
         stop: EmergencyStop | None = None,
-        trouble: Interrupted = _never,
+        trouble: Interrupted = never,
     ) -> None:
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
@@ -85,7 +85,7 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
-        self._range = RangeWatch(calibration, limits.runaway_rad)
+        self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
         self._torque = TorqueOff(bus, self.stop)
@@ -110,9 +110,9 @@ class ServoBody:
         """True if the robot has stopped, but not every servo has confirmed that its torque is off."""
         return self.stop_reason is not None and bool(self._torque.owed)
 
-    def start(self, interrupted: Interrupted = _never) -> BodySample:
+    def start(self, interrupted: Interrupted = never) -> BodySample:
         """Bring the robot up, if it is not, and return a sample. Raises BringUpError, with all torque off: a latched
-        stop, a fault of a joint, or a reason from ``interrupted``, which is called at least every 20 ms or servo."""
+        stop, a fault of a joint, or a reason from ``interrupted``, called at least every 20 ms or once a servo."""
         if self._gate is not None and (reason := self._trouble()) is not None:
             raise BringUpError(reason)
         if self._gate is None or self.stop_reason is not None:
@@ -311,7 +311,7 @@ class ServoBody:
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
-        self._range.check(self._read.angle, present)
+        check_range(self._range.outside(self._read.angle), self.calibration, present)
         self._torque.expect_on(ids[joint] for joint in present)
         steps = self._read.steps.astype(int)
         goals = [(ids[joint], int(steps[joint]), self._speed[joint]) for joint in present]

@@ -139,8 +139,7 @@ class TorqueWatch:
         self._link, theirs = socket.socketpair()
         self._process = start_partner("snake_gym.hardware.safety.torque_off", theirs, port.device, what)
         told = {
-            "baud": port.baud, "family": to_dict(port.family), "latency_s": port.latency_s, "ids": list(ids),
-            "latch": str(stop.latch.absolute()),
+            "baud": port.baud, "family": to_dict(port.family), "ids": list(ids), "latch": str(stop.latch.absolute()),
         }  # fmt: skip
         self._link.settimeout(_BEGIN_S)
         try:
@@ -190,8 +189,7 @@ def main(arguments: Sequence[str]) -> int:
     if not line:  # it has died before anything could move
         return 0
     told = json.loads(line)
-    family = register_servo_family(build(ServoFamily, told["family"]))
-    port = BusPort(device, told["baud"], family, told["latency_s"])
+    port = BusPort(device, told["baud"], register_servo_family(build(ServoFamily, told["family"])))
     with contextlib.suppress(OSError):
         link.send(_READY)
         if link.recv(1) == _GOODBYE:

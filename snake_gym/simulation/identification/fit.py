@@ -98,58 +98,63 @@ def identify(
         ConfigError: logs or coefficients that do not fit the robot, unknown method.
     """
     choose(method, get_args(Method), "method")
-    if method == "least_squares":
-        return _least_squares(
-            logs, spec, coefficients, noise or SensorNoise(), n_threads, max_iterations or 50, delay_start_s
-        )
+    if method == "avs" and delay_start_s is not None:
+        raise ConfigError(f"delay_start_s is {delay_start_s:g}; expected None: avs does not look for a delay")
     begin, replay = time.perf_counter(), Replay(logs, spec, coefficients, n_threads)
+    if method == "least_squares":
+        return _least_squares(replay, spec, noise or SensorNoise(), n_threads, max_iterations, delay_start_s, begin)
     steps = alternating_variable_search(
         lambda candidates: np.sqrt((head_error(replay.predict(candidates), replay.logs) ** 2).mean(axis=1)),
         *bounds(coefficients), max_iterations=max_iterations or 600,
     )  # fmt: skip
-    return _report(spec, replay, steps[-1].values, begin, steps=tuple(steps))
+    found = _report(spec, replay, steps[-1].values, begin)
+    return replace(found, steps=tuple(steps))
 
 
-def _report(spec: RobotSpec, replay: Replay, values: FloatArray, begin: float, n_before: int = 0, **more: Any) -> Any:
-    """What was found: ``spec`` with ``values`` for the coefficients of ``replay``, at last played once more."""
+def _report(spec: RobotSpec, replay: Replay, values: FloatArray, begin: float) -> Identification:
+    """Return ``spec`` with ``values`` for the coefficients of ``replay``, which is played once more."""
     error = float(head_error(replay.predict(values[None]), replay.logs).mean())
-    found = dict(zip([one.name for one in replay.coefficients], values.tolist(), strict=True))
-    robot = with_values(spec, replay.coefficients, values.tolist())
-    n_simulations = n_before + replay.n_simulations
-    return Identification(robot, found, error, n_simulations, time.perf_counter() - begin, **more)
+    return Identification(
+        spec=with_values(spec, replay.coefficients, values.tolist()),
+        values=dict(zip([one.name for one in replay.coefficients], values.tolist(), strict=True)),
+        head_error=error,
+        n_simulations=replay.n_simulations,
+        seconds=time.perf_counter() - begin,
+    )
 
 
 def _least_squares(
-    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], noise: SensorNoise,
-    n_threads: int | None, max_evaluations: int, delay_start_s: float | None,
+    replay: Replay, spec: RobotSpec, noise: SensorNoise, n_threads: int | None, max_evaluations: int | None,
+    delay_start_s: float | None, begin: float,
 ) -> Identification:  # fmt: skip
     from scipy.optimize import least_squares  # a second of import that nobody else needs
 
-    begin, n, with_delay_too = time.perf_counter(), len(coefficients), delay_start_s is not None
-    residuals = Residuals(logs, noise)
-    n_simulations = 0
+    logs, coefficients, with_delay_too = replay.logs, replay.coefficients, delay_start_s is not None
+    n, residuals, n_simulations = len(coefficients), Residuals(logs, noise), 0
+
+    def replay_with(delay_s: float, spec: RobotSpec = spec) -> Replay:
+        """Return the replay of the robot whose references act ``delay_s`` late; the given one where none is sought."""
+        return Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads) if with_delay_too else replay
 
     def delay_of(x: FloatArray) -> float:
-        return float(x[n]) * _DELAY_SCALE_S if with_delay_too else spec.actuator.delay_s
+        return float(x[n]) * _DELAY_SCALE_S if with_delay_too else 0.0
 
-    def predict(logarithms: FloatArray, delay_s: float, spec: RobotSpec = spec) -> FloatArray:
+    def predict(logarithms: FloatArray, played: Replay) -> FloatArray:
         nonlocal n_simulations
-        replay = Replay(logs, with_delay(spec, max(delay_s, 0.0)), coefficients, n_threads)
-        off = residuals.of(replay.predict(np.exp(logarithms)))
-        n_simulations += replay.n_simulations
-        return off
+        n_simulations += logarithms.shape[0] * len(logs)
+        return residuals.of(played.predict(np.exp(logarithms)))
 
     def evaluate(x: FloatArray) -> FloatArray:
-        return predict(x[None, :n], delay_of(x))[0]
+        return predict(x[None, :n], replay_with(delay_of(x)))[0]
 
     def jacobian(x: FloatArray) -> FloatArray:
         delay_s, width = delay_of(x), _DIFFERENCE * np.eye(n)
-        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), delay_s)
+        both = predict(np.concatenate([x[:n] + width, x[:n] - width]), replay_with(delay_s))
         slope = (both[:n] - both[n:]).T / (2.0 * _DIFFERENCE)
         if not with_delay_too:
             return slope
         low, high = max(delay_s - _DELAY_DIFFERENCE_S, 0.0), delay_s + _DELAY_DIFFERENCE_S
-        ends = [predict(x[None, :n], one)[0] for one in (low, high)]
+        ends = [predict(x[None, :n], replay_with(one))[0] for one in (low, high)]
         return np.column_stack([slope, (ends[1] - ends[0]) / (high - low) * _DELAY_SCALE_S])
 
     start, low, high = (np.log(values) for values in bounds(coefficients))
@@ -158,32 +163,34 @@ def _least_squares(
         start, low, high = (np.append(x, one / _DELAY_SCALE_S) for x, one in zip((start, low, high), ends, strict=True))
     result: Any = least_squares(
         evaluate, start, jac=jacobian, bounds=(low, high), xtol=1e-4 if with_delay_too else 1e-5, ftol=1e-6,
-        max_nfev=max_evaluations,
+        max_nfev=max_evaluations or (30 if with_delay_too else 50),
     )  # fmt: skip
-    slope = jacobian(result.x)
+    slope, delay_s = jacobian(result.x), delay_of(result.x)
     std = jackknife_std(slope, result.fun, residuals.stretches)
     if with_delay_too:
         halved = replace(spec, sim_dt_s=0.5 * spec.sim_dt_s)
-        finer = predict(result.x[None, :n], delay_of(result.x), halved)[0]
+        finer = predict(result.x[None, :n], replay_with(delay_s, halved))[0]
         std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
-    delay_s = delay_of(result.x)
-    late = with_delay(spec, delay_s)
-    return _report(
-        late, Replay(logs, late, coefficients, n_threads), np.exp(result.x[:n]), begin, n_simulations,
-        relative_std=dict(zip([one.name for one in coefficients], std.tolist(), strict=False)),
-        delay_s=delay_s, delay_std_s=float(std[n]) * _DELAY_SCALE_S if with_delay_too else np.nan,
+    late = with_delay(spec, delay_s) if with_delay_too else spec
+    found = _report(late, replay_with(delay_s), np.exp(result.x[:n]), begin)
+    return replace(
+        found,
+        n_simulations=n_simulations + len(logs),
+        relative_std=dict(zip([one.name for one in coefficients], std[:n].tolist(), strict=True)),
+        delay_s=delay_s,
+        delay_std_s=float(std[n]) * _DELAY_SCALE_S if with_delay_too else np.nan,
         misfit=2.0 * float(result.cost) / result.fun.size,
-    )  # fmt: skip
+    )
 
 
 def bounds(coefficients: Sequence[Coefficient]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Start, least and greatest value of each coefficient, (n,) each."""
+    """Return start, least and greatest value of each coefficient, (n,) each."""
     start, low, high = (np.array([getattr(c, name) for c in coefficients]) for name in ("start", "low", "high"))
     return start, low, high
 
 
 def with_delay(spec: RobotSpec, delay_s: float) -> RobotSpec:
-    """``spec`` with references that act ``delay_s`` [s] late."""
+    """Return ``spec`` with references that act ``delay_s`` [s] late."""
     return replace(spec, actuator=replace(spec.actuator, delay_s=delay_s))
 
 
@@ -196,8 +203,8 @@ class Residuals:
 
     Args:
         logs: the runs.
-        noise: what residuals are measured in.
-        from_share: what comes before this share of a run does not count.
+        noise: standard deviations that the residuals are divided by.
+        from_share: share of a run at its beginning that does not count.
     """
 
     def __init__(self, logs: Sequence[RunLog], noise: SensorNoise, from_share: float = 0.0) -> None:
@@ -216,14 +223,14 @@ class Residuals:
         self._measured["head_xy_m"][np.isnan(self._measured["head_xy_m"]).any(axis=-1)] = np.nan
 
     def of(self, prediction: Prediction) -> FloatArray:
-        """(K, number of residuals)."""
+        """Return the residuals (K, number of residuals)."""
         noise = self._noise
         parts = zip(self.misses(prediction), (noise.position_m, noise.heading_rad, noise.joint_rad), strict=True)
         return np.concatenate([off[:, np.isfinite(off[0])] / sigma for off, sigma in parts], axis=1)
 
     def misses(self, prediction: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predicted minus measured: head position (K, L, T + 1, 2) [m] and angle (K, L, T + 1) [rad] after the best
-        move, joint angles (K, L, T + 1, J) [rad]; NaN: not measured."""
+        """Return predicted minus measured: head position (K, L, T + 1, 2) [m] and angle (K, L, T + 1) [rad] after the
+        best move, joint angles (K, L, T + 1, J) [rad]; NaN: not measured."""
         measured = self._measured["head_xy_m"]
         unknown = np.isnan(measured).any(axis=-1, keepdims=True)
         at = np.where(unknown, np.nan, prediction.head_xy_m)
@@ -248,7 +255,7 @@ class Residuals:
         return moved - wanted, angle + turn, prediction.joint_angle_rad - self._measured["joint_angle_rad"]
 
     def stretches(self, number: int) -> NDArray[np.int64]:
-        """To which stretch of time each residual belongs, from 0, with each run cut into ``number``."""
+        """Return the stretch of time of each residual, from 0, with each run cut into ``number``."""
         n_logs, n_samples = self._measured["head_angle_rad"].shape
         cut = number * np.arange(n_logs)[:, None] + np.arange(n_samples) * number // n_samples
         parts = []
@@ -261,7 +268,7 @@ class Residuals:
 def jackknife_std(
     slope: FloatArray, residuals: FloatArray, stretches: Callable[[int], NDArray[np.int64]]
 ) -> FloatArray:
-    """Standard deviations (n,) of the variables at a minimum, by what single stretches of the runs do to it.
+    """Return standard deviations (n,) of the variables at a minimum, from what single stretches of the runs do to it.
 
     The usual formula takes every residual for a draw of its own. Those of a replayed path are not: what the model
     lacks, or where a joint slipped a moment later, shifts all that follows, and the formula promises ten times too
@@ -273,7 +280,7 @@ def jackknife_std(
     Args:
         slope: (R, n) derivatives of the residuals.
         residuals: (R,).
-        stretches: for a number of stretches a run, to which each residual belongs (R,), from 0.
+        stretches: function of a number of stretches a run; returns the stretch of each residual (R,), from 0.
     """
     return np.max([_deleted(slope, residuals, stretches(number)) for number in STRETCHES], axis=0)
 

@@ -86,14 +86,7 @@ def refused(port: str, file: Path, capsys: pytest.CaptureFixture[str], *more: st
 def comes_up(port: str, file: Path, *more: str) -> None:
     """``run`` gives every servo torque; how it goes on is a matter of the machine's leisure."""
     words = ["--calibration", str(file), "--pose", "dead_reckoning", "--plain", "--log", "none", "--time", "1", *more]
-    words += [
-        "--latch",
-        str(file.parent / "estop"),
-        "--set",
-        "safety.lost_after_s=5",
-        "--set",
-        "connection.latency_s=0.02",
-    ]
+    words += ["--latch", str(file.parent / "estop"), "--set", "safety.lost_after_s=5"]
     for _ in range(20):
         with Wiretap(port) as wire:
             main(["run", "cc", "--port", wire.port, *words])

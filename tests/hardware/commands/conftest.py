@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from snake_gym.hardware.bus.clock import MonotonicClock
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, FirstOrderPlant
+from snake_gym.hardware.emulator.bus import EmulatedServo
 from snake_gym.hardware.emulator.port import EmulatedPort
+from tests.hardware.rig import serve
 
 
 @pytest.fixture
 def port() -> Iterator[EmulatedPort]:
-    servos = [EmulatedServo(k + 1) for k in range(9)]
-    bus = EmulatedBus(servos, FirstOrderPlant(9), clock=MonotonicClock(), step_s=0.01)  # easy on a busy machine
-    with EmulatedPort(bus) as emulated:
+    with serve([EmulatedServo(k + 1) for k in range(9)]) as emulated:
         yield emulated
 
 

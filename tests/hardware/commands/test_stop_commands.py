@@ -27,8 +27,8 @@ from snake_gym.hardware.safety import emergency_stop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import GuardedBody
-from tests.hardware.commands.test_commands import first_line, launch, press, read_all, settings, torque_on, wait_until
-from tests.hardware.rig import ending
+from tests.hardware.commands.test_commands import first_line, launch, press, read_all, settings, torque_on
+from tests.hardware.rig import ending, wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -186,9 +186,7 @@ def test_estop_says_that_a_run_has_died_with_its_torque_on(
 
 
 def test_a_guard_that_was_replaced_leaves_nothing_to_say(port: EmulatedPort, latch: str) -> None:
-    body = GuardedBody(
-        BusPort(port.port, latency_s=0.02), straight_chain(range(1, 10), 1.5), SafetyLimits(), latch=Path(latch)
-    )
+    body = GuardedBody(BusPort(port.port), straight_chain(range(1, 10), 1.5), SafetyLimits(), latch=Path(latch))
     try:
         body.start()
         (mark,) = emergency_stop.find_marks(Path(latch))
@@ -265,7 +263,7 @@ def test_torque_that_stays_on_keeps_the_mark(
     port: EmulatedPort, latch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = EmergencyStop(Path(latch))
-    with supervised(BusPort(port.port, latency_s=0.02), [1, 2], stop, "wiggle") as (bus, there, interrupted):
+    with supervised(BusPort(port.port), [1, 2], stop, "wiggle") as (bus, there, interrupted):
         assert there == [1, 2]
         assert interrupted() is None
         assert bus.torque([1, 2], True) == {1: True, 2: True}

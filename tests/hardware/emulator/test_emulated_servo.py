@@ -315,3 +315,32 @@ def test_speed_and_load_registers_have_their_signs() -> None:
     assert servo.memory.get("present_speed") == pytest.approx(-800, abs=20)
     assert servo.memory.get("present_load") < 0
     assert servo.memory.get("moving") == 1
+
+
+def test_goals_are_kept_within_the_angle_limits() -> None:
+    bus = make_bus(1, min_angle_limit=1500, max_angle_limit=2600)
+    write(bus, 1, "goal_position", 4000)
+    assert settle(bus) == 2600
+    write(bus, 1, "goal_position", -50)
+    assert settle(bus) == 1500
+
+
+def test_changing_the_id_is_answered_under_the_old_one() -> None:
+    bus = make_bus(1)
+    write(bus, 1, "lock", 0)
+    assert write(bus, 1, "id", 7) == status(1)
+    assert ask(bus, protocol.ping(1)) == b""
+    assert ask(bus, protocol.ping(7)) == status(7)
+    assert write(bus, 7, "id", 254) == status(7)  # not an ID
+    assert ask(bus, protocol.ping(7)) == status(7)
+
+
+def test_a_servo_at_another_baud_rate_hears_nothing() -> None:
+    bus = make_bus(1, 2)
+    assert write(bus, 1, "lock", 0) == status(1)
+    assert write(bus, 1, "baud_rate", 4) == status(1)  # the answer still comes at the old rate
+    assert ask(bus, protocol.ping(1)) == b""
+    assert ask(bus, protocol.ping(2)) == status(2)
+    bus.baud = 115_200
+    assert ask(bus, protocol.ping(1)) == status(1)
+    assert ask(bus, protocol.ping(2)) == b""

@@ -47,9 +47,7 @@ def make_body(terminal: EmulatedPort, tmp_path: Path) -> Iterator[Callable[..., 
 
         def make(priority: int = 0, **limits: float) -> GuardedBody:
             chosen = replace(LIMITS, **limits)
-            body = GuardedBody(
-                BusPort(terminal.port, latency_s=0.02), CHAIN, chosen, latch=tmp_path / "estop", priority=priority
-            )
+            body = GuardedBody(BusPort(terminal.port), CHAIN, chosen, latch=tmp_path / "estop", priority=priority)
             opened.callback(body.close)
             return body
 
@@ -309,7 +307,7 @@ from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.safety.checks import SafetyLimits
-body = GuardedBody(BusPort(sys.argv[1], latency_s=0.02), straight_chain(range(1, 5), 1.2),
+body = GuardedBody(BusPort(sys.argv[1]), straight_chain(range(1, 5), 1.2),
                    SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0), latch=Path(sys.argv[2]))
 body.start()
 body.command(np.full(4, 0.2))

@@ -14,8 +14,8 @@ import pytest
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety.emergency_stop import find_marks
-from tests.hardware.commands.test_commands import launch, press, settings, wait_until
-from tests.hardware.rig import ending, serve
+from tests.hardware.commands.test_commands import launch, press, settings
+from tests.hardware.rig import ending, serve, wait_until
 from tests.hardware.wiretap import Wiretap
 
 N = 9
