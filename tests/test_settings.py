@@ -71,7 +71,7 @@ def test_a_number_is_in_its_range(name: str, accepted: list[float], refused: lis
 @pytest.mark.parametrize("value", [10**400, -(10**400), "9" * 5000, Fraction(10**400, 3)])
 def test_numbers_of_hundreds_of_digits_are_refused_as_others_are(value: Any) -> None:
     for name in ("period_s", "offset"):
-        with pytest.raises(ConfigError, match=f"{name} is .*; expected finite"):
+        with pytest.raises(ConfigError, match=f"{name} is .*; expected (a number|finite)"):
             Wave(**{name: value})
     with pytest.raises(ConfigError, match="turns is"):
         Wave(turns=value)

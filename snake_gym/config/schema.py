@@ -172,7 +172,8 @@ def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | 
         _refuse(Annotated[tp, allowed], value, where)
     try:
         number = float(number) if tp is float else int(number)
-        told = f"{number:g}" if tp is float else show(number)
+        short = f"{float(number):g}"
+        told = short if tp is float else f"{number}"
         admitted = allowed.admits(number)
     except (OverflowError, ValueError):
         told, admitted = "a number of hundreds of digits", False
@@ -192,7 +193,7 @@ def _read_number(value: object) -> int | float | None:
         try:
             return int(value) if isinstance(value, numbers.Integral) else float(value)
         except OverflowError:  # a fraction of hundreds of digits
-            return int(math.trunc(value))
+            return int(math.trunc(value))  # noqa: RUF046  a Real may truncate to its own kind
     if isinstance(value, str):
         text = value.strip()
         if infinite := _INFINITY.fullmatch(text):
