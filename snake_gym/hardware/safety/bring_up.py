@@ -17,6 +17,8 @@ from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import HealthMonitor, SafetyLimits, ServoHealth
 
 _RAMP_STEPS = 5
+TRIES = 5
+"""Times that a silent servo is asked on the way up, where nothing hurries and a busy computer may miss answers."""
 _LOOK_S = 0.02
 """Time between two calls of ``interrupted`` [s]."""
 
@@ -54,14 +56,18 @@ def raise_if_interrupted(interrupted: Interrupted) -> None:
 
 def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
     """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
-    missing, wrong = [], []
-    for joint in range(len(calibration.joints)):
-        raise_if_interrupted(interrupted)
-        faults = servo_faults(bus, calibration, joint)
-        if faults is None:
-            missing.append(joint)
-        else:
-            wrong += faults
+    missing: list[int] = list(range(len(calibration.joints)))
+    wrong: list[str] = []
+    for _ in range(TRIES):
+        left = []
+        for joint in missing:
+            raise_if_interrupted(interrupted)
+            faults = servo_faults(bus, calibration, joint)
+            if faults is None:
+                left.append(joint)
+            else:
+                wrong += faults
+        missing = left
     if wrong:
         raise BringUpError("\n".join([*wrong, *(f"{_name(calibration, one)} does not answer" for one in missing)]))
     if len(missing) == len(calibration.joints):
@@ -131,8 +137,11 @@ def raise_torque(
     for part in range(_RAMP_STEPS):
         share = torque_limit * (part + 1) / _RAMP_STEPS
         for servo_id in ids:
-            raise_if_interrupted(interrupted)
-            if not bus.write_register(servo_id, "torque_limit", round(full * share)):
+            for _ in range(TRIES):
+                raise_if_interrupted(interrupted)
+                if bus.write_register(servo_id, "torque_limit", round(full * share)):
+                    break
+            else:
                 raise BringUpError(f"servo {servo_id} does not take a torque limit")
         if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)

@@ -26,11 +26,13 @@ from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import PORT_AWAY, BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import (
+    TRIES,
     Interrupted,
     check_health,
     check_range,
     find_missing,
     let_follow,
+    raise_if_interrupted,
     raise_torque,
 )
 from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
@@ -307,7 +309,11 @@ class ServoBody:
         complaint = too_short(self.period_s, len(ids), self.bus.baud, delay_s, self.bus.family)
         if complaint is not None:
             raise BringUpError(complaint)
-        self._read.take(self.bus.read_block(ids, *READING))
+        for _ in range(TRIES):
+            raise_if_interrupted(asked)
+            self._read.take(self.bus.read_block(ids, *READING))
+            if self._read.health.answered[present].all():
+                break
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)
