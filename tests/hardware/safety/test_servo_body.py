@@ -14,6 +14,7 @@ from snake_gym.config import build, load_yaml
 from snake_gym.hardware.emulator.bus import WireFaults
 from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.body import BringUpError
+from snake_gym.hardware.safety.bring_up import TRIES
 from snake_gym.hardware.safety.checks import SafetyLimits, StallLimits
 from tests.hardware.rig import Rig
 
@@ -270,7 +271,8 @@ def test_a_joint_that_answers_late_and_is_far_outside_its_range_gets_no_torque(t
     def revive() -> str | None:
         nonlocal asked
         asked += 1
-        rig.servos[0].dead = asked < 2  # silent when it was looked for, there when all are read
+        # silent as often as it was looked for, there when all are read
+        rig.servos[0].dead = asked < len(rig.servos) + TRIES
         return None
 
     rig.body.start(revive)
