@@ -29,7 +29,7 @@ def servos_get_their_turn() -> Iterator[None]:
     sys.setswitchinterval(usual_s)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Longer waits for answers than 20 ms: the servos are a thread of this process, which may be busy."""
     monkeypatch.setattr(options, "_PATIENT", LineTiming(latency_s=0.1))

@@ -7,6 +7,7 @@ one turn. A servo that comes back during a run is checked in the same way (``ser
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from snake_gym.hardware.bus.family import family_of_model
@@ -17,8 +18,9 @@ from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import HealthMonitor, SafetyLimits, ServoHealth
 
 _RAMP_STEPS = 5
-TRIES = 5
-"""Times that a silent servo is asked on the way up, where nothing hurries and a busy computer may miss answers."""
+PATIENCE_S = 0.5
+"""Time for which silent servos are asked again on the way up [s]: nothing hurries, and a busy computer misses answers.
+"""
 _LOOK_S = 0.02
 """Time between two calls of ``interrupted`` [s]."""
 
@@ -56,18 +58,16 @@ def raise_if_interrupted(interrupted: Interrupted) -> None:
 
 def find_missing(bus: ServoBus, calibration: Calibration, n_allowed: int, interrupted: Interrupted) -> list[int]:
     """Return joints (from 0) whose servos do not answer. Raises BringUpError: too many, unfit ones, or interrupted."""
-    missing: list[int] = list(range(len(calibration.joints)))
-    wrong: list[str] = []
-    for _ in range(TRIES):
-        left = []
+    missing, found, give_up_s = list(range(len(calibration.joints))), {}, math.inf
+    while missing and bus.clock.now() < give_up_s:
         for joint in missing:
             raise_if_interrupted(interrupted)
             faults = servo_faults(bus, calibration, joint)
-            if faults is None:
-                left.append(joint)
-            else:
-                wrong += faults
-        missing = left
+            if faults is not None:
+                found[joint] = faults
+        missing = [joint for joint in missing if joint not in found]
+        give_up_s = min(give_up_s, bus.clock.now() + PATIENCE_S)
+    wrong = [line for joint in sorted(found) for line in found[joint]]
     if wrong:
         raise BringUpError("\n".join([*wrong, *(f"{_name(calibration, one)} does not answer" for one in missing)]))
     if len(missing) == len(calibration.joints):
@@ -137,12 +137,12 @@ def raise_torque(
     for part in range(_RAMP_STEPS):
         share = torque_limit * (part + 1) / _RAMP_STEPS
         for servo_id in ids:
-            for _ in range(TRIES):
+            raise_if_interrupted(interrupted)
+            give_up_s = bus.clock.now() + PATIENCE_S
+            while not bus.write_register(servo_id, "torque_limit", round(full * share)):
                 raise_if_interrupted(interrupted)
-                if bus.write_register(servo_id, "torque_limit", round(full * share)):
-                    break
-            else:
-                raise BringUpError(f"servo {servo_id} does not take a torque limit")
+                if bus.clock.now() > give_up_s:
+                    raise BringUpError(f"servo {servo_id} does not take a torque limit")
         if part == 0:  # the goal is the present position, and switches the torque on
             bus.write_targets(ids, steps, speeds)
             on = bus.torque(ids, True)

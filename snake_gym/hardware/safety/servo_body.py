@@ -26,7 +26,7 @@ from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import PORT_AWAY, BodySample, BringUpError, ServoReadings
 from snake_gym.hardware.safety.bring_up import (
-    TRIES,
+    PATIENCE_S,
     Interrupted,
     check_health,
     check_range,
@@ -309,11 +309,11 @@ class ServoBody:
         complaint = too_short(self.period_s, len(ids), self.bus.baud, delay_s, self.bus.family)
         if complaint is not None:
             raise BringUpError(complaint)
-        for _ in range(TRIES):
+        give_up_s = self.clock.now() + PATIENCE_S
+        self._read.take(self.bus.read_block(ids, *READING))
+        while not self._read.health.answered[present].all() and self.clock.now() < give_up_s:
             raise_if_interrupted(asked)
             self._read.take(self.bus.read_block(ids, *READING))
-            if self._read.health.answered[present].all():
-                break
         self._monitor = HealthMonitor(self.limits, self.n_joints)
         self._monitor.miss(missing)
         check_health(self._read.health, self.calibration, self.limits, present)

@@ -70,7 +70,6 @@ def test_what_cannot_be_changed_is_told() -> None:
     assert [servo.baud for servo in bench.servos] == [115_200, 115_200]
 
 
-@pytest.mark.usefixtures("patient")
 def test_the_command_changes_all_servos_that_answer(capsys: pytest.CaptureFixture[str]) -> None:
     servos = [EmulatedServo(k + 1, "SM8524BL") for k in range(2)]
     with serve(servos) as port:

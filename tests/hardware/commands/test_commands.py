@@ -107,7 +107,6 @@ def scanned(capsys: pytest.CaptureFixture[str], words: list[str], n_servos: int)
     return lines
 
 
-@pytest.mark.usefixtures("patient")
 def test_scan_lists_who_is_there(port: EmulatedPort, capsys: pytest.CaptureFixture[str]) -> None:
     with port.bus.lock:
         port.bus.servos[3].memory.set("id", 77)
@@ -335,6 +334,7 @@ def test_run_needs_numpy_and_pyserial_only(port: EmulatedPort, tmp_path: Path) -
     policy, log = "agents/pretrained/resilient_servo_locked_joints", tmp_path / "run.jsonl"
     for _ in range(5):  # on a busy machine servos of this process miss their turn
         log.unlink(missing_ok=True)
+        EmergencyStop(tmp_path / "estop").clear()
         arguments = ["--targets", "9,0", "--time", "0.4", "--log", str(log)]
         process = launch("run", policy, *settings(tmp_path, port, board=True), *arguments, board=True)
         out = read_all(process)
@@ -346,7 +346,6 @@ def test_run_needs_numpy_and_pyserial_only(port: EmulatedPort, tmp_path: Path) -
     assert 1 <= read_record(log).step_s.size <= 2
 
 
-@pytest.mark.usefixtures("patient")
 def test_log_reads_limp_servos_without_moving_them(port: EmulatedPort, tmp_path: Path) -> None:
     with port.bus.lock:
         port.bus.plant._angle[2] = 0.5  # type: ignore[attr-defined]

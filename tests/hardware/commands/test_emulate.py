@@ -122,7 +122,6 @@ def test_signals_that_come_close_together_end_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
 def test_an_emulated_robot_is_calibrated_by_hand_with_what_it_says(tmp_path: Path) -> None:
     # The settings name a calibration that is not there yet: servos put on at random do not need it.
     unmade = ["--set", f"connection.calibration={tmp_path / 'unmade.json'}"]
@@ -174,7 +173,6 @@ def test_an_emulated_robot_can_be_scanned_moved_and_hurt(tmp_path: Path, capsys:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
 def test_the_file_of_an_emulator_that_was_started_anew_moves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

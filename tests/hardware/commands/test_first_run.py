@@ -54,7 +54,6 @@ def converse(command: subprocess.Popen[str], robot: EmulatorProcess) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
 def test_the_commands_of_the_page_work_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -248,7 +248,7 @@ def test_the_way_up_can_be_interrupted(
 def test_torque_goes_off_when_the_port_is_back_also_after_the_policy_has_left(
     terminal: EmulatedPort, body: GuardedBody
 ) -> None:
-    drive(body, 0.2, 0.1)
+    drive_until_on(terminal, body)
     terminal.unplug()
     drive(body, 0.2, 0.1)
     body.close()
@@ -308,11 +308,12 @@ from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.safety.checks import SafetyLimits
 body = GuardedBody(BusPort(sys.argv[1]), straight_chain(range(1, 5), 1.2),
-                   SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0), latch=Path(sys.argv[2]))
+                   SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0, lost_after_s=5.0),
+                   latch=Path(sys.argv[2]))
 body.start()
-body.command(np.full(4, 0.2))
 print("up", flush=True)
 while True:
+    body.command(np.full(4, 0.2))
     body.run_until(body.clock.now() + 0.1)
 """
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from snake_gym.config import build, load_yaml
+from snake_gym.hardware.bus.servo_bus import BlockRead
 from snake_gym.hardware.emulator.bus import WireFaults
 from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.body import BringUpError
-from snake_gym.hardware.safety.bring_up import TRIES
 from snake_gym.hardware.safety.checks import SafetyLimits, StallLimits
 from tests.hardware.rig import Rig
 
@@ -261,21 +262,22 @@ def test_a_servo_that_was_missing_at_the_start_is_checked_and_follows_when_it_co
     assert rig.servos[3].memory.get("torque_limit") == 300
 
 
-def test_a_joint_that_answers_late_and_is_far_outside_its_range_gets_no_torque(tmp_path: Path) -> None:
+def test_a_joint_that_answers_late_and_is_far_outside_its_range_gets_no_torque(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rig = Rig(tmp_path)
     rig.plant._angle[0] = 2.5
     rig.bus.advance_to(rig.clock.now() + 0.1)
     rig.servos[0].dead = True
-    asked = 0
+    read_block = rig.driver.read_block
 
-    def revive() -> str | None:
-        nonlocal asked
-        asked += 1
-        # silent as often as it was looked for, there when all are read
-        rig.servos[0].dead = asked < len(rig.servos) + TRIES
-        return None
+    def revive(ids: Sequence[int], *names: str, **more: Any) -> BlockRead:
+        if len(ids) == len(rig.servos):
+            rig.servos[0].dead = False  # silent as often as it was looked for, there when all are read
+        return read_block(ids, *names, **more)
 
-    rig.body.start(revive)
+    monkeypatch.setattr(rig.driver, "read_block", revive)
+    rig.body.start()
     for _ in range(20):
         rig.run(0.05, np.zeros(4), period_s=0.05)
         assert not rig.torque_on()[0]
