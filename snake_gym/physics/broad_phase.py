@@ -17,12 +17,18 @@ from numba import njit
 
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, NUMBER, POS_X, POS_Y, RADIUS, RECORD, ROUND,
-    SIN, SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, POS_X, POS_Y, RADIUS,
+    RECORD, ROUND, SIN, SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES, any_lane, load
 
 _NEVER_LOOKED = 1e9
+_LARGEST_TURN = 0.2
+"""Longest way in a step, in half lengths of a link that is near an obstacle."""
+_DEEPEST = 0.5
+"""The same, in radii of link and feature together: a link that is halfway through would be pushed out behind."""
+_LEAST_STRIDE = 1e-4
+"""Way in a step [m] that is always allowed."""
 
 
 @njit(error_model="numpy", _nrt=False)
@@ -120,8 +126,8 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
     for item in range(obstacles.cell_start[w, cell], obstacles.cell_start[w, cell + 1]):
         number = obstacles.cell_item[w, item]
         shape = read_feature(obstacles.feature, w, number)
-        # A joint belongs to the link behind it; only the tail link has a tail-side end of its own.
-        for side in range(2 if i == 1 and shape[4] > 0.0 else 1):
+        # A joint belongs to the link behind it, unless that is thinner.
+        for side in range(2 if shape[4] > 0.0 and (i == 1 or s[a + RADIUS] > s[a - RECORD + RADIUS]) else 1):
             end = 1.0 - 2.0 * side
             distance = feature_distance(shape, x, y, s[a + COS], s[a + SIN], s[a + HALF], end)
             gap = distance - s[a + RADIUS] - shape[5]
@@ -149,10 +155,7 @@ def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", _nrt=False)
 def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-untyped-def]
-    """Refill the slots of lanes that may have moved by the skin; set ``counts[i]``, the slots in use of link i.
-
-    ``counts[0]`` is the largest of these numbers.
-    """
+    """Refill the slots of lanes that may have moved by the skin, and count them (``count_slots``)."""
     world = (n + 1) * RECORD
     # A link may move in this step 1.5 times as far as in the last one.
     travel = load(s, world + TRAVEL) + 1.5 * load(s, world + STRIDE)
@@ -166,6 +169,27 @@ def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-un
             for i in range(1, n + 1):
                 reach = min(reach, collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old))
             s[world + TRAVEL + k] = obstacles.skin_m - max(reach, 0.0)
+            s[world + LONGEST_STRIDE + k] = longest_stride(s, n, k, obstacles.skin_m)
+    count_slots(s, n, counts)
+
+
+@njit(error_model="numpy", _nrt=False)
+def longest_stride(s, n, k, skin):  # type: ignore[no-untyped-def]
+    """Return how far [m] links in lane k may move in a step: never through a feature, and little against their size."""
+    longest = skin
+    for i in range(1, n + 1):
+        a = i * RECORD + k
+        for j in range(SLOTS):
+            c = slot_of(n, i, j) + k
+            if s[c + USED] > 0.0:
+                thick = s[a + RADIUS] + s[c + ROUND]
+                longest = min(longest, _LARGEST_TURN * s[a + HALF], max(_DEEPEST * thick, _LEAST_STRIDE))
+    return longest
+
+
+@njit(error_model="numpy", _nrt=False)
+def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
+    """Set ``counts[i]``, the slots in use of link i in any lane; ``counts[0]`` is the largest of these numbers."""
     counts[0] = 0
     for i in range(1, n + 1):
         counts[i] = 0

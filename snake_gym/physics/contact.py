@@ -4,8 +4,8 @@ Each contact has the law of ``contact_law`` and is on (ON) or off. A contact tha
 would penetrate is switched on, and the chain is solved again, the worst contacts of a world first. Where that goes in
 circles, one contact changes at a time (Murty's rule, which ends as long as the laws do not depend on which contacts
 are on; so friction that a contact has brought with it and that makes it pull is dropped for the step). Rigid contacts
-then carry impulses over until v_n' meets the law to 1e-9 m/s (method of multipliers). Where contacts that bounce and
-others that hold would together do work on the robot, none bounces.
+then carry impulses over until v_n' meets the law to 1e-9 m/s (method of multipliers). Contacts bounce no more than
+leaves the robot with the energy that it had and was given.
 
 ON is the present state of a contact; RESULT, after a solution, tells the next one:
 
@@ -26,14 +26,16 @@ from __future__ import annotations
 
 from numba import njit
 
+from snake_gym.physics.contact_friction import drop_friction, revise_friction, tangential_velocity
 from snake_gym.physics.contact_law import (
-    FAR, SLOWEST_SLIP, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
+    FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
 )  # fmt: skip
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BEFORE, BETA, BOUNCE, CARRIED, CONTACTS_CHANGE, CPW, CPX, CPY, CWW, CXW,
-    CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, HALF, IMPULSE, LAWS_CHANGE, MASS, NX, NY, ON, ONE_BY_ONE,
-    PER_H, PRESS, RECORD, RESULT, RIGID, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA,
-    TOTAL, TOUCHES, TRIES, T_ARM, UX, UY, VN, VT, WEIGHT, H, K, slot_of,
+    AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
+    CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF, IMPULSE, INERTIA,
+    LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, ON, ONE_BY_ONE, PER_H, PRESS, RECORD, REL, RESULT, RIGID, RUB,
+    RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES, TRIES, VN,
+    VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
 from snake_gym.physics.stops import PATIENCE
@@ -54,8 +56,10 @@ _CARRY = 6.0
 """Most times that a world's rigid contacts carry impulses over in a step."""
 _PARTED = 0.01
 """Foreseen gap, in half lengths of the link, from which a contact counts as ended."""
-_FREE = 0.01
-"""Work that contacts may do, as a share of their work during compression."""
+_MARGIN = 1.0 + 1e-6
+"""Share of the energy found too much that bounces come down by."""
+_BOUNCES = 3.0
+"""Most times in a step that bounces come down in proportion."""
 _STICK = 2e-3
 """Largest pull, as velocity of the link [m/s], that is left for the next step to end."""
 _WORST = 0.3
@@ -67,7 +71,8 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set up all contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
-    store(s, (n + 1) * RECORD + CARRIED, splat(0.0))
+    for field in (CARRIED, RUBBED, BOUNCED):
+        store(s, (n + 1) * RECORD + field, splat(0.0))
     for i in range(1, n + 1):
         near = _PARTED * load(s, i * RECORD + HALF)
         for j in range(counts[i]):
@@ -85,11 +90,10 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
 def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set RESULT of each slot: the impulse of a contact that is on, else its gap [m] to the target of its law.
 
-    Return the worst pull and the worst penetration of each world, 0 where nothing is wrong, and a work that is
-    positive where the contacts as they are would do work on the robot.
+    Return the worst pull and the worst penetration of each world, 0 where nothing is wrong.
     """
     h = load(s, (n + 1) * RECORD + H)
-    pull, depth, work = splat(0.0), splat(0.0), splat(0.0)
+    pull, depth = splat(0.0), splat(0.0)
     for i in range(1, n + 1):
         slack = (_ROUNDING if law.rigid else _SLACK) * load(s, i * RECORD + HALF)
         stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
@@ -102,10 +106,7 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
             store(s, c + RESULT, select(on, impulse, gap))
             pull = select(on & (impulse < stick), smaller(pull, impulse), pull)
             depth = select(on, depth, smaller(depth, gap))
-            if law.restitution > 0.0:
-                was = load(s, c + VN)
-                work = work + select(on, impulse * (vn + was - _FREE * absolute(was)), splat(0.0))
-    return pull, depth, work
+    return pull, depth
 
 
 @njit(error_model="numpy")
@@ -116,7 +117,7 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     does, one contact changes at a time, the one nearest to the head (Murty's rule, which ends), and waits for joint
     laws to settle in between. A world without a solution by the last correction stands still for the step.
     """
-    pull, depth, work = judge_contacts(s, n, counts, law)
+    pull, depth = judge_contacts(s, n, counts, law)
     settled = (pull == 0.0) & (depth == 0.0)
     store(s, (n + 1) * RECORD + CONTACTS_CHANGE, select(settled, splat(0.0), splat(1.0)))
     if not may_go_on:
@@ -129,31 +130,33 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     store(s, (n + 1) * RECORD + TRIES, select(settled | (free == 0.0), tries, tries + 1.0))
     share = select(greedy, splat(_WORST), splat(0.0))
     pull, depth = share * pull, share * depth
-    first = n + 1
+    first, rubs = n + 1, splat(0.0)
     if law.restitution > 0.0:
-        first = drop_restitution(s, n, counts, settled & (work > 0.0))
+        first = limit_restitution(s, n, counts, settled)
     for i in range(n, 0, -1):
         changed = False
         stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
-            on, result, known = load(s, c + ON), load(s, c + RESULT), load(s, c + IMPULSE)
+            on, result = load(s, c + ON), load(s, c + RESULT)
             pulls = (on > 0.0) & (result < stick) & (result <= pull) & (free > 0.0)
             enters = (on == 0.0) & (result < 0.0) & (result <= depth) & (free > 0.0)
-            # The friction of a new contact begins with the contact's first impulse.
-            begins = (on > 0.0) & (result > 0.0) & (known == 0.0) & (splat(law.coulomb) > 0.0) & settled
             free = select((pulls | enters) & (share == 0.0), splat(0.0), free)
-            if any_lane(pulls | enters | begins):
+            if any_lane(pulls | enters):
                 changed = True
                 store(s, c + ON, select(pulls, splat(0.0), select(enters, splat(1.0), on)))
-                # Friction alone may make a contact pull; one that comes back has no friction, and stays.
-                store(s, c + GRIP, select(pulls, splat(0.0), load(s, c + GRIP)))
+                # Friction alone may make a contact pull; one that comes back late has no friction, and stays.
+                drop_friction(s, c, pulls, greedy)
                 plain = load(s, c + STIFF) * load(s, c + TARGET)
                 store(s, c + PRESS, select(pulls, plain, load(s, c + PRESS)))
-                begin_friction(s, n, c, begins, law)
+        if law.coulomb > 0.0:
+            rubbed = revise_friction(s, n, i, counts[i], law, settled)
+            changed = changed or any_lane(rubbed > 0.0)
+            rubs = larger(rubs, rubbed)
         if changed:
             add_contacts(s, n, i, counts[i])
             first = min(first, i)
+    store(s, (n + 1) * RECORD + RUBBED, load(s, (n + 1) * RECORD + RUBBED) + rubs)
     if law.rigid:
         first = min(first, carry_impulses(s, n, counts, settled))
     return first
@@ -195,36 +198,68 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def drop_restitution(s, n, counts, lively):  # type: ignore[no-untyped-def]
-    """Remove restitution from the contacts of the worlds ``lively``; return the first link that changed, or n + 1.
+def energy_excess(s, n):  # type: ignore[no-untyped-def]
+    """Return the kinetic energy of the solution [J] beyond what the step began with and joints and slope have put in.
 
-    Newton's law lets each contact bounce by itself; where others hold at the same time, that may create energy.
+    Velocities are those of the links, in which the step without contact is dissipative whatever its length.
     """
+    world = (n + 1) * RECORD
+    alpha, beta, h = load(s, world + ALPHA), load(s, world + BETA), load(s, world + H)
+    gx, gy = h * load(s, world + GX), h * load(s, world + GY)
+    excess = splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        mass = load(s, a + MASS)
+        vx, vy, w, base_w = load(s, a + NEW_VX), load(s, a + NEW_VY), load(s, a + SOL_W), load(s, a + BASE_W)
+        base_x = alpha * load(s, a + VX) - beta * load(s, a + VX_P)
+        base_y = alpha * load(s, a + VY) - beta * load(s, a + VY_P)
+        moved = 0.5 * (vx * vx + vy * vy - base_x * base_x - base_y * base_y) - gx * vx - gy * vy
+        excess = excess + mass * moved + 0.5 * load(s, a + INERTIA) * (w * w - base_w * base_w)
+        if i < n:
+            excess = excess - load(s, a + MU) * load(s, a + REL)
+    return excess
+
+
+@njit(error_model="numpy")
+def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
+    """Take so much of the bounce in the worlds ``settled`` that it makes no energy; return the first link changed.
+
+    Newton's law lets each contact bounce by itself; where others hold at the same time, that may create energy, and so
+    may the turn of links within the step. Bounces come down in proportion, by the work that the last bit of each does,
+    and are gone after ``_BOUNCES`` corrections.
+    """
+    world, zero = (n + 1) * RECORD, splat(0.0)
+    excess = select(settled, energy_excess(s, n), zero)
+    if not any_lane(excess > 0.0):
+        return n + 1
+    work = zero
+    for i in range(1, n + 1):
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            bounce, result = load(s, c + BOUNCE), load(s, c + RESULT)
+            vn = normal_velocity(s, i * RECORD, c)
+            presses = (load(s, c + ON) > 0.0) & (bounce > 0.0) & (result > 0.0)
+            work = work + select(presses, result * vn * bounce / larger(vn - load(s, c + VN), splat(_EXACT)), zero)
+    times = load(s, world + BOUNCED)
+    kept = 1.0 - _MARGIN * excess / larger(work, splat(1e-300))
+    kept = select((excess > 0.0) & (work > 0.0), larger(kept, zero), splat(1.0))
+    kept = select((excess > 0.0) & (times >= _BOUNCES), zero, kept)
+    store(s, world + BOUNCED, times + select(kept < 1.0, splat(1.0), zero))
     first = n + 1
     for i in range(n, 0, -1):
         changed = False
         for j in range(counts[i]):
             c = slot_of(n, i, j)
-            bounce = select(lively, load(s, c + BOUNCE), splat(0.0))
-            if any_lane(bounce > 0.0):
+            lost = (1.0 - kept) * load(s, c + BOUNCE)
+            if any_lane(lost > 0.0):
                 changed = True
-                store(s, c + TARGET, load(s, c + TARGET) - bounce)
-                store(s, c + PRESS, load(s, c + PRESS) - load(s, c + STIFF) * bounce)
-                store(s, c + BOUNCE, load(s, c + BOUNCE) - bounce)
+                store(s, c + TARGET, load(s, c + TARGET) - lost)
+                store(s, c + PRESS, load(s, c + PRESS) - load(s, c + STIFF) * lost)
+                store(s, c + BOUNCE, load(s, c + BOUNCE) - lost)
         if changed:
             add_contacts(s, n, i, counts[i])
             first = i
     return first
-
-
-@njit(error_model="numpy")
-def begin_friction(s, n, c, begins, law):  # type: ignore[no-untyped-def]
-    """Set the slot's friction from its present impulse in the lanes where ``begins`` is true."""
-    world = (n + 1) * RECORD
-    force = load(s, c + RESULT) * load(s, world + PER_H)
-    grip = law.viscous + law.coulomb * force / larger(absolute(load(s, c + VT)), splat(SLOWEST_SLIP))
-    store(s, c + GRIP, select(begins, load(s, world + H) * grip, load(s, c + GRIP)))
-    store(s, c + IMPULSE, select(begins, force, load(s, c + IMPULSE)))
 
 
 @njit(error_model="numpy")
@@ -281,16 +316,15 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     depth, touches = load(s, world + DEPTH), zero
     for i in range(1, n + 1):
         a = i * RECORD
-        b = a + RECORD
         fx, fy = load(s, a + FORCE_X), load(s, a + FORCE_Y)
         for j in range(counts[i]):
             c = slot_of(n, i, j)
             on = load(s, c + ON)
             nx, ny = load(s, c + NX), load(s, c + NY)
             vn = normal_velocity(s, a, c)
-            vt = nx * load(s, b + UY) - ny * load(s, b + UX) + load(s, c + T_ARM) * load(s, a + SOL_W)
+            vt = tangential_velocity(s, a, c)
             force = on * larger(load(s, c + PRESS) - load(s, c + STIFF) * vn, zero) * per_h
-            slide = -on * load(s, c + GRIP) * vt * per_h
+            slide = on * (load(s, c + RUB) - load(s, c + GRIP) * vt) * per_h
             store(s, c + IMPULSE, force)
             fx = fx + weight * (force * nx - slide * ny)
             fy = fy + weight * (force * ny + slide * nx)

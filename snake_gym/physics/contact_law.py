@@ -2,8 +2,8 @@ r"""Contact between a link (a capsule) and a feature of the obstacles: geometry,
 
 A link touches a feature in one point: a disc where the link's axis comes nearest to it, a segment (edge of a polygon,
 side of a capsule, wall) with the ends of the link; so a link along a wall has two contacts and one across a corner has
-one. A joint counts as the end of the link behind it. With the normal n from obstacle to link, the gap g_0 as the step
-of length h begins and g' at its end, and v_n' the normal velocity there,
+one. A joint counts as the end of the link behind it, and of the one before it too if that is thicker. With the normal n
+from obstacle to link, the gap g_0 as the step of length h begins and g' at its end, and v_n' the normal velocity there,
 
     impulse j = STIFF (v_t - v_n'),   j >= 0,   v_t such that g' = min(g_0, 0) (1 - h r),  r = k / (h k + d):
 
@@ -20,7 +20,7 @@ The velocities at a contact are those that the foreseen rates give in the step's
 from them by their difference to the solution's, which leaves no error of first order.
 
 Friction along the surface: viscous (wang, eq. 22, but at the point of contact instead of the link's centre) and Coulomb
-by its secant, with the normal force of the step before.
+(``contact_friction``).
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from __future__ import annotations
 from numba import njit
 
 from snake_gym.physics.chain import join_links
+from snake_gym.physics.contact_friction import set_friction
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, BOUNCE, CLOSING, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, END, FIRM, GAP,
-    GRIP, HALF, IMPULSE, LENGTH, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, PER_H, POS_X, POS_Y, PRESS, RADIUS,
-    RECORD, ROUND, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, STRIDE, TARGET, TOTAL, TRAVEL, T_ARM, USED, UX, UY, VN,
-    VT, H, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, BOUNCE, CLOSING, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, END, FIRM,
+    GAP, GRIP, HALF, LENGTH, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, PER_H, POS_X, POS_Y, PRESS, RADIUS,
+    RECORD, ROUND, RUB, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, STRIDE, TARGET, TOTAL, TRAVEL, T_ARM, USED, UX, UY,
+    VN, VT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, square_root, store
 
 FAR = 1e9
 """Gap [m] of a slot without a contact."""
-SLOWEST_SLIP = 1e-4
-"""Speed [m/s] below which Coulomb friction at a contact is viscous."""
 _SLOWEST_IMPACT = 0.02
 """Least approach speed [m/s] that bounces."""
 _FIRMNESS = 1e3
@@ -88,8 +87,9 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     foot = px * cos + py * sin
     along = select(length > 0.0, end, smaller(larger(foot, -half), half))
     if a > RECORD:
-        # A contact at the joint with the link behind belongs to that link.
-        beside = beside | ((length == 0.0) & (foot < -half))
+        # A contact at the joint with the link behind belongs to that link, unless it is thinner.
+        covered = load(s, a - RECORD + RADIUS) >= radius
+        beside = beside | ((length == 0.0) & (foot < -half) & covered)
     dx = along * cos - px
     dy = along * sin - py
     distance = square_root(dx * dx + dy * dy)
@@ -147,10 +147,7 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     store(s, c + STIFF, stiff)
     store(s, c + TARGET, target)
     store(s, c + PRESS, stiff * target)
-    grip = splat(law.viscous)
-    if law.coulomb > 0.0:
-        grip = grip + law.coulomb * load(s, c + IMPULSE) / larger(absolute(load(s, c + VT)), splat(SLOWEST_SLIP))
-    store(s, c + GRIP, h * grip)
+    set_friction(s, n, c, law)
 
 
 @njit(error_model="numpy")
@@ -166,6 +163,7 @@ def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
         stiff = on * load(s, c + STIFF)
         press = on * load(s, c + PRESS)
         grip = on * load(s, c + GRIP)
+        rub = on * load(s, c + RUB)
         nx, ny = load(s, c + NX), load(s, c + NY)
         arm, side = load(s, c + N_ARM), load(s, c + T_ARM)
         xx = xx + stiff * nx * nx + grip * ny * ny
@@ -174,9 +172,9 @@ def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
         xw = xw + stiff * nx * arm - grip * ny * side
         yw = yw + stiff * ny * arm + grip * nx * side
         ww = ww + stiff * arm * arm + grip * side * side
-        px = px + press * nx
-        py = py + press * ny
-        pw = pw + press * arm
+        px = px + (press * nx - rub * ny)
+        py = py + (press * ny + rub * nx)
+        pw = pw + (press * arm + rub * side)
     store(s, a + CXX, xx)
     store(s, a + CXY, xy)
     store(s, a + CYY, yy)

@@ -14,13 +14,15 @@ import numpy as np
 from numba import njit
 
 from snake_gym.physics.actuators import engage_joints
-from snake_gym.physics.broad_phase import forget_contacts, look_around
+from snake_gym.physics.broad_phase import count_slots, forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
-from snake_gym.physics.implicit import FIRST, LATER, SECOND, note_events, step_implicit
-from snake_gym.physics.lanes import RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, H, scratch_size
+from snake_gym.physics.implicit import FIRST, LATER, SECOND, divide_step, keep_energy, note_events, step_implicit
+from snake_gym.physics.lanes import (
+    AGE, PARTS, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, H, scratch_size,
+)  # fmt: skip
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
-from snake_gym.physics.simd import LANES, splat, store, take_ticket
+from snake_gym.physics.simd import LANES, any_lane, load, smaller, splat, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.worlds import gather_params, gather_worlds, next_event, renew_bursts, scatter_worlds
 
@@ -48,7 +50,7 @@ class Laws(NamedTuple):
 
 @njit(error_model="numpy")
 def step_block_implicit(  # type: ignore[no-untyped-def]
-    s, n, ids, count, dt, n_substeps, state, faults, obstacles, counts, old, laws
+    s, n, ids, count, dt, n_substeps, state, faults, obstacles, counts, old, spare, laws
 ):
     """Advance one block by ``n_substeps`` implicit steps."""
     place_links(s, n, 0.0)
@@ -61,11 +63,58 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
             event = next_event(s, n, step)
         if laws.obstacles:
             look_around(s, n, ids, count, obstacles, counts, old)
-        if step == 0:
-            step_implicit(s, n, FIRST, dt, counts, laws)
-            step_implicit(s, n, SECOND, dt, counts, laws)
-        else:
-            step_implicit(s, n, LATER, dt, counts, laws)
+            if divide_step(s, n, dt):
+                step_in_parts(s, n, ids, count, dt, step == 0, obstacles, counts, old, spare, laws)
+                continue
+        step_once(s, n, dt, step == 0, counts, laws)
+    if laws.obstacles and laws.contact.restitution > 0.0:
+        keep_energy(s, n)
+
+
+@njit(error_model="numpy")
+def step_once(s, n, dt, first, counts, laws):  # type: ignore[no-untyped-def]
+    """Advance a block by one implicit step; ``first``: the first one under its commands."""
+    if first:
+        step_implicit(s, n, FIRST, dt, counts, laws)
+        step_implicit(s, n, SECOND, dt, counts, laws)
+    else:
+        step_implicit(s, n, LATER, dt, counts, laws)
+
+
+@njit(error_model="numpy")
+def step_in_parts(  # type: ignore[no-untyped-def]
+    s, n, ids, count, dt, first, obstacles, counts, old, spare, laws
+):
+    """Advance a block by one implicit step, which each lane takes in its number of PARTS, a power of two.
+
+    All lanes take all numbers of parts that occur, from the same begin, and each keeps the result of its own; so a
+    world does not depend on its neighbours. ``spare`` (2, scratch size): room for the begin and the results.
+    """
+    world = (n + 1) * RECORD
+    begin, result = spare[0], spare[1]
+    begin[:] = s
+    parts = 1
+    left = LANES
+    while left > 0:
+        if any_lane(load(begin, world + PARTS) == float(parts)):
+            s[:] = begin
+            count_slots(s, n, counts)
+            if parts == 1:
+                step_once(s, n, dt, first, counts, laws)
+            else:
+                store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+                for part in range(parts):
+                    if part > 0:
+                        look_around(s, n, ids, count, obstacles, counts, old)
+                    step_implicit(s, n, LATER, dt / parts, counts, laws)
+                store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+            for k in range(LANES):
+                if begin[world + PARTS + k] == parts:
+                    left -= 1
+                    result[k::LANES] = s[k::LANES]
+        parts *= 2
+    s[:] = result
+    count_slots(s, n, counts)
 
 
 @njit(error_model="numpy")
@@ -105,6 +154,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
         s = scratch[begin : begin + scratch_size(n)]
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
+        spare = np.zeros((2, s.size if laws.obstacles else 0))
         loaded = False
         first = take_ticket(ticket) * LANES
         while first < ids.shape[0]:
@@ -117,7 +167,9 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             if method == IMPLICIT:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)
-                step_block_implicit(s, n, block, count, dt, n_substeps, state, faults, obstacles, counts, old, laws)
+                step_block_implicit(
+                    s, n, block, count, dt, n_substeps, state, faults, obstacles, counts, old, spare, laws
+                )
             else:
                 step_block_rk4(s, n, block, count, laws.kind, dt, n_substeps, state, faults)
             locate_head(s, n)

@@ -69,11 +69,13 @@ RECORD = N_FIELDS * LANES
     CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
-    # of contact: way since the last grid look-up and in the last step, touching contacts, penetration; shared laws
-    TRAVEL, STRIDE, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
-    # of the corrections: numbers of corrections and of carried impulses of contacts in this step; flags: joint laws,
-    # stops, contacts still change, and change one at a time; steps in which the world stood still
-    TRIES, CARRIED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, ONE_BY_ONE, STOOD_STILL,
+    # of contact: way since the last grid look-up and in the last step, longest way allowed in a step, parts of the
+    # step, touching contacts, penetration; shared laws
+    TRAVEL, STRIDE, LONGEST_STRIDE, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
+    # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
+    # step; flags: joint laws, stops, contacts still change, and change one at a time; steps in which the world stood
+    # still
+    TRIES, CARRIED, RUBBED, BOUNCED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, ONE_BY_ONE, STOOD_STILL,
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,
@@ -87,8 +89,9 @@ SLOTS = 8
     # gap as the step begins; geometry at its foreseen end: gap, normal, moments of normal and tangent, velocities
     BEFORE, GAP, NX, NY, N_ARM, T_ARM, VN, VT,
     # law: impulse = PRESS - STIFF v_n' while ON, so that v_n' comes to TARGET (BOUNCE of it by restitution); along the
-    # surface -GRIP v_t'; impulse or force of the step before, outcome of the present solution
-    ON, TARGET, BOUNCE, PRESS, STIFF, GRIP, IMPULSE, RESULT,
+    # surface RUB - GRIP v_t', with SLIDES (table in contact_friction); force of the step before, outcome of the present
+    # solution
+    ON, TARGET, BOUNCE, PRESS, STIFF, GRIP, RUB, SLIDES, IMPULSE, RESULT,
     *_REST,
 ) = (i * LANES for i in range(_MOST_FIELDS))
 SLOT = (_MOST_FIELDS - len(_REST)) * LANES
