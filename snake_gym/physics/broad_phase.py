@@ -23,7 +23,7 @@ from snake_gym.physics.lanes import (
 from snake_gym.physics.simd import LANES, any_lane, load
 
 _NEVER_LOOKED = 1e9
-_LARGEST_TURN = 0.2
+_LARGEST_TURN = 0.45
 """Longest way in a step, in half lengths of a link that is near an obstacle."""
 _DEEPEST = 0.5
 """The same, in radii of link and feature together: a link that is halfway through would be pushed out behind."""

@@ -6,7 +6,8 @@ the contact rows J and the gap g* there, the generalised velocities u before and
     0 <= J u' - v_t  perpendicular to  j >= 0,   v_t = -(g* / h - J u),
 
 i.e. a contact closes to no less than nothing (its gap after the step is h (J u' - v_t)); if it comes in faster than
-2 cm/s, v_t is -e times that, if that is more. To 1e-8 m/s.
+2 cm/s, v_t is -e times that, if that is more. To 1e-8 m/s; with restitution to 1 mm/s, as a robot that would gain energy
+at the end of a call is slowed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tests.oracles.rigid_impact import contact_rows, find_contacts
 
 FloatArray = NDArray[np.float64]
 TOLERANCE_M_S = 1e-8
+TOLERANCE_OF_BOUNCES_M_S = 1e-3
 SLOWEST_IMPACT_M_S = 0.02
 
 CROWD = SlidingScene(
@@ -58,7 +60,7 @@ def test_rigid_contacts_satisfy_complementarity(name: str, dt_s: float, restitut
     scene = SCENES[name]
     spec = replace(scene.spec, contact=ContactSpec("rigid", restitution=restitution), sim_dt_s=dt_s, control_dt_s=dt_s)
     chain, radius = DenseChain.of(spec), spec.links("link_radius_m")
-    scale = spec.links("link_mass_kg").sum()
+    scale, tolerance = spec.links("link_mass_kg").sum(), TOLERANCE_OF_BOUNCES_M_S if restitution else TOLERANCE_M_S
     previous = [after_steps(scene, spec, n) for n in (1, 2)]
     n_pressing = most_at_once = n_impacts = 0
     for n_steps in range(3, round(1.0 / dt_s)):
@@ -79,19 +81,19 @@ def test_rigid_contacts_satisfy_complementarity(name: str, dt_s: float, restitut
         target = np.where(impact, np.maximum(target, -restitution * approach), target)
         n_impacts += int(impact.sum())
         closing = rows @ generalised_velocity(robot) - target
-        assert (closing > -TOLERANCE_M_S).all(), n_steps
+        assert (closing > -tolerance).all(), n_steps
         push = total - until
         for link in range(spec.n_links):
-            mine = [k for k, c in enumerate(contacts) if c.link == link and closing[k] < TOLERANCE_M_S]
+            mine = [k for k, c in enumerate(contacts) if c.link == link and closing[k] < tolerance]
             normals = np.array([contacts[k].normal for k in mine]).reshape(-1, 2)
-            if np.linalg.norm(push[link]) < TOLERANCE_M_S * scale:
+            if np.linalg.norm(push[link]) < tolerance * scale:
                 continue
             # What presses on a link are its closed contacts, each outwards.
             assert len(mine) > 0, (n_steps, link, push[link])
             share = np.linalg.lstsq(normals.T, push[link])[0]
-            np.testing.assert_allclose(normals.T @ share, push[link], rtol=0, atol=TOLERANCE_M_S * scale)
-            assert (share > -TOLERANCE_M_S * scale).all()
+            np.testing.assert_allclose(normals.T @ share, push[link], rtol=0, atol=tolerance * scale)
+            assert (share > -tolerance * scale).all()
             n_pressing += len(mine)
-        most_at_once = max(most_at_once, int((closing < TOLERANCE_M_S).sum()))
+        most_at_once = max(most_at_once, int((closing < tolerance).sum()))
     assert n_pressing > 100
     assert most_at_once >= 2 and (n_impacts > 0) == (restitution > 0.0)

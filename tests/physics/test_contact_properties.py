@@ -131,12 +131,12 @@ def test_a_wall_s_friction_opposes_the_slip(model: ContactModel, speed: float, c
     robot.state.centre_vel[0, 0] = speed
     pressed = 0.0
     for _ in range(40):
+        fastest = abs(robot.state.centre_vel[0, 0])
         robot.step(np.zeros((1, 5)))
         along, normal = robot.state.contact_force[0].T
         slip = robot.state.centre_vel[0, 0]
-        assert (along * slip <= 1e-12).all() and (normal >= -1e-9).all()
-        # The first step's friction knows only the impact's own first impulse.
-        assert np.abs(along).sum() <= coulomb * normal.sum() * 1.5 + viscous * abs(slip) * 7 + 1e-6
+        assert (along * slip <= 1e-7).all() and (normal >= -1e-9).all()
+        assert np.abs(along).sum() <= coulomb * normal.sum() * 1.001 + viscous * fastest * 7 + 1e-6
         pressed = max(pressed, float(normal.sum()))
     assert pressed > 0.5 * 6 * 0.4 * 9.81 * math.sin(0.3)
 
