@@ -130,7 +130,7 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     store(s, (n + 1) * RECORD + TRIES, select(settled | (free == 0.0), tries, tries + 1.0))
     share = select(greedy, splat(_WORST), splat(0.0))
     pull, depth = share * pull, share * depth
-    first, rubs = n + 1, splat(0.0)
+    first = n + 1
     if law.restitution > 0.0:
         first = limit_restitution(s, n, counts, settled)
     for i in range(n, 0, -1):
@@ -149,14 +149,11 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
                 drop_friction(s, c, pulls, greedy)
                 plain = load(s, c + STIFF) * load(s, c + TARGET)
                 store(s, c + PRESS, select(pulls, plain, load(s, c + PRESS)))
-        if law.coulomb > 0.0:
-            rubbed = revise_friction(s, n, i, counts[i], law, settled)
-            changed = changed or any_lane(rubbed > 0.0)
-            rubs = larger(rubs, rubbed)
         if changed:
             add_contacts(s, n, i, counts[i])
             first = min(first, i)
-    store(s, (n + 1) * RECORD + RUBBED, load(s, (n + 1) * RECORD + RUBBED) + rubs)
+    if law.coulomb > 0.0:
+        first = min(first, revise_frictions(s, n, counts, law, settled))
     if law.rigid:
         first = min(first, carry_impulses(s, n, counts, settled))
     return first
@@ -259,6 +256,19 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
         if changed:
             add_contacts(s, n, i, counts[i])
             first = i
+    return first
+
+
+@njit(error_model="numpy")
+def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def]
+    """Correct the friction of contacts in the worlds ``settled``; return the first link that changed, or n + 1."""
+    first, rubs = n + 1, splat(0.0)
+    for i in range(n, 0, -1):
+        rubbed = revise_friction(s, n, i, counts[i], law, settled)
+        if any_lane(rubbed > 0.0):
+            add_contacts(s, n, i, counts[i])
+            first, rubs = i, larger(rubs, rubbed)
+    store(s, (n + 1) * RECORD + RUBBED, load(s, (n + 1) * RECORD + RUBBED) + rubs)
     return first
 
 

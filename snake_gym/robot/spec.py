@@ -91,6 +91,8 @@ class ContactSpec(Settings):
     """Coulomb coefficient along the obstacle's surface [1]."""
 
 
+THINNEST_M = 1e-3
+"""Least radius of links among obstacles [m]."""
 _EXPLICIT_LIMIT = 2.785
 """Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
@@ -165,6 +167,12 @@ class RobotSpec(Settings):
                 f"robot.sim_dt_s is {self.sim_dt_s:g}; expected at most {largest:.2g} with integrator "
                 f"{self.integrator!r} (stability with these gains and inertias), or integrator 'implicit'"
             )
+
+    def check_thickness(self) -> None:
+        """Raise ValueError for links too thin for obstacles: a step may be no longer than their radius."""
+        thinnest = float(self.links("link_radius_m").min())
+        if thinnest < THINNEST_M:
+            raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
 
     def _largest_explicit_step_s(self) -> float:
         """Return the step [s] up to which Runge-Kutta 4 is stable, by a bound of the fastest decay.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, choose
+from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.faults import acting
 from snake_gym.physics.friction import AXES_CODES
@@ -39,6 +40,8 @@ from snake_gym.simulation.fault_kinds import apply_registered
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 _WHOLE = 1e-9
+_DEEPEST_START_M = 1e-4
+"""Overlap with an obstacle [m] with which a robot may begin."""
 
 
 def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
@@ -136,7 +139,7 @@ class SimulatedRobot:
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them.
+    robot's integrator does not support them or its links are too thin.
     """
 
     def __init__(
@@ -144,8 +147,11 @@ class SimulatedRobot:
     ) -> None:
         try:
             spec.check_integrator(obstacles is not None)
+            if obstacles is not None:
+                spec.check_thickness()
         except ValueError as error:
             raise ConfigError(error) from None
+        self._among_obstacles = obstacles is not None
         self.spec = spec
         self.n_worlds = n_worlds
         self.n_threads = n_threads or len(os.sched_getaffinity(0))
@@ -194,6 +200,7 @@ class SimulatedRobot:
         """Place the M robots of ``mask`` (W,) at rest, time and work at zero, bent by ``joint_angle`` (M, J) [rad].
 
         ``head_angle`` (M,) [rad] and the place ``point_xy`` (M, 2) [m] of ``point`` ("head" or "centre"): world frame.
+        Raises ConfigError for a link within an obstacle.
         """
         choose(point, POINTS, "point")
         rows: Any = slice(None) if mask is None else mask
@@ -211,6 +218,22 @@ class SimulatedRobot:
         self.state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
         if self.delay is not None:
             self.delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
+        if self._among_obstacles:
+            self._check_overlap(np.flatnonzero(np.ones(self.n_worlds, bool) if mask is None else mask))
+
+    def _check_overlap(self, worlds: NDArray[np.int64]) -> None:
+        """Raise ConfigError if a robot begins within an obstacle, which would throw it out."""
+        angle, half = self.state.link_angle[worlds], self.params.half_length[worlds]
+        along = half[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        before_head = np.cumsum((along[:, :-1] + along[:, 1:])[:, ::-1], axis=1)[:, ::-1]
+        centre = self.state.head_xy[worlds][:, None, :] - np.pad(before_head, ((0, 0), (0, 1), (0, 0)))
+        overlap = deepest_overlaps(self.obstacles.feature[worlds], angle, centre, half, self.params.radius[worlds])
+        worst = int(overlap.argmax())
+        if overlap[worst] > _DEEPEST_START_M:
+            raise ConfigError(
+                f"world {worlds[worst]} begins with a link {1e3 * overlap[worst]:.3g} mm within an obstacle; expected "
+                f"at most {1e3 * _DEEPEST_START_M:g} mm"
+            )
 
     def joint_angle(self) -> FloatArray:
         """Return the joint angles phi_i = theta_i - theta_{i+1} (W, J) [rad]."""

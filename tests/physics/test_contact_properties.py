@@ -160,8 +160,9 @@ def test_motion_among_obstacles_does_not_depend_on_place_direction_or_handedness
     mirrored[:, [1, 3]] *= -1.0
     robots = []
     for rows in (features, turned, mirrored):
-        robots.append(SimulatedRobot(spec, 4, 1, obstacles=one_cell(rows, 4)))
+        robots.append(SimulatedRobot(spec, 4, 1, obstacles=one_cell(features, 4)))
         throw(robots[-1], seed)
+        robots[-1].obstacles = one_cell(rows, 4)
     base, turner, mirror = (robot.state for robot in robots)
     turner.link_angle[:] += angle
     turner.centre_xy[:] = turner.centre_xy @ turn + [x, y]
