@@ -93,6 +93,8 @@ class ContactSpec(Settings):
 
 THINNEST_M = 1e-3
 """Least radius of links among obstacles [m]."""
+LONGEST_CONTACT_STEP_S = 0.02
+"""Longest physics step among obstacles [s]: what motors do within a longer one is not foreseen."""
 _EXPLICIT_LIMIT = 2.785
 """Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
@@ -168,11 +170,15 @@ class RobotSpec(Settings):
                 f"{self.integrator!r} (stability with these gains and inertias), or integrator 'implicit'"
             )
 
-    def check_thickness(self) -> None:
-        """Raise ValueError for links too thin for obstacles: a step may be no longer than their radius."""
+    def check_among_obstacles(self) -> None:
+        """Raise ValueError for an integrator without contacts, links too thin, or a step too long for them."""
+        self.check_integrator(obstacles=True)
         thinnest = float(self.links("link_radius_m").min())
         if thinnest < THINNEST_M:
             raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
+        if self.sim_dt_s > LONGEST_CONTACT_STEP_S:
+            expected = f"at most {LONGEST_CONTACT_STEP_S:g} among obstacles"
+            raise ValueError(f"robot.sim_dt_s is {self.sim_dt_s:g}; expected {expected}")
 
     def _largest_explicit_step_s(self) -> float:
         """Return the step [s] up to which Runge-Kutta 4 is stable, by a bound of the fastest decay.

@@ -146,9 +146,10 @@ class SimulatedRobot:
         self, spec: RobotSpec, n_worlds: int, n_threads: int | None = None, obstacles: Obstacles | None = None
     ) -> None:
         try:
-            spec.check_integrator(obstacles is not None)
-            if obstacles is not None:
-                spec.check_thickness()
+            if obstacles is None:
+                spec.check_integrator()
+            else:
+                spec.check_among_obstacles()
         except ValueError as error:
             raise ConfigError(error) from None
         self._among_obstacles = obstacles is not None

@@ -6,8 +6,8 @@ the contact rows J and the gap g* there, the generalised velocities u before and
     0 <= J u' - v_t  perpendicular to  j >= 0,   v_t = -(g* / h - J u),
 
 i.e. a contact closes to no less than nothing (its gap after the step is h (J u' - v_t)); if it comes in faster than
-2 cm/s, v_t is -e times that, if that is more. To 1e-8 m/s; with restitution to 1 mm/s, as a robot that would gain energy
-at the end of a call is slowed.
+2 cm/s, v_t is -e times that, if that is more. To 1e-8 m/s; with restitution to 1 mm/s, as a robot that would gain
+energy at the end of a call is slowed.
 """
 
 from __future__ import annotations

@@ -1,0 +1,157 @@
+"""Impacts, friction at contacts and energy among obstacles against closed forms and balances of this file's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.random_episodes import place_obstacles
+from snake_gym.config import ConfigError
+from snake_gym.physics.faults import LOCKED
+from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from tests.oracles.contact_scenes import discs, one_cell
+
+FloatArray = NDArray[np.float64]
+MODELS = pytest.mark.parametrize("model", ["rigid", "stiff"])
+WALL = np.array([[-50.0, 0.0, 1.0, 0.0, 100.0, 0.0]])
+MU = 0.3
+RADIUS_M = 0.02
+
+
+def rod(model: ContactModel, dt_s: float, n_substeps: int, **more: float) -> RobotSpec:
+    """Two links on ice, to be locked, with friction at contacts."""
+    return RobotSpec(
+        n_links=2, link_half_length_m=0.1, link_mass_kg=0.5, link_radius_m=RADIUS_M, friction=FrictionSpec(0.0, 0.0),
+        contact=ContactSpec(model, friction_coulomb=MU), actuator=ActuatorSpec("torque", 0.0, 0.0),
+        control_dt_s=n_substeps * dt_s, sim_dt_s=dt_s, **more,
+    )  # fmt: skip
+
+
+def lay_along_wall(spec: RobotSpec, height_m: FloatArray) -> SimulatedRobot:
+    """Locked rods parallel to the wall y = 0, their surfaces ``height_m`` (W,) above it."""
+    n = height_m.size
+    robot = SimulatedRobot(spec, n, 1, obstacles=one_cell(WALL, n))
+    robot.set_shape(np.zeros((n, 1)), np.zeros(n), np.stack([np.zeros(n), RADIUS_M + height_m], axis=1), "centre")
+    robot.faults.kind[:] = LOCKED
+    return robot
+
+
+@MODELS
+@pytest.mark.parametrize("dt_s", [0.01, 0.001])
+def test_a_rod_that_hits_a_wall_loses_mu_times_the_normal_impulse_along_it(model: ContactModel, dt_s: float) -> None:
+    """v = (2, -1), no restitution: v_x falls by mu times 1 m/s, at whatever moment of a step it arrives."""
+    robot = lay_along_wall(rod(model, dt_s, 20), 5.0 * dt_s + np.linspace(0.0, dt_s, 25, endpoint=False))
+    robot.state.centre_vel[:] = [2.0, -1.0]
+    robot.step(np.zeros((25, 1)))
+    np.testing.assert_allclose(robot.state.centre_vel[:, 1], 0.0, atol=1e-4)
+    np.testing.assert_allclose(robot.state.centre_vel[:, 0], 2.0 - MU, rtol=1e-3)
+
+
+@MODELS
+@pytest.mark.parametrize("dt_s", [0.01, 0.001])
+@pytest.mark.parametrize("load", [0.9, 1.1])
+def test_a_rod_on_a_wall_holds_within_the_cone_and_breaks_loose_beyond(
+    model: ContactModel, dt_s: float, load: float
+) -> None:
+    """A pull with ``load`` times mu of its normal part along the wall: v = (load - 1) mu g_n t, or rest."""
+    pull, turn = 3.0, math.atan(load * MU)
+    spec = rod(model, dt_s, 10, incline_rad=math.asin(pull / 9.81), incline_direction_rad=turn - 0.5 * math.pi)
+    robot = lay_along_wall(spec, np.zeros(1))
+    for _ in range(round(1.0 / spec.control_dt_s)):
+        robot.step(np.zeros((1, 1)))
+    expected = max(load - 1.0, 0.0) * MU * pull * math.cos(turn)
+    assert robot.state.centre_vel[0, 0] == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def thrown(model: ContactModel, restitution: float, dt_s: float, speed: float, n: int = 32) -> SimulatedRobot:
+    """Unpowered chains of ten links among pegs in a yard with thin walls, thrown in all directions."""
+    spec = RobotSpec(
+        n_links=10, link_half_length_m=0.07, link_mass_kg=1.0, link_radius_m=0.03, friction=FrictionSpec(0.0, 0.0),
+        contact=ContactSpec(model, restitution=restitution), actuator=ActuatorSpec("torque", 0.0, 0.0),
+        control_dt_s=0.2, sim_dt_s=dt_s,
+    )  # fmt: skip
+    side = np.arange(-1.8, 2.0, 0.4)
+    yard = np.array([
+        [-2.4, -2.4, 1, 0, 4.8, 0.005], [2.4, -2.4, 0, 1, 4.8, 0.005],
+        [2.4, 2.4, -1, 0, 4.8, 0.005], [-2.4, 2.4, 0, -1, 4.8, 0.005],
+    ])  # fmt: skip
+    rows = np.vstack([discs(*((x, y, 0.05) for x in side for y in side if abs(y) > 0.1)), yard])
+    robot = SimulatedRobot(spec, n, 1, obstacles=place_obstacles(spec, [rows] * n))
+    robot.set_shape(np.zeros((n, 9)), np.zeros(n), np.zeros((n, 2)), "centre")
+    rng = np.random.default_rng(0)
+    course = rng.uniform(-math.pi, math.pi, n)
+    robot.state.link_rate[:] = speed * rng.normal(size=(n, 10))
+    robot.state.centre_vel[:] = speed * np.stack([np.cos(course), np.sin(course)], axis=1)
+    return robot
+
+
+def energy(robot: SimulatedRobot) -> FloatArray:
+    """Kinetic energy (W,) [J] from link angles, rates and the velocity of the centre of mass alone."""
+    angle, lever = robot.state.link_angle, 0.07 * robot.state.link_rate
+    turn = np.stack([-lever * np.sin(angle), lever * np.cos(angle)], axis=-1)
+    velocity = np.cumsum(turn, axis=1) + np.concatenate(
+        [np.zeros_like(turn[:, :1]), np.cumsum(turn, axis=1)[:, :-1]], 1
+    )
+    velocity += robot.state.centre_vel[:, None] - velocity.mean(axis=1, keepdims=True)
+    return np.asarray(
+        0.5 * (velocity**2).sum(axis=(1, 2)) + 0.5 * 0.07**2 / 3.0 * (robot.state.link_rate**2).sum(axis=1)
+    )
+
+
+@MODELS
+@pytest.mark.parametrize("speed", [1.0, 5.0])
+@pytest.mark.parametrize(("restitution", "dt_s"), [(0.0, 0.02), (0.8, 0.01), (1.0, 0.01), (1.0, 0.02)])
+def test_no_impact_makes_energy_and_no_wall_is_passed(
+    model: ContactModel, restitution: float, dt_s: float, speed: float
+) -> None:
+    robot = thrown(model, restitution, dt_s, speed)
+    begun = energy(robot)
+    touched = np.zeros(robot.n_worlds)
+    for _ in range(15):
+        robot.step(np.zeros((robot.n_worlds, 9)))
+        touched += robot.state.n_contacts
+        assert (energy(robot) <= 1.005 * begun).all()
+        assert (np.abs(robot.state.centre_xy) < 2.4).all() and (np.abs(robot.state.head_xy) < 2.4).all()
+        assert (robot.state.penetration_m < (0.01 if model == "rigid" else 0.03) * 0.14).all()
+    assert (touched > 0.0).mean() > 0.9
+
+
+@MODELS
+def test_a_head_that_is_thicker_than_its_neck_keeps_its_distance_all_around(model: ContactModel) -> None:
+    """Pressed by the slope against a peg and a wall, from beside and behind the neck."""
+    radius = (0.02, 0.02, 0.06)
+    spec = replace(rod(model, 0.005, 20), n_links=3, link_radius_m=radius, incline_rad=0.3)
+    for rows in (discs((0.0, 0.0, 0.05)), WALL):
+        robot = SimulatedRobot(replace(spec, incline_direction_rad=-0.5 * math.pi), 1, 1, obstacles=one_cell(rows))
+        # The tail's end of the head, at x = 0, comes down on the obstacle.
+        robot.set_shape(np.array([[0.0, -0.3]]), np.array([0.0]), np.array([[0.1, 0.2]]))
+        robot.faults.kind[:] = LOCKED
+        nearest = math.inf
+        for _ in range(10):
+            robot.step(np.zeros((1, 2)))
+            angle, head = robot.state.link_angle[0, 2], robot.state.head_xy[0]
+            along = 0.1 * np.array([math.cos(angle), math.sin(angle)])
+            ends = np.linspace(head - along, head + along, 101)
+            if rows is WALL:
+                gap = ends[:, 1].min() - radius[2]
+            else:
+                gap = np.linalg.norm(ends, axis=1).min() - radius[2] - 0.05
+            nearest = min(nearest, float(gap))
+        assert -0.002 < nearest < 0.01
+
+
+def test_what_would_go_through_obstacles_or_begins_within_one_is_refused() -> None:
+    spec = rod("rigid", 0.01, 1)
+    for change, message in (
+        ({"link_radius_m": 0.0}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
+        ({"sim_dt_s": 0.05, "control_dt_s": 0.05}, "sim_dt_s is 0.05; expected at most 0.02 among obstacles"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            SimulatedRobot(replace(spec, **change), 1, obstacles=one_cell(WALL))
+    with pytest.raises(ConfigError, match="world 1 begins with a link 5 mm within an obstacle"):
+        lay_along_wall(spec, np.array([0.0, -0.005]))
