@@ -24,7 +24,7 @@ SKIN_M = 0.02
 
 
 def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> RobotSpec:
-    n = int(rng.integers(3, 31))
+    n = int(2.0 * 32.0 ** rng.uniform(0.0, 1.0))  # 2 to 64, as many of 4 as of 40
     half = rng.uniform(0.03, 0.1) * rng.uniform(0.7, 1.3, n)
     mass = rng.uniform(2.0, 10.0) * 2.0 * half * rng.uniform(0.7, 1.3, n)
     ground = rng.choice(["viscous", "dry", "ice"], p=[0.4, 0.4, 0.2])
@@ -45,7 +45,7 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
     stop = float(rng.uniform(0.6, 1.6)) if rng.random() < 0.5 else math.inf
     contact = ContactSpec(
         model,
-        restitution=float(rng.uniform(0.0, 0.8)) if rng.random() < 0.5 else 0.0,
+        restitution=float(rng.uniform(0.0, 1.0)) if rng.random() < 0.5 else 0.0,
         friction_ns_m=float(rng.uniform(0.0, 5.0)) if rng.random() < 0.3 else 0.0,
         friction_coulomb=float(rng.uniform(0.0, 0.6)) if rng.random() < 0.5 else 0.0,
     )
