@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -123,7 +124,8 @@ class RobotSpec(Settings):
     free_joint_damping_nms_rad: NonNegativePerJoint = 0.0
     """Viscous friction left in a joint whose actuator has lost power [N m s/rad]."""
     control_dt_s: Positive = 0.2
-    sim_dt_s: Positive = 0.01
+    sim_dt_s: Positive | None = None
+    """Physics step; None: chosen from ground, masses and servos (see ``step_s``)."""
     integrator: IntegratorKind = "implicit"
 
     def check(self) -> None:
@@ -160,9 +162,9 @@ class RobotSpec(Settings):
                 f"robot.integrator is {self.integrator!r}; expected 'implicit', which {', '.join(needs)} {verb}"
             )
         largest = self._largest_explicit_step_s()
-        if self.sim_dt_s > largest:
+        if self.step_s > largest:
             raise ValueError(
-                f"robot.sim_dt_s is {self.sim_dt_s:g}; expected at most {largest:.2g} with integrator "
+                f"robot.sim_dt_s is {self.step_s:g}; expected at most {largest:.2g} with integrator "
                 f"{self.integrator!r} (stability with these gains and inertias), or integrator 'implicit'"
             )
 
@@ -178,6 +180,14 @@ class RobotSpec(Settings):
             stiffest = self.joints("actuator.kd") * 2.0 * (1.0 / inertia[:-1] + 1.0 / inertia[1:])
             rate += float(stiffest.max())
         return _EXPLICIT_LIMIT / rate if rate > 0.0 else math.inf
+
+    @cached_property
+    def step_s(self) -> float:
+        """Physics step [s]: ``sim_dt_s``, or the one chosen from the robot."""
+        return self.sim_dt_s or self.control_dt_s / math.ceil(self.control_dt_s / self._chosen_step_s() - 1e-9)
+
+    def _chosen_step_s(self) -> float:
+        return 0.01
 
     def _get(self, path: str) -> Any:
         value: Any = self
@@ -248,7 +258,7 @@ class RobotSpec(Settings):
     @property
     def n_substeps(self) -> int:
         """Physics steps per control step; raises unless control_dt / sim_dt is an integer."""
-        ratio = self.control_dt_s / self.sim_dt_s
+        ratio = self.control_dt_s / self.step_s
         if ratio > MAX_SUBSTEPS:
             raise ValueError(
                 f"robot.control_dt_s / robot.sim_dt_s is {ratio:.6g}; expected at most {MAX_SUBSTEPS} (sim_dt_s at "
