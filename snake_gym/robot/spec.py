@@ -9,7 +9,7 @@ A field typed ``PerLink`` or ``PerJoint`` takes one number for all or one number
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -92,6 +92,12 @@ class ContactSpec(Settings):
     """Coulomb coefficient along the obstacle's surface [1]."""
 
 
+_LARGEST_STEP_S, _LEAST_LAG_S = 0.01, 0.002
+"""Bounds of a step that is chosen, and of the lag of servos that it depends on."""
+_COULOMB_SHARE = 0.01
+"""Share of a Coulomb robot's times that its step is."""
+_COARSE = 2.5
+"""Factor by which a named step may exceed the one to choose without a note."""
 _EXPLICIT_LIMIT = 2.785
 """Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
@@ -125,7 +131,7 @@ class RobotSpec(Settings):
     """Viscous friction left in a joint whose actuator has lost power [N m s/rad]."""
     control_dt_s: Positive = 0.2
     sim_dt_s: Positive | None = None
-    """Physics step; None: chosen from ground, masses and servos (see ``step_s``)."""
+    """Physics step; None: chosen from ground, sizes and servos (see ``step_s``)."""
     integrator: IntegratorKind = "implicit"
 
     def check(self) -> None:
@@ -183,11 +189,42 @@ class RobotSpec(Settings):
 
     @cached_property
     def step_s(self) -> float:
-        """Physics step [s]: ``sim_dt_s``, or the one chosen from the robot."""
-        return self.sim_dt_s or self.control_dt_s / math.ceil(self.control_dt_s / self._chosen_step_s() - 1e-9)
+        """Physics step [s]: ``sim_dt_s``, or the largest part of the control step within the one to choose."""
+        if self.sim_dt_s is not None:
+            return self.sim_dt_s
+        return self.control_dt_s / min(math.ceil(self.control_dt_s / self._step_to_choose_s() - 1e-9), MAX_SUBSTEPS)
 
-    def _chosen_step_s(self) -> float:
-        return 0.01
+    def _step_to_choose_s(self) -> float:
+        """Return the largest step [s] at which random robots keep their way within 2 %, 5 % at worst (docs/physics.md).
+
+        Two times tell it. Lag: that of the servo nearest to its reference, k_d / k_p. Slide: that in which Coulomb
+        friction m g mu stops a link within its half length l, sqrt(l / (mu g)), or its rotation within a radian.
+        """
+        if self.integrator == "rk4":
+            return min(_LARGEST_STEP_S, self._largest_explicit_step_s())
+        kp, kd = self.joints("actuator.kp"), self.joints("actuator.kd")
+        lag = float(np.divide(kd, kp, out=np.full_like(kp, math.inf), where=kp > 0.0).min())
+        if self.actuator.kind == "muscle":
+            lag = min(lag, self.actuator.muscle.pressure_lag_s)
+        lag = max(lag, _LEAST_LAG_S)
+        step = min(_LARGEST_STEP_S, 0.5 * lag)
+        if self.has_coulomb_friction:
+            force = np.maximum(self.coulomb_force("tangential"), self.coulomb_force("normal"))
+            fastest = (force / (self.links("link_mass_kg") * self.links("link_half_length_m"))).max()
+            fastest = max(fastest, (self.links("friction.rotational_coulomb_nm") / self.inertia()).max())
+            slide = 1.0 / math.sqrt(fastest)
+            step = min(step, _COULOMB_SHARE * math.sqrt(min(lag, slide) * slide))
+        return step
+
+    def step_note(self) -> str | None:
+        """Return the line on a named step that is much coarser than the one to choose; None if it is not."""
+        chosen = replace(self, sim_dt_s=None).step_s
+        if self.integrator == "rk4" or self.step_s <= _COARSE * chosen:
+            return None
+        return (
+            f"robot.sim_dt_s is {self.step_s:g}; without it, it would be {chosen:.3g}: ways may be off by more than "
+            "5 % (snake-gym evaluate --check-step tells)"
+        )
 
     def _get(self, path: str) -> Any:
         value: Any = self
