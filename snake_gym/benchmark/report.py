@@ -33,6 +33,10 @@ DEFINITIONS = {
     "contact_share": "mean share of the time with at least one contact",
     "contact_force_n": "mean over time of the contact forces of all links together [N]",
     "score": "what policies are compared by: progress_m or is_success",
+    "stood_still": "mean number of solutions of physics steps in an episode that did not settle",
+    "penetration_m": "deepest penetration into an obstacle in any episode [m]",
+    "step_check": "mean progress [m] of the first scenarios at the step of the robot and at half of it (step_s), and "
+    "the largest difference in one of them; only with --check-step",
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
@@ -120,6 +124,10 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
         summary[name] = _number(values.mean())
         bounds = share_interval(values) if values.dtype == np.bool_ else mean_interval(values, resamples)
         summary[f"{name}_ci95"] = _interval(bounds)
+    if "stood_still" in columns:
+        summary["stood_still"] = _number(columns["stood_still"].mean())
+    if "penetration_m" in columns:
+        summary["penetration_m"] = _number(columns["penetration_m"].max())
     total = float(progress.sum())
     summary["energy_j_per_m"] = _number(energy.sum() / total) if total > 0.0 else None
     return summary
