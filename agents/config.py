@@ -149,14 +149,16 @@ def _env_of(config: TrainConfig) -> EnvConfig:
     return build_env(config.env_id, settings)
 
 
-def base_gait_notes(config: TrainConfig) -> tuple[str, ...]:
-    """Return notes on a residual's base gait that was tuned on another robot than the run's, or in other scenarios."""
+def launch_notes(config: TrainConfig) -> tuple[str, ...]:
+    """Return notes on a coarse physics step, and on a base gait tuned on another robot or in other scenarios."""
     env = _env_of(config)
-    if env.action.kind != "residual":
-        return ()
     spec = env.load_robot()
-    notes = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
-    return tuple(f"{_BASE}: {note}" for note in notes)
+    coarse = spec.step_note()
+    notes = () if coarse is None else (coarse,)
+    if env.action.kind != "residual":
+        return notes
+    tuning = tuning_notes(tuning_of(env.action.controller, spec, _BASE), spec, config.env_id, env)
+    return (*notes, *(f"{_BASE}: {note}" for note in tuning))
 
 
 def check_same_run(stored: TrainConfig, wanted: TrainConfig, run: str) -> None:

@@ -21,7 +21,7 @@ from snake_gym.plugins import take_plugins
 
 from .algorithms import check_batch, check_device, find_algorithm
 from .checkpoint import checkpoint_step, list_checkpoints
-from .config import TrainConfig, base_gait_notes, check_same_run, resolve_env
+from .config import TrainConfig, check_same_run, launch_notes, resolve_env
 from .display import TrainingDisplay
 from .run_folder import RunFolder, new_run_path
 from .training import MakeEnv, Training, TrainingStopped
@@ -54,7 +54,7 @@ def plan_new(
     settings = take_plugins(apply_overrides(in_file, assignments), config_file, plugins)
     check_task(in_file, assignments, str(config_file))
     config = build(TrainConfig, settings, str(config_file))
-    config, notes = resolve_env(config), base_gait_notes(config)
+    config, notes = resolve_env(config), launch_notes(config)
     check_batch(find_algorithm(config.algorithm), config.n_envs)  # says what is wrong before there is a folder
     check_device(config.device)
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))

@@ -50,7 +50,7 @@ _CONTROL_DT_S = PERIOD_S / COMMANDS_PER_PERIOD
 SPEC = replace(
     ROBO_CONDA,
     control_dt_s=_CONTROL_DT_S,
-    sim_dt_s=_CONTROL_DT_S / math.ceil(_CONTROL_DT_S / ROBO_CONDA.sim_dt_s - 0.1),
+    sim_dt_s=_CONTROL_DT_S / math.ceil(_CONTROL_DT_S / ROBO_CONDA.step_s - 0.1),
 )
 """Preset with a control period that divides the gait's, and with its own step as nearly as that allows."""
 

@@ -63,7 +63,7 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
         linearization_error(16, seed),
         free_link_impulse(1000, seed),
         throw_robots(n_throws, seed),
-        throw_robots(n_throws, seed, 0.1 * PEGBOARD.sim_dt_s),
+        throw_robots(n_throws, seed, 0.1 * PEGBOARD.step_s),
     )
 
 

@@ -287,7 +287,7 @@ class Throws(NamedTuple):
     """Deepest penetration, as a share of the link length."""
 
 
-def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.sim_dt_s) -> Throws:
+def throw_robots(n_throws: int, seed: int, sim_dt_s: float = PEGBOARD.step_s) -> Throws:
     """Throw ``n_throws`` robots for 2 s, at a step of ``sim_dt_s`` [s]."""
     limp = replace(
         PEGBOARD,

@@ -19,6 +19,7 @@ from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict
 from snake_gym.benchmark.runner import Episodes, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
 from snake_gym.benchmark.seed_ranges import seed_note, uses
+from snake_gym.benchmark.step_check import check_step, step_check_note
 from snake_gym.config import ConfigError, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
 from snake_gym.config.records import versions
 
@@ -34,11 +35,13 @@ def compare(
     fresh: bool = False,
     pictures: bool = True,
     progress: Console | None = None,
+    checks_step: bool = False,
 ) -> dict[str, Any]:
     """Play every entrant in the ``scenarios`` of ``config``, and write the results into ``out``.
 
     ``fresh``: replay also what an earlier run into ``out`` has finished. ``pictures``: draw plots and replays (extra
-    ``render``). ``progress``: console for bars; None: no bars. Returns the content of ``results.json``.
+    ``render``). ``progress``: console for bars; None: no bars. ``checks_step``: play some scenarios at half the
+    physics step too. Returns the content of ``results.json``.
 
     Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
@@ -52,7 +55,8 @@ def compare(
         require("a comparison with pictures (--no-pictures: without)", "matplotlib", "PIL", "pygame")
     make_folder(out)
     seeds = seed_note(config.seed, config.episodes)
-    notes = [*([] if seeds is None else [seeds]), *entrant_notes(entrants)]
+    coarse = scenarios.spec.step_note()
+    notes = [note for note in (seeds, coarse, *entrant_notes(entrants)) if note is not None]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=progress, disable=progress is None) as bars:
         bar_of = {name: bars.add_task(name, total=None) for name in names}
@@ -70,6 +74,13 @@ def compare(
     }
     for entrant in entrants:
         summary["policies"][entrant.name] |= to_dict(entrant.identity)
+    for entrant, episodes in zip(entrants, results, strict=True):
+        if (still := int(episodes.columns["stood_still"].sum())) > 0:
+            notes.append(f"{entrant.name}: {still} solutions of physics steps did not settle; the robots stood still")
+        if checks_step:
+            found = check_step(entrant, scenarios, episodes)
+            summary["policies"][entrant.name]["step_check"] = found
+            notes.append(step_check_note(entrant.name, found))
     write_atomic(out / "episodes.csv", rows_csv(results))
     write_atomic(out / "results.json", to_json(summary))
     dump_yaml(config, out / "config.yaml")

@@ -81,7 +81,8 @@ def main(argv: list[str] | None = None) -> int:
         entrants += [classical_entrant(entry, config) for entry in config.controllers]
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
-        return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, Console(stderr=True))
+        console = Console(stderr=True)
+        return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, console, args.check_step)
 
     play_chosen = play_sweep if args.sweep else play_one
     results, shown = play_chosen(config, play, args.out, not args.no_pictures)
@@ -111,6 +112,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
     add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
+    add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
     add_plugin_option(parser)
     return parser.parse_args(argv)

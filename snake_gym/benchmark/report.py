@@ -33,6 +33,10 @@ DEFINITIONS = {
     "contact_share": "mean share of the time with at least one contact",
     "contact_force_n": "mean over time of the contact forces of all links together [N]",
     "score": "what policies are compared by: progress_m or is_success",
+    "stood_still": "mean number of solutions of physics steps in an episode that did not settle",
+    "penetration_m": "deepest penetration into an obstacle in any episode [m]",
+    "step_check": "mean progress [m] of the first scenarios at the step of the robot and at half of it (step_s), and "
+    "the largest difference in one of them; only with --check-step",
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
@@ -50,6 +54,7 @@ ROW_COLUMNS = (
     "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
     "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
     "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m",
+    "stood_still",
 )  # fmt: skip
 """Columns of the rows, if the env reports them."""
 _COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
@@ -119,6 +124,10 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
         summary[name] = _number(values.mean())
         bounds = share_interval(values) if values.dtype == np.bool_ else mean_interval(values, resamples)
         summary[f"{name}_ci95"] = _interval(bounds)
+    if "stood_still" in columns:
+        summary["stood_still"] = _number(columns["stood_still"].mean())
+    if "penetration_m" in columns:
+        summary["penetration_m"] = _number(columns["penetration_m"].max())
     total = float(progress.sum())
     summary["energy_j_per_m"] = _number(energy.sum() / total) if total > 0.0 else None
     return summary

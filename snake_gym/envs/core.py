@@ -186,12 +186,13 @@ class SnakeCore:
     def _check_finite(self) -> None:
         """Raise FloatingPointError if a world's motion is no longer finite."""
         state = self.robot.state
-        lost = ~(np.isfinite(state.centre_xy).all(axis=1) & np.isfinite(state.link_angle).all(axis=1))
-        if lost.any():
-            world = int(np.flatnonzero(lost)[0])
+        motion = (state.link_angle, state.link_rate, state.centre_xy, state.centre_vel)
+        if not all(np.isfinite(values).all() for values in motion):
+            lost = [~np.isfinite(values).all(axis=1) for values in motion]
+            world = int(np.flatnonzero(np.logical_or.reduce(lost))[0])
             raise FloatingPointError(
                 f"the motion of world {world} is no longer finite after step {self.step_count[world] + 1}; a smaller "
-                f"robot.sim_dt_s than {self.spec.sim_dt_s:g}, or softer servos and contacts, may help"
+                f"robot.sim_dt_s than {self.spec.step_s:g}, or softer servos and contacts, may help"
             )
 
     def observe(self) -> NDArray[np.float32]:
@@ -214,6 +215,7 @@ class SnakeCore:
             "n_failed_joints": self.robot.failed_now().sum(axis=1),
             "n_faults": failing.sum(axis=1),
             "episode_time_s": state.time_s.copy(),
+            "stood_still": state.stood_still.copy(),
         }
         for name, term in self.terms.items():
             infos["reward_raw/" + name] = term.copy()

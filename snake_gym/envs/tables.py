@@ -27,6 +27,7 @@ INFO_NOTES = {
     "n_failed_joints": ("1", "joints that are failed now"),
     "n_faults": ("1", "joints that fail in this episode"),
     "episode_time_s": ("s", "time since the reset"),
+    "stood_still": ("1", "solutions of physics steps so far that did not settle, so that the robot stood still"),
 }
 """Unit and meaning of the infos of every task."""
 

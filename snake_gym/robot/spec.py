@@ -9,7 +9,8 @@ A field typed ``PerLink`` or ``PerJoint`` takes one number for all or one number
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -95,6 +96,12 @@ THINNEST_M = 1e-3
 """Least radius of links among obstacles [m]."""
 LONGEST_CONTACT_STEP_S = 0.02
 """Longest physics step among obstacles [s]: what motors do within a longer one is not foreseen."""
+_LARGEST_STEP_S, _LEAST_LAG_S = 0.01, 0.002
+"""Bounds of a step that is chosen, and of the lag of servos that it depends on."""
+_COULOMB_SHARE = 0.01
+"""Share of a Coulomb robot's times that its step is."""
+_COARSE = 2.5
+"""Factor by which a named step may exceed the one to choose without a note."""
 _EXPLICIT_LIMIT = 2.785
 """Distance along the negative real axis up to which Runge-Kutta 4 is stable."""
 
@@ -127,7 +134,8 @@ class RobotSpec(Settings):
     free_joint_damping_nms_rad: NonNegativePerJoint = 0.0
     """Viscous friction left in a joint whose actuator has lost power [N m s/rad]."""
     control_dt_s: Positive = 0.2
-    sim_dt_s: Positive = 0.01
+    sim_dt_s: Positive | None = None
+    """Physics step; None: chosen from ground, sizes and servos (see ``step_s``)."""
     integrator: IntegratorKind = "implicit"
 
     def check(self) -> None:
@@ -164,9 +172,9 @@ class RobotSpec(Settings):
                 f"robot.integrator is {self.integrator!r}; expected 'implicit', which {', '.join(needs)} {verb}"
             )
         largest = self._largest_explicit_step_s()
-        if self.sim_dt_s > largest:
+        if self.step_s > largest:
             raise ValueError(
-                f"robot.sim_dt_s is {self.sim_dt_s:g}; expected at most {largest:.2g} with integrator "
+                f"robot.sim_dt_s is {self.step_s:g}; expected at most {largest:.2g} with integrator "
                 f"{self.integrator!r} (stability with these gains and inertias), or integrator 'implicit'"
             )
 
@@ -176,9 +184,9 @@ class RobotSpec(Settings):
         thinnest = float(self.links("link_radius_m").min())
         if thinnest < THINNEST_M:
             raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
-        if self.sim_dt_s > LONGEST_CONTACT_STEP_S:
+        if self.step_s > LONGEST_CONTACT_STEP_S:
             expected = f"at most {LONGEST_CONTACT_STEP_S:g} among obstacles"
-            raise ValueError(f"robot.sim_dt_s is {self.sim_dt_s:g}; expected {expected}")
+            raise ValueError(f"robot.sim_dt_s is {self.step_s:g}; expected {expected}")
 
     def _largest_explicit_step_s(self) -> float:
         """Return the step [s] up to which Runge-Kutta 4 is stable, by a bound of the fastest decay.
@@ -192,6 +200,45 @@ class RobotSpec(Settings):
             stiffest = self.joints("actuator.kd") * 2.0 * (1.0 / inertia[:-1] + 1.0 / inertia[1:])
             rate += float(stiffest.max())
         return _EXPLICIT_LIMIT / rate if rate > 0.0 else math.inf
+
+    @cached_property
+    def step_s(self) -> float:
+        """Physics step [s]: ``sim_dt_s``, or the largest part of the control step within the one to choose."""
+        if self.sim_dt_s is not None:
+            return self.sim_dt_s
+        return self.control_dt_s / min(math.ceil(self.control_dt_s / self._step_to_choose_s() - 1e-9), MAX_SUBSTEPS)
+
+    def _step_to_choose_s(self) -> float:
+        """Return the largest step [s] at which random robots keep their way within 2 %, 5 % at worst (docs/physics.md).
+
+        Two times tell it. Lag: that of the servo nearest to its reference, k_d / k_p. Slide: that in which Coulomb
+        friction m g mu stops a link within its half length l, sqrt(l / (mu g)), or its rotation within a radian.
+        """
+        if self.integrator == "rk4":
+            return min(_LARGEST_STEP_S, self._largest_explicit_step_s())
+        kp, kd = self.joints("actuator.kp"), self.joints("actuator.kd")
+        lag = float(np.divide(kd, kp, out=np.full_like(kp, math.inf), where=kp > 0.0).min())
+        if self.actuator.kind == "muscle":
+            lag = min(lag, self.actuator.muscle.pressure_lag_s)
+        lag = max(lag, _LEAST_LAG_S)
+        step = min(_LARGEST_STEP_S, 0.5 * lag)
+        if self.has_coulomb_friction:
+            force = np.maximum(self.coulomb_force("tangential"), self.coulomb_force("normal"))
+            fastest = (force / (self.links("link_mass_kg") * self.links("link_half_length_m"))).max()
+            fastest = max(fastest, (self.links("friction.rotational_coulomb_nm") / self.inertia()).max())
+            slide = 1.0 / math.sqrt(fastest)
+            step = min(step, _COULOMB_SHARE * math.sqrt(min(lag, slide) * slide))
+        return step
+
+    def step_note(self) -> str | None:
+        """Return the line on a named step that is much coarser than the one to choose; None if it is not."""
+        chosen = replace(self, sim_dt_s=None).step_s
+        if self.integrator == "rk4" or self.step_s <= _COARSE * chosen:
+            return None
+        return (
+            f"robot.sim_dt_s is {self.step_s:g}; without it, it would be {chosen:.3g}: ways may be off by more than "
+            "5 % (snake-gym evaluate --check-step tells)"
+        )
 
     def _get(self, path: str) -> Any:
         value: Any = self
@@ -262,7 +309,7 @@ class RobotSpec(Settings):
     @property
     def n_substeps(self) -> int:
         """Physics steps per control step; raises unless control_dt / sim_dt is an integer."""
-        ratio = self.control_dt_s / self.sim_dt_s
+        ratio = self.control_dt_s / self.step_s
         if ratio > MAX_SUBSTEPS:
             raise ValueError(
                 f"robot.control_dt_s / robot.sim_dt_s is {ratio:.6g}; expected at most {MAX_SUBSTEPS} (sim_dt_s at "

@@ -47,7 +47,7 @@ class RobotPlant:
     ) -> None:
         if spec.actuator.kind != "position":
             raise ValueError(f"robot.actuator.kind is {spec.actuator.kind!r}; expected 'position'")
-        n = max(1, math.ceil(step_s / spec.sim_dt_s - 1e-9))
+        n = max(1, math.ceil(step_s / spec.step_s - 1e-9))
         self.spec = replace(spec, sim_dt_s=step_s / n, control_dt_s=step_s / n, integrator="implicit")
         self.robot = SimulatedRobot(self.spec, 1, 1)
         shape = np.zeros(spec.n_joints) if joint_angle is None else np.asarray(joint_angle, dtype=np.float64)
@@ -77,7 +77,7 @@ class RobotPlant:
             torque_limit: (J,) share of the stall torque.
             speed_limit_rad_s: (J,) largest joint speeds.
         """
-        step_s = self.robot.spec.sim_dt_s
+        step_s = self.robot.spec.step_s
         n_steps = int((self._left_s + dt_s) / step_s + _SLACK)
         self._left_s += dt_s - n_steps * step_s
         if n_steps == 0:

@@ -172,7 +172,7 @@ class SimulatedRobot:
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
         delay_s = spec.actuator.delay_s
         self.delay = (
-            CommandDelay(delay_s, spec.sim_dt_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
+            CommandDelay(delay_s, spec.step_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
         )
         """Queue of references that do not act yet; None: references act at once."""
 
@@ -281,7 +281,7 @@ class SimulatedRobot:
     def _advance(self, ids: NDArray[np.int64], n_substeps: int, faults: FaultState, *commands: FloatArray) -> None:
         """Advance the worlds ``ids`` by ``n_substeps`` physics steps, under commands that act at once."""
         ticket = np.zeros(1, np.int64)
-        method, dt, laws = self._method, self.spec.sim_dt_s, self._laws
+        method, dt, laws = self._method, self.spec.step_s, self._laws
         world_data = (self.state, self.params, self.same_params, faults, self.obstacles, *commands)
 
         def advance() -> None:

@@ -45,10 +45,12 @@ def test_means_by_hand() -> None:
     one = episodes(
         "one", n=4, progress_m=progress, n_faults=np.array([0, 0, 2, 2]), time_to_first_target_s=first,
         targets_reached=np.array([1, 0, 1, 2]), is_success=np.array([False, False, False, True]),
+        stood_still=np.array([0.0, 3.0, 0.0, 1.0]), penetration_m=np.array([1e-4, 0.0, 3e-4, 2e-4]),
     )  # fmt: skip
     policy = summarise([one], 500)["policies"]["one"]
     expected = {
-        "mean": 3.0, "episodes": 4, "targets": 1.0, "success": 0.25, "energy_j": 50.0,
+        "mean": 3.0, "episodes": 4, "targets": 1.0, "success": 0.25, "energy_j": 50.0, "stood_still": 1.0,
+        "penetration_m": 3e-4,  # the deepest of all
         "time_to_target_s": 30.0,  # the one that never got there counts with its 60 s
     }  # fmt: skip
     assert {name: policy[name] for name in expected} == expected
@@ -97,9 +99,10 @@ def test_the_json_has_every_documented_field() -> None:
     again = json.loads(json.dumps(summary, allow_nan=False))
     assert again["policies"]["ppo"]["by_faults"].keys() == {"0", "1", "2", "3"}
     fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m"}
-    of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n"}  # where there are obstacles
+    of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n", "penetration_m"}  # of obstacles
+    asked = {"stood_still", "step_check"}  # reported or asked for
     others = {"by_faults", "ratio", "ahead", "behind", "lead", "controller", "policy", "score", "seeds", "notes"}
-    assert fields | others | of_fields == set(DEFINITIONS)
+    assert fields | others | of_fields | asked == set(DEFINITIONS)
     for policy in again["policies"].values():
         assert fields <= policy.keys()
         for group in policy["by_faults"].values():

@@ -96,10 +96,24 @@ def test_locked_joints_hold_and_healthy_ones_move() -> None:
     assert (np.delete(moved, [2, 4]) > 0.05).all()
 
 
-def test_a_motion_that_is_no_number_any_more_is_an_error_that_names_world_and_step() -> None:
-    envs = make_waypoints(3)
+@pytest.mark.parametrize("robot", ["resilient", "resilient_servo"], ids=["rk4", "implicit"])
+def test_a_motion_that_is_no_number_any_more_is_an_error_that_names_world_and_step(robot: str) -> None:
+    envs = make_waypoints(3, {"robot": robot})
     envs.reset(seed=0)
     envs.step(np.zeros(envs.action_space.shape, np.float32))
     envs.core.robot.state.link_rate[1] = np.inf
     with pytest.raises(FloatingPointError, match="the motion of world 1 is no longer finite after step 2"):
         envs.step(np.zeros(envs.action_space.shape, np.float32))
+
+
+@pytest.mark.parametrize("name", ["link_angle", "link_rate", "centre_xy", "centre_vel"])
+def test_every_part_of_a_motion_has_to_stay_finite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SnakeEnv()
+    env.reset(seed=0)
+
+    def lose(*_: object, **__: object) -> None:
+        getattr(env.core.robot.state, name)[0, 1] = np.nan
+
+    monkeypatch.setattr(env.core.robot, "step", lose)
+    with pytest.raises(FloatingPointError, match="the motion of world 0 is no longer finite after step 1"):
+        env.step(np.zeros(9))

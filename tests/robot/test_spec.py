@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
-from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
+from snake_gym.robot.presets import PRESETS, RESILIENT, RESILIENT_SERVO
 from snake_gym.robot.spec import MAX_LINKS, ActuatorSpec, FrictionSpec, RobotSpec
 
 UNEVEN = RobotSpec(
@@ -49,6 +49,53 @@ def test_inertia_is_that_of_a_uniform_rod_unless_given() -> None:
 )
 def test_substeps(control_dt_s: float, sim_dt_s: float, n_substeps: int) -> None:
     assert RobotSpec(control_dt_s=control_dt_s, sim_dt_s=sim_dt_s).n_substeps == n_substeps
+
+
+DRY = FrictionSpec(0.0, 0.0, tangential_coulomb=0.05, normal_coulomb=0.5)
+
+
+@pytest.mark.parametrize("control_dt_s", [0.2, 0.07, 0.001])
+@pytest.mark.parametrize("friction", [FrictionSpec(), DRY], ids=["viscous", "dry"])
+def test_a_step_that_is_not_named_is_chosen_and_fits_the_control_step(
+    friction: FrictionSpec, control_dt_s: float
+) -> None:
+    robot = RobotSpec(friction=friction, control_dt_s=control_dt_s)
+    assert robot.n_substeps * robot.step_s == pytest.approx(control_dt_s, rel=1e-12)
+    chosen = dataclasses.replace(robot, control_dt_s=1e4 * robot.step_s).step_s
+    assert 0.5 * min(chosen, control_dt_s) < robot.step_s <= chosen * (1.0 + 1e-9)
+    assert dataclasses.replace(robot, sim_dt_s=control_dt_s).step_s == control_dt_s
+
+
+def test_the_chosen_step_follows_ground_servos_and_masses() -> None:
+    plain = dataclasses.replace(RESILIENT_SERVO, sim_dt_s=None)
+    dry = dataclasses.replace(plain, friction=DRY)
+    servo = plain.actuator
+    assert plain.step_s == 0.01
+    assert dry.step_s < 0.003
+    lagging = dataclasses.replace(servo, kd=(5.0, *[10.0] * 8))  # half the lag kd / kp of the others
+    for changes in (
+        {"actuator": lagging},
+        {"friction": dataclasses.replace(DRY, normal_coulomb=(0.5,) * 9 + (4.0,))},
+        {"link_half_length_m": (0.07,) * 9 + (0.01,)},
+        {"friction": dataclasses.replace(DRY, rotational_coulomb_nm=3.0)},
+    ):
+        assert dataclasses.replace(dry, **changes).step_s < dry.step_s
+    heavier = dataclasses.replace(dry, link_mass_kg=2.0, actuator=dataclasses.replace(servo, kp=120.0, kd=20.0))
+    assert heavier.step_s == dry.step_s  # friction grows with the mass
+    idle = dataclasses.replace(servo, kp=0.0, kd=0.0, speed_limit_rad_s=np.inf)
+    assert 0.0 < dataclasses.replace(dry, actuator=idle).step_s < 0.003
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_keep_their_steps_which_are_about_as_fine_as_the_chosen_ones(name: str) -> None:
+    assert PRESETS[name].step_s == PRESETS[name].sim_dt_s
+    assert PRESETS[name].step_note() is None
+
+
+def test_a_named_step_that_is_much_coarser_than_the_chosen_one_is_noted() -> None:
+    coarse = dataclasses.replace(RESILIENT_SERVO, friction=DRY)
+    assert "robot.sim_dt_s is 0.01; without it, it would be 0.00" in str(coarse.step_note())
+    assert dataclasses.replace(coarse, sim_dt_s=None).step_note() is None
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
-from snake_gym.envs import make_obstacle_field
+from snake_gym.config import ConfigError, to_dict
+from snake_gym.envs import SnakeEnv, make_obstacle_field
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
 from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
@@ -140,6 +140,27 @@ def test_a_robot_that_would_pass_through_the_pegs_has_no_field_to_play_in() -> N
     with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
         make_obstacle_field(1, {"robot": "resilient"})
     make_obstacle_field(1, {"robot": {"preset": "resilient", "integrator": "implicit"}})
+
+
+@pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law.refused is not None])
+def test_the_env_refuses_what_its_robots_method_does_not_do(name: str) -> None:
+    robot = to_dict(replace(BASE, **LAWS[name].changes)) | {"integrator": "rk4"}
+    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which") as caught:
+        SnakeEnv(robot=robot)
+    assert str(LAWS[name].refused) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["torque limit", "speed limit", "stops", "delay", "dead band", "supply", "muscles"])
+def test_accelerations_follow_from_torques_within_the_torque_limit_and_from_nothing_else_of_a_joint(name: str) -> None:
+    torque = np.array([[1.5, -1.0, 0.2]])
+    changed, plain = (SimulatedRobot(spec, 1, 1) for spec in (replace(BASE, **LAWS[name].changes), BASE))
+    for robot in (changed, plain):
+        robot.set_shape(np.array([[0.5, -0.4, 0.3]]), np.zeros(1), np.zeros((1, 2)))
+        robot.state.link_rate[:] = [[1.0, -0.5, 0.3, 0.8]]
+    limit = float(changed.params.torque_limit.min()) if name == "torque limit" else math.inf
+    assert (limit < torque.max()) == (name == "torque limit")
+    for got, expected in zip(changed.derivative(torque), plain.derivative(np.clip(torque, -limit, limit)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
 def test_accelerations_without_a_law_that_the_robot_has_are_refused() -> None:

@@ -168,7 +168,7 @@ def _least_squares(
     slope, delay_s = jacobian(result.x), delay_of(result.x)
     std = jackknife_std(slope, result.fun, residuals.stretches)
     if with_delay_too:
-        halved = replace(spec, sim_dt_s=0.5 * spec.sim_dt_s)
+        halved = replace(spec, sim_dt_s=0.5 * spec.step_s)
         finer = predict(result.x[None, :n], replay_with(delay_s, halved))[0]
         std = np.hypot(std, np.linalg.pinv(slope) @ (finer - result.fun))
     late = with_delay(spec, delay_s) if with_delay_too else spec

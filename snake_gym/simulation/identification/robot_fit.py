@@ -218,7 +218,7 @@ def in_steps_of(found: RobotSpec, spec: RobotSpec) -> RobotSpec:
     imperfections, one that goes into that control step and is no longer than the one it was identified with."""
     if not found.actuator.imperfections:
         return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=spec.sim_dt_s, integrator=spec.integrator)
-    n_substeps = math.ceil(spec.control_dt_s / min(found.sim_dt_s, spec.sim_dt_s) - 1e-9)
+    n_substeps = math.ceil(spec.control_dt_s / min(found.step_s, spec.step_s) - 1e-9)
     step_s = spec.control_dt_s / n_substeps
     return replace(found, control_dt_s=spec.control_dt_s, sim_dt_s=step_s, integrator="implicit")
 

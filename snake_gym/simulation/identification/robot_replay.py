@@ -58,7 +58,7 @@ def fine(spec: RobotSpec, period_s: float, step_s: float = STEP_S) -> RobotSpec:
     """``spec`` with the log's period as control step and a physics step of at most ``step_s`` that goes into it."""
     if "backlash_rad" in spec.actuator.imperfections:
         step_s = min(step_s, BACKLASH_STEP_S)
-    steps = max(1, math.ceil(period_s / min(spec.sim_dt_s, step_s) - 1e-9))
+    steps = max(1, math.ceil(period_s / min(spec.step_s, step_s) - 1e-9))
     return replace(spec, control_dt_s=period_s, sim_dt_s=period_s / steps, integrator="implicit")
 
 

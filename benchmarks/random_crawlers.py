@@ -1,0 +1,161 @@
+"""Random robots on viscous or dry ground with random gaits, for benchmarks/accuracy.py and its oracle."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.controllers.serpenoid import GaitConfig, serpenoid_reference
+from snake_gym.robot.spec import GRAVITY_M_S2, ActuatorSpec, CoulombAxes, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+FloatArray = NDArray[np.float64]
+Ground = Literal["viscous", "coulomb"]
+GROUNDS: tuple[Ground, ...] = ("viscous", "coulomb")
+SECONDS = 20.0
+CONVERGED_S, PLAIN_S = 1e-4, 1e-2
+RESOLVED = 0.01
+BATCH = 128
+LEAST_WAY = 0.1
+"""Way, in lengths of the robot, below which errors are relative to it: a robot that hardly moves goes nowhere."""
+
+
+@dataclass(frozen=True)
+class Crawler:
+    """One robot and W gaits, each begun at rest in the gait's shape."""
+
+    spec: RobotSpec
+    gaits: tuple[GaitConfig, ...]
+
+    @property
+    def n_control_steps(self) -> int:
+        return round(SECONDS / self.spec.control_dt_s)
+
+    def references(self) -> FloatArray:
+        """(control steps, W, J) [rad]."""
+        time_s, joints = self.spec.control_dt_s * np.arange(self.n_control_steps), self.spec.n_joints
+        waves = [
+            serpenoid_reference(gait.frequency_rad_s * time_s, gait.amplitude_rad, gait.phase_shift_rad, joints)
+            for gait in self.gaits
+        ]
+        return np.stack(waves, axis=1)
+
+    def run(self, step_s: float | None = None) -> FloatArray:
+        """Centre of mass (control steps + 1, W, 2) [m], in steps of at most ``step_s`` [s]; None: the robot's own."""
+        spec = self.spec
+        if step_s is not None:
+            spec = replace(spec, sim_dt_s=spec.control_dt_s / math.ceil(spec.control_dt_s / step_s - 1e-9))
+        robot = SimulatedRobot(spec, len(self.gaits), 1)
+        references = self.references()
+        robot.set_shape(references[0], np.zeros(len(self.gaits)), np.zeros((len(self.gaits), 2)), "centre")
+        track = [robot.state.centre_xy.copy()]
+        for reference in references:
+            robot.step(reference)
+            track.append(robot.state.centre_xy.copy())
+        return np.array(track)
+
+    def time(self, step_s: float | None) -> float:
+        """Computing time [s] of a batch of at least ``BATCH`` worlds."""
+        batch = replace(self, gaits=self.gaits * math.ceil(BATCH / len(self.gaits)))
+        begun = time.process_time()
+        batch.run(step_s)
+        return time.process_time() - begun
+
+    def way(self, track: FloatArray) -> FloatArray:
+        """Way gone (W,) [m], in chords of one gait period."""
+        ways = []
+        for world, gait in enumerate(self.gaits):
+            stride = round(2.0 * math.pi / gait.frequency_rad_s / self.spec.control_dt_s)
+            ways.append(np.linalg.norm(np.diff(track[::-stride, world], axis=0), axis=-1).sum())
+        return np.array(ways)
+
+    def error(self, track: FloatArray, truth: FloatArray) -> FloatArray:
+        """Distance of the final places (W,), as a share of the way, or of ``LEAST_WAY`` lengths where it is less."""
+        way = np.maximum(self.way(truth), LEAST_WAY * self.spec.length_m)
+        return np.asarray(np.linalg.norm(track[-1] - truth[-1], axis=-1) / way)
+
+
+def draw_crawler(seed: int, ground: Ground, n_gaits: int = 1) -> Crawler:
+    """Draw a robot of 3 to 12 links that all differ, servos that can move it, and gaits that these can follow."""
+    rng = np.random.default_rng([seed, GROUNDS.index(ground)])
+    n = int(rng.integers(3, 13))
+    half = math.exp(rng.uniform(math.log(0.025), math.log(0.1))) * rng.uniform(0.7, 1.3, n)
+    mass = rng.uniform(2.0, 10.0) * 2.0 * half * rng.uniform(0.7, 1.3, n)
+    weight = float(mass.mean()) * GRAVITY_M_S2
+    axes: tuple[CoulombAxes, ...] = ("independent", "coupled")
+    if ground == "viscous":
+        across = float(mass.mean() * 10.0 ** rng.uniform(0.3, 1.3))
+        friction = FrictionSpec(across * float(rng.uniform(0.03, 0.3)), across)
+        grip = across * 0.2
+    else:
+        across = float(rng.uniform(0.2, 0.9))
+        wet = float(rng.choice([0.0, rng.uniform(0.5, 5.0)])) * float(mass.mean())
+        friction = FrictionSpec(
+            0.1 * wet, wet, tangential_coulomb=across * float(rng.uniform(0.03, 0.3)), normal_coulomb=across,
+            coulomb_axes=axes[rng.integers(2)],
+        )  # fmt: skip
+        grip = across * weight + wet * 0.2
+    # Torque against friction on a quarter of the links at half the robot's length, and several times that.
+    length = 2.0 * float(half.sum())
+    torque = float(rng.uniform(1.0, 5.0)) * grip * n / 4.0 * length / 4.0
+    kp = torque / float(rng.uniform(0.05, 0.3))
+    kd = kp * math.exp(rng.uniform(math.log(0.03), math.log(0.2)))
+    speed = float(rng.uniform(2.0, 6.0)) if rng.random() < 0.5 else math.inf
+    spec = RobotSpec(
+        name="random", n_links=n, link_half_length_m=tuple(half.tolist()), link_mass_kg=tuple(mass.tolist()),
+        friction=friction, actuator=ActuatorSpec("position", kp, kd, torque, speed),
+        control_dt_s=float(rng.choice([0.05, 0.1, 0.2])),
+    )  # fmt: skip
+    gaits = tuple(
+        GaitConfig(
+            math.radians(rng.uniform(15.0, 45.0)), float(rng.uniform(1.5, 6.0)),
+            2.0 * math.pi * float(rng.uniform(0.7, 1.5)) / n,
+        )
+        for _ in range(n_gaits)
+    )  # fmt: skip
+    return Crawler(spec, gaits)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors (R,) of all resolved runs on one ground, at the robots' own step and at 10 ms."""
+
+    own: FloatArray
+    plain: FloatArray
+    truth: FloatArray
+    """What twice the step changes in the converged runs."""
+    unresolved: int
+    idle: int
+    """Runs that go less than ``LEAST_WAY`` lengths."""
+    steps_s: FloatArray
+    """Own steps (robots,) [s]."""
+    cost: FloatArray
+    """Computing time (robots,) of large batches at the own step, as a multiple of that at 10 ms."""
+
+
+def measure(ground: Ground, n_robots: int, n_gaits: int, first: int = 0, tell: Callable[[str], None] = print) -> Errors:
+    """Run random robots at their own step, at 10 ms, and converged; ``tell`` gets a line for each robot."""
+    rows, unresolved, idle, costs, steps = [], 0, 0, [], []
+    for seed in range(first, first + n_robots):
+        crawler = draw_crawler(seed, ground, n_gaits)
+        truth, doubled = crawler.run(CONVERGED_S), crawler.run(2.0 * CONVERGED_S)
+        plain, own = crawler.run(PLAIN_S), crawler.run()
+        costs.append(crawler.time(None) / crawler.time(PLAIN_S))
+        slack = crawler.error(doubled, truth)
+        keep = slack <= RESOLVED
+        unresolved += int((~keep).sum())
+        idle += int((crawler.way(truth) < LEAST_WAY * crawler.spec.length_m).sum())
+        errors = np.stack([crawler.error(own, truth), crawler.error(plain, truth), slack])
+        rows.append(errors[:, keep])
+        steps.append(crawler.spec.step_s)
+        tell(
+            f"{ground} {seed}: {crawler.spec.n_links} links, step {1e3 * steps[-1]:.3g} ms, largest error "
+            f"{100 * errors[0].max():.2f} %, at 10 ms {100 * errors[1].max():.2f} %"
+        )
+    return Errors(*np.concatenate(rows, axis=1), unresolved, idle, np.array(steps), np.array(costs))
