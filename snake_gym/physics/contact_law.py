@@ -43,6 +43,8 @@ _SLOWEST_IMPACT = 0.02
 """Least approach speed [m/s] that bounces."""
 _FIRMNESS = 1e3
 """Least STIFF, in masses of the robot: it makes an impact one event at any step size."""
+_FASTEST_WAY_OUT = 0.05
+"""Speed [m/s] at which a link is pushed out of an obstacle at most: it has no energy to gain there."""
 _RIGIDITY = 1e4
 """STIFF of rigid contact, in masses of the robot; corrections remove the rest of v_n' - v_t."""
 
@@ -137,7 +139,8 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     before = load(s, c + BEFORE)
     before = select(before < FAR, before, gap)
     # Overlap that is left at the step's end.
-    left = smaller(before, splat(0.0)) * (1.0 - h * load(s, world + CLOSING))
+    overlap = smaller(before, splat(0.0))
+    left = smaller(overlap * (1.0 - h * load(s, world + CLOSING)), overlap + h * _FASTEST_WAY_OUT)
     target = (left - gap) * load(s, world + PER_H)
     if law.restitution > 0.0:
         impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)

@@ -94,7 +94,7 @@ class ContactSpec(Settings):
 
 THINNEST_M = 1e-3
 """Least radius of links among obstacles [m]."""
-LONGEST_CONTACT_STEP_S = 0.02
+LONGEST_CONTACT_STEP_S = 0.01
 """Longest physics step among obstacles [s]: what motors do within a longer one is not foreseen."""
 _LARGEST_STEP_S, _LEAST_LAG_S = 0.01, 0.002
 """Bounds of a step that is chosen, and of the lag of servos that it depends on."""
