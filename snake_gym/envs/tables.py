@@ -27,6 +27,8 @@ INFO_NOTES = {
     "n_failed_joints": ("1", "joints that are failed now"),
     "n_faults": ("1", "joints that fail in this episode"),
     "episode_time_s": ("s", "time since the reset"),
+    "self_overlap_m": ("m", "deepest overlap of two links, not neighbours, so far: the robot has folded onto itself"),
+    "randomisation/<name>": ("", "what was drawn of each quantity that varies in this episode"),
 }
 """Unit and meaning of the infos of every task."""
 

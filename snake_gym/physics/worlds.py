@@ -10,8 +10,8 @@ from snake_gym.physics.faults import HEALTHY
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
     F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES,
-    T_MAX, VOLT, WORK, H,
+    NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA,
+    TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
@@ -89,6 +89,25 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
 
 
 @njit(error_model="numpy")
+def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
+    """Let the commands act that arrive for sub-step ``step``; return True if there are any.
+
+    The acceleration jumps there, so that the sub-step is a backward Euler step (``implicit``).
+    """
+    arrived = False
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for d in range(late.step.shape[1]):
+            if late.step[w, d] == step:
+                arrived = True
+                for i in range(n - 1):
+                    s[(i + 1) * RECORD + REF + k] = late.aim[w, d, i]
+                age = (n + 1) * RECORD + AGE + k
+                s[age] = min(s[age], 0.0)
+    return arrived
+
+
+@njit(error_model="numpy")
 def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     """Return the first sub-step, counted from ``now_s``, with the fault of world w, joint i, and the first after it.
 
@@ -160,6 +179,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.work_j[w] += work
         state.stood_still[w] += s[world + STOOD_STILL + k]
         state.supply[w] = s[world + VOLT + k]
+        state.self_overlap_m[w] = max(state.self_overlap_m[w], s[world + OVERLAP + k])
         for i in range(state.muscle_pressure.shape[1]):
             state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT + k]
             state.muscle_pressure[w, i, 1] = s[(i + 1) * RECORD + P_RIGHT + k]
