@@ -60,15 +60,15 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
 ):
     """Advance one block by ``n_substeps`` implicit steps."""
     place_links(s, n, 0.0)
-    event = 0.0
+    event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
             engage_joints(s, n, laws.kind, step)
             note_events(s, n, step)
             renew_bursts(s, n, ids, count, step, dt, state, faults)
             event = next_event(s, n, step)
-        if laws.late and step > 0 and take_commands(s, n, ids, count, step, late):
-            engage_joints(s, n, laws.kind, step)
+        if laws.late and step >= arrival:
+            arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, obstacles, counts, old)
         if step == 0:
@@ -81,15 +81,15 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
 @njit(error_model="numpy")
 def step_block_rk4(s, n, ids, count, dt, n_substeps, state, faults, late, laws):  # type: ignore[no-untyped-def]
     """Advance one block by ``n_substeps`` Runge-Kutta steps."""
-    event = 0.0
+    event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
             engage_joints(s, n, laws.kind, step)
             stop_locked_joints(s, n, laws.kind, step)
             renew_bursts(s, n, ids, count, step, dt, state, faults)
             event = next_event(s, n, step)
-        if laws.late and step > 0 and take_commands(s, n, ids, count, step, late):
-            engage_joints(s, n, laws.kind, step)
+        if laws.late and step >= arrival:
+            arrival = take_commands(s, n, ids, count, step, late)
         step_rk4(s, n, laws.kind, dt)
     # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
     store(s, (n + 1) * RECORD + H, splat(1.0))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
-from snake_gym.physics.faults import HEALTHY
+from snake_gym.physics.faults import HEALTHY, OFFSET
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
     F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA,
-    TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, STOOD_STILL, STOP, S_MAX,
+    THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
@@ -27,11 +28,14 @@ _SLACK = 1e-6
 @njit(error_model="numpy")
 def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-untyped-def]
     """Copy ``values``, arrays (W, n_rows), into ``fields`` of the records of links or joints."""
+    worlds = np.empty(LANES, np.int64)
+    for k in range(LANES):
+        worlds[k] = ids[min(k, count - 1)]
     for j, field in enumerate(fields):
-        for k in range(LANES):
-            w = ids[min(k, count - 1)]
-            for i in range(n_rows):
-                s[(i + 1) * RECORD + field + k] = values[j][w, i]
+        for i in range(n_rows):
+            a = (i + 1) * RECORD + field
+            for k in range(LANES):
+                s[a + k] = values[j][worlds[k], i]
 
 
 @njit(error_model="numpy")
@@ -90,21 +94,26 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
 
 @njit(error_model="numpy")
 def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
-    """Let the commands act that arrive for sub-step ``step``; return True if there are any.
+    """Let the commands act that arrive for sub-step ``step``; return the sub-step of the next ones.
 
     The acceleration jumps there, so that the sub-step is a backward Euler step (``implicit``).
     """
-    arrived = False
+    following = _NEVER
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         for d in range(late.step.shape[1]):
-            if late.step[w, d] == step:
-                arrived = True
-                for i in range(n - 1):
-                    s[(i + 1) * RECORD + REF + k] = late.aim[w, d, i]
-                age = (n + 1) * RECORD + AGE + k
-                s[age] = min(s[age], 0.0)
-    return arrived
+            if late.step[w, d] > step:
+                following = min(following, float(late.step[w, d]))
+            if late.step[w, d] != step or step == 0:
+                continue
+            for i in range(n - 1):
+                a = (i + 1) * RECORD + k
+                shifted = s[a + F_KIND] == OFFSET and s[a + F_ON] <= step and s[a + F_OFF] > step
+                s[a + REF] = late.aim[w, d, i]
+                s[a + REF_NOW] = s[a + REF] + (s[a + F_OFFSET] if shifted else 0.0)
+            age = (n + 1) * RECORD + AGE + k
+            s[age] = min(s[age], 0.0)
+    return following
 
 
 @njit(error_model="numpy")

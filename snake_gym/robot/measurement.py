@@ -80,11 +80,20 @@ def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
 
 def chain_centre_offset(half_length: FloatArray, mass: FloatArray, theta: FloatArray) -> FloatArray:
     """Return ``centre_offset`` of chains with half lengths [m] and masses [kg] of the links: (N,), or (W, N) each."""
+    return weigh_directions(centre_weights(half_length, mass), theta)
+
+
+def centre_weights(half_length: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the weights [m] of the links' directions in ``centre_offset``, of the shape of its arguments."""
     behind = np.cumsum(mass, axis=-1)
     weight = -half_length * (2.0 * behind - mass)
     # The head's own tip half does not lie between the head centre and any other link.
     weight[..., -1] = -half_length[..., -1] * behind[..., -2]
-    weight /= behind[..., -1:]
+    return weight / behind[..., -1:]
+
+
+def weigh_directions(weight: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return the sum (W, 2) of the directions of links at angles theta (W, N), with weights (N,) or (W, N)."""
     return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
 
 

@@ -40,11 +40,12 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, check_order
 from snake_gym.config.settings import Share, declared_types
+from snake_gym.physics.readings import read_chains
 from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
-from snake_gym.simulation.streams import RandomStreams
+from snake_gym.simulation.streams import RandomStreams, to_unit
 
 Rows = NDArray[np.int64]
 STEEPEST_RAD = math.pi / 4.0
@@ -418,7 +419,10 @@ class Randomisation:
 
     def restored(self) -> None:
         """Make the rest follow after the arrays of ``state_arrays`` were written to."""
-        self._change_robots(np.arange(self.robot.n_worlds))
+        rows = np.arange(self.robot.n_worlds)
+        self._change_robots(rows)
+        if self.sensors is not None:
+            self.sensors.take_over(rows)
         self._tell()
 
     def _tell(self) -> None:
@@ -472,6 +476,7 @@ def _normal(body_acc: FloatArray) -> FloatArray:
     return np.sqrt(GRAVITY_M_S2**2 - (body_acc**2).sum(axis=1))
 
 
+_PARTS = ("encoder", "pose")
 _LATE = {"encoder_delay_s", "encoder_jitter_s", "pose_delay_s", "pose_jitter_s"}
 _NOISE = ("angle_noise_rad", "rate_noise_rad_s", "position_noise_m", "heading_noise_rad")
 _SENSED = {*_LATE, *_NOISE, "angle_bias_rad", "position_bias_m", "heading_bias_rad", "pose_loss_hz", "pose_outage_s"}
@@ -481,72 +486,71 @@ class SensorErrors:
     """Delays, noise, biases and losses of encoders and pose source that vary, beside those of ``SensorConfig``."""
 
     def __init__(self, drawn: Randomisation, spec: RobotSpec) -> None:
-        config, n_worlds, n_joints = drawn.config, drawn.robot.n_worlds, spec.n_joints
+        config, n_worlds, n_read = drawn.config, drawn.robot.n_worlds, 2 * spec.n_joints + 3
         on = config.ranges.keys()
-        self._drawn, self._dt_s, self._n_joints = drawn, spec.control_dt_s, n_joints
+        self._drawn, self._dt_s = drawn, spec.control_dt_s
         self._noisy, self._loses = bool(on & set(_NOISE)), "pose_loss_hz" in on
-        self._is_late, self._draws = bool(on & _LATE), bool(on & {"encoder_jitter_s", "pose_jitter_s", "pose_loss_hz"})
-        longest = max(
-            config.highest(part + "_delay_s") + config.highest(part + "_jitter_s") for part in ("encoder", "pose")
-        )
-        depth = math.ceil(longest / self._dt_s) + 2 if self._is_late else 0
-        self.past: FloatArray = np.zeros((n_worlds, depth, 2 * n_joints + 3))
-        """True readings at the last control steps (W, D, 2 J + 3), newest first: angles, rates, head's pose."""
+        self._draws = self._noisy or bool(on & {"encoder_jitter_s", "pose_jitter_s", "pose_loss_hz"})
+        longest = max(config.highest(part + "_delay_s") + config.highest(part + "_jitter_s") for part in _PARTS)
+        depth = math.ceil(longest / self._dt_s) + 2 if on & _LATE else 0
+        self.past: FloatArray = np.zeros((n_worlds, depth, n_read))
+        """True readings at the last control steps (W, D, 2 J + 3), a ring (``physics.readings``)."""
+        self.newest: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
+        """Place of the present readings in it (W,)."""
         self._fresh = np.ones(n_worlds, bool)
         self.lost_until_s: FloatArray = np.zeros(n_worlds)
         """Time at which the pose source finds the robot again (W,) [s]; in the past: it has it."""
         self.held_pose: FloatArray = np.zeros((n_worlds, 3))
         """Last valid pose (W, 3): x, y [m], angle [rad]."""
         self.streams = RandomStreams("randomisation of sensors", n_worlds)
-        self.noise_streams = RandomStreams("randomisation of noise", n_worlds)
+        self._ids = np.arange(n_worlds)
         self._losing: FloatArray = np.zeros(0)
+        self._delay, self._jitter = np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2))
+        self._noise, self._bias = np.zeros((n_worlds, len(_NOISE))), np.zeros((n_worlds, n_read))
 
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Rows) -> None:
         """Begin new episodes of the worlds ``rows``; arguments as of ``RandomStreams``."""
         self.streams.begin(seeds, episodes, rows)
-        self.noise_streams.begin(seeds, episodes, rows)
         self._fresh[rows] = True
         self.lost_until_s[rows] = 0.0
+        self.take_over(rows)
+
+    def take_over(self, rows: Rows) -> None:
+        """Take over what was drawn for the worlds ``rows``."""
+        drawn, n_joints = self._drawn, self._bias.shape[1] // 2 - 1
+        for k, part in enumerate(_PARTS):
+            self._delay[rows, k] = drawn[part + "_delay_s"][rows] / self._dt_s
+            self._jitter[rows, k] = drawn[part + "_jitter_s"][rows] / self._dt_s
+        for k, name in enumerate(_NOISE):
+            self._noise[rows, k] = drawn[name][rows]
+        self._bias[rows, :n_joints] = drawn["angle_bias_rad"][rows].reshape(-1, n_joints)
+        self._bias[rows, -3:-1] = drawn["position_bias_m"][rows]
+        self._bias[rows, -1] = drawn["heading_bias_rad"][rows]
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that later samples depend on, by name: the arrays themselves."""
         return {
-            "sensor_error/past": self.past, "sensor_error/lost_until_s": self.lost_until_s,
-            "sensor_error/held_pose": self.held_pose, **self.streams.state_arrays("stream/sensor_error"),
-            **self.noise_streams.state_arrays("stream/sensor_noise"),
+            "sensor_error/past": self.past, "sensor_error/newest": self.newest,
+            "sensor_error/lost_until_s": self.lost_until_s, "sensor_error/held_pose": self.held_pose,
+            **self.streams.state_arrays("stream/sensor_error"),
         }  # fmt: skip
 
     def read(self, robot: SimulatedRobot, rows: Any) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return joint angles, joint rates (M, J), head positions (M, 2) and angles (M,) as read in worlds ``rows``."""
-        state, n = robot.state, self._n_joints
-        seen = np.concatenate(
-            [robot.joint_angle()[rows], robot.joint_rate()[rows], state.head_xy[rows], state.link_angle[rows, -1:]],
-            axis=1,
-        )
-        if self._draws:
-            u = self.streams.uniform(3, rows)
+        state, ids, n_read = robot.state, self._ids[rows], self._bias.shape[1]
+        seen = np.empty((ids.size, n_read))
+        delay, bits = self._delay[rows], np.zeros((ids.size, 0), np.uint64)
+        if self._draws:  # two jitters and a loss, then noise: each has its place whatever is on
+            bits = self.streams.bits(3 + self._noisy * n_read, rows, places=3 + n_read)
+            u, bits = to_unit(bits[:, :3]), np.ascontiguousarray(bits[:, 3:])
             self._losing = u[:, 2]
-        if self._is_late:
-            self._remember(seen, rows)
-            ids = np.arange(robot.n_worlds)[rows]
-            for part, columns in (("encoder", slice(0, 2 * n)), ("pose", slice(2 * n, None))):
-                delay = self._drawn[part + "_delay_s"][rows]
-                if self._draws:
-                    delay = delay + self._drawn[part + "_jitter_s"][rows] * u[:, 0 if part == "encoder" else 1]
-                whole = np.floor(delay / self._dt_s).astype(np.int64)
-                share = (delay / self._dt_s - whole)[:, None]
-                later, earlier = self.past[ids, whole, columns], self.past[ids, whole + 1, columns]
-                seen[:, columns] = later + share * (earlier - later)
-        if self._noisy:
-            noise = self.noise_streams.normal(2 * n + 3, rows)
-            sizes = [self._drawn[name][rows][:, None] for name in _NOISE]
-            for size, columns in zip(
-                sizes, (slice(0, n), slice(n, 2 * n), slice(2 * n, 2 * n + 2), slice(2 * n + 2, None)), strict=True
-            ):
-                seen[:, columns] += size * noise[:, columns]
-        angle = seen[:, :n] + self._drawn["angle_bias_rad"][rows].reshape(-1, n)
-        xy = seen[:, 2 * n : 2 * n + 2] + self._drawn["position_bias_m"][rows]
-        return angle, seen[:, n : 2 * n], xy, seen[:, -1] + self._drawn["heading_bias_rad"][rows]
+            delay = delay + self._jitter[rows] * u[:, :2]
+        read_chains(
+            ids, state.link_angle, state.link_rate, state.head_xy, self.past, self.newest, self._fresh, delay,
+            self._noise, bits, self._bias, seen,
+        )  # fmt: skip
+        n_joints = state.link_angle.shape[1] - 1
+        return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]
 
     def hold_pose(self, sample: Measurement, time_s: FloatArray, rows: Any) -> Measurement:
         """Return the sample of the worlds ``rows`` at ``time_s`` (M,) with the last valid pose where it is lost."""
@@ -557,15 +561,6 @@ class SensorErrors:
         until = np.where(loses & (time_s > 0.0) & (time_s >= until), time_s + self._drawn["pose_outage_s"][rows], until)
         self.lost_until_s[rows] = until
         valid = time_s >= until
-        pose = np.concatenate([sample.head_xy_w, sample.head_angle[:, None]], axis=1)
-        pose = np.where(valid[:, None], pose, self.held_pose[rows])
-        self.held_pose[rows] = pose
-        return sample._replace(head_xy_w=pose[:, :2].copy(), head_angle=pose[:, 2].copy(), pose_valid=valid)
-
-    def _remember(self, seen: FloatArray, rows: Any) -> None:
-        fresh = self._fresh[rows]
-        past = np.concatenate([seen[:, None], self.past[rows][:, :-1]], axis=1)
-        if fresh.any():
-            past[fresh] = seen[fresh][:, None]
-            self._fresh[rows] = False
-        self.past[rows] = past
+        held = np.where(valid[:, None], np.column_stack([sample.head_xy_w, sample.head_angle]), self.held_pose[rows])
+        self.held_pose[rows] = held
+        return sample._replace(head_xy_w=held[:, :2], head_angle=held[:, 2], pose_valid=valid)

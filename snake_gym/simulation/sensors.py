@@ -29,7 +29,7 @@ from snake_gym.config import Range, Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
-from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
+from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import EncoderFaultKind, FaultDistribution, FaultEvent, SensorError
 from snake_gym.simulation.randomisation import SensorErrors
@@ -220,7 +220,7 @@ def measure(
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
     if errors is not None:
         sample = errors.hold_pose(sample, state.time_s[rows], rows)
-    return sample._replace(centre_xy_w=sample.head_xy_w + centre_offset(robot.spec, link_angles(sample)))
+    return sample._replace(centre_xy_w=sample.head_xy_w + weigh_directions(robot.nominal_weights, link_angles(sample)))
 
 
 class SensorSuite:

@@ -36,7 +36,7 @@ from snake_gym.physics.state import (
     no_patches,
     zero_state,
 )  # fmt: skip
-from snake_gym.robot.measurement import POINTS, chain_angles, chain_centre_offset
+from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, chain_centre_offset
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.fault_kinds import apply_registered
 
@@ -160,20 +160,19 @@ class VaryingDelay:
         self.waiting[rows] = joint_angle[:, None, :]
         self.due[rows] = 0
 
-    def pass_on(self, reference: FloatArray, rows: NDArray[np.int64]) -> tuple[FloatArray, LateCommands]:
+    def pass_on(self, reference: FloatArray, rows: Any) -> tuple[FloatArray, LateCommands]:
         """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones.
 
         After it, ``end`` has to be called.
         """
         waiting, due = self.waiting, self.due
-        steps = np.rint(self.delay_s[rows] / self._sim_dt_s).astype(np.int64)
-        last = np.maximum(steps, due[rows, -1])
+        last = np.maximum(np.rint(self.delay_s[rows] / self._sim_dt_s).astype(np.int64), due[rows, -1])
         waiting[rows, :-1], due[rows, :-1] = waiting[rows, 1:], due[rows, 1:]
         waiting[rows, -1], due[rows, -1] = reference[rows], last
         acting = (due == 0).sum(axis=1) - 1
         return waiting[np.arange(waiting.shape[0]), acting], LateCommands(waiting, due)
 
-    def end(self, rows: NDArray[np.int64]) -> None:
+    def end(self, rows: Any) -> None:
         """Let the time of the control step pass for the robots ``rows``."""
         self.due[rows] = np.maximum(self.due[rows] - self.n_substeps, 0)
 
@@ -207,6 +206,8 @@ class SimulatedRobot:
         self.nominal_bodies = True
         """True while masses and lengths are the specification's; else set it to False: then what a sensor tells of the
         centre of mass, worked out from the specification, differs from the truth."""
+        self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
+        """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
         no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
@@ -331,9 +332,10 @@ class SimulatedRobot:
                 "robot act late (actuator.delay_s)"
             )
         if self.varying_delay is not None:
-            aim, later = self.varying_delay.pass_on(reference, ids)
+            rows = slice(None) if mask is None else ids
+            aim, later = self.varying_delay.pass_on(reference, rows)
             self._advance(ids, n_substeps, faults, later, aim, feedforward)
-            self.varying_delay.end(ids)
+            self.varying_delay.end(rows)
             return
         parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
         for aim, n_steps in parts:
