@@ -28,7 +28,7 @@ _SLACK = 1e-6
 @njit(error_model="numpy")
 def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-untyped-def]
     """Copy ``values``, arrays (W, n_rows), into ``fields`` of the records of links or joints."""
-    worlds = np.empty(LANES, np.int64)
+    worlds = np.empty(LANES, np.uint64)  # no sign, and so no test for an index from the end
     for k in range(LANES):
         worlds[k] = ids[min(k, count - 1)]
     for j, field in enumerate(fields):

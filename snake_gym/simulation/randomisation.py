@@ -40,12 +40,12 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, check_order
 from snake_gym.config.settings import Share, declared_types
-from snake_gym.physics.readings import read_chains
 from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
+from snake_gym.simulation.readings import read_chains
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
-from snake_gym.simulation.streams import RandomStreams, to_unit
+from snake_gym.simulation.streams import RandomStreams
 
 Rows = NDArray[np.int64]
 STEEPEST_RAD = math.pi / 4.0
@@ -345,6 +345,7 @@ class Randomisation:
         self._delay = robot.delay_commands(spec.actuator.delay_s + late) if late > 0.0 else None
         self._least_delay_s = spec.actuator.delay_s
         self._pushes = config.highest("push_hz") > 0.0 and config.highest("push_m_s") > 0.0
+        self._push_chance = np.zeros(n_worlds)
         self._base_acc = np.tile(spec.body_acceleration, (n_worlds, 1))
         self._patches = Patches(np.zeros(n_worlds), np.zeros(n_worlds), np.zeros((n_worlds, 2)), config.patch_size_m)
         if "patches" in self._ranges:
@@ -381,12 +382,11 @@ class Randomisation:
         if self._delay is not None:
             self._delay.delay_s[:] = self._command_delay_s() + u[:, 0] * self["command_jitter_s"]
         if self._pushes:
-            pushed = u[:, 1] < -np.expm1(-self["push_hz"] * self._dt_s)
-            push = pushed * self["push_m_s"] / self._dt_s
-            angle = 2.0 * np.pi * u[:, 2]
             acc = self.robot.params.body_acc
-            acc[:, 0] = self._base_acc[:, 0] + push * np.cos(angle)
-            acc[:, 1] = self._base_acc[:, 1] + push * np.sin(angle)
+            acc[:] = self._base_acc
+            pushed = np.flatnonzero(u[:, 1] < self._push_chance)
+            push, angle = self["push_m_s"][pushed] / self._dt_s, 2.0 * np.pi * u[pushed, 2]
+            acc[pushed] += push[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
     def infos(self) -> Mapping[str, NDArray[Any]]:
         """Return what was drawn for the present episodes, by name; read-only arrays that later episodes replace."""
@@ -467,6 +467,7 @@ class Randomisation:
         self._patches.height[rows] = given["patches"][:, 0]
         self._patches.direction[rows] = 2.0 * np.pi * given["patches_place"][:, 0]
         self._patches.phase[rows] = 2.0 * np.pi * given["patches_place"][:, 1:]
+        self._push_chance[rows] = -np.expm1(-given["push_hz"][:, 0] * self._dt_s)
         if self._delay is not None:
             self._delay.delay_s[rows] = self._command_delay_s()[rows]
 
@@ -488,13 +489,11 @@ class SensorErrors:
     def __init__(self, drawn: Randomisation, spec: RobotSpec) -> None:
         config, n_worlds, n_read = drawn.config, drawn.robot.n_worlds, 2 * spec.n_joints + 3
         on = config.ranges.keys()
-        self._drawn, self._dt_s = drawn, spec.control_dt_s
-        self._noisy, self._loses = bool(on & set(_NOISE)), "pose_loss_hz" in on
-        self._draws = self._noisy or bool(on & {"encoder_jitter_s", "pose_jitter_s", "pose_loss_hz"})
+        self._drawn, self._dt_s, self._loses = drawn, spec.control_dt_s, "pose_loss_hz" in on
         longest = max(config.highest(part + "_delay_s") + config.highest(part + "_jitter_s") for part in _PARTS)
         depth = math.ceil(longest / self._dt_s) + 2 if on & _LATE else 0
         self.past: FloatArray = np.zeros((n_worlds, depth, n_read))
-        """True readings at the last control steps (W, D, 2 J + 3), a ring (``physics.readings``)."""
+        """True readings at the last control steps (W, D, 2 J + 3), a ring (``simulation.readings``)."""
         self.newest: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
         """Place of the present readings in it (W,)."""
         self._fresh = np.ones(n_worlds, bool)
@@ -504,7 +503,8 @@ class SensorErrors:
         """Last valid pose (W, 3): x, y [m], angle [rad]."""
         self.streams = RandomStreams("randomisation of sensors", n_worlds)
         self._ids = np.arange(n_worlds)
-        self._losing: FloatArray = np.zeros(0)
+        self._chance: FloatArray = np.zeros(0)
+        self._loss_chance, self._outage_s = np.zeros(n_worlds), np.zeros(n_worlds)
         self._delay, self._jitter = np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2))
         self._noise, self._bias = np.zeros((n_worlds, len(_NOISE))), np.zeros((n_worlds, n_read))
 
@@ -523,6 +523,8 @@ class SensorErrors:
             self._jitter[rows, k] = drawn[part + "_jitter_s"][rows] / self._dt_s
         for k, name in enumerate(_NOISE):
             self._noise[rows, k] = drawn[name][rows]
+        self._loss_chance[rows] = -np.expm1(-drawn["pose_loss_hz"][rows] * self._dt_s)
+        self._outage_s[rows] = drawn["pose_outage_s"][rows]
         self._bias[rows, :n_joints] = drawn["angle_bias_rad"][rows].reshape(-1, n_joints)
         self._bias[rows, -3:-1] = drawn["position_bias_m"][rows]
         self._bias[rows, -1] = drawn["heading_bias_rad"][rows]
@@ -537,17 +539,11 @@ class SensorErrors:
 
     def read(self, robot: SimulatedRobot, rows: Any) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return joint angles, joint rates (M, J), head positions (M, 2) and angles (M,) as read in worlds ``rows``."""
-        state, ids, n_read = robot.state, self._ids[rows], self._bias.shape[1]
-        seen = np.empty((ids.size, n_read))
-        delay, bits = self._delay[rows], np.zeros((ids.size, 0), np.uint64)
-        if self._draws:  # two jitters and a loss, then noise: each has its place whatever is on
-            bits = self.streams.bits(3 + self._noisy * n_read, rows, places=3 + n_read)
-            u, bits = to_unit(bits[:, :3]), np.ascontiguousarray(bits[:, 3:])
-            self._losing = u[:, 2]
-            delay = delay + self._jitter[rows] * u[:, :2]
+        state, ids = robot.state, self._ids[rows]
+        seen, self._chance = np.empty((ids.size, self._bias.shape[1])), np.empty(ids.size)
         read_chains(
-            ids, state.link_angle, state.link_rate, state.head_xy, self.past, self.newest, self._fresh, delay,
-            self._noise, bits, self._bias, seen,
+            ids, state.link_angle, state.link_rate, state.head_xy, self.past, self.newest, self._fresh, self._delay,
+            self._jitter, self._noise, self._bias, self.streams.key, self.streams.counter, seen, self._chance,
         )  # fmt: skip
         n_joints = state.link_angle.shape[1] - 1
         return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]
@@ -557,10 +553,13 @@ class SensorErrors:
         if not self._loses:
             return sample
         until = self.lost_until_s[rows]
-        loses = self._losing < -np.expm1(-self._drawn["pose_loss_hz"][rows] * self._dt_s)
-        until = np.where(loses & (time_s > 0.0) & (time_s >= until), time_s + self._drawn["pose_outage_s"][rows], until)
-        self.lost_until_s[rows] = until
+        loses = (self._chance < self._loss_chance[rows]) & (time_s > 0.0) & (time_s >= until)
+        if loses.any():
+            until = np.where(loses, time_s + self._outage_s[rows], until)
+            self.lost_until_s[rows] = until
         valid = time_s >= until
-        held = np.where(valid[:, None], np.column_stack([sample.head_xy_w, sample.head_angle]), self.held_pose[rows])
+        held = np.column_stack([sample.head_xy_w, sample.head_angle])
+        if not valid.all():
+            held = np.where(valid[:, None], held, self.held_pose[rows])
         self.held_pose[rows] = held
         return sample._replace(head_xy_w=held[:, :2], head_angle=held[:, 2], pose_valid=valid)

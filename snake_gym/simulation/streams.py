@@ -18,11 +18,6 @@ from snake_gym.robot.spec import FloatArray
 UIntArray = NDArray[np.uint64]
 
 
-def to_unit(bits: UIntArray) -> FloatArray:
-    """Return numbers in [0, 1) for 64 random bits each."""
-    return (bits >> np.uint64(11)).astype(np.float64) * TO_UNIT
-
-
 class RandomStreams:
     """Streams of one purpose, one for each of W worlds; call ``begin`` before drawing."""
 
@@ -44,18 +39,11 @@ class RandomStreams:
 
     def uniform(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """Return the next ``count`` numbers in [0, 1) of each stream of ``rows``: (M, count)."""
-        return to_unit(self.bits(count, rows))
-
-    def bits(self, count: int, rows: Any = slice(None), places: int = 0) -> UIntArray:
-        """Return the next ``count`` numbers of 64 random bits of each stream of ``rows``: (M, count).
-
-        ``places``: numbers that the streams go on by if more, so that a draw of fewer moves no later one.
-        """
         with np.errstate(over="ignore"):
             steps = self.counter[rows][:, None] + np.arange(1, count + 1, dtype=np.uint64)
-            bits: UIntArray = mix(self.key[rows][:, None] + steps * GOLDEN)
-        self.counter[rows] += np.uint64(max(count, places))
-        return bits
+            bits = mix(self.key[rows][:, None] + steps * GOLDEN)
+        self.counter[rows] += np.uint64(count)
+        return (bits >> np.uint64(11)).astype(np.float64) * TO_UNIT
 
     def normal(self, count: int, rows: Any = slice(None)) -> FloatArray:
         """Return the next ``count`` standard normal numbers of each stream of ``rows``: (M, count) (Box-Muller)."""

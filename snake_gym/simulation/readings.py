@@ -1,6 +1,7 @@
 """Readings of joint angles, joint rates and the head's pose that are late, noisy and biased, for many worlds at once.
 
-A reading of C = 2 J + 3 numbers holds angles (J) [rad], rates (J) [rad/s], the head's x, y [m] and angle [rad].
+A reading of C = 2 J + 3 numbers holds angles (J) [rad], rates (J) [rad/s], the head's x, y [m] and angle [rad]. Random
+numbers are those of ``RandomStreams``, 3 + C for each reading, each with a place of its own whatever is on.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ import math
 import numpy as np
 from numba import njit
 
+from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
+
+_mix = njit(error_model="numpy", inline="always")(mix)
 _LOW = np.uint64(0xFFFF)
 _MEAN = 2.0 * 65535.0
 _SCALE = 1.0 / math.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0)
 
 
 @njit(error_model="numpy", inline="always")
-def nearly_normal(bits):  # type: ignore[no-untyped-def]
-    """Return a number of mean 0 and variance 1 for 64 random bits: a sum of four uniform ones, at most 3.5 in size."""
-    total = np.uint64(0)
+def _uniform(key, place):  # type: ignore[no-untyped-def]
+    """Return number ``place`` in [0, 1) of the stream ``key``."""
+    return float(_mix(key + place * GOLDEN) >> np.uint64(11)) * TO_UNIT
+
+
+@njit(error_model="numpy", inline="always")
+def _nearly_normal(key, place):  # type: ignore[no-untyped-def]
+    """Return number ``place`` of mean 0 and variance 1 of a stream: a sum of four uniform ones, at most 3.5 in size."""
+    bits, total = _mix(key + place * GOLDEN), np.uint64(0)
     for _ in range(4):
         total += bits & _LOW
         bits >>= np.uint64(16)
@@ -27,18 +37,19 @@ def nearly_normal(bits):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", cache=True)
 def read_chains(  # type: ignore[no-untyped-def]
-    ids, link_angle, link_rate, head_xy, past, newest, fresh, delay, noise, bits, bias, out
+    ids, link_angle, link_rate, head_xy, past, newest, fresh, delay, jitter, noise, bias, key, counter, out, chance
 ):
-    """Write the readings of the worlds ``ids`` (M,) to ``out`` (M, C).
+    """Write the readings of the worlds ``ids`` (M,) to ``out`` (M, C), and a number in [0, 1) to ``chance`` (M,).
 
     Args:
         past: (W, D, C) true readings of the last D control steps, a ring with the last one at ``newest`` (W,); the
             present ones are added. D = 0: no reading is late.
         fresh: (W,) True where nothing has been read in this episode: it was always so; set to False.
-        delay: (M, 2) of joints and of pose, in control steps, at most D - 2; between steps a straight line is read.
+        delay: (W, 2) of joints and of pose, in control steps; between steps a straight line is read.
+        jitter: (W, 2) largest further delays in control steps; both together are at most D - 2.
         noise: (W, 4) standard deviations of angles, rates, position, and the head's angle.
-        bits: (M, C) random bits; (M, 0): no noise.
         bias: (W, C).
+        key: (W,) of the random streams; ``counter`` (W,) their numbers used, which go on by 3 + C.
     """
     n_joints = link_angle.shape[1] - 1
     n_read, depth = out.shape[1], past.shape[1]
@@ -49,20 +60,24 @@ def read_chains(  # type: ignore[no-untyped-def]
             out[m, n_joints + i] = link_rate[w, i] - link_rate[w, i + 1]
         out[m, n_read - 3], out[m, n_read - 2] = head_xy[w, 0], head_xy[w, 1]
         out[m, n_read - 1] = link_angle[w, n_joints]
+        place = counter[w] + np.uint64(1)
         if depth > 0:
             newest[w] = (newest[w] + 1) % depth
             for d in range(depth):
                 if fresh[w] or d == newest[w]:
                     past[w, d] = out[m]
-            fresh[w] = False
             for part in range(2):
-                whole = math.floor(delay[m, part])
-                share = delay[m, part] - whole
+                late = delay[w, part] + jitter[w, part] * _uniform(key[w], place + np.uint64(part))
+                whole = math.floor(late)
+                share = late - whole
                 later, earlier = (newest[w] - whole) % depth, (newest[w] - whole - 1) % depth
                 for c in range(n_read - 3 if part == 1 else 0, n_read if part == 1 else n_read - 3):
                     out[m, c] = past[w, later, c] + share * (past[w, earlier, c] - past[w, later, c])
-        for c in range(bits.shape[1]):
-            sort = min(c // n_joints, 2) + (c == n_read - 1)
-            out[m, c] += noise[w, sort] * nearly_normal(bits[m, c])
+        fresh[w] = False
+        chance[m] = _uniform(key[w], place + np.uint64(2))
         for c in range(n_read):
+            size = noise[w, min(c // n_joints, 2) + (c == n_read - 1)]
+            if size > 0.0:
+                out[m, c] += size * _nearly_normal(key[w], place + np.uint64(3 + c))
             out[m, c] += bias[w, c]
+        counter[w] += np.uint64(3 + n_read)
