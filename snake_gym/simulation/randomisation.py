@@ -43,7 +43,7 @@ from snake_gym.config.settings import Share, declared_types
 from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
-from snake_gym.simulation.readings import read_chains
+from snake_gym.simulation.disturbances import draw_step, read_chains
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
 from snake_gym.simulation.streams import RandomStreams
 
@@ -343,9 +343,11 @@ class Randomisation:
         robot.nominal_bodies = not {"mass", "link_length", "payload_kg"} & self._ranges.keys()
         late = config.highest("command_delay_s") + config.highest("command_jitter_s")
         self._delay = robot.delay_commands(spec.actuator.delay_s + late) if late > 0.0 else None
-        self._least_delay_s = spec.actuator.delay_s
-        self._pushes = config.highest("push_hz") > 0.0 and config.highest("push_m_s") > 0.0
-        self._push_chance = np.zeros(n_worlds)
+        self._nominal_delay_s = spec.actuator.delay_s
+        self._delay_s = self._delay.delay_s if self._delay is not None else np.zeros(n_worlds)
+        self._least_delay_s, self._jitter_s = np.zeros(n_worlds), np.zeros(n_worlds)
+        self._steps_differ = bool({"push_hz", "command_jitter_s"} & self._ranges.keys())
+        self._push_chance, self._push_acc = np.zeros(n_worlds), np.zeros(n_worlds)
         self._base_acc = np.tile(spec.body_acceleration, (n_worlds, 1))
         self._patches = Patches(np.zeros(n_worlds), np.zeros(n_worlds), np.zeros((n_worlds, 2)), config.patch_size_m)
         if "patches" in self._ranges:
@@ -376,17 +378,13 @@ class Randomisation:
 
     def before_step(self) -> None:
         """Set what differs from control step to control step: delays of commands, and pushes."""
-        if not self._pushes and "command_jitter_s" not in self._ranges:
+        if not self._steps_differ:
             return
-        u = self._step_streams.uniform(3)
-        if self._delay is not None:
-            self._delay.delay_s[:] = self._command_delay_s() + u[:, 0] * self["command_jitter_s"]
-        if self._pushes:
-            acc = self.robot.params.body_acc
-            acc[:] = self._base_acc
-            pushed = np.flatnonzero(u[:, 1] < self._push_chance)
-            push, angle = self["push_m_s"][pushed] / self._dt_s, 2.0 * np.pi * u[pushed, 2]
-            acc[pushed] += push[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        streams = self._step_streams
+        draw_step(
+            streams.key, streams.counter, self._least_delay_s, self._jitter_s, self._delay_s, self._push_chance,
+            self._push_acc, self._base_acc, self.robot.params.body_acc,
+        )  # fmt: skip
 
     def infos(self) -> Mapping[str, NDArray[Any]]:
         """Return what was drawn for the present episodes, by name; read-only arrays that later episodes replace."""
@@ -434,9 +432,6 @@ class Randomisation:
                 one = columns.stop - columns.start == 1
                 self._told["randomisation/" + name] = told[:, columns.start] if one else told[:, columns]
 
-    def _command_delay_s(self) -> FloatArray:
-        return self._least_delay_s + self["command_delay_s"]
-
     def _change_robots(self, rows: Rows) -> None:
         """Write the parameters of the true robots ``rows``; they follow from ``values`` alone."""
         given = {name: self.values[rows, columns] for name, columns in self._columns.of.items()}
@@ -468,8 +463,9 @@ class Randomisation:
         self._patches.direction[rows] = 2.0 * np.pi * given["patches_place"][:, 0]
         self._patches.phase[rows] = 2.0 * np.pi * given["patches_place"][:, 1:]
         self._push_chance[rows] = -np.expm1(-given["push_hz"][:, 0] * self._dt_s)
-        if self._delay is not None:
-            self._delay.delay_s[rows] = self._command_delay_s()[rows]
+        self._push_acc[rows] = given["push_m_s"][:, 0] / self._dt_s
+        self._least_delay_s[rows] = self._delay_s[rows] = self._nominal_delay_s + given["command_delay_s"][:, 0]
+        self._jitter_s[rows] = given["command_jitter_s"][:, 0]
 
 
 def _normal(body_acc: FloatArray) -> FloatArray:
@@ -493,7 +489,7 @@ class SensorErrors:
         longest = max(config.highest(part + "_delay_s") + config.highest(part + "_jitter_s") for part in _PARTS)
         depth = math.ceil(longest / self._dt_s) + 2 if on & _LATE else 0
         self.past: FloatArray = np.zeros((n_worlds, depth, n_read))
-        """True readings at the last control steps (W, D, 2 J + 3), a ring (``simulation.readings``)."""
+        """True readings at the last control steps (W, D, 2 J + 3), a ring (``simulation.disturbances``)."""
         self.newest: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
         """Place of the present readings in it (W,)."""
         self._fresh = np.ones(n_worlds, bool)

@@ -38,6 +38,7 @@ from snake_gym.physics.state import (
 )  # fmt: skip
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, chain_centre_offset
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
+from snake_gym.simulation.disturbances import pass_time, queue_commands
 from snake_gym.simulation.fault_kinds import apply_registered
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
@@ -160,21 +161,18 @@ class VaryingDelay:
         self.waiting[rows] = joint_angle[:, None, :]
         self.due[rows] = 0
 
-    def pass_on(self, reference: FloatArray, rows: Any) -> tuple[FloatArray, LateCommands]:
+    def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> tuple[FloatArray, LateCommands]:
         """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones.
 
         After it, ``end`` has to be called.
         """
-        waiting, due = self.waiting, self.due
-        last = np.maximum(np.rint(self.delay_s[rows] / self._sim_dt_s).astype(np.int64), due[rows, -1])
-        waiting[rows, :-1], due[rows, :-1] = waiting[rows, 1:], due[rows, 1:]
-        waiting[rows, -1], due[rows, -1] = reference[rows], last
-        acting = (due == 0).sum(axis=1) - 1
-        return waiting[np.arange(waiting.shape[0]), acting], LateCommands(waiting, due)
+        aim = np.zeros_like(reference)
+        queue_commands(ids, reference, self.delay_s, self._sim_dt_s, self.waiting, self.due, aim)
+        return aim, LateCommands(self.waiting, self.due)
 
-    def end(self, rows: Any) -> None:
-        """Let the time of the control step pass for the robots ``rows``."""
-        self.due[rows] = np.maximum(self.due[rows] - self.n_substeps, 0)
+    def end(self, ids: NDArray[np.int64]) -> None:
+        """Let the time of the control step pass for the robots ``ids``."""
+        pass_time(ids, self.n_substeps, self.due)
 
 
 class SimulatedRobot:
@@ -332,10 +330,9 @@ class SimulatedRobot:
                 "robot act late (actuator.delay_s)"
             )
         if self.varying_delay is not None:
-            rows = slice(None) if mask is None else ids
-            aim, later = self.varying_delay.pass_on(reference, rows)
+            aim, later = self.varying_delay.pass_on(reference, ids)
             self._advance(ids, n_substeps, faults, later, aim, feedforward)
-            self.varying_delay.end(rows)
+            self.varying_delay.end(ids)
             return
         parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
         for aim, n_steps in parts:

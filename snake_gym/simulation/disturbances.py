@@ -1,7 +1,7 @@
-"""Readings of joint angles, joint rates and the head's pose that are late, noisy and biased, for many worlds at once.
+"""Kernels of what varies from control step to control step: late commands, pushes, readings that are late and noisy.
 
 A reading of C = 2 J + 3 numbers holds angles (J) [rad], rates (J) [rad/s], the head's x, y [m] and angle [rad]. Random
-numbers are those of ``RandomStreams``, 3 + C for each reading, each with a place of its own whatever is on.
+numbers are those of ``RandomStreams``, each with a place of its own whatever is on: 3 for a step, 3 + C for a reading.
 """
 
 from __future__ import annotations
@@ -81,3 +81,53 @@ def read_chains(  # type: ignore[no-untyped-def]
                 out[m, c] += size * _nearly_normal(key[w], place + np.uint64(3 + c))
             out[m, c] += bias[w, c]
         counter[w] += np.uint64(3 + n_read)
+
+
+@njit(error_model="numpy", cache=True)
+def draw_step(  # type: ignore[no-untyped-def]
+    key, counter, least_delay_s, jitter_s, delay_s, push_chance, push_acc, base_acc, body_acc
+):
+    """Draw the delays of the next commands ``delay_s`` (W,) [s] and whether and where to robots are pushed.
+
+    ``body_acc`` (W, 2) becomes ``base_acc``, with ``push_acc`` (W,) [m/s^2] added where a world is pushed.
+    """
+    for w in range(key.shape[0]):
+        place = counter[w] + np.uint64(1)
+        delay_s[w] = least_delay_s[w] + jitter_s[w] * _uniform(key[w], place)
+        body_acc[w] = base_acc[w]
+        if _uniform(key[w], place + np.uint64(1)) < push_chance[w]:
+            angle = 2.0 * math.pi * _uniform(key[w], place + np.uint64(2))
+            body_acc[w, 0] += push_acc[w] * math.cos(angle)
+            body_acc[w, 1] += push_acc[w] * math.sin(angle)
+        counter[w] += np.uint64(3)
+
+
+@njit(error_model="numpy", cache=True)
+def queue_commands(ids, reference, delay_s, sim_dt_s, waiting, due, aim):  # type: ignore[no-untyped-def]
+    """Append the commands ``reference`` (W, J) of the worlds ``ids`` to their queues; see ``VaryingDelay``.
+
+    ``aim`` (W, J) becomes the commands that act now.
+    """
+    depth, n_joints = waiting.shape[1], waiting.shape[2]
+    for w in ids:
+        last = due[w, depth - 1]
+        acting = 0
+        for d in range(depth):
+            if d < depth - 1:
+                due[w, d] = due[w, d + 1]
+            else:
+                due[w, d] = max(last, round(delay_s[w] / sim_dt_s))
+            if due[w, d] == 0:
+                acting = d
+            for i in range(n_joints):
+                waiting[w, d, i] = waiting[w, d + 1, i] if d < depth - 1 else reference[w, i]
+        for i in range(n_joints):
+            aim[w, i] = waiting[w, acting, i]
+
+
+@njit(error_model="numpy", cache=True)
+def pass_time(ids, n_substeps, due):  # type: ignore[no-untyped-def]
+    """Let ``n_substeps`` physics steps pass for the queues of the worlds ``ids``."""
+    for w in ids:
+        for d in range(due.shape[1]):
+            due[w, d] = max(due[w, d] - n_substeps, 0)
