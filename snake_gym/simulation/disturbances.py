@@ -84,6 +84,43 @@ def read_chains(  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy", cache=True)
+def settle_poses(  # type: ignore[no-untyped-def]
+    ids, angle, pose, time_s, chance, loss_chance, outage_s, lost_until_s, held, weights, valid, centre_xy
+):
+    """Hold the poses of the worlds ``ids`` (M,) that are lost, and work out their centres of mass.
+
+    Args:
+        angle: (M, J) [rad] joint angles as read.
+        pose: (M, 3) [m, m, rad] of the head as read; becomes the last valid one where it is lost.
+        time_s: (W,) [s]. Nothing is lost at time 0.
+        chance: (M,) in [0, 1): the pose source loses the robot where it is below ``loss_chance`` (W,).
+        outage_s: (W,) [s] how long it has lost it, noted in ``lost_until_s`` (W,).
+        held: (W, 3) last valid poses.
+        weights: (N,) [m] of the links' directions in the centre of mass (``centre_weights``).
+        valid, centre_xy: (M,) and (M, 2) [m] of the results.
+    """
+    n_joints = angle.shape[1]
+    for m in range(ids.shape[0]):
+        w = ids[m]
+        now = time_s[w]
+        if chance[m] < loss_chance[w] and now > 0.0 and now >= lost_until_s[w]:
+            lost_until_s[w] = now + outage_s[w]
+        valid[m] = now >= lost_until_s[w]
+        if valid[m]:
+            held[w] = pose[m]
+        else:
+            pose[m] = held[w]
+        theta = pose[m, 2]
+        x = pose[m, 0] + weights[n_joints] * math.cos(theta)
+        y = pose[m, 1] + weights[n_joints] * math.sin(theta)
+        for i in range(n_joints - 1, -1, -1):
+            theta += angle[m, i]
+            x += weights[i] * math.cos(theta)
+            y += weights[i] * math.sin(theta)
+        centre_xy[m, 0], centre_xy[m, 1] = x, y
+
+
+@njit(error_model="numpy", cache=True)
 def draw_step(  # type: ignore[no-untyped-def]
     key, counter, least_delay_s, jitter_s, delay_s, push_chance, push_acc, base_acc, body_acc
 ):

@@ -43,7 +43,7 @@ from snake_gym.config.settings import Share, declared_types
 from snake_gym.physics.state import Patches
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
-from snake_gym.simulation.disturbances import draw_step, read_chains
+from snake_gym.simulation.disturbances import draw_step, read_chains, settle_poses
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
 from snake_gym.simulation.streams import RandomStreams
 
@@ -126,8 +126,7 @@ class Bias(Uniform):
 
 @dataclass(frozen=True)
 class RandomisationConfig(Settings):
-    """What varies from episode to episode, each {low, high}, uniform; null: it does not. Factors are on what the
-    nominal robot has; all else adds to it."""
+    """What varies from episode to episode, uniform in {low, high}; null: nothing. Factors of, or additions to, what is nominal."""
 
     level: Share = 1.0
     """Share of all ranges that is used, from the nominal robot on: 0, nothing varies, to 1."""
@@ -485,7 +484,7 @@ class SensorErrors:
     def __init__(self, drawn: Randomisation, spec: RobotSpec) -> None:
         config, n_worlds, n_read = drawn.config, drawn.robot.n_worlds, 2 * spec.n_joints + 3
         on = config.ranges.keys()
-        self._drawn, self._dt_s, self._loses = drawn, spec.control_dt_s, "pose_loss_hz" in on
+        self._drawn, self._dt_s = drawn, spec.control_dt_s
         longest = max(config.highest(part + "_delay_s") + config.highest(part + "_jitter_s") for part in _PARTS)
         depth = math.ceil(longest / self._dt_s) + 2 if on & _LATE else 0
         self.past: FloatArray = np.zeros((n_worlds, depth, n_read))
@@ -544,18 +543,12 @@ class SensorErrors:
         n_joints = state.link_angle.shape[1] - 1
         return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]
 
-    def hold_pose(self, sample: Measurement, time_s: FloatArray, rows: Any) -> Measurement:
-        """Return the sample of the worlds ``rows`` at ``time_s`` (M,) with the last valid pose where it is lost."""
-        if not self._loses:
-            return sample
-        until = self.lost_until_s[rows]
-        loses = (self._chance < self._loss_chance[rows]) & (time_s > 0.0) & (time_s >= until)
-        if loses.any():
-            until = np.where(loses, time_s + self._outage_s[rows], until)
-            self.lost_until_s[rows] = until
-        valid = time_s >= until
-        held = np.column_stack([sample.head_xy_w, sample.head_angle])
-        if not valid.all():
-            held = np.where(valid[:, None], held, self.held_pose[rows])
-        self.held_pose[rows] = held
-        return sample._replace(head_xy_w=held[:, :2], head_angle=held[:, 2], pose_valid=valid)
+    def settle(self, sample: Measurement, robot: SimulatedRobot, rows: Any) -> Measurement:
+        """Return the sample of the worlds ``rows`` with the last valid pose where it is lost, and with the centre."""
+        ids = self._ids[rows]
+        pose, centre = np.column_stack([sample.head_xy_w, sample.head_angle]), np.empty((ids.size, 2))
+        settle_poses(
+            ids, np.ascontiguousarray(sample.joint_angle), pose, robot.state.time_s, self._chance, self._loss_chance,
+            self._outage_s, self.lost_until_s, self.held_pose, robot.nominal_weights, sample.pose_valid, centre,
+        )  # fmt: skip
+        return sample._replace(head_xy_w=pose[:, :2], head_angle=pose[:, 2], centre_xy_w=centre)

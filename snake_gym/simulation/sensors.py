@@ -219,7 +219,7 @@ def measure(
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
     if errors is not None:
-        sample = errors.hold_pose(sample, state.time_s[rows], rows)
+        return errors.settle(sample, robot, rows)
     return sample._replace(centre_xy_w=sample.head_xy_w + weigh_directions(robot.nominal_weights, link_angles(sample)))
 
 
