@@ -126,7 +126,7 @@ class Bias(Uniform):
 
 @dataclass(frozen=True)
 class RandomisationConfig(Settings):
-    """What varies from episode to episode, uniform in {low, high}; null: nothing. Factors of, or additions to, what is nominal."""
+    """What varies from episode to episode, uniform in {low, high}; null: nothing. Amounts add to nominal ones."""
 
     level: Share = 1.0
     """Share of all ranges that is used, from the nominal robot on: 0, nothing varies, to 1."""
