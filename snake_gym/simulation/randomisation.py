@@ -259,7 +259,8 @@ class RandomisationConfig(Settings):
         try:
             return self._hardest(spec)
         except ConfigError as error:
-            set_ones = [name for name in ("backlash_rad", "servo_damping", "mass", "link_length") if name in ranges]
+            hard = ("backlash_rad", "servo_damping", "mass", "link_length", "friction_turning", "patches")
+            set_ones = [name for name in hard if name in ranges]
             raise ConfigError(f"randomisation ({', '.join(set_ones)}) asks for too much: {error}") from None
 
     def _hardest(self, spec: RobotSpec) -> RobotSpec:
@@ -275,8 +276,12 @@ class RandomisationConfig(Settings):
             inertia = inertia * min(1.0, ranges["mass"].low)
         if "link_length" in ranges:
             inertia = inertia * min(1.0, ranges["link_length"].low) ** 2
+        turning = spec.links("friction.rotational_nms_rad") * max(1.0, self.highest("friction_turning"))
+        turning *= 1.0 + self.highest("patches")
+        friction = replace(spec.friction, rotational_nms_rad=tuple(turning.tolist()))
         lists: dict[str, Any] = {name: tuple(values.tolist()) for name, values in changes.items()}
-        return replace(spec, actuator=replace(spec.actuator, **lists), link_inertia_kgm2=tuple(inertia.tolist()))
+        actuator = replace(spec.actuator, **lists)
+        return replace(spec, actuator=actuator, friction=friction, link_inertia_kgm2=tuple(inertia.tolist()))
 
 
 _PER_LINK = ("mass", "link_length")
@@ -331,6 +336,7 @@ class Randomisation:
         self._columns = lay_out(config, spec)
         self.level: FloatArray = np.full(n_worlds, config.level)
         """Level of each world's next episode (W,), in [0, 1]: a curriculum may change it."""
+        self._present_level = self.level.copy()
         nominal = np.where(np.isnan(self._columns.nominal), 0.0, self._columns.nominal)
         self.values: FloatArray = np.tile(nominal, (n_worlds, 1))
         """All quantities of the present episodes (W, columns)."""
@@ -363,6 +369,10 @@ class Randomisation:
 
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: Rows) -> None:
         """Draw anew for the new episodes of the worlds ``rows``; arguments as of ``RandomStreams``."""
+        wrong = self.level[~((self.level >= 0.0) & (self.level <= 1.0))]
+        if wrong.size:
+            raise ConfigError(f"randomisation.level is {wrong[0]:g}; expected in [0, 1]")
+        self._present_level[rows] = self.level[rows]
         self._streams.begin(seeds, episodes, rows)
         self._step_streams.begin(seeds, episodes, rows)
         u = self._streams.uniform(self.values.shape[1], rows)
@@ -395,7 +405,10 @@ class Randomisation:
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that later steps depend on, by name: the arrays themselves."""
-        arrays: dict[str, NDArray[Any]] = {"randomisation/values": self.values, "randomisation/level": self.level}
+        arrays: dict[str, NDArray[Any]] = {
+            "randomisation/values": self.values, "randomisation/level": self.level,
+            "randomisation/present_level": self._present_level,
+        }  # fmt: skip
         arrays |= self._step_streams.state_arrays("stream/randomisation")
         if self._delay is not None:
             arrays |= {"randomisation/waiting": self._delay.waiting, "randomisation/due": self._delay.due}
@@ -425,7 +438,7 @@ class Randomisation:
     def _tell(self) -> None:
         told = self.values.copy()
         told.flags.writeable = False
-        self._told = {"randomisation/level": self.level.copy()}
+        self._told = {"randomisation/level": self._present_level.copy()}
         for name, columns in self._columns.of.items():
             if name.removesuffix(_PLACE) in self._ranges and columns.stop > columns.start:
                 one = columns.stop - columns.start == 1

@@ -110,9 +110,12 @@ def test_a_curriculum_may_change_the_level_between_episodes() -> None:
     assert core.randomisation is not None
     core.randomisation.level[:] = 1.0
     assert (core.infos()["randomisation/mass"] == 1.0).all()
-    core.reset()
-    assert (core.infos()["randomisation/mass"] != 1.0).all()
-    assert (core.infos()["randomisation/level"] == 1.0).all()
+    core.reset(mask=np.array([True, True, False, True]))
+    assert (core.infos()["randomisation/mass"] != 1.0).all(axis=1).tolist() == [True, True, False, True]
+    assert core.infos()["randomisation/level"].tolist() == [1.0, 1.0, 0.0, 1.0]
+    core.randomisation.level[1] = 2.0
+    with pytest.raises(ConfigError, match=r"randomisation.level is 2; expected in \[0, 1\]"):
+        core.reset()
 
 
 @pytest.mark.parametrize("name", RandomisationConfig(**ALL).ranges)
