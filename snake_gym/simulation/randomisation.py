@@ -446,7 +446,8 @@ class Randomisation:
 
     def _change_robots(self, rows: Rows) -> None:
         """Write the parameters of the true robots ``rows``; they follow from ``values`` alone."""
-        given = {name: self.values[rows, columns] for name, columns in self._columns.of.items()}
+        values = self.values[rows]
+        given = {name: values[:, columns] for name, columns in self._columns.of.items()}
         old, new = self._nominal, self.robot.params
         mass = old.mass * given["mass"]
         payload = given["payload_kg"][:, 0]
