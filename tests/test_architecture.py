@@ -75,7 +75,7 @@ HOME_OF: dict[str, tuple[str, ...]] = {
     "onnx": ("agents",),
     "onnxruntime": ("agents", "snake_gym.hardware"),
     "safetensors": ("agents", "snake_gym.interface"),
-    "numba": ("snake_gym.physics", "snake_gym.obstacles"),
+    "numba": ("snake_gym.physics", "snake_gym.obstacles", "snake_gym.simulation.disturbances"),
     "llvmlite": ("snake_gym.physics",),
     "pygame": ("snake_gym.render",),
     "PIL": ("snake_gym.render",),

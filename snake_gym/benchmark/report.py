@@ -53,7 +53,7 @@ DEFINITIONS = {
 ROW_COLUMNS = (
     "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
     "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
-    "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m",
+    "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m", "self_overlap_m",
     "stood_still",
 )  # fmt: skip
 """Columns of the rows, if the env reports them."""

@@ -32,7 +32,7 @@ from snake_gym.robot.spec import FloatArray
 INFO_COLUMNS = (
     "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
     "n_faults", "n_failed_joints", "episode_time_s", "route_m", "time_to_goal_s", "contact_time_s",
-    "contact_impulse_ns", "penetration_m", "stood_still",
+    "contact_impulse_ns", "penetration_m", "self_overlap_m", "stood_still",
 )  # fmt: skip
 """Infos kept at the end of an episode, if the env reports them."""
 MAX_SAMPLES = 240

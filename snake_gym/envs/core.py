@@ -26,6 +26,7 @@ from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import check_codes
 from snake_gym.simulation.faults import draw_faults
+from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.task import EnvConfig, Task
@@ -51,8 +52,14 @@ class SnakeCore:
         self.n_steps = config.n_steps(self.spec)
         self.task: Task = config.make_task(self.spec, n_worlds)
         self._checks_task = not type(self.task).__module__.startswith("snake_gym.")
-        self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles)
+        laws_of = config.randomisation.check_robot(self.spec)
+        self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles, laws_of)
         self.sensors = config.make_sensors(self.spec, n_worlds)
+        self.randomisation: Randomisation | None = None
+        """What varies from episode to episode; None: nothing does."""
+        if config.randomisation.ranges:
+            self.randomisation = Randomisation(config.randomisation, self.spec, self.robot)
+            self.sensors.errors = self.randomisation.sensors
         self.decoder = ActionDecoder(config.action, self.spec)
         contact, scan = self.sensors.contact, self.sensors.range_scan
         self.layout = ObservationLayout(
@@ -109,6 +116,8 @@ class SnakeCore:
         for streams in self.streams.values():
             streams.begin(self.seeds[rows], self.episode[rows], rows)
         self.sensors.begin(self.seeds[rows], self.episode[rows], rows)
+        if self.randomisation is not None:
+            self.randomisation.begin(self.seeds[rows], self.episode[rows], rows)
         self._place_robots(rows)
         draw_faults(self.config.faults, self.streams["faults"], self.robot.faults, rows)
         for name, values in self.decoder_state.items():
@@ -154,6 +163,8 @@ class SnakeCore:
         before_xy = self.task.point(self.robot.state).copy()
         work_before = self.robot.state.work_j.copy()
         self.reference = self.decoder.decode(self.action, self.measurement, self.task.goal(), self.decoder_state)
+        if self.randomisation is not None:
+            self.randomisation.before_step()
         self.robot.step(self.reference, mask=None if all_live else live)
         self._check_finite()
         self.measurement = self.sensors.measure(self.robot)
@@ -216,7 +227,10 @@ class SnakeCore:
             "n_faults": failing.sum(axis=1),
             "episode_time_s": state.time_s.copy(),
             "stood_still": state.stood_still.copy(),
+            "self_overlap_m": state.self_overlap_m.copy(),
         }
+        if self.randomisation is not None:
+            infos |= self.randomisation.infos()
         for name, term in self.terms.items():
             infos["reward_raw/" + name] = term.copy()
             infos["reward/" + name] = self.weights[name] * term
@@ -225,8 +239,10 @@ class SnakeCore:
     def scenario(self) -> dict[str, NDArray[Any]]:
         """Return the scenario of the present episodes: task, faults and the robots' present pose; copies, (W, ...)."""
         faults, state = self.robot.faults, self.robot.state
+        varied = {} if self.randomisation is None else self.randomisation.scenario()
         return {
             **self.task.scenario(),
+            **varied,
             "fault_kind": faults.kind.copy(),
             "fault_onset_s": np.where(faults.kind == HEALTHY, np.nan, faults.onset_s),
             "link_angle": state.link_angle.copy(),
@@ -252,10 +268,14 @@ class SnakeCore:
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
         write_state(own, state, at_first, self._check_state)
+        if self.randomisation is not None:
+            self.randomisation.restored()
         self.task.restored()
 
     def _check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         check_codes(arrays["fault/kind"])
+        if self.randomisation is not None:
+            self.randomisation.check_state(arrays)
         self.task.check_state(arrays)
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
@@ -275,6 +295,8 @@ class SnakeCore:
             arrays |= {f"{part}/{name}": array for name, array in values.items() if array is not None}
         if self.robot.delay is not None:
             arrays["robot/waiting"] = self.robot.delay.waiting
+        if self.randomisation is not None:
+            arrays |= self.randomisation.state_arrays()
         for name, streams in self.streams.items():
             arrays |= streams.state_arrays(f"stream/{name}")
         return arrays

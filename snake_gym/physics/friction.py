@@ -26,12 +26,14 @@ found or, for a link that breaks away, at the one that the load beyond the limit
 
 from __future__ import annotations
 
+import math
+
 from numba import njit
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY,
-    SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R, SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX,
-    VX_P, VY, VY_P, H,
+    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, HEIGHT, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, PHASE_X,
+    PHASE_Y, POS_X, POS_Y, RECORD, RW, RX, RY, SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R, SLIDING_T,
+    SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import (
     LANES, absolute, any_lane, copy_sign, larger, load, select, splat, square_root, store,
@@ -67,6 +69,32 @@ def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
         store(s, a + A_T, mass + h * load(s, a + C_T))
         store(s, a + A_N, mass + h * load(s, a + C_N))
         store(s, a + A_R, load(s, a + INERTIA) + h * load(s, a + C_R))
+
+
+@njit(error_model="numpy")
+def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
+    """Scale the friction of each link for the place POS_X, POS_Y of its centre; see ``state.Patches``.
+
+    It acts for a whole call of the stepper, and on the parameters: they have to be loaded anew for the next call.
+    """
+    world = (n + 1) * RECORD
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        wave = math.pi / patches.size_m
+        s[world + WAVE_X + k] = wave * math.cos(patches.direction[w])
+        s[world + WAVE_Y + k] = wave * math.sin(patches.direction[w])
+        s[world + PHASE_X + k] = patches.phase[w, 0]
+        s[world + PHASE_Y + k] = patches.phase[w, 1]
+        s[world + HEIGHT + k] = patches.height[w]
+    wave_x, wave_y, height = load(s, world + WAVE_X), load(s, world + WAVE_Y), load(s, world + HEIGHT)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        x, y = load(s, a + POS_X), load(s, a + POS_Y)
+        along, _ = sin_cos(wave_x * x + wave_y * y + load(s, world + PHASE_X))
+        across, _ = sin_cos(wave_x * y - wave_y * x + load(s, world + PHASE_Y))
+        factor = 1.0 + height * along * across
+        for field in (C_T, C_N, C_R, D_T, D_N, D_R):
+            store(s, a + field, factor * load(s, a + field))
 
 
 @njit(error_model="numpy")

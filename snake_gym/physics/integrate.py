@@ -16,15 +16,19 @@ from numba import njit
 from snake_gym.physics.actuators import engage_joints
 from snake_gym.physics.broad_phase import count_slots, forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
+from snake_gym.physics.friction import lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, divide_step, keep_energy, note_events, step_implicit
 from snake_gym.physics.lanes import (
     AGE, PARTS, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, H, scratch_size,
 )  # fmt: skip
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
+from snake_gym.physics.self_overlap import note_self_overlap
 from snake_gym.physics.simd import LANES, any_lane, load, smaller, splat, store, take_ticket
 from snake_gym.physics.state import ContactParams
-from snake_gym.physics.worlds import gather_params, gather_worlds, next_event, renew_bursts, scatter_worlds
+from snake_gym.physics.worlds import (
+    gather_params, gather_worlds, next_event, renew_bursts, scatter_worlds, take_commands,
+)  # fmt: skip
 
 IMPLICIT, RK4 = 0, 1
 INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
@@ -46,21 +50,27 @@ class Laws(NamedTuple):
     muscle: MuscleParams
     obstacles: bool
     contact: ContactParams
+    late: bool
+    """True if commands begin to act within a call (``state.LateCommands``)."""
+    patches: bool
+    """True if friction differs from place to place (``state.Patches``)."""
 
 
 @njit(error_model="numpy")
 def step_block_implicit(  # type: ignore[no-untyped-def]
-    s, n, ids, count, dt, n_substeps, state, faults, obstacles, counts, old, spare, laws
+    s, n, ids, count, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
 ):
     """Advance one block by ``n_substeps`` implicit steps."""
     place_links(s, n, 0.0)
-    event = 0.0
+    event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
             engage_joints(s, n, laws.kind, step)
             note_events(s, n, step)
             renew_bursts(s, n, ids, count, step, dt, state, faults)
             event = next_event(s, n, step)
+        if laws.late and step >= arrival:
+            arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, obstacles, counts, old)
             if divide_step(s, n, dt):
@@ -118,16 +128,18 @@ def step_in_parts(  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def step_block_rk4(s, n, ids, count, kind, dt, n_substeps, state, faults):  # type: ignore[no-untyped-def]
+def step_block_rk4(s, n, ids, count, dt, n_substeps, state, faults, late, laws):  # type: ignore[no-untyped-def]
     """Advance one block by ``n_substeps`` Runge-Kutta steps."""
-    event = 0.0
+    event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
-            engage_joints(s, n, kind, step)
-            stop_locked_joints(s, n, kind, step)
+            engage_joints(s, n, laws.kind, step)
+            stop_locked_joints(s, n, laws.kind, step)
             renew_bursts(s, n, ids, count, step, dt, state, faults)
             event = next_event(s, n, step)
-        step_rk4(s, n, kind, dt)
+        if laws.late and step >= arrival:
+            arrival = take_commands(s, n, ids, count, step, late)
+        step_rk4(s, n, laws.kind, dt)
     # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
     store(s, (n + 1) * RECORD + H, splat(1.0))
 
@@ -138,13 +150,14 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def step_worlds(  # type: ignore[no-untyped-def]
-        ids, ticket, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, reference, feedforward
-    ):
+        ids, ticket, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
+        reference, feedforward
+    ):  # fmt: skip
         """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place.
 
         Several threads may make the same call at once: each takes the next block of worlds that ``ticket`` (int64,
         begun at 0) gives out, so that one that starts late or is held up leaves the rest to the others.
-        ``same_params``: all worlds have the parameters of the first, which are then copied once.
+        ``same_params``: all worlds have the parameters of the first, which are then copied once; False with patches.
         """
         _ = fingerprint
         n = state.link_angle.shape[1]
@@ -164,15 +177,19 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 gather_params(s, n, block, count, params)
                 loaded = True
             gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
+            if laws.patches:
+                locate_head(s, n)
+                lay_patches(s, n, block, count, patches)
             if method == IMPLICIT:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)
                 step_block_implicit(
-                    s, n, block, count, dt, n_substeps, state, faults, obstacles, counts, old, spare, laws
+                    s, n, block, count, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
                 )
             else:
-                step_block_rk4(s, n, block, count, laws.kind, dt, n_substeps, state, faults)
+                step_block_rk4(s, n, block, count, dt, n_substeps, state, faults, late, laws)
             locate_head(s, n)
+            note_self_overlap(s, n)
             scatter_worlds(s, n, block, count, n_substeps * dt, state)
             first = take_ticket(ticket) * LANES
 

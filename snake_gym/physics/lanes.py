@@ -66,7 +66,9 @@ RECORD = N_FIELDS * LANES
 
 # Values of the world: a record of their own behind the links', at (N + 1) * RECORD.
 (
-    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT,
+    CX, CY, CVX, CVY, TOTAL, GX, GY, HEAD_X, HEAD_Y, CX_P, CY_P, VOLT, OVERLAP,
+    # patches of the ground: change of friction, wave vector, phases
+    HEIGHT, WAVE_X, WAVE_Y, PHASE_X, PHASE_Y,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
     # of contact: way since the last grid look-up and in the last step, longest way allowed in a step, parts of the

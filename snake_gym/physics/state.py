@@ -48,6 +48,8 @@ class ChainState(NamedTuple):
     """Lead of the motor's side of the gears over the joint (W, J) [rad], at most half the backlash in size."""
     muscle_pressure: FloatArray
     """Gauge pressures of the left and right muscle (W, J, 2) [Pa]; (W, 0, 2) without muscles."""
+    self_overlap_m: FloatArray
+    """Deepest overlap of two links that are not neighbours since the reset, at the ends of calls (W,) [m]."""
 
 
 class ChainParams(NamedTuple):
@@ -138,6 +140,32 @@ class Obstacles(NamedTuple):
     """Distance [m] that a link may move before its cell has to be looked up again."""
 
 
+class LateCommands(NamedTuple):
+    """Commands that begin to act within a call of the stepper, up to D for each of W worlds, oldest first."""
+
+    aim: FloatArray
+    """Joint angles that the actuators aim at (W, D, J) [rad]."""
+    step: IntArray
+    """Sub-steps in which they begin to act (W, D); those of sub-step 0 and before are not looked at."""
+
+
+class Patches(NamedTuple):
+    """Ground whose friction goes up and down from place to place, as on an egg box, in each of W worlds.
+
+    Friction at the place p is that of the parameters times ``1 + height sin(q_x) sin(q_y)``, with
+    ``q = pi / size_m * p + phase``, p taken along and across ``direction``.
+    """
+
+    height: FloatArray
+    """Largest change of friction as a share (W,), in [0, 1)."""
+    direction: FloatArray
+    """Direction of the rows of patches (W,) [rad], world frame."""
+    phase: FloatArray
+    """Phases along and across ``direction`` at the origin (W, 2) [rad]."""
+    size_m: float
+    """Side of a patch [m]: of the area between two lines of unchanged friction."""
+
+
 class FaultState(NamedTuple):
     """Joint faults, acting while onset_s <= time < end_s; intermittent ones in bursts within (see ``faults``)."""
 
@@ -176,6 +204,7 @@ def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainSta
         supply=np.ones(n_worlds),
         lash_rad=np.zeros(per_joint),
         muscle_pressure=np.zeros((n_worlds, n_muscle_pairs, 2)),
+        self_overlap_m=np.zeros(n_worlds),
     )
 
 
@@ -185,6 +214,16 @@ def no_obstacles(n_worlds: int) -> Obstacles:
         np.zeros((n_worlds, 1, 6)), np.zeros((n_worlds, 2), np.int64), np.zeros((n_worlds, 1), np.int64),
         np.zeros((n_worlds, 2)), np.zeros((n_worlds, 2), np.int64), 1.0, 0.05,
     )  # fmt: skip
+
+
+def no_late_commands(n_joints: int) -> LateCommands:
+    """Return the commands of robots whose references act at once."""
+    return LateCommands(np.zeros((1, 1, n_joints)), np.zeros((1, 1), np.int64))
+
+
+def no_patches() -> Patches:
+    """Return the patches of ground that is the same everywhere."""
+    return Patches(np.zeros(1), np.zeros(1), np.zeros((1, 2)), 1.0)
 
 
 def no_faults(n_worlds: int, n_joints: int) -> FaultState:

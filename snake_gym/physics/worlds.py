@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
-from snake_gym.physics.faults import HEALTHY
+from snake_gym.physics.faults import HEALTHY, OFFSET
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
     F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES,
-    T_MAX, VOLT, WORK, H,
+    NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, STOOD_STILL, STOP, S_MAX,
+    THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
@@ -27,11 +28,14 @@ _SLACK = 1e-6
 @njit(error_model="numpy")
 def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-untyped-def]
     """Copy ``values``, arrays (W, n_rows), into ``fields`` of the records of links or joints."""
+    worlds = np.empty(LANES, np.uint64)  # no sign, and so no test for an index from the end
+    for k in range(LANES):
+        worlds[k] = ids[min(k, count - 1)]
     for j, field in enumerate(fields):
-        for k in range(LANES):
-            w = ids[min(k, count - 1)]
-            for i in range(n_rows):
-                s[(i + 1) * RECORD + field + k] = values[j][w, i]
+        for i in range(n_rows):
+            a = (i + 1) * RECORD + field
+            for k in range(LANES):
+                s[a + k] = values[j][worlds[k], i]
 
 
 @njit(error_model="numpy")
@@ -86,6 +90,30 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
         s[world + TOUCHES + k] = 0.0
         s[world + STOOD_STILL + k] = 0.0
         s[world + DEPTH + k] = 0.0
+
+
+@njit(error_model="numpy")
+def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
+    """Let the commands act that arrive for sub-step ``step``; return the sub-step of the next ones.
+
+    The acceleration jumps there, so that the sub-step is a backward Euler step (``implicit``).
+    """
+    following = _NEVER
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for d in range(late.step.shape[1]):
+            if late.step[w, d] > step:
+                following = min(following, float(late.step[w, d]))
+            if late.step[w, d] != step or step == 0:
+                continue
+            for i in range(n - 1):
+                a = (i + 1) * RECORD + k
+                shifted = s[a + F_KIND] == OFFSET and s[a + F_ON] <= step and s[a + F_OFF] > step
+                s[a + REF] = late.aim[w, d, i]
+                s[a + REF_NOW] = s[a + REF] + (s[a + F_OFFSET] if shifted else 0.0)
+            age = (n + 1) * RECORD + AGE + k
+            s[age] = min(s[age], 0.0)
+    return following
 
 
 @njit(error_model="numpy")
@@ -160,6 +188,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.work_j[w] += work
         state.stood_still[w] += s[world + STOOD_STILL + k]
         state.supply[w] = s[world + VOLT + k]
+        state.self_overlap_m[w] = max(state.self_overlap_m[w], s[world + OVERLAP + k])
         for i in range(state.muscle_pressure.shape[1]):
             state.muscle_pressure[w, i, 0] = s[(i + 1) * RECORD + P_LEFT + k]
             state.muscle_pressure[w, i, 1] = s[(i + 1) * RECORD + P_RIGHT + k]

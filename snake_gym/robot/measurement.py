@@ -75,18 +75,26 @@ def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
     Going tailwards from the head, ``p_i = p_{i+1} - l_i t_i - l_{i+1} t_{i+1}`` (sibilska2022, eq. 3); summed with the
     masses, link j contributes ``-l_j (m_1 + .. + m_j) t_j - l_j (m_1 + .. + m_{j-1}) t_j``.
     """
-    weight = _centre_weights(spec)
-    return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
+    return chain_centre_offset(spec.links("link_half_length_m"), spec.links("link_mass_kg"), theta)
 
 
-def _centre_weights(spec: RobotSpec) -> FloatArray:
-    half_length = spec.links("link_half_length_m")
-    mass = spec.links("link_mass_kg")
-    behind = np.cumsum(mass)
+def chain_centre_offset(half_length: FloatArray, mass: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return ``centre_offset`` of chains with half lengths [m] and masses [kg] of the links: (N,), or (W, N) each."""
+    return weigh_directions(centre_weights(half_length, mass), theta)
+
+
+def centre_weights(half_length: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the weights [m] of the links' directions in ``centre_offset``, of the shape of its arguments."""
+    behind = np.cumsum(mass, axis=-1)
     weight = -half_length * (2.0 * behind - mass)
     # The head's own tip half does not lie between the head centre and any other link.
-    weight[-1] = -half_length[-1] * behind[-2]
-    return weight / behind[-1]
+    weight[..., -1] = -half_length[..., -1] * behind[..., -2]
+    return weight / behind[..., -1:]
+
+
+def weigh_directions(weight: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return the sum (W, 2) of the directions of links at angles theta (W, N), with weights (N,) or (W, N)."""
+    return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
 
 
 def tracked_point(spec: RobotSpec, measurement: Measurement, point: str) -> FloatArray:

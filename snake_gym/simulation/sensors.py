@@ -29,9 +29,10 @@ from snake_gym.config import Range, Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
-from snake_gym.robot.measurement import Measurement, centre_offset, link_angles
+from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import EncoderFaultKind, FaultDistribution, FaultEvent, SensorError
+from snake_gym.simulation.randomisation import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
@@ -189,16 +190,22 @@ def measure(
     streams: RandomStreams,
     rows: Any = slice(None),
     encoders: Encoders | None = None,
+    errors: SensorErrors | None = None,
 ) -> Measurement:
     """One sample of encoders and pose source of the worlds of ``rows`` (M of them); fresh arrays (M, ...).
 
-    ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good.
+    ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good. ``errors`` are those
+    that vary from episode to episode; None: there are none.
     """
     state, n_joints = robot.state, robot.spec.n_joints
-    angle, rate = robot.joint_angle()[rows], robot.joint_rate()[rows]
-    head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
+    if errors is None:
+        angle, rate = robot.joint_angle()[rows], robot.joint_rate()[rows]
+        head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
+    else:
+        angle, rate, head_xy, head_angle = errors.read(robot, rows)
     valid = np.ones(head_angle.size, dtype=bool)
-    if config.is_perfect and (encoders is None or not encoders.config.any):
+    is_true = errors is None and robot.nominal_bodies
+    if is_true and config.is_perfect and (encoders is None or not encoders.config.any):
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)
@@ -211,7 +218,9 @@ def measure(
     if config.encoder_step_rad > 0.0:
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
-    return sample._replace(centre_xy_w=head_xy + centre_offset(robot.spec, link_angles(sample)))
+    if errors is not None:
+        return errors.settle(sample, robot, rows)
+    return sample._replace(centre_xy_w=sample.head_xy_w + weigh_directions(robot.nominal_weights, link_angles(sample)))
 
 
 class SensorSuite:
@@ -232,6 +241,8 @@ class SensorSuite:
         self.sensors, self.contact, self.range_scan = sensors, contact, range_scan
         self.reveal_faults = reveal_faults
         self.encoders = Encoders(sensors.encoder_faults, n_worlds, n_joints)
+        self.errors: SensorErrors | None = None
+        """Errors that vary from episode to episode, as the env sets them; None: there are none."""
         has = {"sensors": sensors, "contact_sensor": contact, "range_scan": range_scan}
         self.streams = {name: RandomStreams(name, n_worlds) for name, config in has.items() if config is not None}
         self._beam_angle = range_scan.beam_angles() if range_scan is not None else np.zeros(0)
@@ -244,7 +255,7 @@ class SensorSuite:
 
     def measure(self, robot: SimulatedRobot, rows: Any = slice(None)) -> Measurement:
         """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""
-        sample = measure(robot, self.sensors, self.streams["sensors"], rows, self.encoders)
+        sample = measure(robot, self.sensors, self.streams["sensors"], rows, self.encoders, self.errors)
         if self.contact is not None:
             sample = sample._replace(contact_force_l=self._feel(self.contact, robot, rows))
         if self.range_scan is not None:

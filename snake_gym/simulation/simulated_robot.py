@@ -28,13 +28,18 @@ from snake_gym.physics.state import (
     ChainState,
     ContactParams,
     FaultState,
+    LateCommands,
     Obstacles,
+    Patches,
     no_faults,
+    no_late_commands,
     no_obstacles,
+    no_patches,
     zero_state,
 )  # fmt: skip
-from snake_gym.robot.measurement import POINTS, centre_offset, chain_angles
+from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, chain_centre_offset
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
+from snake_gym.simulation.disturbances import pass_time, queue_commands
 from snake_gym.simulation.fault_kinds import apply_registered
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
@@ -99,6 +104,8 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
             contact.model == "rigid", contact.stiffness_n_m, spec.contact_damping_ns_m, contact.restitution,
             contact.friction_ns_m, contact.friction_coulomb,
         ),
+        late=False,
+        patches=False,
     )  # fmt: skip
 
 
@@ -135,15 +142,57 @@ class CommandDelay:
         return [(aim, n) for aim, n in parts if n > 0]
 
 
+class VaryingDelay:
+    """Delay of the commands of W robots to J joints that differs from robot to robot and from command to command.
+
+    It is rounded to whole physics steps. No command overtakes an earlier one: it acts when that does, or later.
+    """
+
+    def __init__(self, longest_s: float, sim_dt_s: float, n_substeps: int, n_worlds: int, n_joints: int) -> None:
+        self.n_substeps = n_substeps
+        self._sim_dt_s = sim_dt_s
+        depth = math.ceil(longest_s / (sim_dt_s * n_substeps) - _WHOLE) + 2
+        self.delay_s: FloatArray = np.zeros(n_worlds)
+        """Delay of the next command (W,) [s], at most ``longest_s``."""
+        self.waiting: FloatArray = np.zeros((n_worlds, depth, n_joints))
+        """Last commands (W, D, J) [rad], oldest first."""
+        self.due: NDArray[np.int64] = np.zeros((n_worlds, depth), np.int64)
+        """Physics steps until they begin to act (W, D); 0: they act, or later ones do."""
+
+    def begin(self, joint_angle: FloatArray, rows: Any) -> None:
+        """Set all commands of the robots ``rows`` to ``joint_angle`` (M, J) [rad], where they rest."""
+        self.waiting[rows] = joint_angle[:, None, :]
+        self.due[rows] = 0
+
+    def pass_on(self, reference: FloatArray, ids: NDArray[np.int64]) -> tuple[FloatArray, LateCommands]:
+        """Take the commands of this control step (W, J); return the aims at its begin (W, J) and the later ones.
+
+        After it, ``end`` has to be called.
+        """
+        aim = np.zeros_like(reference)
+        queue_commands(ids, reference, self.delay_s, self._sim_dt_s, self.waiting, self.due, aim)
+        return aim, LateCommands(self.waiting, self.due)
+
+    def end(self, ids: NDArray[np.int64]) -> None:
+        """Let the time of the control step pass for the robots ``ids``."""
+        pass_time(ids, self.n_substeps, self.due)
+
+
 class SimulatedRobot:
     """W planar chains of one RobotSpec, stepped by ``n_threads`` threads (None: as many as this process may use).
 
     ``obstacles``: the obstacles of each world, read anew at every step. Raises ConfigError where there are some and the
-    robot's integrator does not support them or its links are too thin.
+    robot's integrator does not support them or its links are too thin. ``laws_of``: a robot with all laws that the
+    worlds' robots may have where their parameters are to differ from the specification's; None: ``spec``.
     """
 
     def __init__(
-        self, spec: RobotSpec, n_worlds: int, n_threads: int | None = None, obstacles: Obstacles | None = None
+        self,
+        spec: RobotSpec,
+        n_worlds: int,
+        n_threads: int | None = None,
+        obstacles: Obstacles | None = None,
+        laws_of: RobotSpec | None = None,
     ) -> None:
         try:
             if obstacles is None:
@@ -159,14 +208,19 @@ class SimulatedRobot:
         self.params = chain_params(spec, n_worlds)
         self.same_params = True
         """True while all worlds have the parameters of the first; set it to False after a change of ``params``."""
+        self.nominal_bodies = True
+        """True while masses and lengths are the specification's; else set it to False: then what a sensor tells of the
+        centre of mass, worked out from the specification, differs from the truth."""
+        self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
+        """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
         no_gain = np.zeros((n_worlds, spec.n_joints))
         self._open_loop = self.params._replace(kp=no_gain, kd=no_gain)
         n_muscle_pairs = spec.n_joints if spec.actuator.kind == "muscle" else 0
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
-        self.state.head_xy[:] = -centre_offset(spec, self.state.link_angle)
+        self.state.head_xy[:] = -self._centre_offset(self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
-        self._laws = joint_and_ground_laws(spec, obstacles is not None)
+        self._laws = joint_and_ground_laws(laws_of or spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
         self._all = np.arange(n_worlds)
         self._no_feedforward = np.zeros((n_worlds, spec.n_joints))
@@ -175,12 +229,29 @@ class SimulatedRobot:
             CommandDelay(delay_s, spec.step_s, spec.n_substeps, n_worlds, spec.n_joints) if delay_s > 0.0 else None
         )
         """Queue of references that do not act yet; None: references act at once."""
+        self.varying_delay: VaryingDelay | None = None
+        """The same where each world and command has a delay of its own; it then stands for all of the delay."""
+        self._no_late_commands = no_late_commands(spec.n_joints)
+        self._patches = no_patches()
+
+    def lay_patches(self, patches: Patches) -> None:
+        """Let the ground have patches of other friction; the arrays are read anew at every step."""
+        self._patches, self.same_params = patches, False
+        self._laws = self._laws._replace(patches=True)
+
+    def delay_commands(self, longest_s: float) -> VaryingDelay:
+        """Let each world and command have a delay of its own, up to ``longest_s``, instead of ``actuator.delay_s``."""
+        spec = self.spec
+        self.delay = None
+        self.varying_delay = VaryingDelay(longest_s, spec.step_s, spec.n_substeps, self.n_worlds, spec.n_joints)
+        self._laws = self._laws._replace(late=True)
+        return self.varying_delay
 
     def use_parameters(self, params: ChainParams) -> None:
         """Give each world parameters of its own, one row for each (see ``chain_params``); the laws stay those of spec.
 
-        Masses and lengths have to be the specification's, which poses and sensors use. Raises ValueError for parameters
-        of a law that the specification's robot does not have: they would have no effect.
+        Sensors work out the centre of mass with the specification's masses and lengths, as on a real robot. Raises
+        ValueError for parameters of a law that the specification's robot does not have: they would have no effect.
         """
         for name, wanted, given in zip(ChainParams._fields, self.params, params, strict=True):
             if given.shape != wanted.shape:
@@ -189,6 +260,13 @@ class SimulatedRobot:
         self.params = ChainParams(*(np.ascontiguousarray(values, dtype=np.float64) for values in params))
         self._open_loop = self.params._replace(kp=self._open_loop.kp, kd=self._open_loop.kd)
         self.same_params = False
+        nominal = (self.spec.links("link_mass_kg"), self.spec.links("link_half_length_m"))
+        self.nominal_bodies = bool((params.mass == nominal[0]).all() and (params.half_length == nominal[1]).all())
+        self.state.head_xy[:] = self.state.centre_xy - self._centre_offset(self.state.link_angle)
+
+    def _centre_offset(self, theta: FloatArray, rows: Any = slice(None)) -> FloatArray:
+        """Return centre of mass minus head-link centre (M, 2) [m] of the true robots ``rows`` at angles (M, N)."""
+        return chain_centre_offset(self.params.half_length[rows], self.params.mass[rows], theta)
 
     def set_shape(
         self,
@@ -207,18 +285,20 @@ class SimulatedRobot:
         rows: Any = slice(None) if mask is None else mask
         theta = chain_angles(joint_angle, np.asarray(head_angle, dtype=np.float64))
         centre = np.array(point_xy, dtype=np.float64)
+        to_centre = self._centre_offset(theta, rows)
         if point == "head":
-            centre += centre_offset(self.spec, theta)
+            centre += to_centre
         self.state.link_angle[rows] = theta
         self.state.centre_xy[rows] = centre
-        self.state.head_xy[rows] = centre - centre_offset(self.spec, theta)
+        self.state.head_xy[rows] = centre - to_centre
         for name, values in self.state._asdict().items():
             if name not in ("link_angle", "centre_xy", "head_xy"):
                 values[rows] = 0.0
         self.state.supply[rows] = 1.0
         self.state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
-        if self.delay is not None:
-            self.delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
+        for delay in (self.delay, self.varying_delay):
+            if delay is not None:
+                delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
         if self._among_obstacles:
             self._check_overlap(np.flatnonzero(np.ones(self.n_worlds, bool) if mask is None else mask))
 
@@ -267,22 +347,30 @@ class SimulatedRobot:
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
         reference, faults = apply_registered(self.spec, self.faults, self.state, reference)
-        if self.delay is None:
-            self._advance(ids, n_substeps, faults, reference, feedforward)
-            return
-        if n_substeps != self.delay.n_substeps:
+        delay = self.delay or self.varying_delay
+        if delay is not None and n_substeps != delay.n_substeps:
             raise ValueError(
-                f"n_substeps is {n_substeps}; expected {self.delay.n_substeps}, a control step, as references of this "
+                f"n_substeps is {n_substeps}; expected {delay.n_substeps}, a control step, as references of this "
                 "robot act late (actuator.delay_s)"
             )
-        for aim, n_steps in self.delay.pass_on(reference, ids):
-            self._advance(ids, n_steps, faults, aim, feedforward)
+        if self.varying_delay is not None:
+            aim, later = self.varying_delay.pass_on(reference, ids)
+            self._advance(ids, n_substeps, faults, later, aim, feedforward)
+            self.varying_delay.end(ids)
+            return
+        parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
+        for aim, n_steps in parts:
+            self._advance(ids, n_steps, faults, self._no_late_commands, aim, feedforward)
 
-    def _advance(self, ids: NDArray[np.int64], n_substeps: int, faults: FaultState, *commands: FloatArray) -> None:
-        """Advance the worlds ``ids`` by ``n_substeps`` physics steps, under commands that act at once."""
+    def _advance(
+        self, ids: NDArray[np.int64], n_substeps: int, faults: FaultState, later: LateCommands, *commands: FloatArray
+    ) -> None:
+        """Advance the worlds ``ids`` by ``n_substeps`` physics steps; ``commands`` act at once, ``later`` in time."""
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.step_s, self._laws
-        world_data = (self.state, self.params, self.same_params, faults, self.obstacles, *commands)
+        world_data = (
+            self.state, self.params, self.same_params, faults, self.obstacles, later, self._patches, *commands
+        )  # fmt: skip
 
         def advance() -> None:
             step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)

@@ -92,7 +92,8 @@ class ObstacleFieldConfig(EnvConfig):
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         start = self.start
         extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
-        return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds)
+        longest = self.randomisation.longest_link()
+        return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds, longest)
 
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
         return SensorSuite(
@@ -130,7 +131,10 @@ def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
 
 
 class ObstacleField(Task):
-    """Fields, routes and progress of W worlds; ``extent`` is the robot's size at the start and under way."""
+    """Fields, routes and progress of W worlds; ``extent`` is the robot's size at the start and under way.
+
+    ``longest_link``: largest factor by which a link may be longer than the specification's.
+    """
 
     stream = "obstacles"
     score = "is_success"
@@ -156,13 +160,14 @@ class ObstacleField(Task):
         spec: RobotSpec,
         extent: RobotExtent,
         n_worlds: int,
+        longest_link: float = 1.0,
     ) -> None:
         super().__init__(reward, n_worlds, 1, goal.radius_m, goal.tracked_point)
         self.config = goal
         self.maker = FieldMaker(field, extent)
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
         skin = float(half_length)
-        self._grid_reach_m = float(half_length + radius) + skin
+        self._grid_reach_m = float(longest_link * half_length + radius) + skin
         self._arrays = empty_arrays(n_worlds, self.maker.bounds.with_ends(), self._grid_reach_m, skin)
         self.obstacles: Obstacles = Obstacles(*self._arrays)
         self.n_features = np.zeros(n_worlds, np.int64)

@@ -26,6 +26,7 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
+from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.sensors import SensorConfig, SensorSuite
 
 BoolArray = NDArray[np.bool_]
@@ -57,6 +58,7 @@ class EnvConfig(Settings, ABC):
     start: StartConfig = dataclasses.field(default_factory=StartConfig)
     faults: FaultConfig = dataclasses.field(default_factory=FaultConfig)
     sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
+    randomisation: RandomisationConfig = dataclasses.field(default_factory=RandomisationConfig)
     time_limit_s: Positive = 60.0
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use."""
@@ -73,6 +75,7 @@ class EnvConfig(Settings, ABC):
         try:
             self.faults.check_robot(spec)
             self.sensors.encoder_faults.check_joints(spec.n_joints)
+            self.randomisation.check_robot(spec)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         return spec

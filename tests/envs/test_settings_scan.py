@@ -114,8 +114,14 @@ def controller_case(name: str) -> Case:
     return Case(WaypointsConfig, base, list(numbers_of(CONTROLLERS[name].config_type, ("action", "controller"))))
 
 
-WAYPOINTS = {"faults": FAULTS, "sensors": {"encoder_faults": ENCODER_FAULTS}, "action": {"kind": "gait"}}
-FIELD = {"range_scan": {"noise_m": 0.01, "dropout": 0.1}, "contact_sensor": {"noise_n": 1.0}}
+VARYING = {name: {"low": 0.1, "high": 1.0} for name in ("pose_loss_hz", "pose_outage_s", "push_hz", "push_m_s")}
+WAYPOINTS = {
+    "faults": FAULTS, "sensors": {"encoder_faults": ENCODER_FAULTS}, "action": {"kind": "gait"},
+    "randomisation": VARYING,
+}  # fmt: skip
+FIELD = {
+    "randomisation": VARYING, "range_scan": {"noise_m": 0.01, "dropout": 0.1}, "contact_sensor": {"noise_n": 1.0},
+}  # fmt: skip
 CASES: dict[str, Case] = {
     "waypoints": Case(WaypointsConfig, WAYPOINTS, list(numbers_of(WaypointsConfig))),
     "residual": Case(WaypointsConfig, {"action": {"kind": "residual"}}, [("action", "scale_rad")]),

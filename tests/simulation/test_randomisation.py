@@ -1,0 +1,381 @@
+"""A world that varies: what is drawn, what it does to robots and sensors, and what it leaves alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, build, load_yaml
+from snake_gym.envs import SnakeEnv, SnakeVectorEnv, WaypointsConfig
+from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
+from snake_gym.envs.core import SnakeCore
+from snake_gym.robot.measurement import tracked_point
+from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
+from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.randomisation import RandomisationConfig
+from snake_gym.simulation.simulated_robot import SimulatedRobot, VaryingDelay, chain_params
+from tests.oracles.dense_chain import DenseChain, DenseState
+
+PRESET = load_yaml("configs/env/randomised_servo.yaml")
+ALL = {**PRESET["randomisation"], "friction_turning": {"low": 0.5, "high": 2.0}}
+ENVS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"]
+SERVO = "resilient_servo"
+"""A robot with small numbers of physics steps that has all that can vary."""
+
+
+def make(randomisation: dict[str, Any], n_worlds: int = 4, **settings: Any) -> SnakeCore:
+    core = SnakeCore(
+        build(WaypointsConfig, {"robot": SERVO, **settings, "randomisation": randomisation}, "env"), n_worlds
+    )
+    core.reset(np.arange(n_worlds))
+    return core
+
+
+def play(core: SnakeCore, n_steps: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [core.step(rng.uniform(-1.0, 1.0, core.action.shape)) for _ in range(n_steps)]
+
+
+def test_the_preset_varies_all_that_can_vary() -> None:
+    on = RandomisationConfig(**ALL).ranges.keys()
+    assert on == {f.name for f in dataclasses.fields(RandomisationConfig)} - {"level", "patch_size_m"}
+
+
+# --- worlds ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_the_checker_passes_with_everything_varying(env_id: str) -> None:
+    """Worlds alone and in a batch, saved states, seeds and autoreset."""
+
+    def make_env(n: int, mode: Any) -> SnakeVectorEnv:
+        config = {"robot": SERVO, "randomisation": {**ALL, "pose_loss_hz": {"high": 2.0}, "push_hz": {"high": 2.0}}}
+        env = SnakeVectorEnv(env_id, n, mode, config=config, time_limit_s=3.0)
+        reset = env.reset
+
+        def reset_and_spread(*, seed: Any = None, options: Any = None) -> Any:
+            begun = reset(seed=seed, options=options)
+            if n > 1 and mode.name != "DISABLED" and seed is not None and options is None:
+                env.core.spread_ends()
+            return begun
+
+        env.reset = reset_and_spread  # type: ignore[method-assign]
+        return env
+
+    check_vector_env(make_env, n_worlds=3, n_steps=20)
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_a_single_env_is_the_world_of_a_vector_env_infos_included(env_id: str) -> None:
+    config = {"robot": SERVO, "randomisation": ALL}
+    batch = SnakeVectorEnv(env_id, 11, config=config, n_threads=2)
+    obs, infos = batch.reset(seed=0)
+    actions = draw_actions(batch, 8)
+    steps = [batch.step(action) for action in actions]
+    assert infos.keys() >= {"randomisation/" + name for name in RandomisationConfig(**ALL).ranges}
+    for world in (0, 9, 10):
+        env = SnakeEnv(env_id, config=config, n_threads=1)
+        first, info = env.reset(seed=world)
+        assert_same(first, obs[world], "first observation")
+        assert_same(info, {name: values[world] for name, values in infos.items()}, "infos at reset")
+        for i, action in enumerate(actions):
+            o, r, _, _, info = env.step(action[world])
+            assert_same(o, steps[i][0][world], f"world {world} step {i}")
+            assert r == steps[i][1][world]
+            assert_same(info, {name: values[world] for name, values in steps[i][4].items()}, f"infos at step {i}")
+
+
+def test_level_0_is_the_nominal_world_bit_for_bit_and_half_of_it_half_the_way() -> None:
+    bodies = ("friction_along", "friction_across", "mass", "link_length", "payload_kg", "servo_gain", "torque_limit")
+    some = {name: ALL[name] for name in (*bodies, "slope_rad", "supply_voltage", "speed_limit", "servo_damping")}
+    plain, still = make({}), make({**some, "level": 0.0})
+    for (obs, reward, *_), (other, earned, *_) in zip(play(plain, 5), play(still, 5), strict=True):
+        # The centre of mass is worked out from the head here: equal but for rounding.
+        np.testing.assert_allclose(obs, other, atol=1e-6)
+        np.testing.assert_array_equal(reward, earned)
+    full, half = make(some), make({**some, "level": 0.5})
+    for name in bodies:
+        nominal = 0.0 if name == "payload_kg" else 1.0
+        whole, part = (core.infos()["randomisation/" + name] - nominal for core in (full, half))
+        np.testing.assert_allclose(part, 0.5 * whole, atol=1e-12)
+
+
+def test_a_curriculum_may_change_the_level_between_episodes() -> None:
+    core = make({"mass": {"low": 0.5, "high": 2.0}, "level": 0.0})
+    assert core.randomisation is not None
+    core.randomisation.level[:] = 1.0
+    assert (core.infos()["randomisation/mass"] == 1.0).all()
+    core.reset(mask=np.array([True, True, False, True]))
+    assert (core.infos()["randomisation/mass"] != 1.0).all(axis=1).tolist() == [True, True, False, True]
+    assert core.infos()["randomisation/level"].tolist() == [1.0, 1.0, 0.0, 1.0]
+    core.randomisation.level[1] = 2.0
+    with pytest.raises(ConfigError, match=r"randomisation.level is 2; expected in \[0, 1\]"):
+        core.reset()
+
+
+@pytest.mark.parametrize("name", RandomisationConfig(**ALL).ranges)
+def test_switching_one_quantity_off_moves_no_other_draw(name: str) -> None:
+    pairs = {"pose_loss_hz": "pose_outage_s", "push_hz": "push_m_s"}
+    pairs |= {other: one for one, other in pairs.items()}
+    off = {name, pairs.get(name, name)}
+    infos = make(ALL).infos()
+    others = make({key: value for key, value in ALL.items() if key not in off}).infos()
+    for key, value in infos.items():
+        if key.removeprefix("randomisation/").removesuffix("_place") not in off:
+            np.testing.assert_array_equal(others[key], value, err_msg=key)
+        else:
+            assert key not in others
+
+
+def test_what_is_drawn_in_every_step_moves_no_other_draw_either() -> None:
+    pushes = {"push_hz": {"low": 2.0, "high": 2.0}, "push_m_s": {"low": 0.1, "high": 0.1}}
+    noise = {"angle_noise_rad": {"low": 0.1, "high": 0.1}}
+    seen = []
+    for more in ({}, {"command_jitter_s": {"high": 0.1}}, {"pose_jitter_s": {"high": 0.1}}):
+        core = make({**pushes, **noise, **more})
+        forces, errors = [], []
+        for _ in range(8):
+            core.step(np.zeros(core.action.shape))
+            forces.append(core.robot.params.body_acc.copy())
+            errors.append(core.measurement.joint_angle - core.robot.joint_angle())
+        seen.append((np.array(forces), np.array(errors)))
+    assert (seen[0][0] != 0.0).any() and (seen[0][0] == 0.0).any()
+    for forces, errors in seen[1:]:
+        np.testing.assert_array_equal(forces, seen[0][0])
+        np.testing.assert_allclose(errors, seen[0][1], atol=1e-12)
+
+
+def test_no_saved_state_brings_in_a_robot_that_cannot_be_drawn() -> None:
+    core = make({"mass": {"low": 0.5, "high": 2.0}})
+    state = core.get_state()
+    state["randomisation/values"] = state["randomisation/values"].copy()
+    state["randomisation/values"][:] = -1.0
+    with pytest.raises(ValueError, match="randomisation/values holds -1 for friction_along, out of its range"):
+        core.set_state(state)
+
+
+# --- bodies and ground -----------------------------------------------------------------------------------------------
+
+
+def test_twice_the_mass_gives_the_acceleration_of_the_dense_equations_with_twice_the_mass() -> None:
+    twice = {"low": 2.0, "high": 2.0}
+    core = make({"mass": twice, "friction_across": twice, "link_length": {"low": 1.5, "high": 1.5}}, robot="resilient")
+    robot, spec = core.robot, core.spec
+    rng = np.random.default_rng(1)
+    robot.state.link_rate[:] = rng.normal(size=robot.state.link_rate.shape)
+    robot.state.centre_vel[:] = rng.normal(size=robot.state.centre_vel.shape)
+    u = rng.normal(size=(robot.n_worlds, spec.n_joints))
+    chain = DenseChain.of(spec)
+    chain = replace(
+        chain, mass=2.0 * chain.mass, inertia=2.0 * 2.25 * chain.inertia, c_n=2.0 * chain.c_n,
+        half_length=1.5 * chain.half_length,
+    )  # fmt: skip
+    state = robot.state
+    expected = chain.accelerate(
+        DenseState(state.link_angle, state.link_rate, state.centre_xy, state.centre_vel), u, np.ones(u.shape, bool)
+    )
+    for got, wanted in zip(robot.derivative(u), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    assert RESILIENT.links("link_mass_kg")[0] == spec.links("link_mass_kg")[0]  # controllers know the nominal robot
+
+
+@pytest.mark.parametrize("sensors", [{}, {"encoder_delay_s": {"high": 0.0}}], ids=["true", "read anew"])
+def test_the_head_is_where_the_true_robot_has_it_and_the_measured_centre_where_the_nominal_one_had_it(
+    sensors: dict[str, Any],
+) -> None:
+    core = make({"mass": {"low": 0.3, "high": 3.0}, "link_length": {"low": 0.5, "high": 2.0}, **sensors})
+    play(core, 3)
+    state, params = core.robot.state, core.robot.params
+    # From the tail on, link by link; the centre of mass is the origin of the sum.
+    half = params.half_length[..., None] * np.stack([np.cos(state.link_angle), np.sin(state.link_angle)], axis=-1)
+    place = np.zeros_like(half)
+    for link in range(1, core.spec.n_links):
+        place[:, link] = place[:, link - 1] + half[:, link - 1] + half[:, link]
+    centre = (params.mass[..., None] * place).sum(axis=1) / params.mass.sum(axis=1)[:, None]
+    np.testing.assert_allclose(state.head_xy, state.centre_xy + place[:, -1] - centre, atol=1e-12)
+    sample = core.measurement
+    nominal = tracked_point(core.spec, sample._replace(centre_xy_w=None), "centre")
+    np.testing.assert_array_equal(sample.head_xy_w, state.head_xy)
+    assert sample.centre_xy_w is not None
+    np.testing.assert_allclose(sample.centre_xy_w, nominal, atol=1e-12)
+    assert np.abs(nominal - state.centre_xy).max() > 1e-3
+
+
+def test_dry_friction_follows_the_weight() -> None:
+    dry = {"preset": "resilient_servo", "friction": {"tangential_coulomb": 0.1, "normal_coulomb": 0.5}}
+    core = make({"mass": {"low": 2.0, "high": 2.0}, "payload_kg": {"low": 1.0, "high": 1.0}}, robot=dry)
+    params, nominal = core.robot.params, chain_params(core.spec, 1)
+    loaded = (params.mass - 2.0 * nominal.mass).round(12)
+    assert sorted(set(loaded.ravel().tolist())) == [0.0, 1.0] and (loaded.sum(axis=1) == 1.0).all()
+    for force, coefficient in ((params.coulomb_t, 0.1), (params.coulomb_n, 0.5)):
+        np.testing.assert_allclose(force, coefficient * params.mass * 9.81, rtol=1e-12)
+
+
+def test_ground_on_top_of_a_patch_has_as_much_more_friction() -> None:
+    spec = replace(RESILIENT_SERVO, friction=FrictionSpec(1.0, 10.0, 0.01))
+    flat, hilly = SimulatedRobot(spec, 2, 1), SimulatedRobot(spec, 2, 1)
+    core = make({"patches": {"low": 0.4, "high": 0.4}, "patch_size_m": 1e6}, 2)
+    assert core.randomisation is not None
+    patches = core.randomisation._patches
+    patches.phase[:] = np.pi / 2.0
+    hilly.lay_patches(patches)
+    flat.use_parameters(
+        flat.params._replace(c_t=1.4 * flat.params.c_t, c_n=1.4 * flat.params.c_n, c_r=1.4 * flat.params.c_r)
+    )
+    for robot in (flat, hilly):
+        robot.set_shape(np.full((2, 9), 0.3), np.zeros(2), np.zeros((2, 2)))
+        for k in range(5):
+            robot.step(np.full((2, 9), 0.3 * (-1) ** k))
+    np.testing.assert_allclose(hilly.state.link_angle, flat.state.link_angle, atol=1e-9)
+    np.testing.assert_allclose(hilly.state.centre_xy, flat.state.centre_xy, atol=1e-9)
+
+
+def test_a_push_makes_a_free_robot_faster_by_what_it_says() -> None:
+    slippery = {"preset": "resilient_servo", "friction": {"tangential_ns_m": 0.0, "normal_ns_m": 0.0}}
+    core = make({"push_hz": {"low": 1.0, "high": 1.0}, "push_m_s": {"low": 0.2, "high": 0.2}}, 16, robot=slippery)
+    sizes = []
+    for _ in range(20):
+        before = core.robot.state.centre_vel.copy()
+        core.step(np.zeros(core.action.shape))
+        sizes.append(np.hypot(*(core.robot.state.centre_vel - before).T))
+    pushed = np.array(sizes) > 0.1
+    np.testing.assert_allclose(np.array(sizes)[pushed], 0.2, atol=1e-9)
+    np.testing.assert_allclose(np.array(sizes)[~pushed], 0.0, atol=1e-9)
+    expected = 1.0 - math.exp(-core.spec.control_dt_s)
+    assert abs(pushed.mean() - expected) < 4.0 * math.sqrt(expected / pushed.size)
+
+
+# --- delays and sensors ----------------------------------------------------------------------------------------------
+
+FAST = replace(RESILIENT_SERVO, control_dt_s=0.02, sim_dt_s=0.001)
+
+
+def wave(time_s: float) -> np.ndarray:
+    return 0.5 * np.sin(2.0 * time_s - 0.6 * np.arange(9))[None]
+
+
+def crawl(spec: RobotSpec, delay_s: float = 0.0, longest_s: float = 0.0) -> np.ndarray:
+    robot = SimulatedRobot(spec, 1, 1)
+    if longest_s > 0.0:
+        robot.delay_commands(longest_s).delay_s[:] = delay_s
+    robot.set_shape(wave(0.0), np.zeros(1), np.zeros((1, 2)))
+    for k in range(round(2.0 / spec.control_dt_s)):
+        robot.step(wave(k * spec.control_dt_s))
+    return robot.state.link_angle[0].copy()
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.04, 0.1, 0.007, 0.033, 0.133])
+def test_a_varying_delay_that_does_not_vary_is_the_constant_one(delay_s: float) -> None:
+    """Bit for bit for whole control steps; else but for the order of the step in which the command changes."""
+    constant = crawl(replace(FAST, actuator=replace(FAST.actuator, delay_s=delay_s)))
+    varying = crawl(FAST, delay_s, 0.2)
+    if abs(delay_s / 0.02 - round(delay_s / 0.02)) < 1e-9:
+        np.testing.assert_array_equal(varying, constant)
+    off_by_a_ms = crawl(FAST, delay_s + 0.001, 0.2)
+    assert np.abs(varying - constant).max() < 0.1 * np.abs(off_by_a_ms - constant).max()
+
+
+def test_no_command_overtakes_another_and_each_acts_after_its_delay() -> None:
+    delay = VaryingDelay(0.05, 0.001, 20, 1, 1)
+    delay.begin(np.zeros((1, 1)), slice(None))
+    rng = np.random.default_rng(3)
+    sent, acting = [], []
+    for k in range(200):
+        delay.delay_s[:] = rng.uniform(0.0, 0.05)
+        sent.append(20 * k + round(1000.0 * delay.delay_s[0]))
+        aim, later = delay.pass_on(np.array([[k + 1.0]]), np.array([0]))
+        now = np.full(20, aim[0, 0])
+        for step, value in zip(later.step[0], later.aim[0, :, 0], strict=True):
+            if step > 0:
+                now[step:] = value
+        acting += now.tolist()
+        delay.end(np.array([0]))
+    due = np.maximum.accumulate(sent)
+    expected = [np.searchsorted(due, step, side="right") for step in range(len(acting))]
+    np.testing.assert_array_equal(acting, expected)
+
+
+def test_late_encoders_and_poses_say_what_was() -> None:
+    late = {"encoder_delay_s": {"low": 0.3, "high": 0.3}, "pose_delay_s": {"low": 0.4, "high": 0.4}}
+    core = make(late)
+    angles, heads = [core.robot.joint_angle()] * 3, [core.robot.state.head_xy.copy()] * 3
+    for _ in range(6):
+        play(core, 1)
+        angles.append(core.robot.joint_angle())
+        heads.append(core.robot.state.head_xy.copy())
+        np.testing.assert_allclose(core.measurement.joint_angle, 0.5 * (angles[-2] + angles[-3]), atol=1e-12)
+        np.testing.assert_allclose(core.measurement.head_xy_w, heads[-3], atol=1e-12)
+
+
+def test_noise_and_biases_have_the_sizes_that_the_infos_tell() -> None:
+    names = ("angle_noise_rad", "rate_noise_rad_s", "position_noise_m", "heading_noise_rad")
+    noise = {name: {"low": 0.1 * (i + 1), "high": 0.1 * (i + 1)} for i, name in enumerate(names)}
+    biases = {name: {"low": -0.5, "high": 0.5} for name in ("angle_bias_rad", "position_bias_m", "heading_bias_rad")}
+    core = make({**noise, **biases}, 500)
+    infos, state, sample = core.infos(), core.robot.state, core.measurement
+    heading = (sample.head_angle - state.link_angle[:, -1])[:, None]
+    for error, size, bias in (
+        (sample.joint_angle - core.robot.joint_angle(), 0.1, infos["randomisation/angle_bias_rad"]),
+        (sample.joint_rate - core.robot.joint_rate(), 0.2, np.zeros((500, 9))),
+        (sample.head_xy_w - state.head_xy, 0.3, infos["randomisation/position_bias_m"]),
+        (heading, 0.4, infos["randomisation/heading_bias_rad"][:, None]),
+    ):
+        assert (error - bias).std() == pytest.approx(size, rel=4.0 / math.sqrt(2.0 * error.size))
+
+
+def test_a_lost_pose_is_the_last_one_for_as_long_as_it_is_lost() -> None:
+    core = make({"pose_loss_hz": {"low": 0.5, "high": 0.5}, "pose_outage_s": {"low": 0.5, "high": 0.5}}, 32)
+    assert core.measurement.pose_valid.all()
+    valid, heads = [core.measurement.pose_valid], [core.measurement.head_xy_w.copy()]
+    for _ in range(30):
+        core.step(np.random.default_rng(0).uniform(-1.0, 1.0, core.action.shape))
+        seen = core.measurement
+        np.testing.assert_array_equal(seen.head_xy_w[seen.pose_valid], core.robot.state.head_xy[seen.pose_valid])
+        np.testing.assert_array_equal(seen.head_xy_w[~seen.pose_valid], heads[-1][~seen.pose_valid])
+        valid.append(seen.pose_valid)
+        heads.append(seen.head_xy_w.copy())
+    runs = np.array(valid).T
+    lengths = [len(run) for row in runs for run in "".join("v" if v else "l" for v in row).split("v") if run]
+    assert lengths and min(lengths[:-1]) >= 1
+    # Steps of 0.2 s: an outage of 0.5 s covers three of them, more where one follows upon another.
+    assert np.median(lengths) == 3
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+TORQUE = {"preset": "resilient_servo", "actuator": {"kind": "torque", "speed_limit_rad_s": ".inf"}}
+
+
+@pytest.mark.parametrize(
+    ("randomisation", "robot", "message"),
+    [
+        ({"mas": {"low": 0.9}}, SERVO, "env.randomisation.mas is not a setting; did you mean 'mass'"),
+        ({"mass": {"low": 2.0}}, SERVO, "env.randomisation.mass.low is 2, high 1; expected low <= high"),
+        ({"mass": {"low": 0.0}}, SERVO, r"env.randomisation.mass.low is 0; expected in \[0.01, 100\]"),
+        ({"level": 1.5}, SERVO, r"env.randomisation.level is 1.5; expected in \[0, 1\]"),
+        ({"push_hz": {"high": 1.0}}, SERVO, "push_m_s is null, but push_hz is set; expected both or none"),
+        ({"command_delay_s": {"high": 0.1}}, TORQUE, "command_delay_s is set, but robot.actuator.kind is 'torque'"),
+        ({"speed_limit": {"low": 0.5}}, TORQUE, "randomisation.speed_limit is set, but resilient_servo has none"),
+        ({"torque_limit": {"low": 0.5}}, "resilient", "randomisation.torque_limit is set, but resilient has none"),
+        ({"backlash_rad": {"high": 0.1}}, "resilient", "backlash_rad.*expected 'position' or 'torque'"),
+        ({"pose_jitter_s": {"high": 0.3}}, SERVO, "pose_jitter_s.high is 0.3; expected at most .* control_dt_s, 0.2"),
+        ({"command_delay_s": {"high": 1.0}, "command_jitter_s": {"high": 0.1}}, SERVO, "at most 1 s with"),
+    ],
+)
+def test_wrong_settings_are_named(randomisation: dict[str, Any], robot: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SnakeCore(build(WaypointsConfig, {"robot": robot, "randomisation": randomisation}, "env"), 1)
+
+
+def test_an_explicit_method_is_refused_masses_at_which_it_would_be_unstable() -> None:
+    spec = RobotSpec(
+        actuator=ActuatorSpec(kp=60.0, kd=10.0), integrator="rk4", sim_dt_s=0.0001, control_dt_s=0.1, name="stiff"
+    )
+    assert RandomisationConfig(mass={"low": 0.9}).check_robot(spec) is not None  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"randomisation \(mass\) asks for too much: robot.sim_dt_s is 0\.0001"):
+        RandomisationConfig(mass={"low": 0.5}).check_robot(spec)  # type: ignore[arg-type]
