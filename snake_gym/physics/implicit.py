@@ -16,7 +16,8 @@ in different geometries. The choice of (ALPHA, BETA, h) makes the method:
 * Where the velocity has jumped (a joint locks, an impact) or the acceleration has (sliding ends), the next step of the
   worlds concerned is a backward Euler step: 1, 0, dt; so is one in which a joint is foreseen to meet its stop.
 
-Torque limits, joint stops, breaking Coulomb friction and contacts are found by solving again with the law that holds.
+Torque limits, joint stops, joint friction, breaking Coulomb friction and contacts are found by solving again with the
+law that holds.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ from snake_gym.physics.friction import (
     revise_coupled_friction, settle_sliding, add_viscous_friction,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
+from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, INERTIA,
-    MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA,
-    THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, FAULT_SLOTS, F_KIND, F_OFF, F_ON,
+    GX, GY, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X,
+    SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import absolute, any_lane, load, select, smaller, splat, store
@@ -53,7 +55,7 @@ GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
-"""Most corrections of the laws within a step without torque limits, joint stops and imperfect servos."""
+"""Most corrections of the laws within a step without torque limits, joint stops, joint friction, imperfect servos."""
 _ONE_BY_ONE_ROUNDS = 400
 """Most corrections with any of these; after ``_ROUNDS`` of them laws change one at a time."""
 
@@ -160,12 +162,15 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         lock_joints(s, n)
     if laws.stops:
         hold_stops(s, n)
+    if laws.joint_friction:
+        begin_joint_friction(s, n)
     touching = laws.obstacles and counts[0] > 0
     if laws.obstacles:
         begin_contacts(s, n, dt, counts, laws)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
-    rounds = _ONE_BY_ONE_ROUNDS if laws.stops or laws.limits or laws.imperfect else _ROUNDS
+    one_by_one = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
+    rounds = _ONE_BY_ONE_ROUNDS if one_by_one else _ROUNDS
     for correction in range(rounds):
         first = n + 1
         if correction == _ROUNDS:
@@ -178,6 +183,8 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
             first = min(first, revise_limits(s, n))
         if laws.stops:
             first = min(first, revise_stops(s, n, laws.limits or laws.imperfect))
+        if laws.joint_friction:
+            first = min(first, revise_joint_friction(s, n, laws.limits or laws.imperfect, laws.stops))
         if laws.coulomb and laws.axes == COUPLED:
             first = min(first, revise_coupled_friction(s, n))
         elif laws.coulomb:
@@ -267,6 +274,8 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
     if laws.stops:
         jumped = note_hits(s, n, jumped)
         release_stops(s, n)
+    if laws.joint_friction:
+        jumped = select(settle_joint_friction(s, n, laws.limits or laws.imperfect) > 0.0, splat(1.0), jumped)
     if laws.coulomb and laws.axes != COUPLED:
         jumped = select(settle_sliding(s, n) > 0.0, splat(1.0), jumped)
     weigh_step(s, n, stage, dt, jumped)
@@ -287,7 +296,9 @@ def note_events(s, n, step):  # type: ignore[no-untyped-def]
     changes = splat(0.0)
     for i in range(1, n):
         a = i * RECORD
-        edge = (load(s, a + F_ON) == step) | (load(s, a + F_OFF) == step)
-        changes = select(edge & (load(s, a + F_KIND) > 0.0), splat(1.0), changes)
+        for slot in range(FAULT_SLOTS):
+            f = a + slot * FAULT
+            edge = (load(s, f + F_ON) == step) | (load(s, f + F_OFF) == step)
+            changes = select(edge & (load(s, f + F_KIND) > 0.0), splat(1.0), changes)
     if any_lane(changes > 0.0):
         store(s, world + AGE, select(changes > 0.0, splat(_EVENT), load(s, world + AGE)))

@@ -36,6 +36,8 @@ class Laws(NamedTuple):
     limits: bool
     """True if joints have torque limits."""
     stops: bool
+    joint_friction: bool
+    """True if joints have dry friction."""
     coulomb: bool
     axes: int
     """Axes of Coulomb friction (``friction``)."""

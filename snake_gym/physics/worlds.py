@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
-from snake_gym.physics.faults import HEALTHY
+from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
-    F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES,
-    T_MAX, VOLT, WORK, H,
+    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T, FAULT,
+    FAULT_SLOTS, FF, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y,
+    INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, STOOD_STILL,
+    STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
+_hash_number = njit(error_model="numpy")(hash_number)
 _LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
-_JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, PER_NM)
+_JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, D_J, PER_NM)
 """Fields of ``ChainParams`` before and after ``body_acc``, in its order."""
 _NEVER = 1e18
 """Number of a sub-step that is never reached."""
@@ -67,13 +69,15 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             s[a + REF] = reference[w, i]
             s[a + LASH] = state.lash_rad[w, i]
             s[a + FF] = feedforward[w, i]
-            s[a + F_KIND] = faults.kind[w, i]
-            if faults.kind[w, i] != HEALTHY:
-                s[a + F_STRENGTH] = faults.strength[w, i]
-                s[a + F_OFFSET] = faults.offset_rad[w, i]
-                s[a + F_ON], s[a + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
-                late = s[a + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
-                s[a + F_LATE] = late if 0.0 < late < dt else 0.0
+            for slot in range(FAULT_SLOTS):
+                f, fault = a + slot * FAULT, faults[slot]
+                s[f + F_KIND] = fault.kind[w, i]
+                if fault.kind[w, i] != HEALTHY:
+                    s[f + F_STRENGTH] = fault.strength[w, i]
+                    s[f + F_OFFSET] = fault.offset_rad[w, i]
+                    s[f + F_ON], s[f + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, fault)
+                    late = s[f + F_ON] * dt - (fault.onset_s[w, i] - state.time_s[w])
+                    s[f + F_LATE] = late if 0.0 < late < dt else 0.0
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]
@@ -96,7 +100,8 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     take at least one sub-step each.
     """
     end = _first_step(faults.end_s[w, i], now_s, dt)
-    period, duty = faults.period_s[w, i] / dt, faults.duty[w, i]
+    period, duty, key = faults.period_s[w, i] / dt, faults.duty[w, i], faults.key[w, i]
+    pause = faults.jitter[w, i] * (1.0 - duty) * period
     if not period < _NEVER or duty >= 1.0:
         return _first_step(faults.onset_s[w, i], now_s, dt), end
     onset = (faults.onset_s[w, i] - now_s) / dt
@@ -105,6 +110,8 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     burst = max(math.floor((step - onset + _SLACK) / period), 0.0)
     while True:
         begin = onset + burst * period
+        if pause > 0.0:
+            begin += pause * _hash_number(key, np.int64(burst))
         on = math.ceil(begin - _SLACK)
         off = min(max(math.ceil(begin + duty * period - _SLACK), on + 1.0), end)
         if on >= end:
@@ -120,10 +127,11 @@ def renew_bursts(s, n, ids, count, step, dt, state, faults):  # type: ignore[no-
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         for i in range(n - 1):
-            a = (i + 1) * RECORD + k
-            if s[a + F_KIND] > 0.0 and s[a + F_OFF] == step and faults.period_s[w, i] < _NEVER:
-                on, off = fault_steps(w, i, step, state.time_s[w], dt, faults)
-                s[a + F_ON], s[a + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
+            for slot in range(FAULT_SLOTS):
+                f, fault = (i + 1) * RECORD + k + slot * FAULT, faults[slot]
+                if s[f + F_KIND] > 0.0 and s[f + F_OFF] == step and fault.period_s[w, i] < _NEVER:
+                    on, off = fault_steps(w, i, step, state.time_s[w], dt, fault)
+                    s[f + F_ON], s[f + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
 
 
 @njit(error_model="numpy")
@@ -171,10 +179,10 @@ def next_event(s, n, step):  # type: ignore[no-untyped-def]
     """Return the first sub-step after ``step`` in which a fault of the block begins or ends."""
     event = _NEVER
     for i in range(1, n):
-        for k in range(LANES):
-            on = s[i * RECORD + F_ON + k]
-            off = s[i * RECORD + F_OFF + k]
-            if s[i * RECORD + F_KIND + k] > 0.0:
+        for k in range(FAULT_SLOTS * LANES):
+            f = i * RECORD + k % LANES + k // LANES * FAULT
+            on, off = s[f + F_ON], s[f + F_OFF]
+            if s[f + F_KIND] > 0.0:
                 event = min(event, on if on > step else _NEVER)
                 event = min(event, off if off > step else _NEVER)
     return event
