@@ -136,6 +136,12 @@ def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
         load_joints(s, n, laws.kind)
     if laws.limits and not laws.imperfect:
         begin_limits(s, n)
+    if any_lane(load(s, (n + 1) * RECORD + AGE) < _EVENT + 0.5):
+        lock_joints(s, n)
+    if laws.stops:
+        hold_stops(s, n)
+    if laws.joint_friction:
+        begin_joint_friction(s, n)
 
 
 @njit(error_model="numpy")
@@ -158,12 +164,6 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     load_links(s, n)
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
-    if any_lane(load(s, (n + 1) * RECORD + AGE) < _EVENT + 0.5):
-        lock_joints(s, n)
-    if laws.stops:
-        hold_stops(s, n)
-    if laws.joint_friction:
-        begin_joint_friction(s, n)
     touching = laws.obstacles and counts[0] > 0
     if laws.obstacles:
         begin_contacts(s, n, dt, counts, laws)

@@ -40,8 +40,6 @@ class FaultyJoints(NamedTuple):
     spec: RobotSpec
     joint: NDArray[np.int64]
     """Index of each joint (K,), from 0 at the tail."""
-    joint_torque: FloatArray
-    """Torque of the actuator in the last sub-step (K,) [N m]."""
     last_command: FloatArray
     """Angle that the joint was commanded in the last control step (K,) [rad]."""
     memory: FloatArray
@@ -215,7 +213,7 @@ def apply_registered(
             time = state.time_s[at[0]]
             joints = FaultyJoints(
                 done.reference[at], angle[at], rate[at], faults.strength[at], time - faults.onset_s[at], spec,
-                at[1], state.joint_torque[at], servos.command[at], faults.memory[at],
+                at[1], servos.command[at], faults.memory[at],
                 hash_number(faults.key[at], np.rint(time / step_s).astype(np.int64)), step_s,
             )  # fmt: skip
             effect = known.effect(joints)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -227,9 +227,9 @@ class FaultConfig(FaultDistribution):
     """If set, each fault lasts a time uniform in [duration_s, duration_max_s]."""
     recovering_share: Share = 1.0
     """Share of the faults that end after their duration; the others last."""
-    weak_strength: PositiveShareSpread = 0.3
+    weak_strength: PositiveShareSpread = (0.05, 0.2)
     """Share of its torque that a weak joint keeps: a number, or [low, high]."""
-    slow_strength: PositiveShareSpread = 0.3
+    slow_strength: PositiveShareSpread = (0.05, 0.2)
     """Share of its speed limit that a slow joint keeps, likewise."""
     strengths: dict[str, PositiveShareSpread] = field(default_factory=dict)
     """Strengths of registered kinds, likewise, instead of their own: {rough: 0.05, overload: [0.02, 0.1]}."""
@@ -282,6 +282,14 @@ class FaultConfig(FaultDistribution):
                     f"{where} has {kind.name}, but {spec.name} has no {lack}; expected a robot with one, or another "
                     "kind of fault"
                 )
+
+    def without_unused_sizes(self) -> FaultConfig:
+        """Return these settings with sizes of kinds that are not drawn at their defaults: alike if the faults are."""
+        drawn, default = set() if self.events else self.present_kinds, FaultConfig()
+        uses = {"weak_strength": {"weak"}, "slow_strength": {"slow"}, "offset_rad": {"offset", "slipped"}}
+        unused = {name: getattr(default, name) for name, kinds in uses.items() if drawn.isdisjoint(kinds)}
+        strengths = {kind: strength for kind, strength in self.strengths.items() if kind in drawn}
+        return replace(self, strengths=strengths, **unused)
 
     @property
     def present_kinds(self) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import FaultEffect, FaultyJoints, register_fault_kind
 
 GROWTH_S = 20.0
@@ -38,34 +38,45 @@ def lacks_gears(spec: RobotSpec) -> str:
     return "integrator 'implicit'" if spec.integrator != "implicit" else ""
 
 
-@register_fault_kind("rough", (0.02, 0.06), ("joint_friction",), lacks_implicit_limit)
+def motor_torque(joints: FaultyJoints) -> FloatArray:
+    """Return the torque (K,) [N m] of the servos' loops at the last command, at a stop that with which they stall."""
+    kp, kd, speed, limit = (
+        joints.spec.joints(f"actuator.{name}")[joints.joint]
+        for name in ("kp", "kd", "speed_limit_rad_s", "torque_limit_nm")
+    )
+    drive = kp * (joints.last_command - joints.joint_angle)
+    fastest = np.where(np.isfinite(speed), kd * np.where(np.isfinite(speed), speed, 0.0), np.inf)
+    return np.clip(np.clip(drive, -fastest, fastest) - kd * joints.joint_rate, -limit, limit)
+
+
+@register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_implicit_limit)
 def rub(joints: FaultyJoints) -> FaultEffect:
     """Dry friction of the share ``strength`` of the torque limit."""
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
     return FaultEffect(friction_nm=joints.strength * limit)
 
 
-@register_fault_kind("loose", (0.1, 0.4), ("imperfect",), lacks_gears)
+@register_fault_kind("loose", (0.2, 0.8), ("imperfect",), lacks_gears)
 def rattle(joints: FaultyJoints) -> FaultEffect:
     """Backlash that grows to ``strength`` [rad]."""
     return FaultEffect(backlash_rad=joints.strength * np.minimum(joints.since_s / GROWTH_S, 1.0))
 
 
-@register_fault_kind("overload", (0.02, 0.05), lacks=lacks_torque_limit)
+@register_fault_kind("overload", (0.02, 0.1), lacks=lacks_torque_limit)
 def switch_off(joints: FaultyJoints) -> FaultEffect:
     """Shutdown of a servo that lastingly bears no more than the share ``strength`` of its torque limit.
 
     Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off.
     """
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
-    load = joints.joint_torque / (joints.strength * limit)
+    load = np.where(joints.memory < 0.0, 0.0, motor_torque(joints)) / (joints.strength * limit)
     heat = np.abs(joints.memory)
     heat = np.minimum(heat + (load**2 - heat) * -np.expm1(-joints.step_s / HEATING_S), 1.0)
     is_off = np.where(joints.memory < 0.0, heat > COOL, heat >= 1.0)
     return FaultEffect(powered=~is_off, memory=np.where(is_off, -heat, heat))
 
 
-@register_fault_kind("misread", (0.1, 0.4))
+@register_fault_kind("misread", (0.2, 0.5))
 def misread(joints: FaultyJoints) -> FaultEffect:
     """Error of the servo's encoder, uniform within plus and minus ``strength`` [rad]."""
     error = joints.strength * (2.0 * joints.random - 1.0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, choose
 from snake_gym.physics.actuators import ACTUATOR_CODES
-from snake_gym.physics.faults import SLIPPED, acting
+from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
 from snake_gym.physics.muscles import MuscleParams
@@ -244,6 +244,14 @@ class SimulatedRobot:
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
         return acting(self.faults, self.state.time_s) | acting(self.second_faults, self.state.time_s)
+
+    def acting_kind(self) -> NDArray[np.int64]:
+        """Return the kind of fault of each joint that acts at the present time (W, J), of two the first; 0: none."""
+        first, second = (
+            np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY)
+            for faults in (self.faults, self.second_faults)
+        )
+        return np.where(first == HEALTHY, second, first)
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
         """Switch on the laws that faults of these ``kinds`` need: registered kinds with friction or backlash."""

@@ -74,12 +74,10 @@ def test_an_overloaded_servo_switches_off_when_hot_and_comes_back_when_cool() ->
     memory, dt = np.zeros(1), 0.01
     powered = []
     for _ in range(2000):
-        torque = np.full(1, 2.0 * 0.05 * 8.0 if not powered or powered[-1] else 0.0)
-        nothing, joint = np.zeros(1), np.array([2])
+        nothing, joint, error = np.zeros(1), np.array([2]), np.full(1, 2.0 * 0.05 * 8.0 / 60.0)
         joints = FaultyJoints(
-            nothing, nothing, nothing, np.full(1, 0.05), nothing, RESILIENT_SERVO, joint, torque, nothing, memory,
-            nothing, dt,
-        )  # fmt: skip
+            nothing, nothing, nothing, np.full(1, 0.05), nothing, RESILIENT_SERVO, joint, error, memory, nothing, dt
+        )
         effect = switch_off(joints)
         assert effect.memory is not None and effect.powered is not None
         memory = effect.memory
@@ -99,6 +97,15 @@ def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off
     assert 0.2 < off.mean() < 0.95 and off.any() and not off[0]
     assert_same = SimulatedRobot(RESILIENT_SERVO, 2, 1)
     np.testing.assert_array_equal(healthy, np.array(crawl(assert_same, 60))[:, 0, 4])
+
+
+def test_a_servo_that_stalls_at_a_stop_switches_off() -> None:
+    robot = faulty(dataclasses.replace(RESILIENT_SERVO, joint_stop_rad=0.3), "overload", 4, strength=0.9)
+    aim = np.zeros((2, 9))
+    for aim[:, 4], stalls in ((0.3, False), (0.5, True)):
+        for _ in range(50):
+            robot.step(aim)
+        assert (robot.faults.memory[:, 4] < 0.0).all() == stalls
 
 
 def test_a_misread_joint_goes_where_its_servo_believes_to_be_right() -> None:
