@@ -21,11 +21,10 @@ FAULT_CODES = {
     "slipped": SLIPPED,  # of joints, in the kernels
     "dead": DEAD, "biased": BIASED, "noisy": NOISY,  # of encoders
 }  # fmt: skip
-"""Codes by name; kinds that are registered (``simulation.fault_kinds``) follow."""
+"""Codes by name; SLIPPED is the largest, for with it, as with kinds that are registered (``simulation.fault_kinds``)
+and follow, servos may read wrong."""
 _SLACK_S = 1e-9
 """Rounding [s] of summed steps by which a time may be missed and still counts as reached."""
-
-
 _HASH, _32_BITS = 0x45D9F3B, 0xFFFFFFFF
 
 

@@ -59,7 +59,8 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
         if step >= event:
             engage_joints(s, n, laws.kind, step)
             note_events(s, n, step)
-            renew_bursts(s, n, ids, count, step, dt, state, faults)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
             event = next_event(s, n, step)
         if laws.obstacles:
             look_around(s, n, ids, count, obstacles, counts, old)
@@ -78,7 +79,8 @@ def step_block_rk4(s, n, ids, count, kind, dt, n_substeps, state, faults):  # ty
         if step >= event:
             engage_joints(s, n, kind, step)
             stop_locked_joints(s, n, kind, step)
-            renew_bursts(s, n, ids, count, step, dt, state, faults)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
             event = next_event(s, n, step)
         step_rk4(s, n, kind, dt)
     # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.

@@ -53,8 +53,26 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def gather_faults(s, n, ids, count, dt, state, faults, slot):  # type: ignore[no-untyped-def]
+    """Copy the faults in one slot of worlds ``ids[:count]`` into the lanes of a block."""
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for i in range(n - 1):
+            f = (i + 1) * RECORD + k + slot * FAULT
+            s[f + F_KIND] = faults.kind[w, i]
+            if faults.kind[w, i] != HEALTHY:
+                s[f + F_STRENGTH] = faults.strength[w, i]
+                s[f + F_OFFSET] = faults.offset_rad[w, i]
+                s[f + F_ON], s[f + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
+                late = s[f + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
+                s[f + F_LATE] = late if 0.0 < late < dt else 0.0
+
+
+@njit(error_model="numpy")
 def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward):  # type: ignore[no-untyped-def]
-    """Copy state, faults and commands of worlds ``ids[:count]`` into the lanes of a block."""
+    """Copy state, faults (both slots) and commands of worlds ``ids[:count]`` into the lanes of a block."""
+    gather_faults(s, n, ids, count, dt, state, faults[0], 0)
+    gather_faults(s, n, ids, count, dt, state, faults[1], 1)
     world = (n + 1) * RECORD
     for k in range(LANES):
         w = ids[min(k, count - 1)]
@@ -69,15 +87,6 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             s[a + REF] = reference[w, i]
             s[a + LASH] = state.lash_rad[w, i]
             s[a + FF] = feedforward[w, i]
-            for slot in range(FAULT_SLOTS):
-                f, fault = a + slot * FAULT, faults[slot]
-                s[f + F_KIND] = fault.kind[w, i]
-                if fault.kind[w, i] != HEALTHY:
-                    s[f + F_STRENGTH] = fault.strength[w, i]
-                    s[f + F_OFFSET] = fault.offset_rad[w, i]
-                    s[f + F_ON], s[f + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, fault)
-                    late = s[f + F_ON] * dt - (fault.onset_s[w, i] - state.time_s[w])
-                    s[f + F_LATE] = late if 0.0 < late < dt else 0.0
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]
@@ -122,16 +131,15 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def renew_bursts(s, n, ids, count, step, dt, state, faults):  # type: ignore[no-untyped-def]
-    """Set the next burst of intermittent faults whose burst ends in sub-step ``step``."""
+def renew_bursts(s, n, ids, count, step, dt, state, faults, slot):  # type: ignore[no-untyped-def]
+    """Set the next burst of intermittent faults of one slot whose burst ends in sub-step ``step``."""
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         for i in range(n - 1):
-            for slot in range(FAULT_SLOTS):
-                f, fault = (i + 1) * RECORD + k + slot * FAULT, faults[slot]
-                if s[f + F_KIND] > 0.0 and s[f + F_OFF] == step and fault.period_s[w, i] < _NEVER:
-                    on, off = fault_steps(w, i, step, state.time_s[w], dt, fault)
-                    s[f + F_ON], s[f + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
+            f = (i + 1) * RECORD + k + slot * FAULT
+            if s[f + F_KIND] > 0.0 and s[f + F_OFF] == step and faults.period_s[w, i] < _NEVER:
+                on, off = fault_steps(w, i, step, state.time_s[w], dt, faults)
+                s[f + F_ON], s[f + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
 
 
 @njit(error_model="numpy")

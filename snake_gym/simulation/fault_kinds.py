@@ -87,7 +87,7 @@ class ServoState(NamedTuple):
     """What a robot's servos were told last and how they answer, (W, J) each."""
 
     command: FloatArray
-    """Angle that each was commanded last [rad], as it came through."""
+    """Angle that each was commanded last [rad], as it came through; kept while a robot has a registered fault."""
     misread_rad: FloatArray
     """Error of what its encoder reads [rad]."""
     silent: NDArray[np.bool_]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from snake_gym.config import Range, Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
-from snake_gym.physics.state import FaultState, no_faults
+from snake_gym.physics.state import FaultState
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
@@ -305,12 +305,11 @@ def draw_faults(
     """Draw the joint faults of a new episode for the worlds ``rows`` into ``slots``: each joint's first and second."""
     n_joints = slots[0].kind.shape[1]
     u = streams.uniform(1 + 3 * n_joints, rows)
-    healthy = no_faults(1, n_joints)
-    for n, faults in enumerate(slots):
-        for values, none in zip(faults, healthy, strict=True):
-            values[rows] = none
-        if config.any or config.joints:
-            faults.key[rows] = streams.branch(f"keys {n}").uniform(n_joints, rows) * _KEYS
+    if not config.present_kinds:
+        return
+    for n, faults in enumerate(slots[: 2 if config.events or config.second_share > 0.0 else 1]):
+        faults.memory[rows] = 0.0
+        faults.key[rows] = streams.branch(f"keys {n}").uniform(n_joints, rows) * _KEYS
     if config.events:
         config.list_events(streams, slots, rows)
         return
@@ -350,6 +349,7 @@ def _describe(
     if (low != high).any():
         faults.strength[rows] = low + streams.branch("strength").uniform(n_joints, rows) * (high - low)
     faults.duty[rows] = draw_spread(config.duty, streams, "duty", n_joints, rows)
+    faults.period_s[rows] = math.inf
     faults.jitter[rows] = draw_spread(config.jitter, streams, "jitter", n_joints, rows)
     recovering = math.isfinite(config.duration_s) and (
         config.duration_max_s is not None or config.recovering_share < 1.0

@@ -232,9 +232,14 @@ def measure(
     ``encoders`` holds the encoder faults of the present episodes, ``pose`` the losses of the pose; None: no faults.
     """
     state, n_joints = robot.state, robot.spec.n_joints
-    angle, rate = robot.servo_angle()[rows], robot.joint_rate()[rows]
+    rate = robot.joint_rate()[rows]
     head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     valid = np.ones(head_angle.size, dtype=bool)
+    are_good = config.is_perfect and (encoders is None or not encoders.config.any)
+    loses_pose = pose is not None and pose.config.any
+    if are_good and not loses_pose and robot.reads_truly():
+        return Measurement(robot.joint_angle()[rows], rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
+    angle = robot.servo_angle()[rows]
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)
         angle = angle + config.angle_noise_rad * noise[:, :n_joints]
@@ -245,10 +250,10 @@ def measure(
         angle, rate = encoders.read(angle, rate, state.time_s[rows], rows, robot.servos.silent[rows])
     if config.encoder_step_rad > 0.0:
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
-    if pose is not None and pose.config.any:
+    if pose is not None and loses_pose:
         head_xy, head_angle, valid = pose.read(head_xy, head_angle, state.time_s[rows], rows)
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
-    if not config.is_perfect or (encoders is not None and encoders.config.any):
+    if not are_good:
         return sample._replace(centre_xy_w=head_xy + centre_offset(robot.spec, link_angles(sample)))
     # Where all is read as it is, the centre is the true one to the last bit.
     centre_xy = state.centre_xy[rows].copy()

@@ -17,6 +17,8 @@ GROWTH_S = 20.0
 """Time from the onset in which backlash grows to its final width [s]."""
 HEATING_S = 5.0
 """Time constant of a servo's heat [s]."""
+LARGEST_LOAD = 1e3
+"""Largest load, as a multiple of that which a servo bears, that is told from larger ones."""
 COOL = 0.5
 """Heat at which a servo that has switched off comes back; it switches off at 1."""
 
@@ -69,7 +71,8 @@ def switch_off(joints: FaultyJoints) -> FaultEffect:
     Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off.
     """
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
-    load = np.where(joints.memory < 0.0, 0.0, motor_torque(joints)) / (joints.strength * limit)
+    torque = np.where(joints.memory < 0.0, 0.0, np.abs(motor_torque(joints)))
+    load = np.minimum(torque / (joints.strength * limit), LARGEST_LOAD)
     heat = np.abs(joints.memory)
     heat = np.minimum(heat + (load**2 - heat) * -np.expm1(-joints.step_s / HEATING_S), 1.0)
     is_off = np.where(joints.memory < 0.0, heat > COOL, heat >= 1.0)

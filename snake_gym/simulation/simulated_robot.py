@@ -229,6 +229,11 @@ class SimulatedRobot:
         """Return the joint rates (W, J) [rad/s]."""
         return self.state.link_rate[:, :-1] - self.state.link_rate[:, 1:]
 
+    def reads_truly(self) -> bool:
+        """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
+        joint's."""
+        return max(self.faults.kind.max(), self.second_faults.kind.max()) < SLIPPED
+
     def servo_angle(self) -> FloatArray:
         """Return the joint angles as the servos' own encoders read them (W, J) [rad].
 
@@ -296,8 +301,7 @@ class SimulatedRobot:
     ) -> tuple[FloatArray, tuple[FaultState, FaultState], ChainParams]:
         """Return references (W, J), faults of the kernels' kinds and parameters under the registered faults."""
         servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
-        if not any((slot.kind > LAST_OWN_CODE).any() for slot in faults):
-            servos.command[ids] = reference[ids]
+        if max(slot.kind.max() for slot in faults) <= LAST_OWN_CODE:
             return reference, faults, params
         step_s = n_substeps * self.spec.sim_dt_s
         done = apply_registered(self.spec, faults, self.state, servos, reference, ids, step_s)

@@ -274,6 +274,13 @@ def test_a_listed_joint_may_have_two_faults_and_ranges() -> None:
         assert np.median(values) == pytest.approx(0.5 * (low + high), abs=0.02 * (high - low))
 
 
+def test_sizes_of_kinds_that_do_not_come_make_no_difference() -> None:
+    locked, named = FaultConfig(n_max=2), FaultConfig(n_max=2, weak_strength=0.3, strengths={"rough": 0.5})
+    assert named.without_unused_sizes() == locked.without_unused_sizes() == locked
+    weak = FaultConfig(n_max=2, kinds=("weak",), weak_strength=0.3, offset_rad=0.1)
+    assert weak.without_unused_sizes() == FaultConfig(n_max=2, kinds=("weak",), weak_strength=0.3)
+
+
 def test_a_late_burst_comes_once_in_each_period_at_any_place_in_it() -> None:
     faults = no_faults(1, 2)
     faults.kind[:], faults.onset_s[:], faults.period_s[:], faults.duty[:] = WEAK, 0.3, 1.0, 0.25
