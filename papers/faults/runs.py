@@ -171,7 +171,7 @@ def watch(
     faults: dict[str, Any] = {"n_min": 0, "n_max": 0}
     if kind != "healthy":
         faults = {"n_min": N_FAILED, "n_max": N_FAILED, "kinds": [kind], "onset_min_s": ONSET_S[0]}
-        faults["onset_max_s"] = ONSET_S[1]
+        faults |= {"onset_max_s": ONSET_S[1], **SEVERITY}
     sensors = {"angle_noise_rad": noise_rad, "rate_noise_rad_s": RATE_NOISE_PER_ANGLE * noise_rad}
     env = {"robot": robot, "faults": faults, "sensors": sensors, "time_limit_s": time_limit_s}
     truth = play(controller, env, n_episodes, on_step=on_step).robot.faults
@@ -191,6 +191,8 @@ def watch(
     )  # fmt: skip
 
 
+SEVERITY: dict[str, Any] = {"weak_strength": 0.3, "slow_strength": 0.3}
+"""Shares of torque and speed that are left."""
 SCENARIOS: dict[str, dict[str, Any]] = {
     "locked": {"n_min": 0, "n_max": 3, "kinds": ["locked"]},
     "locked in mid-run": {"n_min": 1, "n_max": 3, "kinds": ["locked"], "onset_min_s": 10.0, "onset_max_s": 30.0},
@@ -223,7 +225,7 @@ class Difference(NamedTuple):
 
 def compete(contender: Contender, scenario: str, n_episodes: int, seed: int = SEED, **env: Any) -> Result:
     """Play the scenarios ``seed`` to ``seed + n_episodes``; ``env`` are further settings."""
-    faults = {**SCENARIOS[scenario], "reveal": contender.told}
+    faults = {**SEVERITY, **SCENARIOS[scenario], "reveal": contender.told}
     core = play(contender.settings, {"robot": ROBOT, "faults": faults, **env}, n_episodes, seed)
     infos = core.infos()
     return Result(contender.name, scenario, infos["progress_m"], infos["n_faults"])
@@ -231,7 +233,7 @@ def compete(contender: Contender, scenario: str, n_episodes: int, seed: int = SE
 
 def compete_with_one_failed(contender: Contender, kind: str, joint: int, n_episodes: int, seed: int = SEED) -> float:
     """Return mean progress [m] with joint ``joint`` (from 1 at the tail) failed from the start."""
-    faults = {"joints": [joint], "kinds": [kind], "reveal": contender.told}
+    faults = {**SEVERITY, "joints": [joint], "kinds": [kind], "reveal": contender.told}
     core = play(contender.settings, {"robot": ROBOT, "faults": faults}, n_episodes, seed)
     return float(core.infos()["progress_m"].mean())
 

@@ -195,11 +195,15 @@ def _digest(env: SnakeVectorEnv) -> str:
 
 
 def _fault_texts(env: SnakeVectorEnv) -> list[str]:
-    """Return the joints (from 1) that fail in each world, and their faults: "3:locked 5:free"."""
-    names = {code: name for name, code in FAULT_CODES.items()}
+    """Return the joints (from 1) that fail in each world, and their faults: "3:locked 5:free 5:weak"."""
+    names, robot = {code: name for name, code in FAULT_CODES.items()}, env.core.robot
     return [
-        " ".join(f"{joint + 1}:{names[int(kinds[joint])]}" for joint in np.flatnonzero(kinds))
-        for kinds in env.core.robot.faults.kind
+        " ".join(
+            f"{joint + 1}:{names[int(kinds[slot])]}"
+            for joint, kinds in enumerate(both.T)
+            for slot in np.flatnonzero(kinds)
+        )
+        for both in np.stack([robot.faults.kind, robot.second_faults.kind], axis=1)
     ]
 
 

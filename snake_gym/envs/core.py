@@ -54,6 +54,7 @@ class SnakeCore:
         self._checks_task = not type(self.task).__module__.startswith("snake_gym.")
         laws_of = config.randomisation.check_robot(self.spec)
         self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles, laws_of)
+        self.robot.allow_faults(config.faults.present_kinds)
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: Randomisation | None = None
         """What varies from episode to episode; None: nothing does."""
@@ -119,7 +120,8 @@ class SnakeCore:
         if self.randomisation is not None:
             self.randomisation.begin(self.seeds[rows], self.episode[rows], rows)
         self._place_robots(rows)
-        draw_faults(self.config.faults, self.streams["faults"], self.robot.faults, rows)
+        both = (self.robot.faults, self.robot.second_faults)
+        draw_faults(self.config.faults, self.streams["faults"], both, rows)
         for name, values in self.decoder_state.items():
             values[rows] = self._initial_decoder_state[name][rows]
         self.action[rows] = 0.0
@@ -218,7 +220,7 @@ class SnakeCore:
     def infos(self) -> dict[str, Any]:
         """Return the infos on each world's episode so far; fresh arrays (W,)."""
         state = self.robot.state
-        failing = self.robot.faults.kind != HEALTHY
+        failing = (self.robot.faults.kind != HEALTHY) | (self.robot.second_faults.kind != HEALTHY)
         infos: dict[str, Any] = {
             **self.task.infos(),
             "energy_j": state.work_j.copy(),
@@ -247,6 +249,7 @@ class SnakeCore:
             "fault_onset_s": np.where(faults.kind == HEALTHY, np.nan, faults.onset_s),
             "link_angle": state.link_angle.copy(),
             "centre_xy": state.centre_xy.copy(),
+            **({"second_fault_kind": second.copy()} if (second := self.robot.second_faults.kind).any() else {}),
         }
 
     @property
@@ -273,7 +276,8 @@ class SnakeCore:
         self.task.restored()
 
     def _check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        check_codes(arrays["fault/kind"])
+        for slot in ("fault", "second_fault"):
+            check_codes(arrays[f"{slot}/kind"])
         if self.randomisation is not None:
             self.randomisation.check_state(arrays)
         self.task.check_state(arrays)
@@ -287,6 +291,8 @@ class SnakeCore:
         parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
             "robot": self.robot.state._asdict(),
             "fault": self.robot.faults._asdict(),
+            "second_fault": self.robot.second_faults._asdict(),
+            "servo": self.robot.servos._asdict(),
             "decoder": self.decoder_state,
             "measurement": self.measurement._asdict(),
             "term": self.terms,

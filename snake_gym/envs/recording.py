@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.envs.core import SnakeCore
-from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 
@@ -80,7 +79,7 @@ class Recorder:
         arrays = {
             "time_s": state.time_s, "link_angle": state.link_angle, "head_xy": state.head_xy,
             "point_xy": core.task.point(state), "target": core.task.index, "progress_m": core.task.progress_m,
-            "fault_kind": np.where(core.robot.failed_now(), core.robot.faults.kind, HEALTHY),
+            "fault_kind": core.robot.acting_kind(),
         }  # fmt: skip
         self._moments.append({name: values[rows].copy() for name, values in arrays.items()})
         self._around.append([observe_surroundings(core, world) for world in rows.tolist()])

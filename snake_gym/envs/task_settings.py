@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from snake_gym.config import ConfigError, apply_overrides, build, differences, load_yaml, merge, to_dict
@@ -78,7 +78,12 @@ def check_task(config: Mapping[str, Any], assignments: Sequence[str], where: str
 
 
 def scenario_settings(config: EnvConfig | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an episode besides the robot: course or field, faults, start, sensors, time limit."""
+    """Return the settings of an episode besides the robot: course or field, faults, start, sensors, time limit.
+
+    Sizes of faults that do not come are at their defaults in those of an EnvConfig.
+    """
+    if isinstance(config, EnvConfig):
+        config = replace(config, faults=config.faults.without_unused_sizes())
     return {name: value for name, value in to_dict(config).items() if name not in _NOT_SCENARIO}
 
 

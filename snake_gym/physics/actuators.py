@@ -11,7 +11,8 @@ those at its end, so stiff servos need no smaller step: ``K = h (h kp + kd)``, a
 limit: K = 0.
 
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
-SLOW the speed limit; OFFSET shifts phi_ref.
+SLOW the speed limit; OFFSET and SLIPPED shift phi_ref (the loop of a SLIPPED joint follows an encoder before its slip).
+Two faults of a joint act together: shares multiply, shifts add up, LOCKED comes before all.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
 
 A torque limit is found by solving again with the law that holds. AT_LIMIT is the present piece of ``clamp(T0 - K rel)``
@@ -33,11 +34,11 @@ import math
 
 from numba import njit
 
-from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, KD, KP,
-    LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ONE_BY_ONE, PAST_ONSET, RECORD, REF, REF_NOW, REL,
-    RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FAULT, FAULT_SLOTS, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
+    F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ONE_BY_ONE, PAST_ONSET, RECORD,
+    REF, REF_NOW, REL, RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
 
@@ -54,24 +55,29 @@ def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
     """Set the coefficients of every joint law for faults as they stand in sub-step ``step``."""
     for i in range(1, n):
         a = i * RECORD
-        failed = (load(s, a + F_ON) <= step) & (load(s, a + F_OFF) > step)
-        fault = select(failed, load(s, a + F_KIND), splat(0.0))
-        locked = fault == LOCKED
-        free = fault == FREE
-        strength = select(fault == WEAK, load(s, a + F_STRENGTH), splat(1.0))
-        strength = select(locked | free, splat(0.0), strength)
+        one, zero = splat(1.0), splat(0.0)
+        strength, slowed, shift, late = one, one, zero, zero
+        locked, free = zero > 0.0, zero > 0.0
+        for slot in range(FAULT_SLOTS):
+            f = a + slot * FAULT
+            failed = (load(s, f + F_ON) <= step) & (load(s, f + F_OFF) > step)
+            fault = select(failed, load(s, f + F_KIND), zero)
+            begins = (fault == LOCKED) & (load(s, f + F_ON) == step)
+            late = select(begins, load(s, f + F_LATE), late)
+            locked = locked | (fault == LOCKED)
+            free = free | (fault == FREE)
+            strength = strength * select(fault == WEAK, load(s, f + F_STRENGTH), one)
+            slowed = slowed * select(fault == SLOW, load(s, f + F_STRENGTH), one)
+            shift = shift + select((fault == OFFSET) | (fault == SLIPPED), load(s, f + F_OFFSET), zero)
+        strength = select(locked | free, zero, strength)
         driven = splat(1.0 if kind == ACCELERATION else 0.0)
         store(s, a + RIGID, select(locked, splat(1.0), select(free, splat(0.0), driven)))
-        begins = locked & (load(s, a + F_ON) == step)
-        late = select(begins, load(s, a + F_LATE), splat(0.0))
         store(s, a + PAST_ONSET, late * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA)))
         store(s, a + AT_STOP, select(locked, splat(0.0), load(s, a + AT_STOP)))
         store(s, a + LIMIT, select(strength > 0.0, strength * load(s, a + T_MAX), splat(math.inf)))
         store(s, a + STRENGTH, strength)
-        slowed = select(fault == SLOW, load(s, a + F_STRENGTH), splat(1.0))
         store(s, a + SLOWED, slowed)
         store(s, a + FASTEST, slowed * load(s, a + S_MAX))
-        shift = select(fault == OFFSET, load(s, a + F_OFFSET), splat(0.0))
         store(s, a + REF_NOW, load(s, a + REF) + shift)
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
 

@@ -1,25 +1,42 @@
 """Codes of all kinds of faults, and the times at which a fault acts; ``actuators`` has the effects of the own kinds.
 
-A fault acts from ``onset_s`` to ``end_s``; an intermittent one in bursts, for the first ``duty`` of every ``period_s``
-counted from its onset.
+A fault acts from ``onset_s`` to ``end_s``; an intermittent one in bursts, one in every ``period_s`` counted from its
+onset, each for the share ``duty`` of it. A burst takes the first part of its period; with ``jitter`` it begins later,
+anew at random in each, by up to that share of the pause.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.physics.state import FaultState, FloatArray
 
-HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, DEAD, BIASED, NOISY = range(9)
+HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, DEAD, BIASED, NOISY, SLIPPED = range(10)
 FAULT_CODES = {
     "healthy": HEALTHY,
-    "locked": LOCKED, "free": FREE, "weak": WEAK, "slow": SLOW, "offset": OFFSET,  # of joints, in the kernels
+    "locked": LOCKED, "free": FREE, "weak": WEAK, "slow": SLOW, "offset": OFFSET,
+    "slipped": SLIPPED,  # of joints, in the kernels
     "dead": DEAD, "biased": BIASED, "noisy": NOISY,  # of encoders
 }  # fmt: skip
-"""Codes by name; kinds that are registered (``simulation.fault_kinds``) follow."""
+"""Codes by name; SLIPPED is the largest, for with it, as with kinds that are registered (``simulation.fault_kinds``)
+and follow, servos may read wrong."""
 _SLACK_S = 1e-9
 """Rounding [s] of summed steps by which a time may be missed and still counts as reached."""
+_HASH, _32_BITS = 0x45D9F3B, 0xFFFFFFFF
+
+
+def hash_number(key: Any, number: Any) -> Any:
+    """Return the ``number``-th random number in [0, 1) of ``key``: non-negative int64 or arrays; kernels compile it.
+
+    Three rounds of an integer hash (T. Mueller, "hash function for integers"); products stay below 2^63.
+    """
+    x = ((key & _32_BITS) * _HASH + (number & _32_BITS)) & _32_BITS
+    for _ in range(3):
+        x = (((x >> 16) ^ x) * _HASH) & _32_BITS
+    return ((x >> 16) ^ x) / 4294967296.0
 
 
 def acting(faults: FaultState, time_s: FloatArray) -> NDArray[np.bool_]:
@@ -30,5 +47,7 @@ def acting(faults: FaultState, time_s: FloatArray) -> NDArray[np.bool_]:
     if not intermittent.any():
         return within
     period = np.where(intermittent, faults.period_s, 1.0)
-    since_burst = np.mod(np.where(within, time - faults.onset_s, 0.0), period)
-    return within & (~intermittent | (since_burst < faults.duty * period))
+    since = np.where(within, time - faults.onset_s, 0.0)
+    since_burst, burst = np.mod(since, period), np.floor_divide(since, period).astype(np.int64)
+    late = faults.jitter * hash_number(faults.key, burst) * (1.0 - faults.duty) * period
+    return within & (~intermittent | ((since_burst >= late) & (since_burst < late + faults.duty * period)))

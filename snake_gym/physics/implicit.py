@@ -16,7 +16,8 @@ in different geometries. The choice of (ALPHA, BETA, h) makes the method:
 * Where the velocity has jumped (a joint locks, an impact) or the acceleration has (sliding ends), the next step of the
   worlds concerned is a backward Euler step: 1, 0, dt; so is one in which a joint is foreseen to meet its stop.
 
-Torque limits, joint stops, breaking Coulomb friction and contacts are found by solving again with the law that holds.
+Torque limits, joint stops, joint friction, breaking Coulomb friction and contacts are found by solving again with the
+law that holds.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ from snake_gym.physics.friction import (
     revise_coupled_friction, settle_sliding, add_viscous_friction,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
+from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, F_KIND, F_OFF, F_ON, GX, GY, HALF,
-    INERTIA, LONGEST_STRIDE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, PARTS, RECORD, RW, RX, RY, SIGMA, SIN,
-    SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TOUCHES, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, FAULT_SLOTS, F_KIND, F_OFF,
+    F_ON, GX, GY, HALF, INERTIA, LONGEST_STRIDE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, PARTS, RECORD, RW,
+    RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TOUCHES, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H,
+    sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import (
@@ -57,7 +60,7 @@ _EVENT = -2.0
 _MOST_DIVISIONS = 10
 """Most times that a step is halved because of links that move fast near obstacles."""
 _ROUNDS = 40
-"""Most corrections of the laws within a step without torque limits, joint stops and imperfect servos."""
+"""Most corrections of the laws within a step without torque limits, joint stops, joint friction, imperfect servos."""
 _ONE_BY_ONE_ROUNDS = 400
 """Most corrections with any of these; after ``_ROUNDS`` of them laws change one at a time."""
 
@@ -138,6 +141,12 @@ def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
         load_joints(s, n, laws.kind)
     if laws.limits and not laws.imperfect:
         begin_limits(s, n)
+    if any_lane(load(s, (n + 1) * RECORD + AGE) < _EVENT + 0.5):
+        lock_joints(s, n)
+    if laws.stops:
+        hold_stops(s, n)
+    if laws.joint_friction:
+        begin_joint_friction(s, n)
 
 
 @njit(error_model="numpy")
@@ -160,16 +169,13 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     load_links(s, n)
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
-    if any_lane(load(s, (n + 1) * RECORD + AGE) < _EVENT + 0.5):
-        lock_joints(s, n)
-    if laws.stops:
-        hold_stops(s, n)
     touching = laws.obstacles and counts[0] > 0
     if laws.obstacles:
         begin_contacts(s, n, dt, counts, laws)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
-    rounds = _ONE_BY_ONE_ROUNDS if laws.stops or laws.limits or laws.imperfect else _ROUNDS
+    one_by_one = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
+    rounds = _ONE_BY_ONE_ROUNDS if one_by_one else _ROUNDS
     for correction in range(rounds):
         first = n + 1
         if correction == _ROUNDS:
@@ -182,6 +188,8 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
             first = min(first, revise_limits(s, n))
         if laws.stops:
             first = min(first, revise_stops(s, n, laws.limits or laws.imperfect))
+        if laws.joint_friction:
+            first = min(first, revise_joint_friction(s, n, laws.limits or laws.imperfect, laws.stops))
         if laws.coulomb and laws.axes == COUPLED:
             first = min(first, revise_coupled_friction(s, n))
         elif laws.coulomb:
@@ -271,6 +279,8 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
     if laws.stops:
         jumped = note_hits(s, n, jumped)
         release_stops(s, n)
+    if laws.joint_friction:
+        jumped = select(settle_joint_friction(s, n, laws.limits or laws.imperfect) > 0.0, splat(1.0), jumped)
     if laws.coulomb and laws.axes != COUPLED:
         jumped = select(settle_sliding(s, n) > 0.0, splat(1.0), jumped)
     weigh_step(s, n, stage, dt, jumped)
@@ -341,7 +351,9 @@ def note_events(s, n, step):  # type: ignore[no-untyped-def]
     changes = splat(0.0)
     for i in range(1, n):
         a = i * RECORD
-        edge = (load(s, a + F_ON) == step) | (load(s, a + F_OFF) == step)
-        changes = select(edge & (load(s, a + F_KIND) > 0.0), splat(1.0), changes)
+        for slot in range(FAULT_SLOTS):
+            f = a + slot * FAULT
+            edge = (load(s, f + F_ON) == step) | (load(s, f + F_OFF) == step)
+            changes = select(edge & (load(s, f + F_KIND) > 0.0), splat(1.0), changes)
     if any_lane(changes > 0.0):
         store(s, world + AGE, select(changes > 0.0, splat(_EVENT), load(s, world + AGE)))

@@ -42,6 +42,8 @@ class Laws(NamedTuple):
     limits: bool
     """True if joints have torque limits."""
     stops: bool
+    joint_friction: bool
+    """True if joints have dry friction."""
     coulomb: bool
     axes: int
     """Axes of Coulomb friction (``friction``)."""
@@ -67,7 +69,8 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
         if step >= event:
             engage_joints(s, n, laws.kind, step)
             note_events(s, n, step)
-            renew_bursts(s, n, ids, count, step, dt, state, faults)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
             event = next_event(s, n, step)
         if laws.late and step >= arrival:
             arrival = take_commands(s, n, ids, count, step, late)
@@ -135,7 +138,8 @@ def step_block_rk4(s, n, ids, count, dt, n_substeps, state, faults, late, laws):
         if step >= event:
             engage_joints(s, n, laws.kind, step)
             stop_locked_joints(s, n, laws.kind, step)
-            renew_bursts(s, n, ids, count, step, dt, state, faults)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
+            renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
             event = next_event(s, n, step)
         if laws.late and step >= arrival:
             arrival = take_commands(s, n, ids, count, step, late)

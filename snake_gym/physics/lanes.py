@@ -25,7 +25,9 @@ _MOST_FIELDS = 256
     # parameters of the link and of the joint at its head-side end
     MASS, INERTIA, HALF, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R,
     KP, KD, T_MAX, S_MAX, C_FREE, STOP, REF, FF,
+    # faults of the joint, two slots of the same fields
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
+    F2_KIND, F2_ON, F2_OFF, F2_LATE, F2_STRENGTH, F2_OFFSET,
     # state, and the state one step before
     THETA, OMEGA, VX, VY, THETA_P, OMEGA_P, VX_P, VY_P,
     # geometry of the step; base of the step (angle and rate without the step's own forces)
@@ -45,6 +47,8 @@ _MOST_FIELDS = 256
     # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and times that
     # the stop has let go in this step
     LAW_K, LAW_T0, AT_LIMIT, AT_STOP, N_RELEASED,
+    # dry friction of the joint: largest torque, state of sliding (table in joint_friction)
+    D_J, SLIDING_J,
     # results of the elimination that the back substitution needs
     UWX, UWY, WW, G, E, PW,
     # impedance of all links behind the joint, as the next link feels it
@@ -63,6 +67,10 @@ _MOST_FIELDS = 256
 ) = (i * LANES for i in range(_MOST_FIELDS))
 N_FIELDS = _MOST_FIELDS - len(_REST)
 RECORD = N_FIELDS * LANES
+FAULT_SLOTS = 2
+"""Most faults of a joint at a time."""
+FAULT = F2_KIND - F_KIND
+"""Distance from a field of a joint's first fault to that of its second."""
 
 # Values of the world: a record of their own behind the links', at (N + 1) * RECORD.
 (

@@ -15,8 +15,8 @@ stiffness of the pressed muscles (where it is positive), and the request at the 
 valves within the step. A request beyond the supply's pressure is replaced by its chord, request times SHARE_MET, until
 that share fits the rate that comes out (the iteration of Kacanov, which cannot circle).
 
-Faults: WEAK scales the pressures, FREE vents them (with the valves' lag), SLOW makes the valves slower, OFFSET shifts
-phi_ref.
+Faults: WEAK scales the pressures, FREE vents them (with the valves' lag), SLOW makes the valves slower, OFFSET and
+SLIPPED shift phi_ref.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from snake_gym.physics.friction import add_viscous_friction, viscous_force
 from snake_gym.physics.implicit import load_links
 from snake_gym.physics.lanes import (
     ALPHA, A_N, A_R, A_T, BETA, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, C_N, C_R, C_T, DCVX, DCVY, DCX, DCY, DOM,
-    DTH, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, TH0,
-    THETA, TOTAL, VX, VY, WORK, H,
+    DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
+    SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, larger, load, select, splat, store
 
@@ -30,8 +30,10 @@ def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
     locking = splat(0.0)
     for i in range(1, n):
         a = i * RECORD
-        locks = (load(s, a + F_KIND) == LOCKED) & (load(s, a + F_ON) == step)
-        locking = select(locks, splat(1.0), locking)
+        for slot in range(FAULT_SLOTS):
+            f = a + slot * FAULT
+            locks = (load(s, f + F_KIND) == LOCKED) & (load(s, f + F_ON) == step)
+            locking = select(locks, splat(1.0), locking)
     if not any_lane(locking > 0.0):
         return
     world = (n + 1) * RECORD

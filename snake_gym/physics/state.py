@@ -95,6 +95,8 @@ class ChainParams(NamedTuple):
     """Half the backlash (W, J) [rad]."""
     no_load_speed: FloatArray
     """Speed at which the torque limit has fallen to 0 (W, J) [rad/s]; inf: it does not fall."""
+    joint_friction: FloatArray
+    """Largest dry friction torque of a joint (W, J) [N m]."""
     sag_per_nm: FloatArray
     """Share of the supply's voltage that its resistance takes per torque (W, J) [1/(N m)]."""
 
@@ -167,22 +169,30 @@ class Patches(NamedTuple):
 
 
 class FaultState(NamedTuple):
-    """Joint faults, acting while onset_s <= time < end_s; intermittent ones in bursts within (see ``faults``)."""
+    """Joint faults, at most one of each joint, acting while onset_s <= time < end_s; intermittent ones in bursts within
+    (see ``faults``). A joint with two faults has the second in another FaultState."""
 
     kind: IntArray
-    """Codes of the faults (W, J): HEALTHY, LOCKED, FREE, WEAK, SLOW or OFFSET (see physics.faults)."""
+    """Codes of the faults (W, J): HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET or SLIPPED (see physics.faults)."""
     onset_s: FloatArray
     """Begin of the fault (W, J) [s]."""
     end_s: FloatArray
     """End of the fault (W, J) [s]; inf: it never ends."""
     strength: FloatArray
-    """Share, in (0, 1], that is left of a WEAK joint's torque or a SLOW joint's speed limit (W, J)."""
+    """Share, in (0, 1], that is left of a WEAK joint's torque or a SLOW joint's speed limit (W, J); of a registered
+    kind what it says."""
     offset_rad: FloatArray
-    """Shift of an OFFSET joint's reference (W, J) [rad]."""
+    """Shift of an OFFSET joint's reference or of a SLIPPED joint against its servo (W, J) [rad]."""
     period_s: FloatArray
     """Time from burst to burst of an intermittent fault (W, J) [s]; inf: it is not intermittent."""
     duty: FloatArray
     """Share of the period, in (0, 1], that a burst takes (W, J)."""
+    jitter: FloatArray
+    """Share of the pause, in [0, 1], by which a burst begins late at most, at random (W, J); 0: periodic."""
+    key: IntArray
+    """Key of the fault's random numbers (W, J), not negative (see physics.faults.hash_number)."""
+    memory: FloatArray
+    """Number that a registered kind keeps from control step to control step (W, J); 0 at the onset."""
 
 
 def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainState:
@@ -231,5 +241,6 @@ def no_faults(n_worlds: int, n_joints: int) -> FaultState:
     shape = (n_worlds, n_joints)
     never = np.full(shape, np.inf)
     return FaultState(
-        np.zeros(shape, np.int64), np.zeros(shape), never, np.ones(shape), np.zeros(shape), never.copy(), np.ones(shape)
-    )
+        np.zeros(shape, np.int64), np.zeros(shape), never, np.ones(shape), np.zeros(shape), never.copy(),
+        np.ones(shape), np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape),
+    )  # fmt: skip

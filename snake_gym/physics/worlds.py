@@ -7,17 +7,18 @@ import math
 import numpy as np
 from numba import njit
 
-from snake_gym.physics.faults import HEALTHY, OFFSET
+from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_N, D_R, D_T, FF, FORCE_X, FORCE_Y,
-    F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU,
-    NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, STOOD_STILL, STOP, S_MAX,
-    THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T, FAULT,
+    FAULT_SLOTS, FF, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y,
+    INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF,
+    REF_NOW, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES
 
+_hash_number = njit(error_model="numpy")(hash_number)
 _LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
-_JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, PER_NM)
+_JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, D_J, PER_NM)
 """Fields of ``ChainParams`` before and after ``body_acc``, in its order."""
 _NEVER = 1e18
 """Number of a sub-step that is never reached."""
@@ -55,8 +56,26 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
+def gather_faults(s, n, ids, count, dt, state, faults, slot):  # type: ignore[no-untyped-def]
+    """Copy the faults in one slot of worlds ``ids[:count]`` into the lanes of a block."""
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for i in range(n - 1):
+            f = (i + 1) * RECORD + k + slot * FAULT
+            s[f + F_KIND] = faults.kind[w, i]
+            if faults.kind[w, i] != HEALTHY:
+                s[f + F_STRENGTH] = faults.strength[w, i]
+                s[f + F_OFFSET] = faults.offset_rad[w, i]
+                s[f + F_ON], s[f + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
+                late = s[f + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
+                s[f + F_LATE] = late if 0.0 < late < dt else 0.0
+
+
+@njit(error_model="numpy")
 def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward):  # type: ignore[no-untyped-def]
-    """Copy state, faults and commands of worlds ``ids[:count]`` into the lanes of a block."""
+    """Copy state, faults (both slots) and commands of worlds ``ids[:count]`` into the lanes of a block."""
+    gather_faults(s, n, ids, count, dt, state, faults[0], 0)
+    gather_faults(s, n, ids, count, dt, state, faults[1], 1)
     world = (n + 1) * RECORD
     for k in range(LANES):
         w = ids[min(k, count - 1)]
@@ -71,13 +90,6 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             s[a + REF] = reference[w, i]
             s[a + LASH] = state.lash_rad[w, i]
             s[a + FF] = feedforward[w, i]
-            s[a + F_KIND] = faults.kind[w, i]
-            if faults.kind[w, i] != HEALTHY:
-                s[a + F_STRENGTH] = faults.strength[w, i]
-                s[a + F_OFFSET] = faults.offset_rad[w, i]
-                s[a + F_ON], s[a + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
-                late = s[a + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
-                s[a + F_LATE] = late if 0.0 < late < dt else 0.0
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
         s[world + CVX + k] = state.centre_vel[w, 0]
@@ -108,9 +120,9 @@ def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
                 continue
             for i in range(n - 1):
                 a = (i + 1) * RECORD + k
-                shifted = s[a + F_KIND] == OFFSET and s[a + F_ON] <= step and s[a + F_OFF] > step
+                shift = s[a + REF_NOW] - s[a + REF]
                 s[a + REF] = late.aim[w, d, i]
-                s[a + REF_NOW] = s[a + REF] + (s[a + F_OFFSET] if shifted else 0.0)
+                s[a + REF_NOW] = s[a + REF] + shift
             age = (n + 1) * RECORD + AGE + k
             s[age] = min(s[age], 0.0)
     return following
@@ -124,7 +136,8 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     take at least one sub-step each.
     """
     end = _first_step(faults.end_s[w, i], now_s, dt)
-    period, duty = faults.period_s[w, i] / dt, faults.duty[w, i]
+    period, duty, key = faults.period_s[w, i] / dt, faults.duty[w, i], faults.key[w, i]
+    pause = faults.jitter[w, i] * (1.0 - duty) * period
     if not period < _NEVER or duty >= 1.0:
         return _first_step(faults.onset_s[w, i], now_s, dt), end
     onset = (faults.onset_s[w, i] - now_s) / dt
@@ -133,6 +146,8 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     burst = max(math.floor((step - onset + _SLACK) / period), 0.0)
     while True:
         begin = onset + burst * period
+        if pause > 0.0:
+            begin += pause * _hash_number(key, np.int64(burst))
         on = math.ceil(begin - _SLACK)
         off = min(max(math.ceil(begin + duty * period - _SLACK), on + 1.0), end)
         if on >= end:
@@ -143,15 +158,15 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")
-def renew_bursts(s, n, ids, count, step, dt, state, faults):  # type: ignore[no-untyped-def]
-    """Set the next burst of intermittent faults whose burst ends in sub-step ``step``."""
+def renew_bursts(s, n, ids, count, step, dt, state, faults, slot):  # type: ignore[no-untyped-def]
+    """Set the next burst of intermittent faults of one slot whose burst ends in sub-step ``step``."""
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         for i in range(n - 1):
-            a = (i + 1) * RECORD + k
-            if s[a + F_KIND] > 0.0 and s[a + F_OFF] == step and faults.period_s[w, i] < _NEVER:
+            f = (i + 1) * RECORD + k + slot * FAULT
+            if s[f + F_KIND] > 0.0 and s[f + F_OFF] == step and faults.period_s[w, i] < _NEVER:
                 on, off = fault_steps(w, i, step, state.time_s[w], dt, faults)
-                s[a + F_ON], s[a + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
+                s[f + F_ON], s[f + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
 
 
 @njit(error_model="numpy")
@@ -200,10 +215,10 @@ def next_event(s, n, step):  # type: ignore[no-untyped-def]
     """Return the first sub-step after ``step`` in which a fault of the block begins or ends."""
     event = _NEVER
     for i in range(1, n):
-        for k in range(LANES):
-            on = s[i * RECORD + F_ON + k]
-            off = s[i * RECORD + F_OFF + k]
-            if s[i * RECORD + F_KIND + k] > 0.0:
+        for k in range(FAULT_SLOTS * LANES):
+            f = i * RECORD + k % LANES + k // LANES * FAULT
+            on, off = s[f + F_ON], s[f + F_OFF]
+            if s[f + F_KIND] > 0.0:
                 event = min(event, on if on > step else _NEVER)
                 event = min(event, off if off > step else _NEVER)
     return event

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from snake_gym.config import ConfigError, choose, require
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.recording import observe_surroundings
-from snake_gym.physics.faults import HEALTHY
 from snake_gym.render import palette
 from snake_gym.render.palette import blend, rgb
 from snake_gym.render.sketch import Sketch
@@ -229,7 +228,7 @@ class WorldView:
         if time_s != self._time_s:
             self._trail = [*self._trail[1 - _TRAIL_POINTS :], point.copy()]
         self._time_s = time_s
-        failed = np.where(core.robot.failed_now()[world], core.robot.faults.kind[world], HEALTHY)
+        failed = core.robot.acting_kind()[world]
         around = observe_surroundings(core, world)
         contact, seen = "", None
         if around is not None:

@@ -135,6 +135,8 @@ class RobotSpec(Settings):
     """Mechanical stop of the joint at plus and minus this angle; inf: none."""
     free_joint_damping_nms_rad: NonNegativePerJoint = 0.0
     """Viscous friction left in a joint whose actuator has lost power [N m s/rad]."""
+    joint_friction_nm: NonNegativePerJoint = 0.0
+    """Dry friction of the joint and its gears [N m], with power and without."""
     control_dt_s: Positive = 0.2
     sim_dt_s: Positive | None = None
     """Physics step; None: chosen from ground, sizes and servos (see ``step_s``)."""
@@ -149,7 +151,7 @@ class RobotSpec(Settings):
         for f in fields(self.friction):
             if f.name != "coulomb_axes":
                 self.links(f"friction.{f.name}")
-        for name in ("free_joint_damping_nms_rad", "joint_stop_rad"):
+        for name in ("free_joint_damping_nms_rad", "joint_friction_nm", "joint_stop_rad"):
             self.joints(name)
         for f in fields(self.actuator):
             if isinstance(getattr(self.actuator, f.name), tuple):
@@ -164,6 +166,7 @@ class RobotSpec(Settings):
             return
         dry = ("tangential_coulomb", "normal_coulomb", "rotational_coulomb_nm")
         needs = [f"friction.{name}" for name in dry if (self.links(f"friction.{name}") > 0).any()]
+        needs += ["joint_friction_nm"] if self.joints("joint_friction_nm").any() else []
         needs += [f"actuator.{name}" for name in self.actuator.imperfections]
         needs += ["muscles"] if self.actuator.kind == "muscle" else []
         needs += ["joint_stop_rad"] if np.isfinite(self.joints("joint_stop_rad")).any() else []

@@ -2,29 +2,36 @@
 
 Kinds of joint faults: ``locked`` (held at the angle where it was), ``free`` (no power: viscous friction and the joint's
 stops only; muscles are vented), ``weak`` (a share of its torque is left), ``slow`` (a share of its speed limit is left;
-valves of muscles take longer by that factor), ``offset`` (the reference is shifted by an angle, as of a horn that
-slipped on its spline), and those that are registered (``fault_kinds``). Any of them may be *intermittent* (acting in
-bursts, as of a loose contact) and *recovering* (over after a duration). A joint has at most one fault in an episode.
-What the named ones do to a joint is physics (``physics.actuators``). No policy sees a fault unless ``reveal`` is set.
+valves of muscles take longer by that factor), ``offset`` (the reference is shifted by an angle, as after a wrong
+calibration, which the encoder shows), ``slipped`` (the horn has slipped on its spline, behind the servo's encoder: the
+joint is beside what was commanded by an angle, and neither the servo nor the reading knows), and those that are
+registered (``fault_kinds``; ``servo_faults`` has ours). Any of them may be *intermittent* (acting in bursts, as of a
+loose contact) and *recovering* (over after a duration). A joint has at most two faults in an episode, which act
+together. What the named ones do to a joint is physics (``physics.actuators``). No policy sees a fault unless ``reveal``
+is set.
+
+Sizes are numbers or ranges [low, high], from which each fault draws its own. Each quantity has random numbers of its
+own, so that no setting shifts another's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings, check_order
-from snake_gym.config.settings import Angle, Count, Limit, NonNegative, PositiveCount, PositiveShare, Share
+from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 from snake_gym.physics.state import FaultState
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, has_speed_limit
+from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
+from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED, Spread, has_speed_limit
 from snake_gym.simulation.streams import RandomStreams
 
 EncoderFaultKind = Literal["dead", "biased", "noisy"]
@@ -33,8 +40,41 @@ SHORTEST_PERIOD_S = 1e-6
 Period = Annotated[float, Range(SHORTEST_PERIOD_S)]
 """Time from burst to burst [s]."""
 _OFFSET_RAD = math.radians(20.0)
+ShareSpread = Share | tuple[Share, Share]
+"""Share, or the range [low, high] from which each fault draws it; so of the others."""
+PositiveShareSpread = PositiveShare | tuple[PositiveShare, PositiveShare]
+AngleSpread = Angle | tuple[Angle, Angle]
 SensorError = Annotated[float, Range(0.0, 1e6)]
 """Error of a sensor's reading [rad, rad/s, m]: more would be no reading."""
+SensorErrorSpread = SensorError | tuple[SensorError, SensorError]
+_KEYS = 2.0**31
+"""Number of keys of faults' random numbers."""
+
+
+def ends(spread: Spread) -> tuple[float, float]:
+    """Return the smallest and largest value of a number or range."""
+    return spread if isinstance(spread, tuple) else (spread, spread)
+
+
+def check_spreads(settings: Any) -> None:
+    """Raise ValueError for a range whose low end is above its high end."""
+    for f in fields(settings):
+        value = getattr(settings, f.name)
+        named = {f"{f.name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {f.name: value}
+        for name, spread in named.items():
+            if (
+                isinstance(spread, tuple)
+                and len(spread) == 2
+                and isinstance(spread[0], float)
+                and spread[0] > spread[1]
+            ):
+                raise ValueError(f"{name} is [{spread[0]:g}, {spread[1]:g}]; expected [low, high] with low <= high")
+
+
+def draw_spread(spread: Spread, streams: RandomStreams, name: str, count: int, rows: NDArray[np.int64]) -> Any:
+    """Return values (M, ``count``) within ``spread``, by random numbers of the quantity ``name``; or its one value."""
+    low, high = ends(spread)
+    return low if low == high else low + streams.branch(name).uniform(count, rows) * (high - low)
 
 
 @dataclass(frozen=True)
@@ -44,6 +84,8 @@ class FaultDistribution(Settings):
     group: ClassVar[str]
     """Name of these settings."""
     known_kinds: ClassVar[Collection[str]]
+    most_per_joint: ClassVar[int] = 1
+    """Most listed faults of a joint."""
 
     n_min: Count = 0
     n_max: Count = 0
@@ -59,6 +101,7 @@ class FaultDistribution(Settings):
         """Raise ValueError unless number, kinds and times go together."""
         check_order(self, "n_min", "n_max")
         check_order(self, "onset_min_s", "onset_max_s")
+        check_spreads(self)
         if not self.kinds:
             raise ValueError(f"{self.group}.kinds is empty; expected some of {', '.join(self.known_kinds)}")
         for i, kind in enumerate(self.kinds):
@@ -81,8 +124,10 @@ class FaultDistribution(Settings):
                 if not 1 <= joint <= n_joints:
                     expected = f"1 to {n_joints} (the robot's joints)"
                     raise ValueError(f"{self.group}.{name} has joint {joint}; expected {expected}")
-            if len(set(given)) != len(given):
-                raise ValueError(f"{self.group}.{name} is {given}; expected each joint once")
+            most = self.most_per_joint if name == "events" else 1
+            if given and max(given.count(joint) for joint in given) > most:
+                told = "once" if most == 1 else "at most twice"
+                raise ValueError(f"{self.group}.{name} is {given}; expected each joint {told}")
         if self.n_max > n_joints:
             raise ValueError(f"{self.group}.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)")
 
@@ -105,15 +150,23 @@ class FaultDistribution(Settings):
         kind = np.where(failed, np.array([FAULT_CODES[kind] for kind in self.kinds])[drawn], HEALTHY)
         return kind, drawn, self.onset_min_s + when * (self.onset_max_s - self.onset_min_s)
 
-    def list_events(self, faults: Any, rows: NDArray[np.int64]) -> None:
-        """Give the worlds ``rows`` the listed faults; ``faults`` has an array (W, J) for each of their settings."""
-        faults.kind[rows] = HEALTHY
-        for event in self.events:
-            at = (rows, event.joint - 1)
-            faults.kind[at], faults.onset_s[at] = FAULT_CODES[event.kind], event.onset_s
-            faults.end_s[at] = event.onset_s + event.duration_s
-            for setting in fields(event)[4:]:
-                getattr(faults, setting.name)[at] = getattr(event, setting.name)
+    def list_events(self, streams: RandomStreams, slots: Sequence[Any], rows: NDArray[np.int64]) -> None:
+        """Give the worlds ``rows`` the listed faults, the second of a joint in the second of ``slots``.
+
+        Each slot has an array (W, J) for each of their settings.
+        """
+        for faults in slots:
+            faults.kind[rows] = HEALTHY
+        for n, event in enumerate(self.events):
+            faults = slots[sum(other.joint == event.joint for other in self.events[:n])]
+            at, own = (rows, event.joint - 1), streams.branch(f"event {n}")
+            values = {
+                f.name: np.ravel(draw_spread(getattr(event, f.name), own, f.name, 1, rows)) for f in fields(event)[2:]
+            }
+            faults.kind[at], faults.onset_s[at] = FAULT_CODES[event.kind], values.pop("onset_s")
+            faults.end_s[at] = faults.onset_s[at] + values.pop("duration_s")
+            for name, value in values.items():
+                getattr(faults, name)[at] = value
 
 
 @dataclass(frozen=True)
@@ -123,24 +176,32 @@ class FaultEvent(Settings):
     joint: PositiveCount
     """Numbered from 1 at the tail as in the papers."""
     kind: str
-    onset_s: NonNegative = 0.0
-    duration_s: Limit = math.inf
+    onset_s: NonNegative | tuple[NonNegative, NonNegative] = 0.0
+    duration_s: Limit | tuple[Positive, Positive] = math.inf
+
+    def check(self) -> None:
+        """Raise ValueError for a range that is none."""
+        check_spreads(self)
 
 
 @dataclass(frozen=True)
 class JointFault(FaultEvent):
-    """One joint fault of a list. ``strength`` is for weak, slow and registered kinds, ``offset_rad`` for offset."""
+    """One joint fault of a list. ``strength`` is for weak, slow and registered kinds, ``offset_rad`` for offset and
+    slipped. Numbers may be ranges [low, high]."""
 
     kind: str = "locked"
-    strength: PositiveShare = 0.3
-    offset_rad: Angle = _OFFSET_RAD
-    period_s: Annotated[float, Range(SHORTEST_PERIOD_S, infinite=True)] = math.inf
+    strength: PositiveShareSpread = 0.3
+    offset_rad: AngleSpread = _OFFSET_RAD
+    period_s: Annotated[float, Range(SHORTEST_PERIOD_S, infinite=True)] | tuple[Period, Period] = math.inf
     """Intermittent: from burst to burst; inf: the fault acts all the time."""
-    duty: PositiveShare = 0.5
-    """Intermittent: share of the period that a burst takes, from the period's begin."""
+    duty: PositiveShareSpread = 0.5
+    """Intermittent: share of the period that a burst takes."""
+    jitter: ShareSpread = 0.0
+    """Intermittent: share of the pause by which a burst may begin late, anew at random in each period."""
 
     def check(self) -> None:
-        """Raise ValueError for a kind that nobody has registered."""
+        """Raise ValueError for a kind that nobody has registered, or a range that is none."""
+        super().check()
         choose_registered(self.kind, JOINT_KINDS, "kind")
 
 
@@ -150,32 +211,41 @@ class FaultConfig(FaultDistribution):
 
     group = "faults"
     known_kinds = JOINT_KINDS
+    most_per_joint = 2
 
     kinds: tuple[str, ...] = ("locked",)
     """Each failed joint draws one of these: locked (held where it was), free (no power), weak (less torque), slow (less
-    speed), offset (reference shifted)."""
+    speed), offset (reference shifted), slipped (joint beside what the servo reads), rough (dry friction), loose
+    (backlash that grows), overload (switches off when hot), misread (the servo's own encoder is wrong), silent (no
+    commands, no readings)."""
     events: tuple[JointFault, ...] = ()
     """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, strength, offset_rad, period_s,
-    duty}; all but joint may be left out."""
+    duty, jitter}; all but joint may be left out, numbers may be ranges [low, high], a joint may have two."""
     joints: tuple[PositiveCount, ...] | None = None
     """Exactly these joints fail, numbered from 1 at the tail as in the papers; n_min and n_max are then ignored."""
     duration_max_s: NonNegative | None = None
     """If set, each fault lasts a time uniform in [duration_s, duration_max_s]."""
     recovering_share: Share = 1.0
     """Share of the faults that end after their duration; the others last."""
-    weak_strength: PositiveShare = 0.3
-    """Share of its torque that a weak joint keeps."""
-    slow_strength: PositiveShare = 0.3
-    """Share of its speed limit that a slow joint keeps."""
-    offset_rad: Angle = _OFFSET_RAD
-    """Shift of an offset joint's reference, to either side at random."""
+    weak_strength: PositiveShareSpread = (0.05, 0.2)
+    """Share of its torque that a weak joint keeps: a number, or [low, high]."""
+    slow_strength: PositiveShareSpread = (0.05, 0.2)
+    """Share of its speed limit that a slow joint keeps, likewise."""
+    strengths: dict[str, PositiveShareSpread] = field(default_factory=dict)
+    """Strengths of registered kinds, likewise, instead of their own: {rough: 0.05, overload: [0.02, 0.1]}."""
+    offset_rad: AngleSpread = _OFFSET_RAD
+    """Shift of an offset joint's reference, or slip of a slipped joint, likewise, to either side at random."""
+    second_share: Share = 0.0
+    """Share of the failed joints that have a second fault, of another of the kinds."""
     intermittent_share: Share = 0.0
-    """Share of the faults that act in bursts, begun once per period from the onset on."""
+    """Share of the faults that act in bursts, one per period from the onset on."""
     period_min_s: Period = 0.5
     period_max_s: Period = 2.0
     """The period of each intermittent fault is uniform in [period_min_s, period_max_s]."""
-    duty: PositiveShare = 0.5
-    """Share of the period that a burst takes."""
+    duty: PositiveShareSpread = 0.5
+    """Share of the period that a burst takes: a number, or [low, high]."""
+    jitter: ShareSpread = 0.0
+    """Share of the pause by which a burst may begin late, anew at random in each period, likewise; 0: periodic."""
     reveal: bool = False
     """Show the policy which joints are failed (a real robot does not know)."""
 
@@ -185,6 +255,12 @@ class FaultConfig(FaultDistribution):
         if self.duration_max_s is not None:
             check_order(self, "duration_s", "duration_max_s")
         check_order(self, "period_min_s", "period_max_s")
+        for name in self.strengths:
+            if name in ("weak", "slow"):
+                raise ValueError(f"faults.strengths has {name}; expected faults.{name}_strength")
+            choose_registered(name, [own.name for own in REGISTERED.values()], "faults.strengths has a key that")
+        if self.second_share > 0.0 and len(set(self.kinds)) < 2:
+            raise ValueError(f"faults.second_share is {self.second_share:g}; expected two faults.kinds at least, or 0")
         if self.joints == ():
             raise ValueError("faults.joints is []; expected joints, or null for n_min to n_max random ones")
         if self.events and self.joints is not None:
@@ -193,38 +269,97 @@ class FaultConfig(FaultDistribution):
     def check_robot(self, spec: RobotSpec) -> None:
         """Raise ValueError unless the robot has the joints that shall fail, and can fail in these ways."""
         self.check_joints(spec.n_joints)
-        kinds = {event.kind for event in self.events} if self.events else set(self.kinds)
+        kinds, where = self.present_kinds, f"faults.{'events' if self.events else 'kinds'}"
         if "slow" in kinds and not has_speed_limit(spec):
             raise ValueError(
-                f"faults.{'events' if self.events else 'kinds'} has slow, but {spec.name} has no speed limit to lower; "
+                f"{where} has slow, but {spec.name} has no speed limit to lower; "
                 "expected a position or torque servo with finite actuator.speed_limit_rad_s, or another kind of fault"
             )
+        for kind in REGISTERED.values():
+            lack = kind.lacks(spec) if kind.name in kinds else ""
+            if lack:
+                raise ValueError(
+                    f"{where} has {kind.name}, but {spec.name} has no {lack}; expected a robot with one, or another "
+                    "kind of fault"
+                )
+
+    def without_unused_sizes(self) -> FaultConfig:
+        """Return these settings with sizes of kinds that are not drawn at their defaults: alike if the faults are."""
+        drawn, default = set() if self.events else self.present_kinds, FaultConfig()
+        uses = {"weak_strength": {"weak"}, "slow_strength": {"slow"}, "offset_rad": {"offset", "slipped"}}
+        unused = {name: getattr(default, name) for name, kinds in uses.items() if drawn.isdisjoint(kinds)}
+        strengths = {kind: strength for kind, strength in self.strengths.items() if kind in drawn}
+        return replace(self, strengths=strengths, **unused)
+
+    @property
+    def present_kinds(self) -> set[str]:
+        """Kinds of faults that may come."""
+        if not self.any and not self.joints:
+            return set()
+        return {event.kind for event in self.events} if self.events else set(self.kinds)
 
 
-def draw_faults(config: FaultConfig, streams: RandomStreams, faults: FaultState, rows: NDArray[np.int64]) -> None:
-    """Draw the joint faults of a new episode for the worlds ``rows`` into ``faults``.
+def draw_faults(
+    config: FaultConfig, streams: RandomStreams, slots: tuple[FaultState, FaultState], rows: NDArray[np.int64]
+) -> None:
+    """Draw the joint faults of a new episode for the worlds ``rows`` into ``slots``: each joint's first and second."""
+    n_joints = slots[0].kind.shape[1]
+    u = streams.uniform(1 + 3 * n_joints, rows)
+    if not config.present_kinds:
+        return
+    for n, faults in enumerate(slots[: 2 if config.events or config.second_share > 0.0 else 1]):
+        faults.memory[rows] = 0.0
+        faults.key[rows] = streams.branch(f"keys {n}").uniform(n_joints, rows) * _KEYS
+    if config.events:
+        config.list_events(streams, slots, rows)
+        return
+    kind, drawn, onset = config.draw(u, config.joints)
+    _describe(config, slots[0], kind, drawn, onset, streams, rows)
+    if config.second_share == 0.0:
+        return
+    second = streams.branch("second faults")
+    has, other, when = np.split(second.uniform(3 * n_joints, rows), 3, axis=1)
+    drawn = (drawn + 1 + np.floor(other * (len(config.kinds) - 1)).astype(np.int64)) % len(config.kinds)
+    codes = np.array([FAULT_CODES[name] for name in config.kinds])[drawn]
+    codes = np.where((kind != HEALTHY) & (codes != kind) & (has < config.second_share), codes, HEALTHY)
+    onset = config.onset_min_s + when * (config.onset_max_s - config.onset_min_s)
+    _describe(config, slots[1], codes, drawn, onset, second, rows)
+
+
+def _describe(
+    config: FaultConfig,
+    faults: FaultState,
+    kind: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    onset: FloatArray,
+    streams: RandomStreams,
+    rows: NDArray[np.int64],
+) -> None:
+    """Write faults of the given kinds, places in ``config.kinds`` and onsets, (M, J) each, with all that they have.
 
     Side of an offset, duration and bursts need further numbers, drawn only where a setting asks for them.
     """
-    n_joints = faults.kind.shape[1]
-    u = streams.uniform(1 + 3 * n_joints, rows)
-    if config.events:
-        config.list_events(faults, rows)
-        return
-    strengths = {"slow": config.slow_strength} | {own.name: own.strength for own in REGISTERED.values()}
-    faults.kind[rows], drawn, onset = config.draw(u, config.joints)
-    faults.onset_s[rows] = onset
+    n_joints = kind.shape[1]
+    own = {known.name: config.strengths.get(known.name, known.strength) for known in REGISTERED.values()}
+    spreads = {"slow": config.slow_strength} | own
+    low, high = np.array([ends(spreads.get(name, config.weak_strength)) for name in config.kinds]).T[:, drawn]
+    faults.kind[rows], faults.onset_s[rows] = kind, onset
     faults.end_s[rows] = onset + config.duration_s
-    faults.strength[rows] = np.array([strengths.get(kind, config.weak_strength) for kind in config.kinds])[drawn]
+    faults.strength[rows] = low
+    if (low != high).any():
+        faults.strength[rows] = low + streams.branch("strength").uniform(n_joints, rows) * (high - low)
+    faults.duty[rows] = draw_spread(config.duty, streams, "duty", n_joints, rows)
     faults.period_s[rows] = math.inf
-    faults.duty[rows] = config.duty
+    faults.jitter[rows] = draw_spread(config.jitter, streams, "jitter", n_joints, rows)
     recovering = math.isfinite(config.duration_s) and (
         config.duration_max_s is not None or config.recovering_share < 1.0
     )
-    if not (recovering or "offset" in config.kinds or config.intermittent_share > 0.0):
+    shifts = not {"offset", "slipped"}.isdisjoint(config.kinds)
+    if not (recovering or shifts or config.intermittent_share > 0.0):
         return
     side, how_long, recovers, flickers, how_often = np.split(streams.uniform(5 * n_joints, rows), 5, axis=1)
-    faults.offset_rad[rows] = np.where(side < 0.5, -config.offset_rad, config.offset_rad)
+    size = draw_spread(config.offset_rad, streams, "offset_rad", n_joints, rows)
+    faults.offset_rad[rows] = np.where(side < 0.5, -size, size)
     if recovering:
         longest = config.duration_s if config.duration_max_s is None else config.duration_max_s
         duration = config.duration_s + how_long * (longest - config.duration_s)

@@ -5,6 +5,7 @@ from the measured head pose and joint angles with the nominal geometry, as on th
 
 Encoders that fail are dead (the reading stays what it was), biased or noisy. Only the reading fails, as on a bus whose
 servo regulates by a sensor of its own: the joint moves as commanded, what the policy or controller is told is wrong.
+Faults of the servo itself (``faults``: slipped, misread, silent) are in what encoders are given to read.
 
 Contact: each link feels the force of the obstacles on it, in its own frame (x along the link, y to its left), averaged
 over the control step; then noise, dead band and saturation, per component.
@@ -31,20 +32,31 @@ from snake_gym.obstacles.ray_casting import cast_rays
 from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
 from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
 from snake_gym.robot.spec import FloatArray
-from snake_gym.simulation.faults import EncoderFaultKind, FaultDistribution, FaultEvent, SensorError
+from snake_gym.simulation.faults import (
+    EncoderFaultKind,
+    FaultDistribution,
+    FaultEvent,
+    SensorError,
+    SensorErrorSpread,
+    draw_spread,
+)
 from snake_gym.simulation.randomisation import SensorErrors
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 
+Bias = Annotated[float, Range(-1e6, 1e6)]
+"""Error of an encoder, to either side [rad]."""
+
 
 @dataclass(frozen=True)
 class EncoderFault(FaultEvent):
-    """One encoder fault of a list. ``bias_rad`` is for biased, ``noise_rad`` and ``noise_rad_s`` for noisy."""
+    """One encoder fault of a list. ``bias_rad`` is for biased, ``noise_rad`` and ``noise_rad_s`` for noisy. Numbers may
+    be ranges [low, high]."""
 
     kind: EncoderFaultKind = "dead"
-    bias_rad: Annotated[float, Range(-1e6, 1e6)] = 0.2
-    noise_rad: SensorError = 0.1
-    noise_rad_s: SensorError = 0.5
+    bias_rad: Bias | tuple[Bias, Bias] = 0.2
+    noise_rad: SensorErrorSpread = 0.1
+    noise_rad_s: SensorErrorSpread = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,11 +71,11 @@ class EncoderFaultConfig(FaultDistribution):
     events: tuple[EncoderFault, ...] = ()
     """A list of faults instead of drawn ones, each {joint, kind, onset_s, duration_s, bias_rad, noise_rad,
     noise_rad_s}; all but joint may be left out."""
-    bias_rad: SensorError = 0.2
-    """Error of a biased encoder, to either side at random."""
-    noise_rad: SensorError = 0.1
-    """Standard deviation that a noisy encoder's angle has more."""
-    noise_rad_s: SensorError = 0.5
+    bias_rad: SensorErrorSpread = 0.2
+    """Error of a biased encoder, to either side at random: a number, or [low, high]."""
+    noise_rad: SensorErrorSpread = 0.1
+    """Standard deviation that a noisy encoder's angle has more, likewise."""
+    noise_rad_s: SensorErrorSpread = 0.5
     """The same of its rate."""
 
 
@@ -135,7 +147,9 @@ class EncoderFaultState(NamedTuple):
     noise_rad: FloatArray
     noise_rad_s: FloatArray
     last_rad: FloatArray
-    """What each encoder last said before it died; nan: nothing yet."""
+    """What each encoder last said before it died or fell silent; nan: nothing yet."""
+    last_rad_s: FloatArray
+    """The same of its rate."""
 
 
 class Encoders:
@@ -144,33 +158,54 @@ class Encoders:
     def __init__(self, config: EncoderFaultConfig, n_worlds: int, n_joints: int) -> None:
         config.check_joints(n_joints)
         self.config = config
-        start = (HEALTHY, 0.0, np.inf, 0.0, 0.0, 0.0, np.nan)
+        start = (HEALTHY, 0.0, np.inf, 0.0, 0.0, 0.0, np.nan, np.nan)
         self.faults = EncoderFaultState(*(np.full((n_worlds, n_joints), value) for value in start))
         self.streams = RandomStreams("encoders", n_worlds)
 
     def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Draw the faults of new episodes of the worlds ``rows``; arguments as of RandomStreams."""
         config, faults = self.config, self.faults
+        faults.last_rad[rows], faults.last_rad_s[rows] = np.nan, np.nan
         if not config.any:
             return
         self.streams.begin(seeds, episodes, rows)
-        faults.last_rad[rows] = np.nan
         if config.events:
-            config.list_events(faults, rows)
+            config.list_events(self.streams, [faults], rows)
             return
         n_joints = faults.kind.shape[1]
         faults.kind[rows], _, onset = config.draw(self.streams.uniform(1 + 3 * n_joints, rows))
         faults.onset_s[rows], faults.end_s[rows] = onset, onset + config.duration_s
         side = self.streams.uniform(n_joints, rows)
-        faults.bias_rad[rows] = np.where(side < 0.5, -config.bias_rad, config.bias_rad)
-        faults.noise_rad[rows], faults.noise_rad_s[rows] = config.noise_rad, config.noise_rad_s
+        bias = draw_spread(config.bias_rad, self.streams, "bias_rad", n_joints, rows)
+        faults.bias_rad[rows] = np.where(side < 0.5, -bias, bias)
+        faults.noise_rad[rows] = draw_spread(config.noise_rad, self.streams, "noise_rad", n_joints, rows)
+        faults.noise_rad_s[rows] = draw_spread(config.noise_rad_s, self.streams, "noise_rad_s", n_joints, rows)
 
     def read(
-        self, angle: FloatArray, rate: FloatArray, time_s: FloatArray, rows: Any = slice(None)
+        self,
+        angle: FloatArray,
+        rate: FloatArray,
+        time_s: FloatArray,
+        rows: Any = slice(None),
+        silent: NDArray[np.bool_] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Readings (M, J) of joints at ``angle`` [rad] and ``rate`` [rad/s] in worlds ``rows`` at ``time_s`` [s]."""
-        if not self.config.any:
-            return angle, rate
+        """Readings (M, J) of joints at ``angle`` [rad] and ``rate`` [rad/s] in worlds ``rows`` at ``time_s`` [s].
+
+        Those that are ``silent`` (M, J) give their last ones again; None: none is.
+        """
+        if self.config.any:
+            angle, rate = self._fail(angle, rate, time_s, rows)
+        if silent is not None and silent.any():
+            last, last_rate = self.faults.last_rad[rows], self.faults.last_rad_s[rows]
+            stale = silent & ~np.isnan(last)
+            angle, rate = np.where(stale, last, angle), np.where(stale, last_rate, rate)
+        self.faults.last_rad[rows], self.faults.last_rad_s[rows] = angle, rate
+        return angle, rate
+
+    def _fail(
+        self, angle: FloatArray, rate: FloatArray, time_s: FloatArray, rows: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Readings of encoders with their faults."""
         faults = EncoderFaultState(*(values[rows] for values in self.faults))
         time = time_s[:, None]
         kind = np.where((time >= faults.onset_s) & (time < faults.end_s), faults.kind, HEALTHY)
@@ -180,7 +215,6 @@ class Encoders:
         rate = rate + np.where(kind == NOISY, faults.noise_rad_s * of_rate, 0.0)
         dead = kind == DEAD
         angle = np.where(dead & ~np.isnan(faults.last_rad), faults.last_rad, angle)
-        self.faults.last_rad[rows] = angle
         return angle, np.where(dead, 0.0, rate)
 
 
@@ -199,13 +233,16 @@ def measure(
     """
     state, n_joints = robot.state, robot.spec.n_joints
     if errors is None:
-        angle, rate = robot.joint_angle()[rows], robot.joint_rate()[rows]
+        angle, rate = robot.servo_angle()[rows], robot.joint_rate()[rows]
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
+        if not robot.reads_truly():
+            angle = angle + (robot.servo_angle() - robot.joint_angle())[rows]
     valid = np.ones(head_angle.size, dtype=bool)
-    is_true = errors is None and robot.nominal_bodies
-    if is_true and config.is_perfect and (encoders is None or not encoders.config.any):
+    are_good = errors is None and robot.nominal_bodies and config.is_perfect
+    are_good = are_good and (encoders is None or not encoders.config.any)
+    if are_good and robot.reads_truly():
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)
@@ -214,13 +251,17 @@ def measure(
         head_xy += config.position_noise_m * noise[:, -3:-1]
         head_angle += config.heading_noise_rad * noise[:, -1]
     if encoders is not None:
-        angle, rate = encoders.read(angle, rate, state.time_s[rows], rows)
+        angle, rate = encoders.read(angle, rate, state.time_s[rows], rows, robot.servos.silent[rows])
     if config.encoder_step_rad > 0.0:
         angle = np.rint(angle / config.encoder_step_rad) * config.encoder_step_rad
     sample = Measurement(angle, rate, head_xy, head_angle, valid)
     if errors is not None:
         return errors.settle(sample, robot, rows)
-    return sample._replace(centre_xy_w=sample.head_xy_w + weigh_directions(robot.nominal_weights, link_angles(sample)))
+    centre_xy = sample.head_xy_w + weigh_directions(robot.nominal_weights, link_angles(sample))
+    if are_good:  # where all is read as it is, the centre is the true one to the last bit
+        is_true = (angle == robot.joint_angle()[rows]).all(axis=1)
+        centre_xy[is_true] = state.centre_xy[rows][is_true]
+    return sample._replace(centre_xy_w=centre_xy)
 
 
 class SensorSuite:

@@ -107,8 +107,8 @@ class RobotPlant:
         self.robot.set_shape(np.asarray(joint_angle, dtype=np.float64)[None], angle, head, "head")
 
     def joint_angle(self) -> FloatArray:
-        """Return the joint angles (J,) [rad]."""
-        return self.robot.joint_angle()[0]
+        """Return the joint angles as the servos' encoders read them (J,) [rad]."""
+        return self.robot.servo_angle()[0]
 
     def joint_rate(self) -> FloatArray:
         """Return the joint rates (J,) [rad/s]."""

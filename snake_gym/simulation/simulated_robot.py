@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, choose
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.actuators import ACTUATOR_CODES
-from snake_gym.physics.faults import acting
+from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
 from snake_gym.physics.muscles import MuscleParams
@@ -40,7 +41,7 @@ from snake_gym.physics.state import (
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, chain_centre_offset
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.disturbances import pass_time, queue_commands
-from snake_gym.simulation.fault_kinds import apply_registered
+from snake_gym.simulation.fault_kinds import LAST_OWN_CODE, REGISTERED, ServoState, apply_registered, quiet_servos
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -76,6 +77,7 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
         dead_band=rows(spec.joints("actuator.dead_band_rad")),
         play=rows(0.5 * spec.joints("actuator.backlash_rad")),
         no_load_speed=rows(spec.joints("actuator.no_load_speed_rad_s")),
+        joint_friction=rows(spec.joints("joint_friction_nm")),
         sag_per_nm=rows(spec.supply_sag_per_nm()),
     )
 
@@ -95,6 +97,7 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
         kind=ACTUATOR_CODES[spec.actuator.kind],
         limits=bool(np.isfinite(spec.joints("actuator.torque_limit_nm")).any()),
         stops=bool(np.isfinite(spec.joints("joint_stop_rad")).any()),
+        joint_friction=bool(spec.joints("joint_friction_nm").any()),
         coulomb=spec.has_coulomb_friction,
         axes=AXES_CODES[spec.friction.coulomb_axes],
         imperfect=bool(spec.actuator.imperfections),
@@ -219,6 +222,9 @@ class SimulatedRobot:
         self.state: ChainState = zero_state(n_worlds, spec.n_links, n_muscle_pairs)
         self.state.head_xy[:] = -self._centre_offset(self.state.link_angle)
         self.faults: FaultState = no_faults(n_worlds, spec.n_joints)
+        self.second_faults: FaultState = no_faults(n_worlds, spec.n_joints)
+        """Further faults, of joints that have two."""
+        self.servos: ServoState = quiet_servos(n_worlds, spec.n_joints)
         self.obstacles = no_obstacles(n_worlds) if obstacles is None else obstacles
         self._laws = joint_and_ground_laws(laws_of or spec, obstacles is not None)
         self._method = INTEGRATOR_CODES[spec.integrator]
@@ -296,6 +302,9 @@ class SimulatedRobot:
                 values[rows] = 0.0
         self.state.supply[rows] = 1.0
         self.state.muscle_pressure[rows] = self.spec.actuator.muscle.base_pressure_pa
+        self.servos.command[rows] = joint_angle
+        self.servos.misread_rad[rows] = 0.0
+        self.servos.silent[rows] = False
         for delay in (self.delay, self.varying_delay):
             if delay is not None:
                 delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
@@ -324,9 +333,42 @@ class SimulatedRobot:
         """Return the joint rates (W, J) [rad/s]."""
         return self.state.link_rate[:, :-1] - self.state.link_rate[:, 1:]
 
+    def reads_truly(self) -> bool:
+        """Return True if no world has a fault because of which a servo may read, or tell, another angle than its
+        joint's."""
+        return max(self.faults.kind.max(), self.second_faults.kind.max()) < SLIPPED
+
+    def servo_angle(self) -> FloatArray:
+        """Return the joint angles as the servos' own encoders read them (W, J) [rad].
+
+        They are beside the truth where the horn of a servo has slipped, behind its encoder, or the encoder errs.
+        """
+        angle = self.joint_angle()
+        for faults in (self.faults, self.second_faults):
+            slipped = faults.kind == SLIPPED
+            if slipped.any():
+                angle = angle - np.where(slipped & acting(faults, self.state.time_s), faults.offset_rad, 0.0)
+        return angle + self.servos.misread_rad if self.servos.misread_rad.any() else angle
+
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
-        return acting(self.faults, self.state.time_s)
+        return acting(self.faults, self.state.time_s) | acting(self.second_faults, self.state.time_s)
+
+    def acting_kind(self) -> NDArray[np.int64]:
+        """Return the kind of fault of each joint that acts at the present time (W, J), of two the first; 0: none."""
+        first, second = (
+            np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY)
+            for faults in (self.faults, self.second_faults)
+        )
+        return np.where(first == HEALTHY, second, first)
+
+    def allow_faults(self, kinds: Iterable[str]) -> None:
+        """Switch on the laws that faults of these ``kinds`` need: registered kinds with friction or backlash."""
+        laws = {law for kind in REGISTERED.values() if kind.name in kinds for law in kind.laws}
+        self._laws = self._laws._replace(
+            joint_friction=self._laws.joint_friction or "joint_friction" in laws,
+            imperfect=self._laws.imperfect or "imperfect" in laws,
+        )
 
     def step(
         self,
@@ -346,7 +388,7 @@ class SimulatedRobot:
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
-        reference, faults = apply_registered(self.spec, self.faults, self.state, reference)
+        reference, faults, params = self._apply_registered(ids, reference, n_substeps)
         delay = self.delay or self.varying_delay
         if delay is not None and n_substeps != delay.n_substeps:
             raise ValueError(
@@ -355,22 +397,51 @@ class SimulatedRobot:
             )
         if self.varying_delay is not None:
             aim, later = self.varying_delay.pass_on(reference, ids)
-            self._advance(ids, n_substeps, faults, later, aim, feedforward)
+            self._advance(ids, n_substeps, params, faults, later, aim, feedforward)
             self.varying_delay.end(ids)
             return
         parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
         for aim, n_steps in parts:
-            self._advance(ids, n_steps, faults, self._no_late_commands, aim, feedforward)
+            self._advance(ids, n_steps, params, faults, self._no_late_commands, aim, feedforward)
+
+    def _apply_registered(
+        self, ids: NDArray[np.int64], reference: FloatArray, n_substeps: int
+    ) -> tuple[FloatArray, tuple[FaultState, FaultState], ChainParams]:
+        """Return references (W, J), faults of the kernels' kinds and parameters under the registered faults."""
+        servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
+        if max(slot.kind.max() for slot in faults) <= LAST_OWN_CODE:
+            return reference, faults, params
+        step_s = n_substeps * self.spec.step_s
+        done = apply_registered(self.spec, faults, self.state, servos, reference, ids, step_s)
+        servos.command[ids] = done.reference[ids]
+        for is_on, values, name in (
+            (self._laws.joint_friction, done.friction_nm, "joint friction"),
+            (self._laws.imperfect, done.backlash_rad, "backlash"),
+        ):
+            if values.any() and not is_on:
+                raise ConfigError(
+                    f"a registered kind of fault brings {name}, but this robot was not told by allow_faults"
+                )
+        if done.friction_nm.any():
+            params = params._replace(joint_friction=params.joint_friction + done.friction_nm)
+        if done.backlash_rad.any():
+            params = params._replace(play=params.play + 0.5 * done.backlash_rad)
+        return done.reference, done.faults, params
 
     def _advance(
-        self, ids: NDArray[np.int64], n_substeps: int, faults: FaultState, later: LateCommands, *commands: FloatArray
+        self,
+        ids: NDArray[np.int64],
+        n_substeps: int,
+        params: ChainParams,
+        faults: tuple[FaultState, FaultState],
+        later: LateCommands,
+        *commands: FloatArray,
     ) -> None:
         """Advance the worlds ``ids`` by ``n_substeps`` physics steps; ``commands`` act at once, ``later`` in time."""
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.step_s, self._laws
-        world_data = (
-            self.state, self.params, self.same_params, faults, self.obstacles, later, self._patches, *commands
-        )  # fmt: skip
+        same_params = self.same_params and params is self.params
+        world_data = (self.state, params, same_params, faults, self.obstacles, later, self._patches, *commands)
 
         def advance() -> None:
             step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)
@@ -387,16 +458,19 @@ class SimulatedRobot:
 
         ``u`` (W, J) are joint accelerations [rad/s^2] of an acceleration-controlled robot, else joint torques [N m];
         joint stops, and the actuator but for its torque limit, have no effect. LOCKED joints get acceleration 0, FREE
-        ones their viscous torque. Raises ValueError for Coulomb friction and obstacles, whose forces follow from a
-        step only.
+        ones their viscous torque. Raises ValueError for Coulomb friction, joint friction and obstacles, whose forces
+        follow from a step only.
         """
-        for law, name in ((self._laws.coulomb, "Coulomb friction"), (self._laws.obstacles, "obstacles")):
+        laws = self._laws
+        for law, name in (
+            (laws.coulomb, "Coulomb friction"), (laws.joint_friction, "joint friction"), (laws.obstacles, "obstacles"),
+        ):  # fmt: skip
             if law:
                 raise ValueError(f"derivative knows no {name}; expected a robot without")
         link_acc = np.empty_like(self.state.link_angle)
         centre_acc = np.empty_like(self.state.centre_xy)
-        kind, state = self._laws.kind, self.state
-        accelerate_worlds(self._all, kind, state, self._open_loop, self.faults, u, u, link_acc, centre_acc)
+        both = (self.faults, self.second_faults)
+        accelerate_worlds(self._all, laws.kind, self.state, self._open_loop, both, u, u, link_acc, centre_acc)
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:
@@ -422,6 +496,7 @@ def _check_laws(params: ChainParams, laws: Laws) -> None:
         (laws.coulomb, ("coulomb_t", "coulomb_n", "coulomb_r"), "Coulomb friction"),
         (laws.limits, ("torque_limit",), "torque limit"),
         (laws.stops, ("stop",), "joint stops"),
+        (laws.joint_friction, ("joint_friction",), "joint friction"),
         (laws.imperfect, ("dead_band", "play", "no_load_speed", "sag_per_nm"), "imperfections of its servos"),
     ):
         for name in () if is_on else names:

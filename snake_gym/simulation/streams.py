@@ -33,6 +33,13 @@ class RandomStreams:
             self.key[rows] = mix(key + episodes.astype(np.uint64) * GOLDEN)
         self.counter[rows] = 0
 
+    def branch(self, purpose: str) -> RandomStreams:
+        """Return streams of a purpose of its own within this one, as they begin; drawing from them moves no other."""
+        branch = RandomStreams(purpose, self.key.size)
+        with np.errstate(over="ignore"):
+            branch.key[:] = mix(self.key * GOLDEN + branch._purpose)
+        return branch
+
     def state_arrays(self, name: str) -> dict[str, UIntArray]:
         """Return the arrays that later numbers depend on, not copies, by names that begin with ``name``."""
         return {f"{name}/key": self.key, f"{name}/counter": self.counter}

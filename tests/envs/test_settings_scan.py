@@ -184,7 +184,7 @@ def test_the_scan_notices_a_number_that_is_let_through(monkeypatch: pytest.Monke
 LISTS: dict[str, tuple[type[EnvConfig], Path, dict[str, Any]]] = {
     **{
         f"joint fault {kind}": (WaypointsConfig, ("faults", "events"), {"kind": kind, "joint": 3, "period_s": 1.0})
-        for kind in ("weak", "slow", "offset", "locked")
+        for kind in ("weak", "offset", "locked", "slipped", "overload")
     },
     **{
         f"encoder fault {kind}": (

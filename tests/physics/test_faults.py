@@ -1,4 +1,4 @@
-"""What each joint fault does, and when: locked, free, weak, slow, offset, in bursts and for a time."""
+"""What each joint fault of the kernels does, and when: at once, in bursts, for a time, two of a joint together."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
-from snake_gym.physics.state import no_faults
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK, acting
+from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.physics.worlds import fault_steps
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
@@ -29,11 +29,12 @@ def make(spec: RobotSpec, n_worlds: int = 1, seed: int = 0, amplitude: float = 0
     return robot
 
 
-def fail(robot: SimulatedRobot, joint: int, kind: int, **settings: float) -> None:
+def fail(robot: SimulatedRobot, joint: int, kind: int, slot: FaultState | None = None, **settings: float) -> None:
     """The fault ``kind`` in joint ``joint`` (from 0) of all worlds."""
-    robot.faults.kind[:, joint] = kind
+    slot = robot.faults if slot is None else slot
+    slot.kind[:, joint] = kind
     for name, value in settings.items():
-        getattr(robot.faults, name)[:, joint] = value
+        getattr(slot, name)[:, joint] = value
 
 
 def wave(robot: SimulatedRobot, time_s: float, amplitude: float = 0.5) -> np.ndarray:
@@ -117,6 +118,63 @@ def test_an_offset_joint_goes_beside_its_reference() -> None:
     np.testing.assert_allclose(robot.joint_angle()[0], expected, atol=2e-3)
 
 
+def test_a_slipped_joint_is_beside_its_reference_and_its_servo_does_not_know() -> None:
+    robot = make(RESILIENT_SERVO, amplitude=0.0)
+    fail(robot, 2, SLIPPED, offset_rad=-0.35, onset_s=1.0)
+    robot.step(np.full((1, 9), 0.2), n_substeps=90)
+    np.testing.assert_array_equal(robot.servo_angle(), robot.joint_angle())
+    for _ in range(40):
+        robot.step(np.full((1, 9), 0.2))
+    np.testing.assert_allclose(robot.joint_angle()[0, 2], 0.2 - 0.35, atol=2e-3)
+    np.testing.assert_allclose(robot.servo_angle(), 0.2, atol=2e-3)
+
+
+BOTH: dict[str, tuple[dict[str, float], dict[str, float], dict[str, float]]] = {
+    "weak and weak": (
+        {"kind": WEAK, "strength": 0.5}, {"kind": WEAK, "strength": 0.25}, {"kind": WEAK, "strength": 0.125},
+    ),
+    "slow and slow": (
+        {"kind": SLOW, "strength": 0.5}, {"kind": SLOW, "strength": 0.25}, {"kind": SLOW, "strength": 0.125},
+    ),
+    "offset and slipped": (
+        {"kind": OFFSET, "offset_rad": 0.5}, {"kind": SLIPPED, "offset_rad": -0.25},
+        {"kind": OFFSET, "offset_rad": 0.25},
+    ),
+    "weak and locked": ({"kind": WEAK, "strength": 0.5}, {"kind": LOCKED}, {"kind": LOCKED}),
+    "locked and free": ({"kind": LOCKED}, {"kind": FREE}, {"kind": LOCKED}),
+    "healthy and free in bursts": (
+        {"kind": HEALTHY}, {"kind": FREE, "period_s": 0.3, "duty": 0.4}, {"kind": FREE, "period_s": 0.3, "duty": 0.4},
+    ),
+}  # fmt: skip
+"""Two faults of a joint, and the one that they are together."""
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("preset", ["resilient_servo", "muscle", "resilient"])
+def test_two_faults_of_a_joint_are_one_with_both_effects_to_the_last_bit(preset: str, name: str) -> None:
+    first, second, together = ({**fault, "onset_s": 0.33, "end_s": 1.51} for fault in BOTH[name])
+    robots = [make(PRESETS[preset]) for _ in range(2)]
+    fail(robots[0], 3, **first)  # type: ignore[arg-type]
+    fail(robots[0], 3, slot=robots[0].second_faults, **second)  # type: ignore[arg-type]
+    fail(robots[1], 3, **together)  # type: ignore[arg-type]
+    for robot in robots:
+        crawl(robot, 2.0)
+    for one, other in zip(robots[0].state, robots[1].state, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_of_two_faults_each_has_its_own_time_and_effect() -> None:
+    """A servo that is slow from 0 s on and shifted from 2 s on creeps to the shifted reference."""
+    robot = make(two_links_with_servo(), amplitude=0.0)
+    fail(robot, 0, SLOW, strength=0.3)
+    fail(robot, 0, OFFSET, slot=robot.second_faults, offset_rad=1.0, onset_s=2.0)
+    robot.step(np.zeros((1, 1)), n_substeps=2000)
+    assert abs(robot.joint_angle()[0, 0]) < 1e-9
+    assert robot.failed_now().all()
+    robot.step(np.zeros((1, 1)), n_substeps=200)
+    assert robot.joint_rate()[0, 0] == pytest.approx(0.6, rel=1e-4)
+
+
 def test_a_joint_recovers_at_the_fault_s_end() -> None:
     robot, healthy = make(RESILIENT_SERVO), make(RESILIENT_SERVO)
     for joint, kind in enumerate((LOCKED, FREE, WEAK, SLOW, OFFSET)):
@@ -136,6 +194,12 @@ def two_links() -> RobotSpec:
         n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
         friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), control_dt_s=0.2, sim_dt_s=0.01,
     )  # fmt: skip
+
+
+def two_links_with_servo() -> RobotSpec:
+    """The same with a servo of 2 rad/s, in steps of 1 ms."""
+    servo = ActuatorSpec("position", kp=60.0, kd=10.0, speed_limit_rad_s=2.0)
+    return dataclasses.replace(two_links(), actuator=servo, sim_dt_s=0.001)
 
 
 @pytest.mark.parametrize(
@@ -250,17 +314,18 @@ def test_a_joint_locks_at_the_angle_it_had_at_the_onset_not_at_the_end_of_the_su
 
 @given(
     now=st.integers(0, 50_000), onset=st.integers(0, 50_000), lasts=st.integers(100, 30_000),
-    period=st.integers(50, 3_000), duty=st.integers(20, 95),
+    period=st.integers(50, 3_000), duty=st.integers(20, 95), jitter=st.integers(0, 4), key=st.integers(0, 2**31),
 )  # fmt: skip
 @settings(max_examples=200, deadline=None)
 def test_the_sub_steps_of_bursts_are_those_in_which_the_fault_acts(
-    now: float, onset: float, lasts: float, period: float, duty: float
+    now: float, onset: float, lasts: float, period: float, duty: float, jitter: float, key: int
 ) -> None:
     dt = 0.01
     now, onset, lasts, period, duty = now / 1000, onset / 1000, lasts / 1000, period / 1000, duty / 100
     faults = no_faults(1, 1)
     faults.kind[:] = WEAK
     values = {"onset_s": onset, "end_s": onset + lasts, "period_s": period, "duty": duty}
+    values |= {"jitter": jitter / 4, "key": key}
     for name, value in values.items():
         getattr(faults, name)[:] = value
     on, off = fault_steps(0, 0, 0, now, dt, faults)
@@ -273,4 +338,6 @@ def test_the_sub_steps_of_bursts_are_those_in_which_the_fault_acts(
         # Bursts and pauses shorter than a sub-step are made one long.
         wrong += acts != (on <= step < off)
     shortest = min(duty, 1.0 - duty) * period
-    assert wrong == 0 if shortest > 1.001 * dt else wrong < 200
+    # A late burst may end just before the next begins.
+    most = 0 if jitter == 0 else 400 * dt / period + 1
+    assert wrong <= most if shortest > 1.001 * dt else wrong < 200

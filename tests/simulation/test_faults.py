@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
-from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK, acting
+from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
 from snake_gym.simulation.faults import FaultConfig, JointFault, draw_faults
@@ -20,12 +20,17 @@ ONSET_OF_SEED_7 = [
 
 
 def draw(config: FaultConfig, n_worlds: int = 4000, seed: int = 0) -> FaultState:
+    return draw_both(config, n_worlds, seed)[0]
+
+
+def draw_both(config: FaultConfig, n_worlds: int = 4000, seed: int = 0) -> tuple[FaultState, FaultState]:
+    """The joints' first faults, and the second ones."""
     streams = RandomStreams("faults", n_worlds)
     rows = np.arange(n_worlds)
     streams.begin(rows + seed, np.zeros(n_worlds, np.int64))
-    faults = no_faults(n_worlds, 9)
-    draw_faults(config, streams, faults, rows)
-    return faults
+    slots = no_faults(n_worlds, 9), no_faults(n_worlds, 9)
+    draw_faults(config, streams, slots, rows)
+    return slots
 
 
 def test_number_of_failed_joints_and_their_places_are_uniform() -> None:
@@ -68,6 +73,13 @@ def test_a_list_of_joints_counts_from_one_at_the_tail() -> None:
         ({"duration_s": 5.0, "duration_max_s": 4.0}, "duration_s is 5, duration_max_s 4"),
         ({"period_min_s": 3.0}, "period_min_s is 3, period_max_s 2"),
         ({"onset_max_s": math.inf}, "onset_max_s is inf; expected finite and >= 0, at most 1e.09"),
+        ({"weak_strength": (0.4, 0.2)}, r"weak_strength is \[0.4, 0.2\]; expected \[low, high\] with low <= high"),
+        ({"weak_strength": (0.4, 1.2)}, "weak_strength.1. is 1.2; expected in .0, 1."),
+        ({"offset_rad": (0.1, 0.2, 0.3)}, "offset_rad is .0.1, 0.2, 0.3.; expected a list of 2: a number in"),
+        ({"strengths": {"ruogh": 0.1}}, "faults.strengths has a key that is 'ruogh'; .*did you mean 'rough'"),
+        ({"strengths": {"rough": (0.3, 0.1)}}, r"strengths.rough is \[0.3, 0.1\]; expected \[low, high\]"),
+        ({"strengths": {"weak": 0.1}}, "faults.strengths has weak; expected faults.weak_strength"),
+        ({"second_share": 0.5}, "faults.second_share is 0.5; expected two faults.kinds at least, or 0"),
         ({"events": (JointFault(1),), "n_max": 1}, "faults.events and faults.n_max are both set"),
         ({"events": (JointFault(1),), "joints": (2,)}, "faults.events and faults.joints are both set"),
     ],
@@ -85,8 +97,8 @@ def test_impossible_settings_are_refused(settings: dict, message: str) -> None:
         (FaultConfig(n_max=10), "n_max is 10; expected at most 9"),
         (FaultConfig(events=(JointFault(10),)), r"faults.events has joint 10; expected 1 to 9"),
         (
-            FaultConfig(events=(JointFault(4), JointFault(4, "free"))),
-            r"faults.events is \[4, 4\]; expected each",
+            FaultConfig(events=(JointFault(4), JointFault(4, "free"), JointFault(4))),
+            r"faults.events is \[4, 4, 4\]; expected each joint at most twice",
         ),
     ],
 )
@@ -108,6 +120,7 @@ def test_a_slow_joint_needs_a_speed_limit() -> None:
     [
         ({"joint": 2, "kind": "stuck"}, "events[0].kind is 'stuck'; expected one of locked, free, weak, slow, offset"),
         ({"joint": 2, "strength": 0.0}, "events[0].strength is 0; expected in (0, 1]"),
+        ({"joint": 2, "strength": [0.3, 0.2]}, "events[0].strength is [0.3, 0.2]; expected [low, high]"),
         ({"joint": 2, "period_s": 0.0}, "events[0].period_s is 0; expected >= 1e-06 (.inf for no limit)"),
         ({"kind": "weak"}, "events[0].joint is missing"),
         ({"joint": 2, "onset": 1.0}, "events[0].onset is not a setting; did you mean 'onset_s'?"),
@@ -177,14 +190,14 @@ def test_a_list_gives_every_world_the_same_faults() -> None:
 
 def test_a_new_episode_forgets_the_faults_of_the_last_one() -> None:
     streams, rows = RandomStreams("faults", 1), np.zeros(1, np.int64)
-    faults = no_faults(1, 9)
+    faults, second = no_faults(1, 9), no_faults(1, 9)
     for config in (
         FaultConfig(n_min=9, n_max=9, kinds=("offset",), intermittent_share=1.0),
         FaultConfig(events=(JointFault(3),)),
         FaultConfig(n_min=9, n_max=9),
     ):
         streams.begin(rows, rows)
-        draw_faults(config, streams, faults, rows)
+        draw_faults(config, streams, (faults, second), rows)
     fresh = draw(FaultConfig(n_min=9, n_max=9), 1)
     np.testing.assert_array_equal(faults.kind, fresh.kind)
     np.testing.assert_array_equal(faults.period_s, fresh.period_s)
@@ -203,3 +216,80 @@ def test_bursts_act_for_their_share_of_the_period() -> None:
     assert [round(t, 2) for t in summed if acting(faults, np.array([t]))[0, 0]] == [
         1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 2.0, 2.05, 2.1, 2.15, 2.2, 2.25, 3.0,
     ]  # fmt: skip
+
+
+SPREAD = {
+    "weak_strength": (0.2, 0.4), "offset_rad": (0.1, 0.3), "duty": (0.25, 0.75), "jitter": (0.5, 1.0),
+}  # fmt: skip
+
+
+def test_each_fault_draws_its_own_numbers_from_the_ranges_and_no_range_moves_another_number() -> None:
+    settings = {"n_min": 9, "n_max": 9, "kinds": ("weak", "offset"), "onset_max_s": 9.0, "intermittent_share": 0.5}
+    single = {name: low for name, (low, _) in SPREAD.items()}
+    faults, base = draw(FaultConfig(**settings, **SPREAD)), draw(FaultConfig(**settings, **single))
+    drawn = {"weak_strength": faults.strength, "offset_rad": abs(faults.offset_rad), "duty": faults.duty}
+    for name, values in {**drawn, "jitter": faults.jitter}.items():
+        low, high = SPREAD[name]
+        assert values.min() >= low and values.max() < high, name
+        np.testing.assert_allclose(np.quantile(values, [0.25, 0.5, 0.75]), np.linspace(low, high, 5)[1:4], atol=0.01)
+        assert np.unique(values).size == values.size, name
+    pairs = np.corrcoef([values.ravel() for values in drawn.values()])
+    np.testing.assert_allclose(pairs, np.eye(3), atol=0.03)
+    for name in ("kind", "onset_s", "end_s", "period_s", "key"):
+        np.testing.assert_array_equal(getattr(faults, name), getattr(base, name), err_msg=name)
+    np.testing.assert_array_equal(np.sign(faults.offset_rad), np.sign(base.offset_rad))
+    one = draw(FaultConfig(**settings, **{**single, "duty": SPREAD["duty"]}))
+    np.testing.assert_array_equal(one.duty, faults.duty)
+
+
+def test_second_faults_are_of_another_kind_in_the_set_share_of_the_joints_and_move_no_first_fault() -> None:
+    settings = {"n_min": 2, "n_max": 4, "kinds": ("weak", "slow", "free"), "onset_max_s": 9.0}
+    alone, none = draw_both(FaultConfig(**settings))
+    first, second = draw_both(FaultConfig(**settings, second_share=0.25))
+    for one, other in zip(alone, first, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not none.kind.any()
+    both = second.kind != HEALTHY
+    assert both.sum() / (first.kind != HEALTHY).sum() == pytest.approx(0.25, abs=0.02)
+    assert not (both & (first.kind == HEALTHY)).any() and not (both & (first.kind == second.kind)).any()
+    np.testing.assert_allclose(np.bincount(second.kind[both])[[FREE, WEAK, SLOW]] / both.sum(), 1 / 3, atol=0.04)
+    assert abs(np.corrcoef(first.onset_s[both], second.onset_s[both])[0, 1]) < 0.1
+
+
+def test_a_listed_joint_may_have_two_faults_and_ranges() -> None:
+    events = [
+        {"joint": 2, "kind": "weak", "strength": [0.1, 0.2], "onset_s": [1.0, 3.0], "duration_s": [4.0, 5.0]},
+        {"joint": 2, "kind": "slipped", "offset_rad": [-0.3, 0.3], "period_s": [0.5, 1.0], "jitter": 1.0},
+    ]
+    first, second = draw_both(build(FaultConfig, {"events": events}, "faults"))
+    weak, slipped = (FaultState(*(values[:, 1] for values in slot)) for slot in (first, second))
+    assert (weak.kind == WEAK).all() and (slipped.kind == SLIPPED).all()
+    assert (first.kind != HEALTHY).sum() == (second.kind != HEALTHY).sum() == 4000
+    lasts = weak.end_s - weak.onset_s
+    for values, low, high in (
+        (weak.strength, 0.1, 0.2), (weak.onset_s, 1.0, 3.0), (lasts, 4.0, 5.0), (slipped.offset_rad, -0.3, 0.3),
+        (slipped.period_s, 0.5, 1.0),
+    ):  # fmt: skip
+        assert values.min() >= low - 1e-12 and values.max() < high
+        assert np.median(values) == pytest.approx(0.5 * (low + high), abs=0.02 * (high - low))
+
+
+def test_sizes_of_kinds_that_do_not_come_make_no_difference() -> None:
+    locked, named = FaultConfig(n_max=2), FaultConfig(n_max=2, weak_strength=0.3, strengths={"rough": 0.5})
+    assert named.without_unused_sizes() == locked.without_unused_sizes() == locked
+    weak = FaultConfig(n_max=2, kinds=("weak",), weak_strength=0.3, offset_rad=0.1)
+    assert weak.without_unused_sizes() == FaultConfig(n_max=2, kinds=("weak",), weak_strength=0.3)
+
+
+def test_a_late_burst_comes_once_in_each_period_at_any_place_in_it() -> None:
+    faults = no_faults(1, 2)
+    faults.kind[:], faults.onset_s[:], faults.period_s[:], faults.duty[:] = WEAK, 0.3, 1.0, 0.25
+    faults.jitter[:], faults.key[:] = 1.0, [[12345, 12346]]
+    at_each_time = FaultState(*(np.repeat(values, 40_000, axis=0) for values in faults))
+    acts, others = acting(at_each_time, 0.305 + 0.01 * np.arange(40_000)).T.reshape(2, -1, 100)
+    np.testing.assert_allclose(acts.sum(axis=1), 25, atol=1)  # one burst of a quarter of the period, whole
+    begins = acts.argmax(axis=1) / 100.0
+    assert (np.abs(np.diff(acts.astype(int), axis=1)).sum(axis=1) <= 2).all()
+    np.testing.assert_allclose(np.quantile(begins, [0.25, 0.5, 0.75]), [0.19, 0.375, 0.56], atol=0.06)
+    assert abs(np.corrcoef(begins[:-1], begins[1:])[0, 1]) < 0.15
+    assert (others.argmax(axis=1) != acts.argmax(axis=1)).mean() > 0.9

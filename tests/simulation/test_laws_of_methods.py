@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, to_dict
 from snake_gym.envs import SnakeEnv, make_obstacle_field
-from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLOW, WEAK
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.state import no_obstacles
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot, chain_params
@@ -64,6 +64,7 @@ LAWS = {
     "weak": Law(fault={"kind": WEAK, "strength": 0.1}),
     "slow": Law(servo(speed_limit_rad_s=1.0), {"kind": SLOW, "strength": 0.2}),
     "offset": Law(fault={"kind": OFFSET, "offset_rad": 0.3}),
+    "slipped": Law(fault={"kind": SLIPPED, "offset_rad": 0.3}),
     "recovering": Law(fault={"kind": LOCKED, "end_s": 0.4}),
     "intermittent": Law(fault={"kind": WEAK, "strength": 0.1, "period_s": 0.2, "duty": 0.5}),
     "gains of an accelerated joint": Law({"actuator": replace(ACCELERATED.actuator, kp=4.0)}, robot=ACCELERATED),
@@ -74,6 +75,7 @@ LAWS = {
     "Coulomb across": Law(ground(normal_coulomb=(0.0, 0.3, 0.0, 0.0)), refused="friction.normal_coulomb"),
     "Coulomb of turning": Law(ground(rotational_coulomb_nm=0.1), refused="friction.rotational_coulomb_nm"),
     "stops": Law({"joint_stop_rad": 0.1}, refused="joint_stop_rad"),
+    "joint friction": Law({"joint_friction_nm": 0.3}, refused="joint_friction_nm"),
     "dead band": Law(servo(dead_band_rad=0.1), refused="actuator.dead_band_rad"),
     "backlash": Law(servo(backlash_rad=0.1), refused="actuator.backlash_rad"),
     "torque-speed line": Law(
@@ -168,13 +170,24 @@ def test_accelerations_without_a_law_that_the_robot_has_are_refused() -> None:
     SimulatedRobot(BASE, 1, 1).derivative(torque)
     with pytest.raises(ValueError, match="derivative knows no Coulomb friction"):
         SimulatedRobot(replace(BASE, **ground(normal_coulomb=0.1)), 1, 1).derivative(torque)
+    with pytest.raises(ValueError, match="derivative knows no joint friction"):
+        SimulatedRobot(replace(BASE, joint_friction_nm=0.1), 1, 1).derivative(torque)
     with pytest.raises(ValueError, match="derivative knows no obstacles"):
         SimulatedRobot(BASE, 1, 1, no_obstacles(1)).derivative(torque)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["Coulomb across", "stops", "torque limit", "dead band", "backlash", "torque-speed line", "supply"],
+    [
+        "Coulomb across",
+        "joint friction",
+        "stops",
+        "torque limit",
+        "dead band",
+        "backlash",
+        "torque-speed line",
+        "supply",
+    ],
 )
 def test_parameters_that_need_a_law_that_is_off_are_refused(name: str) -> None:
     robot, changed = SimulatedRobot(BASE, 2, 1), replace(BASE, **LAWS[name].changes)

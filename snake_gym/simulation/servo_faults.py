@@ -1,0 +1,92 @@
+"""Kinds of faults of geared bus servos, registered as a user's own would be (``fault_kinds``).
+
+``rough``: dry friction has grown, as of worn or dirty gears. ``loose``: backlash grows. ``overload``: the servo
+switches off when it is hot or stalled, and comes back. ``misread``: the encoder in the servo's own loop is wrong by
+another angle in each control step; the joint goes where the loop believes to be right, and the bus tells the same wrong
+angle. ``silent``: nothing comes through on the bus; the last command keeps acting, and the last reading stands.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.fault_kinds import FaultEffect, FaultyJoints, register_fault_kind
+
+GROWTH_S = 20.0
+"""Time from the onset in which backlash grows to its final width [s]."""
+HEATING_S = 5.0
+"""Time constant of a servo's heat [s]."""
+LARGEST_LOAD = 1e3
+"""Largest load, as a multiple of that which a servo bears, that is told from larger ones."""
+COOL = 0.5
+"""Heat at which a servo that has switched off comes back; it switches off at 1."""
+
+
+def lacks_torque_limit(spec: RobotSpec) -> str:
+    """Return what the robot lacks for a fault whose strength is a share of the torque limit."""
+    return "" if np.isfinite(spec.joints("actuator.torque_limit_nm")).all() else "torque limit"
+
+
+def lacks_implicit_limit(spec: RobotSpec) -> str:
+    """Return the same where the joint's dry friction follows from it."""
+    return "integrator 'implicit'" if spec.integrator != "implicit" else lacks_torque_limit(spec)
+
+
+def lacks_gears(spec: RobotSpec) -> str:
+    """Return what the robot lacks for backlash."""
+    if spec.actuator.kind not in ("position", "torque"):
+        return "position or torque servo"
+    return "integrator 'implicit'" if spec.integrator != "implicit" else ""
+
+
+def motor_torque(joints: FaultyJoints) -> FloatArray:
+    """Return the torque (K,) [N m] of the servos' loops at the last command, at a stop that with which they stall."""
+    kp, kd, speed, limit = (
+        joints.spec.joints(f"actuator.{name}")[joints.joint]
+        for name in ("kp", "kd", "speed_limit_rad_s", "torque_limit_nm")
+    )
+    drive = kp * (joints.last_command - joints.joint_angle)
+    fastest = np.where(np.isfinite(speed), kd * np.where(np.isfinite(speed), speed, 0.0), np.inf)
+    return np.clip(np.clip(drive, -fastest, fastest) - kd * joints.joint_rate, -limit, limit)
+
+
+@register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_implicit_limit)
+def rub(joints: FaultyJoints) -> FaultEffect:
+    """Dry friction of the share ``strength`` of the torque limit."""
+    limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
+    return FaultEffect(friction_nm=joints.strength * limit)
+
+
+@register_fault_kind("loose", (0.2, 0.8), ("imperfect",), lacks_gears)
+def rattle(joints: FaultyJoints) -> FaultEffect:
+    """Backlash that grows to ``strength`` [rad]."""
+    return FaultEffect(backlash_rad=joints.strength * np.minimum(joints.since_s / GROWTH_S, 1.0))
+
+
+@register_fault_kind("overload", (0.02, 0.1), lacks=lacks_torque_limit)
+def switch_off(joints: FaultyJoints) -> FaultEffect:
+    """Shutdown of a servo that lastingly bears no more than the share ``strength`` of its torque limit.
+
+    Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off.
+    """
+    limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
+    torque = np.where(joints.memory < 0.0, 0.0, np.abs(motor_torque(joints)))
+    load = np.minimum(torque / (joints.strength * limit), LARGEST_LOAD)
+    heat = np.abs(joints.memory)
+    heat = np.minimum(heat + (load**2 - heat) * -np.expm1(-joints.step_s / HEATING_S), 1.0)
+    is_off = np.where(joints.memory < 0.0, heat > COOL, heat >= 1.0)
+    return FaultEffect(powered=~is_off, memory=np.where(is_off, -heat, heat))
+
+
+@register_fault_kind("misread", (0.2, 0.5))
+def misread(joints: FaultyJoints) -> FaultEffect:
+    """Error of the servo's encoder, uniform within plus and minus ``strength`` [rad]."""
+    error = joints.strength * (2.0 * joints.random - 1.0)
+    return FaultEffect(reference=joints.reference - error, misread_rad=error)
+
+
+@register_fault_kind("silent")
+def fall_silent(joints: FaultyJoints) -> FaultEffect:
+    """Silence of the bus, in both directions; ``strength`` means nothing."""
+    return FaultEffect(reference=joints.last_command, silent=np.ones(joints.joint.size, bool))

@@ -1,0 +1,115 @@
+"""Dry friction of joints: constant braking, rest below the limit, with power and without, never a gain of energy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.physics.faults import FREE, LOCKED
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+DRY_NM = 0.03
+INERTIA_KGM2 = 0.02
+"""Light link about the joint: 0.01 about its centre and 1 kg at 0.1 m."""
+ONE_JOINT = RobotSpec(
+    n_links=2, link_half_length_m=0.1, link_mass_kg=(1e6, 1.0), link_inertia_kgm2=(1e6, 0.01),
+    friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), joint_friction_nm=DRY_NM,
+    control_dt_s=0.01, sim_dt_s=0.01,
+)  # fmt: skip
+"""A heavy link and a light one that turns about their joint, nothing else."""
+
+
+def one_joint(rate: float, **changes: Any) -> SimulatedRobot:
+    robot = SimulatedRobot(replace(ONE_JOINT, **changes), 1, 1)
+    robot.state.link_rate[:, 1] = -rate
+    robot.state.centre_vel[:, 1] = -1e-6 * 0.1 * rate
+    return robot
+
+
+@pytest.mark.parametrize("dt", [0.001, 0.01, 0.05])
+@pytest.mark.parametrize("kind", ["torque", "free", "acceleration, free"])
+def test_a_joint_brakes_at_a_constant_rate_and_stops(kind: str, dt: float) -> None:
+    """Rate w0 - F t / I until t = I w0 / F, after the angle I w0^2 / (2 F); then rest without creep."""
+    actuator = ActuatorSpec("acceleration", 1.0, 1.0) if "acceleration" in kind else ONE_JOINT.actuator
+    robot = one_joint(1.0, actuator=actuator, control_dt_s=dt, sim_dt_s=dt)
+    if "free" in kind:
+        robot.faults.kind[:] = FREE
+    for k in range(round(0.6 / dt)):
+        robot.step(np.zeros((1, 1)), n_substeps=1)
+        expected = 1.0 - DRY_NM / INERTIA_KGM2 * (k + 1) * dt
+        assert robot.joint_rate()[0, 0] == pytest.approx(expected, abs=0.02 * dt + 3e-6)
+    robot.step(np.zeros((1, 1)), n_substeps=round(0.4 / dt))
+    rest = robot.joint_angle()[0, 0]
+    assert robot.joint_rate()[0, 0] == 0.0
+    assert rest == pytest.approx(INERTIA_KGM2 / (2.0 * DRY_NM), abs=DRY_NM / INERTIA_KGM2 * dt**2 + 1e-5)
+    robot.step(np.zeros((1, 1)), n_substeps=50)
+    assert abs(robot.joint_angle()[0, 0] - rest) < 1e-12
+
+
+@pytest.mark.parametrize("torque", [0.9, -0.9, 1.1, -1.1])
+def test_a_joint_holds_below_the_limit_and_moves_above_it(torque: float) -> None:
+    robot = one_joint(0.0)
+    robot.step(np.zeros((1, 1)), np.full((1, 1), torque * DRY_NM), n_substeps=100)
+    surplus = math.copysign(max(abs(torque) - 1.0, 0.0), torque) * DRY_NM
+    assert robot.joint_rate()[0, 0] == pytest.approx(surplus / INERTIA_KGM2, rel=1e-3)
+    assert (robot.joint_angle()[0, 0] == 0.0) == (surplus == 0.0)
+    # What is told is the actuator's torque, whether the joint slides or sticks.
+    assert robot.state.joint_torque[0, 0] == pytest.approx(torque * DRY_NM, rel=1e-6)
+
+
+def test_a_servo_stays_beside_its_reference_by_what_friction_holds() -> None:
+    """An error e is corrected where k_p e exceeds the friction."""
+    spec = replace(RESILIENT_SERVO, joint_friction_nm=0.6)
+    robot = SimulatedRobot(spec, 1, 1)
+    for reference, moves in ((0.009, False), (0.011, True)):
+        robot.step(np.full((1, 9), reference), n_substeps=400)
+        assert (np.abs(robot.joint_angle()) > 1e-6).any() == moves
+        assert (np.abs(reference - robot.joint_angle()) <= 0.6 / 60.0 * (1.0 + 1e-6)).all()
+    assert np.abs(robot.joint_rate()).max() < 1e-9
+
+
+MANY = RobotSpec(
+    n_links=8, friction=FrictionSpec(0.0, 0.0), actuator=ActuatorSpec("torque", 0.0, 0.0), joint_friction_nm=0.05,
+    control_dt_s=0.01, sim_dt_s=0.01,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dt", [0.002, 0.01, 0.05])
+@pytest.mark.parametrize("stop", [math.inf, 1.0])
+def test_friction_takes_energy_only_and_brings_every_joint_to_rest(dt: float, stop: float) -> None:
+    robot = SimulatedRobot(replace(MANY, control_dt_s=dt, sim_dt_s=dt, joint_stop_rad=stop), 12, 1)
+    rng = np.random.default_rng(1)
+    robot.set_shape(rng.uniform(-0.9, 0.9, (12, 7)), np.zeros(12), np.zeros((12, 2)))
+    robot.state.link_rate[:] = 2.0 * rng.normal(size=(12, 8))
+    robot.faults.kind[:] = rng.choice([0, FREE, FREE, LOCKED], (12, 7))
+    energy = [robot.kinetic_energy()]
+    for _ in range(round(8.0 / dt)):
+        robot.step(robot.joint_angle(), n_substeps=1)
+        energy.append(robot.kinetic_energy())
+    gain = np.diff(energy, axis=0) / energy[0]
+    assert gain.max() < (1e-6 if dt < 0.05 else 1e-3)
+    assert np.abs(robot.joint_rate()).max() < 1e-9
+    assert robot.state.stood_still.sum() == 0
+    assert np.abs(robot.joint_angle()).max() <= stop * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["resilient_servo", "robo_conda", "muscle", "snakesys"])
+def test_a_gait_with_friction_settles_in_every_step_and_is_the_same_in_a_batch(name: str) -> None:
+    spec = PRESETS[name]
+    spec = replace(spec, joint_friction_nm=tuple(0.02 * (i % 3) for i in range(spec.n_joints)))
+    robots = [SimulatedRobot(spec, n, 1) for n in (1, 9)]
+    for robot in robots:
+        robot.faults.kind[:, 2] = FREE
+        for k in range(round(1.0 / spec.control_dt_s)):
+            wave = 0.4 * np.sin(3.0 * (k + 1) * spec.control_dt_s + 0.8 * np.arange(spec.n_joints))
+            phase = np.zeros(robot.n_worlds) if robot.n_worlds == 1 else np.arange(9) - 4.0
+            robot.step(wave + 0.1 * phase[:, None])
+        assert robot.state.stood_still.sum() == 0
+    for one, many in zip(robots[0].state, robots[1].state, strict=True):
+        np.testing.assert_array_equal(one[0], many[4])

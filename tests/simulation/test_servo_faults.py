@@ -1,0 +1,227 @@
+"""Faults of geared servos: what each kind does to the joint, to the reading and to the commands."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, build
+from snake_gym.envs import WaypointsConfig
+from snake_gym.envs.core import SnakeCore
+from snake_gym.physics.faults import HEALTHY
+from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
+from snake_gym.robot.spec import RobotSpec
+from snake_gym.simulation.fault_kinds import FaultyJoints, fault_code
+from snake_gym.simulation.servo_faults import COOL, GROWTH_S, HEATING_S, switch_off
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+KINDS = ["slipped", "rough", "loose", "overload", "misread", "silent"]
+
+
+def faulty(spec: RobotSpec, kind: str, joints: Any = slice(None), **settings: float) -> SimulatedRobot:
+    """Two robots, the joints ``joints`` of which have the fault."""
+    robot = SimulatedRobot(spec, 2, 1)
+    robot.allow_faults([kind])
+    robot.faults.kind[:, joints] = fault_code(kind)
+    for name, value in settings.items():
+        getattr(robot.faults, name)[:] = value
+    return robot
+
+
+def crawl(robot: SimulatedRobot, n_steps: int) -> list[np.ndarray]:
+    """Play a wave; return the joint torques after each control step."""
+    torque = []
+    for k in range(n_steps):
+        phase = 3.0 * (k + 1) * robot.spec.control_dt_s + 0.8 * np.arange(robot.spec.n_joints)
+        robot.step(np.tile(0.5 * np.sin(phase), (2, 1)))
+        torque.append(robot.state.joint_torque.copy())
+    return torque
+
+
+def assert_same_motion(one: SimulatedRobot, other: SimulatedRobot) -> None:
+    for name, values in one.state._asdict().items():
+        np.testing.assert_array_equal(values, getattr(other.state, name), err_msg=name)
+
+
+def test_a_rough_joint_is_one_with_so_much_dry_friction() -> None:
+    robot = faulty(RESILIENT_SERVO, "rough", 3, strength=0.05)
+    friction = tuple(0.4 if joint == 3 else 0.0 for joint in range(9))
+    other = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, joint_friction_nm=friction), 2, 1)
+    for one in (robot, other):
+        crawl(one, 15)
+    assert_same_motion(robot, other)
+
+
+def test_a_loose_joint_comes_to_the_backlash_of_its_strength() -> None:
+    robot = faulty(RESILIENT_SERVO, "loose", strength=0.1, onset_s=-GROWTH_S)
+    worn = dataclasses.replace(RESILIENT_SERVO.actuator, backlash_rad=0.1)
+    other = SimulatedRobot(dataclasses.replace(RESILIENT_SERVO, actuator=worn), 2, 1)
+    for one in (robot, other):
+        crawl(one, 15)
+    assert_same_motion(robot, other)
+    young = faulty(RESILIENT_SERVO, "loose", strength=0.1, onset_s=0.0)
+    crawl(young, 15)
+    widest = 0.5 * 0.1 * 14 * 0.2 / GROWTH_S
+    assert np.abs(young.state.lash_rad).max() == pytest.approx(widest, rel=1e-6)
+
+
+def test_an_overloaded_servo_switches_off_when_hot_and_comes_back_when_cool() -> None:
+    """At twice the load that it bears, heat 4 (1 - exp(-t / tau)) is 1 at t = tau ln 4/3; it halves in tau ln 2."""
+    memory, dt = np.zeros(1), 0.01
+    powered = []
+    for _ in range(2000):
+        nothing, joint, error = np.zeros(1), np.array([2]), np.full(1, 2.0 * 0.05 * 8.0 / 60.0)
+        joints = FaultyJoints(
+            nothing, nothing, nothing, np.full(1, 0.05), nothing, RESILIENT_SERVO, joint, error, memory, nothing, dt
+        )
+        effect = switch_off(joints)
+        assert effect.memory is not None and effect.powered is not None
+        memory = effect.memory
+        powered.append(bool(effect.powered[0]))
+    changes = (np.flatnonzero(np.diff(np.array(powered, int))) + 2) * dt
+    first, back = HEATING_S * math.log(4.0 / 3.0), HEATING_S * math.log(1.0 / COOL)
+    assert changes[0] == pytest.approx(first, abs=2 * dt)
+    assert changes[1] - changes[0] == pytest.approx(back, abs=2 * dt)
+    again = HEATING_S * math.log((4.0 - COOL) / (4.0 - 1.0))
+    assert changes[2] - changes[1] == pytest.approx(again, abs=2 * dt)
+
+
+def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off() -> None:
+    robot, light = (faulty(RESILIENT_SERVO, "overload", 4, strength=s) for s in (0.02, 1.0))
+    torque, healthy = (np.array(crawl(one, 60))[:, 0, 4] for one in (robot, light))
+    off = np.abs(torque) < 0.05 * 3.0  # what is left is the viscous friction of a free joint
+    assert 0.2 < off.mean() < 0.95 and off.any() and not off[0]
+    assert_same = SimulatedRobot(RESILIENT_SERVO, 2, 1)
+    np.testing.assert_array_equal(healthy, np.array(crawl(assert_same, 60))[:, 0, 4])
+
+
+def test_a_servo_that_stalls_at_a_stop_switches_off() -> None:
+    robot = faulty(dataclasses.replace(RESILIENT_SERVO, joint_stop_rad=0.3), "overload", 4, strength=0.9)
+    aim = np.zeros((2, 9))
+    for aim[:, 4], stalls in ((0.3, False), (0.5, True)):
+        for _ in range(50):
+            robot.step(aim)
+        assert (robot.faults.memory[:, 4] < 0.0).all() == stalls
+
+
+def test_a_misread_joint_goes_where_its_servo_believes_to_be_right() -> None:
+    robot = faulty(RESILIENT_SERVO, "misread", 4, strength=0.3)
+    robot.faults.key[:] = np.arange(18).reshape(2, 9)
+    errors = []
+    for _ in range(60):
+        robot.step(np.full((2, 9), 0.1), n_substeps=200)
+        np.testing.assert_allclose(robot.servo_angle(), 0.1, atol=2e-3)
+        errors.append(robot.joint_angle()[:, 4] - 0.1)
+    spread = np.array(errors)
+    assert np.abs(spread).max() <= 0.302 and np.quantile(np.abs(spread), 0.5) == pytest.approx(0.15, abs=0.05)
+    assert abs(np.corrcoef(spread.T)[0, 1]) < 0.4 and abs(np.corrcoef(spread[1:, 0], spread[:-1, 0])[0, 1]) < 0.4
+    np.testing.assert_allclose(robot.joint_angle()[:, :4], 0.1, atol=2e-3)
+
+
+def test_a_silent_servo_keeps_its_command_and_its_reading() -> None:
+    events = [{"joint": 3, "kind": "silent", "onset_s": 1.0, "duration_s": 1.0}]
+    core = make(faults={"events": events})
+    angle, truth, said = [], [], []
+    rng = np.random.default_rng(3)
+    for _ in range(15):
+        core.step(rng.uniform(-0.5, 0.5, core.action.shape))
+        angle.append(core.measurement.joint_angle[0].copy())
+        truth.append(core.robot.joint_angle()[0].copy())
+        said.append(core.robot.servos.command[0].copy())
+    # The fault acts in the control steps from 1.0 s to 2.0 s, those of index 5 to 9.
+    assert (np.array(said)[4:10, 2] == said[4][2]).all() and said[10][2] != said[9][2]
+    np.testing.assert_array_equal(np.array(angle)[4:10, 2], angle[4][2])
+    wrong = np.array(angle) != np.array(truth)
+    assert np.flatnonzero(wrong.any(axis=0)).tolist() == [2]
+    assert np.flatnonzero(wrong[:, 2]).tolist() == [5, 6, 7, 8, 9]
+    assert (core.measurement.joint_rate == core.robot.joint_rate()).all()
+
+
+def make(n_worlds: int = 4, **settings: Any) -> SnakeCore:
+    core = SnakeCore(build(WaypointsConfig, settings, "env"), n_worlds)
+    core.reset(np.arange(n_worlds) + 5)
+    return core
+
+
+def act(core: SnakeCore, n_steps: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    actions = rng.uniform(-1.0, 1.0, (n_steps, core.decoder.size))
+    return np.array([core.step(np.tile(action, (core.n_worlds, 1)))[0] for action in actions])
+
+
+def test_a_slip_is_in_no_reading_and_the_centre_is_where_the_reading_puts_it() -> None:
+    core = make(faults={"events": [{"joint": 5, "kind": "slipped", "offset_rad": 0.4}]})
+    act(core, 10)
+    sample, robot = core.measurement, core.robot
+    error = robot.joint_angle() - sample.joint_angle
+    np.testing.assert_allclose(error, np.tile(np.eye(9)[4] * 0.4, (4, 1)), atol=1e-12)
+    assert sample.centre_xy_w is not None
+    assert np.hypot(*(sample.centre_xy_w - robot.state.centre_xy).T).min() > 0.01
+
+
+EVERYTHING: dict[str, Any] = {
+    "faults": {
+        "n_min": 4, "n_max": 7, "kinds": ["weak", "locked", *KINDS], "second_share": 0.6, "onset_max_s": 2.0,
+        "intermittent_share": 0.5, "jitter": [0.0, 1.0], "duty": [0.3, 0.9], "weak_strength": [0.1, 0.5],
+        "offset_rad": [0.1, 0.4], "duration_s": 0.5, "duration_max_s": 3.0, "strengths": {"overload": [0.01, 0.03]},
+    },
+    "sensors": {
+        "encoder_faults": {"n_max": 2, "kinds": ["dead", "biased", "noisy"], "bias_rad": [0.1, 0.3]},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("robot", ["resilient_servo", "robo_conda"])
+def test_worlds_with_every_kind_are_the_same_alone_and_restored(robot: str) -> None:
+    core = make(7, robot=robot, **EVERYTHING)
+    first = act(core, 9)
+    state = core.get_state()
+    later = act(core, 12, seed=1)
+    core.set_state(state)
+    np.testing.assert_array_equal(act(core, 12, seed=1), later)
+    kinds = np.concatenate([core.robot.faults.kind, core.robot.second_faults.kind])
+    assert {fault_code(kind) for kind in KINDS} <= set(kinds.ravel().tolist())
+    for world in (0, 3, 6):
+        alone = SnakeCore(build(WaypointsConfig, {"robot": robot, **EVERYTHING}, "env"), 1)
+        alone.reset(np.array([world + 5]))
+        np.testing.assert_array_equal(np.concatenate([act(alone, 9), act(alone, 12, seed=1)])[:, 0],
+                                      np.concatenate([first, later])[:, world])  # fmt: skip
+
+
+def test_kinds_that_may_come_but_do_not_change_nothing_where_they_need_no_law() -> None:
+    plain = act(make(faults={"joints": [2], "kinds": ["locked"]}), 10)
+    events = [{"joint": 2}, *({"joint": 3, "kind": kind, "onset_s": 1e6} for kind in ("silent", "misread"))]
+    np.testing.assert_array_equal(act(make(faults={"events": events}), 10), plain)
+
+
+@pytest.mark.parametrize(
+    ("robot", "kind", "lack"),
+    [
+        ("muscle", "rough", "torque limit"),
+        ("resilient", "rough", "integrator 'implicit'"),
+        ("muscle", "loose", "position or torque servo"),
+        ("resilient", "overload", "torque limit"),
+    ],
+)
+def test_a_kind_that_the_robot_cannot_have_is_refused(robot: str, kind: str, lack: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(robot=robot, faults={"n_max": 1, "kinds": [kind]})
+    assert f"faults.kinds has {kind}, but {robot} has no {lack}; expected a robot with one" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_robot_has_the_kinds_that_need_nothing(name: str) -> None:
+    core = make(2, robot=name, faults={"n_min": 3, "n_max": 3, "kinds": ["slipped", "misread", "silent"]})
+    assert np.isfinite(act(core, 5)).all()
+    assert (core.robot.faults.kind != HEALTHY).sum() == 6
+
+
+def test_friction_on_a_robot_that_was_not_told_of_it_is_an_error() -> None:
+    robot = SimulatedRobot(RESILIENT_SERVO, 1, 1)
+    robot.faults.kind[:] = fault_code("rough")
+    with pytest.raises(ConfigError, match="brings joint friction, but this robot was not told by allow_faults"):
+        robot.step(np.zeros((1, 9)))
