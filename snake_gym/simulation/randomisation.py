@@ -160,6 +160,8 @@ class RandomisationConfig(Settings):
     """Factor of the supply's voltage, and so of torque and speed limits and no-load speeds; one for the robot."""
     backlash_rad: More | None = None
     """More backlash of each joint."""
+    joint_friction_nm: More | None = None
+    """More dry friction of each joint."""
     command_delay_s: Later | None = None
     """More delay of the commands."""
     command_jitter_s: Later | None = None
@@ -259,7 +261,15 @@ class RandomisationConfig(Settings):
         try:
             return self._hardest(spec)
         except ConfigError as error:
-            hard = ("backlash_rad", "servo_damping", "mass", "link_length", "friction_turning", "patches")
+            hard = (
+                "backlash_rad",
+                "joint_friction_nm",
+                "servo_damping",
+                "mass",
+                "link_length",
+                "friction_turning",
+                "patches",
+            )
             set_ones = [name for name in hard if name in ranges]
             raise ConfigError(f"randomisation ({', '.join(set_ones)}) asks for too much: {error}") from None
 
@@ -269,6 +279,7 @@ class RandomisationConfig(Settings):
         changes: dict[str, FloatArray] = {}
         if self.highest("backlash_rad") > 0.0:
             changes["backlash_rad"] = spec.joints("actuator.backlash_rad") + self.highest("backlash_rad")
+        rubs = spec.joints("joint_friction_nm") + self.highest("joint_friction_nm")
         if "servo_damping" in ranges:
             changes["kd"] = spec.joints("actuator.kd") * max(1.0, ranges["servo_damping"].high)
         inertia = spec.inertia()
@@ -281,11 +292,22 @@ class RandomisationConfig(Settings):
         friction = replace(spec.friction, rotational_nms_rad=tuple(turning.tolist()))
         lists: dict[str, Any] = {name: tuple(values.tolist()) for name, values in changes.items()}
         actuator = replace(spec.actuator, **lists)
-        return replace(spec, actuator=actuator, friction=friction, link_inertia_kgm2=tuple(inertia.tolist()))
+        inertias, joint_friction = tuple(inertia.tolist()), tuple(rubs.tolist())
+        return replace(
+            spec, actuator=actuator, friction=friction, link_inertia_kgm2=inertias, joint_friction_nm=joint_friction
+        )
 
 
 _PER_LINK = ("mass", "link_length")
-_PER_JOINT = ("servo_gain", "servo_damping", "torque_limit", "speed_limit", "backlash_rad", "angle_bias_rad")
+_PER_JOINT = (
+    "servo_gain",
+    "servo_damping",
+    "torque_limit",
+    "speed_limit",
+    "backlash_rad",
+    "joint_friction_nm",
+    "angle_bias_rad",
+)
 _SEVERAL = {"position_bias_m": 2}
 _PLACES = {"patches": 3, "slope_rad": 1, "payload_kg": 1}
 """Numbers in [0, 1) that a quantity needs besides: direction and two phases; direction; which link."""
@@ -472,6 +494,7 @@ class Randomisation:
         new.speed_limit[rows] = old.speed_limit * given["speed_limit"] * volt
         new.no_load_speed[rows] = old.no_load_speed * volt
         new.play[rows] = old.play + 0.5 * given["backlash_rad"]
+        new.joint_friction[rows] = old.joint_friction + given["joint_friction_nm"]
         self._patches.height[rows] = given["patches"][:, 0]
         self._patches.direction[rows] = 2.0 * np.pi * given["patches_place"][:, 0]
         self._patches.phase[rows] = 2.0 * np.pi * given["patches_place"][:, 1:]
