@@ -38,7 +38,7 @@ SLOWEST_IMPACT_M_S = 0.02
 
 CROWD = SlidingScene(
     sliding_robot((0.0, -2.0), 5.0, 0.5),
-    discs(*((0.13 * k - 0.39, -0.11 - 0.03 * (k % 2), 0.03) for k in range(7))), (0.0, 0.0), 0.5, 4.0,
+    discs(*((0.13 * k - 0.39, -0.12 - 0.03 * (k % 2), 0.03) for k in range(7))), (0.0, 0.0), 0.5, 4.0,
 )  # fmt: skip
 SCENES = {"limp over two pegs": SLIDING_SCENES["limp over two pegs"], "among a crowd of pegs": CROWD}
 

@@ -79,7 +79,7 @@ def test_every_changed_controller_is_a_fault_aware_one() -> None:
 @pytest.mark.parametrize("robot", PRESETS)
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"])
 def test_it_drives_every_robot_in_every_env(robot: str, env_id: str) -> None:
-    spec = {"preset": robot, "integrator": "implicit"}  # the one that knows obstacles
+    spec = {"preset": robot, "integrator": "implicit", "sim_dt_s": None}  # the one that knows obstacles
     action = {"kind": "residual", "controller": {"kind": "fault_aware"}}
     env = SnakeVectorEnv(env_id, 3, robot=spec, action=action, time_limit_s=2)
     env.reset(seed=0)

@@ -141,7 +141,7 @@ def test_obstacles_act_or_are_refused_by_name(model: Any) -> None:
 def test_a_robot_that_would_pass_through_the_pegs_has_no_field_to_play_in() -> None:
     with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
         make_obstacle_field(1, {"robot": "resilient"})
-    make_obstacle_field(1, {"robot": {"preset": "resilient", "integrator": "implicit"}})
+    make_obstacle_field(1, {"robot": {"preset": "resilient", "integrator": "implicit", "sim_dt_s": 0.01}})
 
 
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law.refused is not None])
