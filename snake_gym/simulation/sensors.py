@@ -231,18 +231,19 @@ def measure(
     ``encoders`` holds the encoder faults of the present episodes; None: all encoders are good. ``errors`` are those
     that vary from episode to episode; None: there are none.
     """
-    state, n_joints = robot.state, robot.spec.n_joints
+    state, n_joints, reads_truly = robot.state, robot.spec.n_joints, robot.reads_truly()
     if errors is None:
-        angle, rate = robot.servo_angle()[rows], robot.joint_rate()[rows]
+        angle = (robot.joint_angle() if reads_truly else robot.servo_angle())[rows]
+        rate = robot.joint_rate()[rows]
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
-        if not robot.reads_truly():
+        if not reads_truly:
             angle = angle + (robot.servo_angle() - robot.joint_angle())[rows]
     valid = np.ones(head_angle.size, dtype=bool)
     are_good = errors is None and robot.nominal_bodies and config.is_perfect
     are_good = are_good and (encoders is None or not encoders.config.any)
-    if are_good and robot.reads_truly():
+    if are_good and reads_truly:
         return Measurement(angle, rate, head_xy, head_angle, valid, state.centre_xy[rows].copy())
     if not config.is_perfect:
         noise = streams.normal(2 * n_joints + 3, rows)

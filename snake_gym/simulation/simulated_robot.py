@@ -352,7 +352,8 @@ class SimulatedRobot:
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
-        return acting(self.faults, self.state.time_s) | acting(self.second_faults, self.state.time_s)
+        first = acting(self.faults, self.state.time_s)
+        return first | acting(self.second_faults, self.state.time_s) if self.second_faults.kind.any() else first
 
     def acting_kind(self) -> NDArray[np.int64]:
         """Return the kind of fault of each joint that acts at the present time (W, J), of two the first; 0: none."""
