@@ -17,10 +17,10 @@ from numba import njit
 
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, POS_X, POS_Y, RADIUS,
-    RECORD, ROUND, SIN, SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, OMEGA, PARTS, POS_X,
+    POS_Y, RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, VX, VY, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, any_lane, load
+from snake_gym.physics.simd import LANES, absolute, any_lane, larger, load, select, splat, square_root, store
 
 _NEVER_LOOKED = 1e9
 _LARGEST_TURN = 0.45
@@ -29,6 +29,8 @@ _DEEPEST = 0.5
 """The same, in radii of link and feature together: a link that is halfway through would be pushed out behind."""
 _LEAST_STRIDE = 1e-4
 """Way in a step [m] that is always allowed."""
+_MOST_DIVISIONS = 10
+"""Most times that a step is halved because of links that move fast near obstacles."""
 
 
 @njit(error_model="numpy", _nrt=False)
@@ -198,3 +200,23 @@ def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
                 if s[slot_of(n, i, j) + k + USED] > 0.0:
                     counts[i] = max(counts[i], j + 1)
         counts[0] = max(counts[0], counts[i])
+
+
+@njit(error_model="numpy")
+def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
+    """Set PARTS, the number of parts, a power of two, in which each world takes its next step dt, so that no link near
+    an obstacle moves further than LONGEST_STRIDE in one. Return True if it is more than 1 in any."""
+    world, fastest = (n + 1) * RECORD, splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy = load(s, a + VX), load(s, a + VY)
+        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA))
+        fastest = larger(fastest, speed)
+    longest = load(s, world + LONGEST_STRIDE)
+    if not any_lane(dt * fastest > longest):
+        return False
+    parts = splat(1.0)
+    for _ in range(_MOST_DIVISIONS):
+        parts = select(dt * fastest > longest * parts, 2.0 * parts, parts)
+    store(s, world + PARTS, parts)
+    return True

@@ -26,18 +26,19 @@ from __future__ import annotations
 
 from numba import njit
 
+from snake_gym.physics.chain import place_links
 from snake_gym.physics.contact_friction import drop_friction, revise_friction, tangential_velocity
 from snake_gym.physics.contact_law import (
     FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
 )  # fmt: skip
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
-    CPX, CPY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF, IMPULSE, INERTIA,
-    LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, ON, ONE_BY_ONE, PER_H, PRESS, RECORD, REL, RESULT, RIGID, RUB,
-    RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES, TRIES, VN,
-    VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
+    CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF, IMPULSE,
+    INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, ONE_BY_ONE, PER_H, PRESS, RECORD, REL, RESULT,
+    RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES,
+    TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, square_root, store
 from snake_gym.physics.stops import PATIENCE
 
 _FORESIGHT = 2.0
@@ -346,3 +347,33 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
         store(s, a + FORCE_Y, fy)
     store(s, world + DEPTH, depth)
     store(s, world + TOUCHES, load(s, world + TOUCHES) + weight * touches)
+
+
+@njit(error_model="numpy")
+def kinetic_energy(s, n):  # type: ignore[no-untyped-def]
+    """Return the kinetic energy [J] of the links as they move."""
+    energy = splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
+        energy = energy + 0.5 * (load(s, a + MASS) * (vx * vx + vy * vy) + load(s, a + INERTIA) * w * w)
+    return energy
+
+
+@njit(error_model="numpy")
+def keep_energy(s, n):  # type: ignore[no-untyped-def]
+    """Slow worlds that have touched something by the energy that closing their joints anew would give them.
+
+    Links move as fits the joints in the geometry that was foreseen. After an impact that is not the one in which the
+    step has ended, and the rates alone, which are what is kept, may stand for more energy there.
+    """
+    world = (n + 1) * RECORD
+    had = kinetic_energy(s, n)
+    place_links(s, n, 0.0)
+    has = kinetic_energy(s, n)
+    slower = (load(s, world + TOUCHES) > 0.0) & (has > had)
+    share = select(slower, square_root(had / larger(has, splat(1e-300))), splat(1.0))
+    for i in range(1, n + 1):
+        store(s, i * RECORD + OMEGA, share * load(s, i * RECORD + OMEGA))
+    for field in (CVX, CVY):
+        store(s, world + field, share * load(s, world + field))

@@ -29,7 +29,7 @@ from numba import njit
 from snake_gym.physics.actuators import (
     MUSCLE, begin_limits, count_work, load_joints, lock_joints, revise_limits,
 )  # fmt: skip
-from snake_gym.physics.chain import eliminate_links, locate_links, place_links, substitute_back
+from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
     foresee_contacts, revise_contacts, settle_contacts, hold_links, touching_worlds,
 )  # fmt: skip
@@ -42,14 +42,11 @@ from snake_gym.physics.imperfections import load_servos, move_servos, revise_ser
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, FAULT_SLOTS, F_KIND, F_OFF,
-    F_ON, GX, GY, HALF, INERTIA, LONGEST_STRIDE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, PARTS, RECORD, RW,
-    RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TOUCHES, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H,
-    sin_cos,
+    F_ON, GX, GY, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
+    SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
-from snake_gym.physics.simd import (
-    absolute, any_lane, larger, load, select, smaller, splat, square_root, store,
-)  # fmt: skip
+from snake_gym.physics.simd import absolute, any_lane, load, select, smaller, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 
 FIRST, SECOND, LATER = 0, 1, 2
@@ -57,8 +54,6 @@ FIRST, SECOND, LATER = 0, 1, 2
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
-_MOST_DIVISIONS = 10
-"""Most times that a step is halved because of links that move fast near obstacles."""
 _ROUNDS = 40
 """Most corrections of the laws within a step without torque limits, joint stops, joint friction, imperfect servos."""
 _ONE_BY_ONE_ROUNDS = 400
@@ -292,56 +287,6 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
     if laws.imperfect:
         move_servos(s, n, stage == SECOND)
     move_links(s, n, stage)
-
-
-@njit(error_model="numpy")
-def kinetic_energy(s, n):  # type: ignore[no-untyped-def]
-    """Return the kinetic energy [J] of the links as they move."""
-    energy = splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy, w = load(s, a + VX), load(s, a + VY), load(s, a + OMEGA)
-        energy = energy + 0.5 * (load(s, a + MASS) * (vx * vx + vy * vy) + load(s, a + INERTIA) * w * w)
-    return energy
-
-
-@njit(error_model="numpy")
-def keep_energy(s, n):  # type: ignore[no-untyped-def]
-    """Slow worlds that have touched something by the energy that closing their joints anew would give them.
-
-    Links move as fits the joints in the geometry that was foreseen. After an impact that is not the one in which the
-    step has ended, and the rates alone, which are what is kept, may stand for more energy there.
-    """
-    world = (n + 1) * RECORD
-    had = kinetic_energy(s, n)
-    place_links(s, n, 0.0)
-    has = kinetic_energy(s, n)
-    slower = (load(s, world + TOUCHES) > 0.0) & (has > had)
-    share = select(slower, square_root(had / larger(has, splat(1e-300))), splat(1.0))
-    for i in range(1, n + 1):
-        store(s, i * RECORD + OMEGA, share * load(s, i * RECORD + OMEGA))
-    for field in (CVX, CVY):
-        store(s, world + field, share * load(s, world + field))
-
-
-@njit(error_model="numpy")
-def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
-    """Set PARTS, the number of parts, a power of two, in which each world takes its next step dt, so that no link near
-    an obstacle moves further than LONGEST_STRIDE in one. Return True if it is more than 1 in any."""
-    world, fastest = (n + 1) * RECORD, splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy = load(s, a + VX), load(s, a + VY)
-        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA))
-        fastest = larger(fastest, speed)
-    longest = load(s, world + LONGEST_STRIDE)
-    if not any_lane(dt * fastest > longest):
-        return False
-    parts = splat(1.0)
-    for _ in range(_MOST_DIVISIONS):
-        parts = select(dt * fastest > longest * parts, 2.0 * parts, parts)
-    store(s, world + PARTS, parts)
-    return True
 
 
 @njit(error_model="numpy")

@@ -14,10 +14,11 @@ import numpy as np
 from numba import njit
 
 from snake_gym.physics.actuators import engage_joints
-from snake_gym.physics.broad_phase import count_slots, forget_contacts, look_around
+from snake_gym.physics.broad_phase import count_slots, divide_step, forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
+from snake_gym.physics.contact import keep_energy
 from snake_gym.physics.friction import lay_patches
-from snake_gym.physics.implicit import FIRST, LATER, SECOND, divide_step, keep_energy, note_events, step_implicit
+from snake_gym.physics.implicit import FIRST, LATER, SECOND, note_events, step_implicit
 from snake_gym.physics.lanes import (
     AGE, PARTS, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, H, scratch_size,
 )  # fmt: skip

@@ -199,11 +199,9 @@ def apply_registered(
     left = []
     for faults in slots:
         registered = faults.kind > LAST_OWN_CODE
-        acts, names = (
-            acting(faults, state.time_s) & registered & live,
-            ("kind", "strength", "onset_s", "end_s", "period_s"),
-        )
-        own = faults._replace(**{name: getattr(faults, name).copy() for name in names})
+        acts = acting(faults, state.time_s) & registered & live
+        changed = ("kind", "strength", "onset_s", "end_s", "period_s")
+        own = faults._replace(**{name: getattr(faults, name).copy() for name in changed})
         own.kind[registered] = HEALTHY
         own.onset_s[acts], own.end_s[acts], own.period_s[acts] = 0.0, math.inf, math.inf
         left.append(own)

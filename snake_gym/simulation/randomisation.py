@@ -4,8 +4,9 @@ Each quantity is drawn anew for every episode, uniformly in a range of its own, 
 all ranges towards the nominal robot, for curricula: at 0 nothing varies, at 1 everything does as set. Controllers,
 residual actions and what a sensor derives know the nominal robot only; the true one is ``SimulatedRobot.params``.
 
-Each quantity has random streams of its own, and so has each thing that is drawn anew in every control step: switching
-one on moves no other draw. Everything that is drawn is in the infos, as ``randomisation/<name>``.
+Each quantity has a place of its own in its world's random stream, and so has each thing that is drawn anew in every
+control step: switching one on moves no other draw. What is drawn for an episode is in the infos, as
+``randomisation/<name>``.
 
 Body: a link's inertia follows its mass and the square of its length; Coulomb friction follows the weight. A payload
 sits at the middle of one link, any with the same chance. Joint angles, and so the head's place for a given shape, are
@@ -62,10 +63,6 @@ class Uniform(Settings):
     def check(self) -> None:
         """Raise ValueError unless low and high are in this order."""
         check_order(self, "low", "high")
-
-    def at_level(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return low and high (M,) of the range shrunk to ``level`` (M,) of its distance from the nominal value."""
-        return self.nominal + level * (self.low - self.nominal), self.nominal + level * (self.high - self.nominal)
 
 
 FactorNumber = Annotated[float, Range(0.01, 100.0)]
@@ -261,16 +258,7 @@ class RandomisationConfig(Settings):
         try:
             return self._hardest(spec)
         except ConfigError as error:
-            hard = (
-                "backlash_rad",
-                "joint_friction_nm",
-                "servo_damping",
-                "mass",
-                "link_length",
-                "friction_turning",
-                "patches",
-            )
-            set_ones = [name for name in hard if name in ranges]
+            set_ones = [name for name in _HARD if name in ranges]
             raise ConfigError(f"randomisation ({', '.join(set_ones)}) asks for too much: {error}") from None
 
     def _hardest(self, spec: RobotSpec) -> RobotSpec:
@@ -298,8 +286,10 @@ class RandomisationConfig(Settings):
         )
 
 
+_HARD = ["backlash_rad", "joint_friction_nm", "servo_damping", "mass", "link_length", "friction_turning", "patches"]
+"""Quantities that may ask for laws or steps that the robot's method does not have."""
 _PER_LINK = ("mass", "link_length")
-_PER_JOINT = (
+_PER_JOINT = [
     "servo_gain",
     "servo_damping",
     "torque_limit",
@@ -307,7 +297,7 @@ _PER_JOINT = (
     "backlash_rad",
     "joint_friction_nm",
     "angle_bias_rad",
-)
+]
 _SEVERAL = {"position_bias_m": 2}
 _PLACES = {"patches": 3, "slope_rad": 1, "payload_kg": 1}
 """Numbers in [0, 1) that a quantity needs besides: direction and two phases; direction; which link."""
