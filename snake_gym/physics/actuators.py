@@ -32,15 +32,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FAULT, FAULT_SLOTS, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
-    F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ONE_BY_ONE, PAST_ONSET, RECORD,
-    REF, REF_NOW, REL, RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, KD,
+    KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ONE_BY_ONE, PAST_ONSET, RECORD, REF, REF_NOW, REL,
+    RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
 ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
@@ -50,15 +48,15 @@ ROUNDING = 1e-9
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
-@njit(error_model="numpy")
-def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
-    """Set the coefficients of every joint law for faults as they stand in sub-step ``step``."""
+@kernel
+def engage_joints(s, n, kind, step, n_slots):  # type: ignore[no-untyped-def]
+    """Set the coefficients of every joint law for faults, in ``n_slots`` slots, as they stand in sub-step ``step``."""
     for i in range(1, n):
         a = i * RECORD
         one, zero = splat(1.0), splat(0.0)
         strength, slowed, shift, late = one, one, zero, zero
         locked, free = zero > 0.0, zero > 0.0
-        for slot in range(FAULT_SLOTS):
+        for slot in range(n_slots):
             f = a + slot * FAULT
             failed = (load(s, f + F_ON) <= step) & (load(s, f + F_OFF) > step)
             fault = select(failed, load(s, f + F_KIND), zero)
@@ -82,7 +80,7 @@ def engage_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
 
 
-@njit(error_model="numpy")
+@kernel
 def lock_joints(s, n):  # type: ignore[no-untyped-def]
     """Bring joints that have just locked back to the angle that they had at the onset, a part of a sub-step ago."""
     h = load(s, (n + 1) * RECORD + H)
@@ -93,13 +91,13 @@ def lock_joints(s, n):  # type: ignore[no-untyped-def]
         store(s, a + PAST_ONSET, splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def clamp(x, limit):  # type: ignore[no-untyped-def]
     """Return x, held between -limit and limit."""
     return smaller(larger(x, -limit), limit)
 
 
-@njit(error_model="numpy")
+@kernel
 def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
     """Set the joint laws of one implicit step; rates and angles inside the law are those at the step's end.
 
@@ -137,7 +135,7 @@ def load_joints(s, n, kind):  # type: ignore[no-untyped-def]
             store(s, a + B, splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def begin_limits(s, n):  # type: ignore[no-untyped-def]
     """Begin with the torque limit at joints that the last step left at it."""
     h = load(s, (n + 1) * RECORD + H)
@@ -152,7 +150,7 @@ def begin_limits(s, n):  # type: ignore[no-untyped-def]
         store(s, a + K, select(held, splat(0.0), law_k))
 
 
-@njit(error_model="numpy")
+@kernel
 def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untyped-def]
     """Give the joint with record ``a``, where it ``changes``, the piece ``at`` of its law (see AT_LIMIT above).
 
@@ -168,7 +166,7 @@ def put_limit(s, a, changes, at, torque, bound, line):  # type: ignore[no-untype
     store(s, a + K, select(changes, k, load(s, a + K)))
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_limits(s, n):  # type: ignore[no-untyped-def]
     """Use the torque limit where the law asks for more, else the law; return the first joint changed, or n + 1.
 
@@ -205,7 +203,7 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
     """Set the joint laws of the explicit right-hand side: torques T0 or, where RIGID, relative accelerations B."""
     for i in range(1, n):
@@ -225,7 +223,7 @@ def load_joints_explicit(s, n, kind):  # type: ignore[no-untyped-def]
             store(s, a + T0, clamp(u, load(s, a + LIMIT)) - load(s, a + LOAD) * rate)
 
 
-@njit(error_model="numpy")
+@kernel
 def count_work(s, n):  # type: ignore[no-untyped-def]
     """Add the positive part of each joint's work in one implicit step (impulse MU times rate REL) to WORK [J]."""
     h, weight = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + WEIGHT)

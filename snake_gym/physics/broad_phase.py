@@ -3,24 +3,21 @@
 A link keeps the features within the grid's skin of it; the next look-up comes before any of its points can have moved
 that far. Where more than SLOTS features are so near, the nearest are kept, and the next look-up comes before a link
 can have reached one of the others.
-
-Kernels that are handed the obstacles' arrays count no references (``_nrt=False``): each call would count up and down
-every array of them, atomically and for all threads at the same address, which took longer than the look-ups themselves.
-They make no arrays, so there is nothing to count.
 """
 
 from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, OMEGA, PARTS, POS_X,
-    POS_Y, RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, STRIDE, TRAVEL, USED, VX, VY, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY,
+    NUMBER, OMEGA, OMEGA_P, ON, PACE, PARTS, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIGMA, SIN, SLOTS, SOL_W, START_X,
+    START_Y, TRAVEL, USED, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, absolute, any_lane, larger, load, select, splat, square_root, store
+from snake_gym.physics.simd import (
+    LANES, absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store,
+)  # fmt: skip
 
 _NEVER_LOOKED = 1e9
 _LARGEST_TURN = 0.45
@@ -31,9 +28,13 @@ _LEAST_STRIDE = 1e-4
 """Way in a step [m] that is always allowed."""
 _MOST_DIVISIONS = 10
 """Most times that a step is halved because of links that move fast near obstacles."""
+_SPEEDING_UP = 1.5
+"""Speed after a step, as a multiple of that before, for which a look-up holds."""
+_STRAY = 0.005
+"""Error of the foreseen geometry, as a share of the shortest link's half length, that is left in a step."""
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     """Empty all slots and make the grid due for a look-up."""
     for k in range(LANES):
@@ -46,7 +47,7 @@ def forget_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     counts[:] = 0
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def feature_distance(shape, x, y, cos, sin, half, end):  # type: ignore[no-untyped-def]
     """Return the distance [m] of a disc to a link's axis, or of a segment to the link's end (+1 head side, -1)."""
     start_x, start_y, axis_x, axis_y, length, _ = shape
@@ -64,7 +65,7 @@ def feature_distance(shape, x, y, cos, sin, half, end):  # type: ignore[no-untyp
     return math.sqrt(dx * dx + dy * dy)
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
     """Return the six numbers of a feature of world w."""
     return (
@@ -73,7 +74,7 @@ def read_feature(feature, w, number):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-def]
     """Write a feature into the slot and lane at offset ``c``."""
     s[c + START_X], s[c + START_Y], s[c + AXIS_X], s[c + AXIS_Y], s[c + LENGTH], s[c + ROUND] = shape
@@ -82,7 +83,7 @@ def fill_slot(s, c, shape, number, end, gap, force):  # type: ignore[no-untyped-
     s[c + USED] = 1.0
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def last_force(old, n_old, number, end):  # type: ignore[no-untyped-def]
     """Return the feature's normal force [N] before the look-up, 0 if it was in none of the ``n_old`` slots."""
     for j in range(n_old):
@@ -91,7 +92,7 @@ def last_force(old, n_old, number, end):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
     """Return the number of the cell that holds (x, y) [m], -1 outside the grid."""
     ix = math.floor((x - obstacles.origin_xy[w, 0]) / obstacles.cell_m)
@@ -101,7 +102,7 @@ def find_cell(obstacles, w, x, y):  # type: ignore[no-untyped-def]
     return ix * obstacles.n_cells[w, 1] + iy
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
     """Move feature, end and force of the first ``n_old`` slots of link i, lane k to ``old``; -1: no feature."""
     for j in range(n_old):
@@ -111,7 +112,7 @@ def empty_slots(s, n, i, k, n_old, old):  # type: ignore[no-untyped-def]
         s[c + USED] = 0.0
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyped-def]
     """Fill the slots of link i in lane k, of which the first ``n_old`` may be in use, from the grid of world w.
 
@@ -144,7 +145,7 @@ def collect_link(s, n, i, k, obstacles, w, n_old, old):  # type: ignore[no-untyp
     return nearest_left_out
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
     """Return the slot with the widest gap if that is wider than ``gap``, else -1; and the wider of the two gaps."""
     widest, at = gap, -1
@@ -155,18 +156,17 @@ def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
     return at, widest
 
 
-@njit(error_model="numpy", _nrt=False)
-def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-untyped-def]
-    """Refill the slots of lanes that may have moved by the skin, and count them (``count_slots``)."""
+@kernel
+def look_around(s, n, ids, count, dt, obstacles, counts, old):  # type: ignore[no-untyped-def]
+    """Refill the slots of lanes that may move by the skin in a step dt, and count them (``count_slots``)."""
     world = (n + 1) * RECORD
-    # A link may move in this step 1.5 times as far as in the last one.
-    travel = load(s, world + TRAVEL) + 1.5 * load(s, world + STRIDE)
+    travel = load(s, world + TRAVEL) + _SPEEDING_UP * dt * load(s, world + PACE)
     if not any_lane(travel > obstacles.skin_m):
         return
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
     for k in range(LANES):
-        if s[world + TRAVEL + k] + 1.5 * s[world + STRIDE + k] > obstacles.skin_m:
+        if s[world + TRAVEL + k] + _SPEEDING_UP * dt * s[world + PACE + k] > obstacles.skin_m:
             reach = obstacles.skin_m
             for i in range(1, n + 1):
                 reach = min(reach, collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old))
@@ -175,7 +175,7 @@ def look_around(s, n, ids, count, obstacles, counts, old):  # type: ignore[no-un
     count_slots(s, n, counts)
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def longest_stride(s, n, k, skin):  # type: ignore[no-untyped-def]
     """Return how far [m] links in lane k may move in a step: never through a feature, and little against their size."""
     longest = skin
@@ -189,7 +189,7 @@ def longest_stride(s, n, k, skin):  # type: ignore[no-untyped-def]
     return longest
 
 
-@njit(error_model="numpy", _nrt=False)
+@kernel
 def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
     """Set ``counts[i]``, the slots in use of link i in any lane; ``counts[0]`` is the largest of these numbers."""
     counts[0] = 0
@@ -202,21 +202,70 @@ def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
         counts[0] = max(counts[0], counts[i])
 
 
-@njit(error_model="numpy")
+@kernel
+def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
+    """Return a bound of the speed [m/s] of any point of the links, whose centres and rates have these fields."""
+    fastest = splat(0.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy = load(s, a + vx_field), load(s, a + vy_field)
+        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + rate_field))
+        fastest = larger(fastest, speed)
+    return fastest
+
+
+@kernel
 def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
     """Set PARTS, the number of parts, a power of two, in which each world takes its next step dt, so that no link near
     an obstacle moves further than LONGEST_STRIDE in one. Return True if it is more than 1 in any."""
-    world, fastest = (n + 1) * RECORD, splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy = load(s, a + VX), load(s, a + VY)
-        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA))
-        fastest = larger(fastest, speed)
-    longest = load(s, world + LONGEST_STRIDE)
-    if not any_lane(dt * fastest > longest):
+    world = (n + 1) * RECORD
+    stride, longest = dt * load(s, world + PACE), load(s, world + LONGEST_STRIDE)
+    if not any_lane(stride > longest):
         return False
     parts = splat(1.0)
     for _ in range(_MOST_DIVISIONS):
-        parts = select(dt * fastest > longest * parts, 2.0 * parts, parts)
+        parts = select(stride > longest * parts, 2.0 * parts, parts)
     store(s, world + PARTS, parts)
     return True
+
+
+@kernel
+def strays(s, n, counts, dt, skin):  # type: ignore[no-untyped-def]
+    """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
+
+    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or links that touch
+    turn otherwise than foreseen, so that gaps are not what they were taken for. Return True if any strays.
+    """
+    world = (n + 1) * RECORD
+    h, sigma, zero = load(s, world + H), load(s, world + SIGMA), splat(0.0)
+    pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
+    store(s, world + NEW_PACE, pace)
+    unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > _SPEEDING_UP * load(s, world + PACE))
+    unseen = unseen & (dt * pace > _LEAST_STRIDE)
+    far = unseen | (dt * pace > load(s, world + LONGEST_STRIDE))
+    error, shortest, touches = zero, load(s, RECORD + HALF), zero
+    for i in range(1, n + 1):
+        a = i * RECORD
+        half, w = load(s, a + HALF), load(s, a + OMEGA)
+        turn = h * (load(s, a + SOL_W) - w - sigma * (w - load(s, a + OMEGA_P)))
+        error = error + half * turn * turn
+        shortest = smaller(shortest, half)
+    wrong = error > _STRAY * shortest
+    if any_lane(wrong):
+        for i in range(1, n + 1):
+            for j in range(counts[i]):
+                touches = larger(touches, load(s, slot_of(n, i, j) + ON))
+        far = far | (wrong & (touches > 0.0))
+    if not any_lane(far):
+        return False
+    store(s, world + PARTS, select(far, splat(2.0), splat(1.0)))
+    return True
+
+
+@kernel
+def note_pace(s, n, dt):  # type: ignore[no-untyped-def]
+    """Add the way of the step dt just solved to TRAVEL, and keep its speed."""
+    world = (n + 1) * RECORD
+    pace = load(s, world + NEW_PACE)
+    store(s, world + PACE, pace)
+    store(s, world + TRAVEL, load(s, world + TRAVEL) + dt * pace)

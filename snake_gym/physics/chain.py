@@ -19,17 +19,15 @@ are the case G = 0: no stiffness, no small step.
 
 from __future__ import annotations
 
-from numba import njit
-
 from snake_gym.physics.lanes import (
     A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y, MASS, MU,
     NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN,
     SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
-from snake_gym.physics.simd import load, splat, store
+from snake_gym.physics.simd import kernel, load, splat, store
 
 
-@njit(error_model="numpy")
+@kernel
 def turn_links(s, n):  # type: ignore[no-untyped-def]
     """Set SIN and COS from the present link angles."""
     for i in range(1, n + 1):
@@ -39,7 +37,7 @@ def turn_links(s, n):  # type: ignore[no-untyped-def]
         store(s, a + COS, cos)
 
 
-@njit(error_model="numpy")
+@kernel
 def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
     """Join half links end to end: replace the vectors (or velocities) of half links in the fields ``x``, ``y`` by the
     positions (or velocities) of the links' centres, such that the centre of mass has ``mean``."""
@@ -66,7 +64,7 @@ def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
         store(s, a + y, load(s, a + y) + shift_y)
 
 
-@njit(error_model="numpy")
+@kernel
 def place_links(s, n, bias):  # type: ignore[no-untyped-def]
     """Set SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
 
@@ -84,7 +82,7 @@ def place_links(s, n, bias):  # type: ignore[no-untyped-def]
     join_links(s, n, VX, VY, (load(s, world + CVX), load(s, world + CVY)))
 
 
-@njit(error_model="numpy")
+@kernel
 def locate_links(s, n, base):  # type: ignore[no-untyped-def]
     """Set the links' centres POS_X, POS_Y from the geometry SIN, COS and the centre of mass at ``base``."""
     for i in range(1, n + 1):
@@ -95,7 +93,7 @@ def locate_links(s, n, base):  # type: ignore[no-untyped-def]
     join_links(s, n, POS_X, POS_Y, base)
 
 
-@njit(error_model="numpy")
+@kernel
 def locate_head(s, n):  # type: ignore[no-untyped-def]
     """Set the head link's centre HEAD_X, HEAD_Y from the link angles and the centre of mass."""
     world = (n + 1) * RECORD
@@ -105,7 +103,7 @@ def locate_head(s, n):  # type: ignore[no-untyped-def]
     store(s, world + HEAD_Y, load(s, n * RECORD + POS_Y))
 
 
-@njit(error_model="numpy")
+@kernel
 def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
     """Fold link after link and joint after joint, from link ``first`` to the head, into the impedance Q, P.
 
@@ -188,7 +186,7 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         store(s, a + PR, pw - ww * e)
 
 
-@njit(error_model="numpy")
+@kernel
 def substitute_back(s, n):  # type: ignore[no-untyped-def]
     """Solve from head to tail: SOL_W, NEW_VX, NEW_VY of links, REL, MU of joints, sum of m_i v_i in SUM of link 1.
 

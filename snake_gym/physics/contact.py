@@ -24,21 +24,19 @@ ONE_BY_ONE, stops (STOPS_CHANGE) have settled.
 
 from __future__ import annotations
 
-from numba import njit
-
-from snake_gym.physics.chain import place_links
+from snake_gym.physics.chain import locate_links, place_links, turn_links
 from snake_gym.physics.contact_friction import drop_friction, revise_friction, tangential_velocity
 from snake_gym.physics.contact_law import (
     FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
 )  # fmt: skip
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
-    CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF, IMPULSE,
-    INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, ONE_BY_ONE, PER_H, PRESS, RECORD, REL, RESULT,
-    RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES,
-    TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
+    CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF,
+    IMPULSE, INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, ONE_BY_ONE, PER_H, PRESS, RECORD, REL,
+    RESULT, RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL,
+    TOUCHES, TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
 from snake_gym.physics.stops import PATIENCE
 
 _FORESIGHT = 2.0
@@ -67,7 +65,7 @@ _WORST = 0.3
 """Share of the worst contact's error from which contacts change in the same correction."""
 
 
-@njit(error_model="numpy")
+@kernel
 def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set up all contacts at the foreseen end of the step, before it is solved."""
     set_laws(s, n, law)
@@ -87,7 +85,7 @@ def foresee_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
         add_contacts(s, n, i, counts[i])
 
 
-@njit(error_model="numpy")
+@kernel
 def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     """Set RESULT of each slot: the impulse of a contact that is on, else its gap [m] to the target of its law.
 
@@ -110,7 +108,7 @@ def judge_contacts(s, n, counts, law):  # type: ignore[no-untyped-def]
     return pull, depth
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-def]
     """Switch contacts off that pull and on that penetrate; return the first link that changed, or n + 1.
 
@@ -160,7 +158,7 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def hold_links(s, n):  # type: ignore[no-untyped-def]
     """Hold the links of worlds whose joint laws, stops or contacts still change where they are; count the steps.
 
@@ -195,7 +193,7 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
             store(s, c + VN, select(jammed, zero, load(s, c + VN)))
 
 
-@njit(error_model="numpy")
+@kernel
 def energy_excess(s, n):  # type: ignore[no-untyped-def]
     """Return the kinetic energy of the solution [J] beyond what the step began with and joints and slope have put in.
 
@@ -218,7 +216,7 @@ def energy_excess(s, n):  # type: ignore[no-untyped-def]
     return excess
 
 
-@njit(error_model="numpy")
+@kernel
 def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
     """Take so much of the bounce in the worlds ``settled`` that it makes no energy; return the first link changed.
 
@@ -260,7 +258,7 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def]
     """Correct the friction of contacts in the worlds ``settled``; return the first link that changed, or n + 1."""
     first, rubs = n + 1, splat(0.0)
@@ -273,7 +271,7 @@ def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
     """Carry over the impulses of rigid contacts so that v_n' comes to the target, in the worlds ``settled``.
 
@@ -304,7 +302,7 @@ def carry_impulses(s, n, counts, settled):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
     """Return 1 in the lanes in which a link touches something or soon will (step dt): their past is not smooth."""
     h = load(s, (n + 1) * RECORD + H)
@@ -318,7 +316,7 @@ def touching_worlds(s, n, counts, dt):  # type: ignore[no-untyped-def]
     return touched
 
 
-@njit(error_model="numpy")
+@kernel
 def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     """Add up the forces, contacts and penetrations of the step just solved."""
     world = (n + 1) * RECORD
@@ -349,7 +347,22 @@ def settle_contacts(s, n, counts):  # type: ignore[no-untyped-def]
     store(s, world + TOUCHES, load(s, world + TOUCHES) + weight * touches)
 
 
-@njit(error_model="numpy")
+@kernel
+def note_depth(s, n, counts):  # type: ignore[no-untyped-def]
+    """Let DEPTH be no less than the deepest overlap where the links are now; a step knows its own by foresight only."""
+    world = (n + 1) * RECORD
+    turn_links(s, n)
+    locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
+    depth = load(s, world + DEPTH)
+    for i in range(1, n + 1):
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            measure_slot(s, n, i * RECORD, c)
+            depth = larger(depth, -load(s, c + GAP))
+    store(s, world + DEPTH, depth)
+
+
+@kernel
 def kinetic_energy(s, n):  # type: ignore[no-untyped-def]
     """Return the kinetic energy [J] of the links as they move."""
     energy = splat(0.0)
@@ -360,7 +373,7 @@ def kinetic_energy(s, n):  # type: ignore[no-untyped-def]
     return energy
 
 
-@njit(error_model="numpy")
+@kernel
 def keep_energy(s, n):  # type: ignore[no-untyped-def]
     """Slow worlds that have touched something by the energy that closing their joints anew would give them.
 

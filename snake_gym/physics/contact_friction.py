@@ -19,12 +19,10 @@ What still changes after many corrections sticks: that takes energy, whatever th
 
 from __future__ import annotations
 
-from numba import njit
-
 from snake_gym.physics.lanes import (
     FIRM, GRIP, IMPULSE, NX, NY, ON, RECORD, RESULT, RUB, RUBBED, SLIDES, SOL_W, T_ARM, UX, UY, VT, H, slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, splat, store
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 
 _SLOWEST_SLIP = 1e-4
 """Slip [m/s] below which a contact begins its step sticking."""
@@ -37,7 +35,7 @@ _DRIFTS = 16.0
 """Most corrections in a step in which friction follows the normal impulse."""
 
 
-@njit(error_model="numpy")
+@kernel
 def tangential_velocity(s, a, c):  # type: ignore[no-untyped-def]
     """Return the slip v_t' [m/s] of the slot at ``c`` of the link at ``a`` after a solution."""
     b = a + RECORD
@@ -46,7 +44,7 @@ def tangential_velocity(s, a, c):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(error_model="numpy")
+@kernel
 def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
     """Set the slot's friction for the foreseen slip and the normal force of the step before."""
     world = (n + 1) * RECORD
@@ -63,7 +61,7 @@ def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
     store(s, c + SLIDES, slides)
 
 
-@njit(error_model="numpy")
+@kernel
 def drop_friction(s, c, where, for_now):  # type: ignore[no-untyped-def]
     """Remove the slot's friction in the lanes ``where``: Coulomb's until the normal impulse is known again where
     ``for_now``, else all of it until the step's end."""
@@ -74,7 +72,7 @@ def drop_friction(s, c, where, for_now):  # type: ignore[no-untyped-def]
     store(s, c + SLIDES, select(for_good, splat(_DROPPED), load(s, c + SLIDES)))
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_friction(s, n, i, count, law, settled):  # type: ignore[no-untyped-def]
     """Correct the friction of link i's contacts in the worlds ``settled``; return 1 where it has changed."""
     a, world = i * RECORD, (n + 1) * RECORD

@@ -25,17 +25,15 @@ Friction along the surface: viscous (wang, eq. 22, but at the point of contact i
 
 from __future__ import annotations
 
-from numba import njit
-
 from snake_gym.physics.chain import join_links
 from snake_gym.physics.contact_friction import set_friction
 from snake_gym.physics.lanes import (
     AXIS_X, AXIS_Y, BEFORE, BOUNCE, CLOSING, COS, CPW, CPX, CPY, CVX, CVY, CWW, CXW, CXX, CXY, CYW, CYY, END, FIRM,
     GAP, GRIP, HALF, LENGTH, NEW_VX, NEW_VY, NX, NY, N_ARM, OMEGA, OMEGA_P, ON, PER_H, POS_X, POS_Y, PRESS, RADIUS,
-    RECORD, ROUND, RUB, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, STRIDE, TARGET, TOTAL, TRAVEL, T_ARM, USED, UX, UY,
-    VN, VT, H, slot_of,
+    RECORD, ROUND, RUB, SIGMA, SIN, SOL_W, START_X, START_Y, STIFF, TARGET, TOTAL, T_ARM, USED, UX, UY, VN, VT, H,
+    slot_of,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.simd import kernel, larger, load, select, smaller, splat, square_root, store
 
 FAR = 1e9
 """Gap [m] of a slot without a contact."""
@@ -49,9 +47,9 @@ _RIGIDITY = 1e4
 """STIFF of rigid contact, in masses of the robot; corrections remove the rest of v_n' - v_t."""
 
 
-@njit(error_model="numpy")
-def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
-    """Set NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates; add to TRAVEL."""
+@kernel
+def foresee_velocities(s, n):  # type: ignore[no-untyped-def]
+    """Set NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates."""
     world = (n + 1) * RECORD
     sigma = load(s, world + SIGMA)
     for i in range(1, n + 1):
@@ -61,17 +59,9 @@ def foresee_velocities(s, n, dt):  # type: ignore[no-untyped-def]
         store(s, a + NEW_VX, -lw * load(s, a + SIN))
         store(s, a + NEW_VY, lw * load(s, a + COS))
     join_links(s, n, NEW_VX, NEW_VY, (load(s, world + CVX), load(s, world + CVY)))
-    fastest = splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
-        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + OMEGA))
-        fastest = larger(fastest, speed)
-    store(s, world + STRIDE, dt * fastest)
-    store(s, world + TRAVEL, load(s, world + TRAVEL) + dt * fastest)
 
 
-@njit(error_model="numpy")
+@kernel
 def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     """Set gap, normal, moments and foreseen velocities of the slot at ``c`` of the link at ``a``."""
     sin, cos, half, radius = load(s, a + SIN), load(s, a + COS), load(s, a + HALF), load(s, a + RADIUS)
@@ -114,7 +104,7 @@ def measure_slot(s, n, a, c):  # type: ignore[no-untyped-def]
     store(s, c + VT, nx * vy - ny * vx + (along * dot - radius) * w)
 
 
-@njit(error_model="numpy")
+@kernel
 def set_laws(s, n, law):  # type: ignore[no-untyped-def]
     """Set the values that all contacts of a world share in a step of length H: 1/h, STIFF, closing rate of gaps < 0."""
     world = (n + 1) * RECORD
@@ -129,7 +119,7 @@ def set_laws(s, n, law):  # type: ignore[no-untyped-def]
         store(s, world + CLOSING, law.stiffness / yielding)
 
 
-@njit(error_model="numpy")
+@kernel
 def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     """Set the coefficients of the slot's impulse and surface friction for this step."""
     world = (n + 1) * RECORD
@@ -153,7 +143,7 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     set_friction(s, n, c, law)
 
 
-@njit(error_model="numpy")
+@kernel
 def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
     """Sum the parts of the link's touching slots in its matrix and right-hand side, at its head-side end."""
     a = i * RECORD
@@ -189,7 +179,7 @@ def add_contacts(s, n, i, count):  # type: ignore[no-untyped-def]
     store(s, a + CPW, pw)
 
 
-@njit(error_model="numpy")
+@kernel
 def normal_velocity(s, a, c):  # type: ignore[no-untyped-def]
     """Return v_n' [m/s] of the slot at ``c`` of the link at ``a`` after a solution."""
     b = a + RECORD

@@ -28,15 +28,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from snake_gym.physics.lanes import (
     A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, HEIGHT, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, PHASE_X,
     PHASE_Y, POS_X, POS_Y, RECORD, RW, RX, RY, SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R, SLIDING_T,
     SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import (
-    LANES, absolute, any_lane, copy_sign, larger, load, select, splat, square_root, store,
+    LANES, absolute, any_lane, copy_sign, inlined, kernel, larger, load, select, splat, square_root, store,
 )  # fmt: skip
 
 INDEPENDENT, COUPLED = 0, 1
@@ -51,7 +49,7 @@ _OFF = 1.5
 """Error of a secant, as a factor, beyond which it is corrected within the step."""
 
 
-@njit(inline="always", error_model="numpy")
+@inlined
 def viscous_force(vx: float, vy: float, s: float, c: float, c_t: float, c_n: float) -> tuple[float, float]:
     """Return the friction force (x, y) [N], world frame, on a link at theta (s, c = sin, cos) with (vx, vy) [m/s]."""
     along = -c_t * (c * vx + s * vy)
@@ -59,7 +57,7 @@ def viscous_force(vx: float, vy: float, s: float, c: float, c_t: float, c_n: flo
     return along * c - across * s, along * s + across * c
 
 
-@njit(error_model="numpy")
+@kernel
 def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
     """Set each link's inertia along, across and in rotation with viscous friction at the step's end: m + h c."""
     h = load(s, (n + 1) * RECORD + H)
@@ -71,7 +69,7 @@ def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
         store(s, a + A_R, load(s, a + INERTIA) + h * load(s, a + C_R))
 
 
-@njit(error_model="numpy")
+@kernel
 def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
     """Scale the friction of each link for the place POS_X, POS_Y of its centre; see ``state.Patches``.
 
@@ -97,14 +95,14 @@ def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
             store(s, a + field, factor * load(s, a + field))
 
 
-@njit(error_model="numpy")
+@kernel
 def sliding_at(speed, limit):  # type: ignore[no-untyped-def]
     """Return SLIDING of an axis with Coulomb force ``limit`` that moves at ``speed`` as a step() begins."""
     moves = (absolute(speed) > _NEAR_REST) & (limit > 0.0)
     return select(moves, copy_sign(splat(1.0), speed), splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def begin_sliding(s, n):  # type: ignore[no-untyped-def]
     """Set SLIDING of every axis from the present velocities."""
     for i in range(1, n + 1):
@@ -116,13 +114,13 @@ def begin_sliding(s, n):  # type: ignore[no-untyped-def]
         store(s, a + SLIDING_R, sliding_at(load(s, a + OMEGA), load(s, a + D_R)))
 
 
-@njit(error_model="numpy")
+@kernel
 def sticks(slip):  # type: ignore[no-untyped-def]
     """Return true where an axis with the SLIDING ``slip`` sticks."""
     return (slip == 0.0) | (slip == _STOPPED)
 
 
-@njit(error_model="numpy")
+@kernel
 def coulomb_terms(slip, slid, limit):  # type: ignore[no-untyped-def]
     """Return the inertia that sticking adds to an axis and the impulse of sliding; ``limit`` is h F."""
     rest = limit * (1.0 - absolute(slid))
@@ -131,7 +129,7 @@ def coulomb_terms(slip, slid, limit):  # type: ignore[no-untyped-def]
     return select(sticks(slip), rest / REST, zero), -limit * slid - sliding
 
 
-@njit(error_model="numpy")
+@kernel
 def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
     """Add Coulomb friction to the links in the state in which the step begins."""
     h = load(s, (n + 1) * RECORD + H)
@@ -152,7 +150,7 @@ def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
             store(s, a + field, slid)
 
 
-@njit(error_model="numpy")
+@kernel
 def next_sliding(slip, slid, before, after, limit, may_break):  # type: ignore[no-untyped-def]
     """Return SLIDING and SLID_SHARE that follow from the speeds at the step's begin and end."""
     slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
@@ -164,7 +162,7 @@ def next_sliding(slip, slid, before, after, limit, may_break):  # type: ignore[n
     return select(stops, splat(_STOPPED), select(breaks, copy_sign(splat(_BROKEN), after), slip)), slid
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_axis(s, a, axis, before, after, h, may_break):  # type: ignore[no-untyped-def]
     """Set the law of one axis for the speeds found; return (it changes, change of inertia, change of impulse)."""
     slip, slid, limit = load(s, a + SLIDING_T + axis), load(s, a + SLID_SHARE_T + axis), h * load(s, a + D_T + axis)
@@ -182,7 +180,7 @@ def revise_axis(s, a, axis, before, after, h, may_break):  # type: ignore[no-unt
     )
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
     """Let axes stick that have stopped and slide that broke away; return the first link changed, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
@@ -209,7 +207,7 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def settle_sliding(s, n):  # type: ignore[no-untyped-def]
     """Set SLIDING of each axis for the next step, 1, 0 or -1; return 1 in the worlds in which one has changed."""
     changed = splat(0.0)
@@ -222,7 +220,7 @@ def settle_sliding(s, n):  # type: ignore[no-untyped-def]
     return changed
 
 
-@njit(error_model="numpy")
+@kernel
 def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     """Add the secants of Coulomb friction at the foreseen speeds to the links' inertias."""
     world = (n + 1) * RECORD
@@ -242,7 +240,7 @@ def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
         store(s, a + A_R, load(s, a + A_R) + h * load(s, a + D_R) / spin)
 
 
-@njit(error_model="numpy")
+@kernel
 def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
     """Return the speed for the secant, given the one used and the one that came out.
 
@@ -255,7 +253,7 @@ def new_secant(free, limit, speed, used):  # type: ignore[no-untyped-def]
     return select(faster, let_go, select(slower, larger(speed, splat(REST)), used))
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     """Correct secants that are far off; return the first link with one, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)

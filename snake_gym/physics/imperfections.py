@@ -26,18 +26,16 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from snake_gym.physics.actuators import NEARLY, put_limit
 from snake_gym.physics.lanes import (
     ALPHA, AT_LIMIT, BASE, BETA, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE, LAW_K,
     LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, ONE_BY_ONE, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA,
     STRENGTH, T0, VOLT, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
 
-@njit(error_model="numpy")
+@kernel
 def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
     """Return the flank of joint i that pushes at the rate ``rate``: 1, -1, or 0 for none."""
     a = i * RECORD
@@ -49,7 +47,7 @@ def find_flank(s, n, i, rate):  # type: ignore[no-untyped-def]
     return select(play > 0.0, touches, one)
 
 
-@njit(error_model="numpy")
+@kernel
 def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
     """Return K and T0 of joint i with the given flank pushing."""
     a = i * RECORD
@@ -59,7 +57,7 @@ def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
     return k, touches * (h * load(s, a + DRIVE) - flank * gain * load(s, a + PLAY))
 
 
-@njit(error_model="numpy")
+@kernel
 def load_servos(s, n):  # type: ignore[no-untyped-def]
     """Set the joint laws of one implicit step; flanks and dead bands are judged at its foreseen end."""
     world = (n + 1) * RECORD
@@ -94,7 +92,7 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         store(s, a + B, splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
     """Revise flanks that have met or parted and torques beyond the line; return the first joint changed, or n + 1."""
     first = n + 1
@@ -113,7 +111,7 @@ def revise_servos(s, n):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     """Set the flank of joint i anew; return 1 in the worlds where it changed, and begin there without a limit."""
     a = i * RECORD
@@ -134,7 +132,7 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     return select(changes, splat(1.0), splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     """Set or release the torque limit of joint i at its speed; return 1 in the worlds where the law changed.
 
@@ -169,7 +167,7 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     return select(changes, one, zero)
 
 
-@njit(error_model="numpy")
+@kernel
 def move_servos(s, n, keeps_past):  # type: ignore[no-untyped-def]
     """Take over the motors' positions in their play, and set the supply's voltage for the next sub-step."""
     world = (n + 1) * RECORD

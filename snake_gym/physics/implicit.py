@@ -24,8 +24,6 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from snake_gym.physics.actuators import (
     MUSCLE, begin_limits, count_work, load_joints, lock_joints, revise_limits,
 )  # fmt: skip
@@ -35,18 +33,18 @@ from snake_gym.physics.contact import (
 )  # fmt: skip
 from snake_gym.physics.contact_law import foresee_velocities
 from snake_gym.physics.friction import (
-    COUPLED, add_coulomb_friction, add_coupled_friction, begin_sliding, revise_coulomb_friction,
+    COUPLED, add_coulomb_friction, add_coupled_friction, revise_coulomb_friction,
     revise_coupled_friction, settle_sliding, add_viscous_friction,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, FAULT_SLOTS, F_KIND, F_OFF,
-    F_ON, GX, GY, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
-    SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, F_KIND, F_OFF, F_ON, GX, GY,
+    INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y,
+    THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
-from snake_gym.physics.simd import absolute, any_lane, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, any_lane, kernel, load, select, smaller, splat, store
 from snake_gym.physics.stops import foresee_hits, hold_stops, passes_stop, release_stops, revise_stops
 
 FIRST, SECOND, LATER = 0, 1, 2
@@ -60,7 +58,7 @@ _ONE_BY_ONE_ROUNDS = 400
 """Most corrections with any of these; after ``_ROUNDS`` of them laws change one at a time."""
 
 
-@njit(error_model="numpy")
+@kernel
 def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
     """Set ALPHA, BETA, SIGMA and H of this step for each world."""
     world = (n + 1) * RECORD
@@ -82,7 +80,7 @@ def choose_method(s, n, stage, dt, stops):  # type: ignore[no-untyped-def]
     store(s, world + H, select(smooth, splat(GAMMA * dt if stage == SECOND else 2.0 / 3.0 * dt), step))
 
 
-@njit(error_model="numpy")
+@kernel
 def load_links(s, n):  # type: ignore[no-untyped-def]
     """Set geometry, base and momenta of the links."""
     world = (n + 1) * RECORD
@@ -105,7 +103,7 @@ def load_links(s, n):  # type: ignore[no-untyped-def]
         store(s, a + RW, load(s, a + INERTIA) * base_w)
 
 
-@njit(error_model="numpy")
+@kernel
 def base_of_centre(s, n):  # type: ignore[no-untyped-def]
     """Return the base (x, y) [m] of the centre of mass: its place without the step's own velocity."""
     world = (n + 1) * RECORD
@@ -115,7 +113,7 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
     return x, y
 
 
-@njit(error_model="numpy")
+@kernel
 def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
     """Add ground friction in the state in which the step begins."""
     add_viscous_friction(s, n)
@@ -125,7 +123,7 @@ def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
         add_coulomb_friction(s, n)
 
 
-@njit(error_model="numpy")
+@kernel
 def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
     """Set the joint laws in the state in which the step begins."""
     if laws.kind == MUSCLE:
@@ -144,20 +142,19 @@ def begin_joints(s, n, laws):  # type: ignore[no-untyped-def]
         begin_joint_friction(s, n)
 
 
-@njit(error_model="numpy")
-def begin_contacts(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
+@kernel
+def begin_contacts(s, n, counts, laws):  # type: ignore[no-untyped-def]
     """Set up the contacts in the state in which the step begins."""
-    foresee_velocities(s, n, dt)
-    if counts[0] > 0:
-        world = (n + 1) * RECORD
-        x, y = base_of_centre(s, n)
-        h = load(s, world + H)
-        locate_links(s, n, (x + h * load(s, world + CVX), y + h * load(s, world + CVY)))
-        foresee_contacts(s, n, counts, laws.contact)
+    foresee_velocities(s, n)
+    world = (n + 1) * RECORD
+    x, y = base_of_centre(s, n)
+    h = load(s, world + H)
+    locate_links(s, n, (x + h * load(s, world + CVX), y + h * load(s, world + CVY)))
+    foresee_contacts(s, n, counts, laws.contact)
 
 
-@njit(error_model="numpy")
-def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
+@kernel
+def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
     store(s, (n + 1) * RECORD + ONE_BY_ONE, splat(0.0))
     store(s, (n + 1) * RECORD + TRIES, splat(0.0))
@@ -165,8 +162,8 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
     touching = laws.obstacles and counts[0] > 0
-    if laws.obstacles:
-        begin_contacts(s, n, dt, counts, laws)
+    if touching:
+        begin_contacts(s, n, counts, laws)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
     one_by_one = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
@@ -200,7 +197,7 @@ def solve_step(s, n, dt, counts, laws):  # type: ignore[no-untyped-def]
         substitute_back(s, n)
 
 
-@njit(error_model="numpy")
+@kernel
 def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
     """Set WEIGHT, the time that the step stands for, and AGE, the smooth steps before the next one."""
     world = (n + 1) * RECORD
@@ -218,7 +215,7 @@ def weigh_step(s, n, stage, dt, jumped):  # type: ignore[no-untyped-def]
         store(s, world + AGE, select(jumped == 0.0, age + 1.0, smaller(age + 1.0, zero)))
 
 
-@njit(error_model="numpy")
+@kernel
 def move_links(s, n, stage):  # type: ignore[no-untyped-def]
     """Take over the solution; the state before becomes the past, except in the second half of a step."""
     world = (n + 1) * RECORD
@@ -247,7 +244,7 @@ def move_links(s, n, stage):  # type: ignore[no-untyped-def]
     store(s, world + CY, y + h * vy)
 
 
-@njit(error_model="numpy")
+@kernel
 def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
     """Return 1 for worlds with a jump, also where a joint has met its stop; its rate jumps now and in the next step."""
     world = (n + 1) * RECORD
@@ -260,15 +257,18 @@ def note_hits(s, n, jumped):  # type: ignore[no-untyped-def]
     return select(hits > 0.0, splat(1.0), jumped)
 
 
-@njit(error_model="numpy")
-def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
-    """Advance a block of worlds by one stage of an implicit step, in place."""
-    if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
-        begin_sliding(s, n)
+@kernel
+def solve_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
+    """Solve one stage of an implicit step of a block of worlds; the state stays as it is."""
     if laws.stops and stage == LATER:
         foresee_hits(s, n, dt)
     choose_method(s, n, stage, dt, laws.stops)
-    solve_step(s, n, dt, counts, laws)
+    solve_step(s, n, counts, laws)
+
+
+@kernel
+def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
+    """Move a block of worlds as solved."""
     touching = laws.obstacles and counts[0] > 0
     jumped = touching_worlds(s, n, counts, dt) if touching else splat(0.0)
     if laws.stops:
@@ -289,14 +289,22 @@ def step_implicit(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def
     move_links(s, n, stage)
 
 
-@njit(error_model="numpy")
-def note_events(s, n, step):  # type: ignore[no-untyped-def]
+@kernel
+def length_of(stage, dt):  # type: ignore[no-untyped-def]
+    """Return the time [s] that a stage of a step dt takes."""
+    if stage == FIRST:
+        return GAMMA * dt
+    return (1.0 - GAMMA) * dt if stage == SECOND else dt
+
+
+@kernel
+def note_events(s, n, step, n_slots):  # type: ignore[no-untyped-def]
     """Mark the past of worlds as not smooth in which a fault begins or ends in sub-step ``step``."""
     world = (n + 1) * RECORD
     changes = splat(0.0)
     for i in range(1, n):
         a = i * RECORD
-        for slot in range(FAULT_SLOTS):
+        for slot in range(n_slots):
             f = a + slot * FAULT
             edge = (load(s, f + F_ON) == step) | (load(s, f + F_OFF) == step)
             changes = select(edge & (load(s, f + F_KIND) > 0.0), splat(1.0), changes)

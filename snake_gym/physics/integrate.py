@@ -14,18 +14,20 @@ import numpy as np
 from numba import njit
 
 from snake_gym.physics.actuators import engage_joints
-from snake_gym.physics.broad_phase import count_slots, divide_step, forget_contacts, look_around
+from snake_gym.physics.broad_phase import (
+    count_slots, divide_step, fastest_point, forget_contacts, look_around, note_pace, strays,
+)  # fmt: skip
 from snake_gym.physics.chain import locate_head, place_links
-from snake_gym.physics.contact import keep_energy
-from snake_gym.physics.friction import lay_patches
-from snake_gym.physics.implicit import FIRST, LATER, SECOND, note_events, step_implicit
+from snake_gym.physics.contact import keep_energy, note_depth
+from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
+from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, length_of, note_events, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, PARTS, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, H, scratch_size,
+    AGE, OMEGA, PACE, PARTS, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_size,
 )  # fmt: skip
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
 from snake_gym.physics.self_overlap import note_self_overlap
-from snake_gym.physics.simd import LANES, any_lane, load, smaller, splat, store, take_ticket
+from snake_gym.physics.simd import LANES, any_lane, kernel, larger, load, smaller, splat, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.worlds import (
     gather_params, gather_worlds, next_event, renew_bursts, scatter_worlds, take_commands,
@@ -33,6 +35,8 @@ from snake_gym.physics.worlds import (
 
 IMPLICIT, RK4 = 0, 1
 INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
+_MOST_PARTS = 64
+"""Parts of a stage in which worlds may still stray."""
 
 
 class Laws(NamedTuple):
@@ -59,89 +63,153 @@ class Laws(NamedTuple):
     """True if friction differs from place to place (``state.Patches``)."""
 
 
-@njit(error_model="numpy")
+@kernel
 def step_block_implicit(  # type: ignore[no-untyped-def]
-    s, n, ids, count, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
+    s, n, ids, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
 ):
     """Advance one block by ``n_substeps`` implicit steps."""
+    world = (n + 1) * RECORD
     place_links(s, n, 0.0)
+    if laws.obstacles:
+        store(s, world + PACE, fastest_point(s, n, VX, VY, OMEGA))
     event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
-            engage_joints(s, n, laws.kind, step)
-            note_events(s, n, step)
-            renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
-            renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
-            event = next_event(s, n, step)
+            engage_joints(s, n, laws.kind, step, n_slots)
+            note_events(s, n, step, n_slots)
+            event = renew_faults(s, n, ids, count, n_slots, step, dt, state, faults)
         if laws.late and step >= arrival:
             arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
-            look_around(s, n, ids, count, obstacles, counts, old)
-            if divide_step(s, n, dt):
-                step_in_parts(s, n, ids, count, dt, step == 0, obstacles, counts, old, spare, laws)
-                continue
-        step_once(s, n, dt, step == 0, counts, laws)
+            look_around(s, n, ids, count, dt, obstacles, counts, old)
+        if step == 0:
+            take_stage(s, n, ids, count, FIRST, dt, obstacles, counts, old, spare, laws)
+            take_stage(s, n, ids, count, SECOND, dt, obstacles, counts, old, spare, laws)
+        else:
+            take_stage(s, n, ids, count, LATER, dt, obstacles, counts, old, spare, laws)
     if laws.obstacles and laws.contact.restitution > 0.0:
         keep_energy(s, n)
+    if laws.obstacles and counts[0] > 0:
+        note_depth(s, n, counts)
 
 
-@njit(error_model="numpy")
-def step_once(s, n, dt, first, counts, laws):  # type: ignore[no-untyped-def]
-    """Advance a block by one implicit step; ``first``: the first one under its commands."""
-    if first:
-        step_implicit(s, n, FIRST, dt, counts, laws)
-        step_implicit(s, n, SECOND, dt, counts, laws)
-    else:
-        step_implicit(s, n, LATER, dt, counts, laws)
+@kernel
+def renew_faults(s, n, ids, count, n_slots, step, dt, state, faults):  # type: ignore[no-untyped-def]
+    """Set the next bursts of intermittent faults in sub-step ``step``; return that of the next event."""
+    if n_slots > 0:
+        renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
+    if n_slots > 1:
+        renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
+    return next_event(s, n, step, n_slots)
 
 
-@njit(error_model="numpy")
-def step_in_parts(  # type: ignore[no-untyped-def]
-    s, n, ids, count, dt, first, obstacles, counts, old, spare, laws
+@kernel
+def take_stage(  # type: ignore[no-untyped-def]
+    s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
 ):
-    """Advance a block by one implicit step, which each lane takes in its number of PARTS, a power of two.
+    """Advance a block by one stage of a step, in parts where links near obstacles move far or not as foreseen."""
+    if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
+        begin_sliding(s, n)
+    length = length_of(stage, dt)
+    if laws.obstacles and divide_step(s, n, length):
+        take_parts(s, n, ids, count, stage, dt, False, obstacles, counts, old, spare, laws)
+        return
+    solve_stage(s, n, stage, dt, counts, laws)
+    if laws.obstacles:
+        if strays(s, n, counts, length, obstacles.skin_m):
+            take_parts(s, n, ids, count, stage, dt, True, obstacles, counts, old, spare, laws)
+            return
+        note_pace(s, n, length)
+    finish_stage(s, n, stage, dt, counts, laws)
+
+
+@kernel
+def copy_scratch(to, s):  # type: ignore[no-untyped-def]
+    """Copy a scratch array."""
+    for i in range(s.size):
+        to[i] = s[i]
+
+
+@kernel
+def copy_lane(to, s, k):  # type: ignore[no-untyped-def]
+    """Copy lane k of a scratch array."""
+    for i in range(k, s.size, LANES):
+        to[i] = s[i]
+
+
+@kernel
+def take_parts(  # type: ignore[no-untyped-def]
+    s, n, ids, count, stage, dt, solved, obstacles, counts, old, spare, laws
+):
+    """Advance a block by one stage, which each lane takes in its number of PARTS, a power of two, or more if it strays.
 
     All lanes take all numbers of parts that occur, from the same begin, and each keeps the result of its own; so a
     world does not depend on its neighbours. ``spare`` (2, scratch size): room for the begin and the results.
+    ``solved``: the whole stage is solved, and suits the lanes of 1 part.
     """
-    world = (n + 1) * RECORD
+    parts_of = (n + 1) * RECORD + PARTS
     begin, result = spare[0], spare[1]
-    begin[:] = s
+    copy_scratch(begin, s)
     parts = 1
     left = LANES
     while left > 0:
-        if any_lane(load(begin, world + PARTS) == float(parts)):
-            s[:] = begin
-            count_slots(s, n, counts)
-            if parts == 1:
-                step_once(s, n, dt, first, counts, laws)
-            else:
-                store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
-                for part in range(parts):
-                    if part > 0:
-                        look_around(s, n, ids, count, obstacles, counts, old)
-                    step_implicit(s, n, LATER, dt / parts, counts, laws)
-                store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+        if any_lane(load(begin, parts_of) == float(parts)):
+            if not solved or parts > 1:
+                copy_scratch(s, begin)
+                count_slots(s, n, counts)
+            take_equal_parts(s, n, ids, count, stage, dt, parts, solved, obstacles, counts, old, laws)
             for k in range(LANES):
-                if begin[world + PARTS + k] == parts:
-                    left -= 1
-                    result[k::LANES] = s[k::LANES]
+                if begin[parts_of + k] == parts:
+                    if s[parts_of + k] > parts:
+                        begin[parts_of + k] = 2.0 * parts
+                    else:
+                        left -= 1
+                        copy_lane(result, s, k)
         parts *= 2
-    s[:] = result
+    copy_scratch(s, result)
     count_slots(s, n, counts)
 
 
-@njit(error_model="numpy")
-def step_block_rk4(s, n, ids, count, dt, n_substeps, state, faults, late, laws):  # type: ignore[no-untyped-def]
+@kernel
+def take_equal_parts(  # type: ignore[no-untyped-def]
+    s, n, ids, count, stage, dt, parts, solved, obstacles, counts, old, laws
+):
+    """Advance a block by one stage in ``parts`` parts; PARTS is larger than this where a world has strayed."""
+    world = (n + 1) * RECORD
+    length = length_of(stage, dt) / parts
+    strayed = splat(0.0)
+    if parts > 1:
+        store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+    for part in range(parts):
+        if part > 0:
+            look_around(s, n, ids, count, length, obstacles, counts, old)
+        if parts > 1:
+            solve_stage(s, n, LATER, length, counts, laws)
+        elif not solved:
+            solve_stage(s, n, stage, dt, counts, laws)
+        if (parts > 1 or not solved) and strays(s, n, counts, length, obstacles.skin_m) and parts < _MOST_PARTS:
+            strayed = larger(strayed, load(s, world + PARTS) - 1.0)
+        note_pace(s, n, length)
+        if parts > 1:
+            finish_stage(s, n, LATER, length, counts, laws)
+        else:
+            finish_stage(s, n, stage, dt, counts, laws)
+    if parts > 1:
+        store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
+    store(s, world + PARTS, parts * (1.0 + strayed))
+
+
+@kernel
+def step_block_rk4(  # type: ignore[no-untyped-def]
+    s, n, ids, count, n_slots, dt, n_substeps, state, faults, late, laws
+):
     """Advance one block by ``n_substeps`` Runge-Kutta steps."""
     event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
-            engage_joints(s, n, laws.kind, step)
+            engage_joints(s, n, laws.kind, step, n_slots)
             stop_locked_joints(s, n, laws.kind, step)
-            renew_bursts(s, n, ids, count, step, dt, state, faults[0], 0)
-            renew_bursts(s, n, ids, count, step, dt, state, faults[1], 1)
-            event = next_event(s, n, step)
+            event = renew_faults(s, n, ids, count, n_slots, step, dt, state, faults)
         if laws.late and step >= arrival:
             arrival = take_commands(s, n, ids, count, step, late)
         step_rk4(s, n, laws.kind, dt)
@@ -181,7 +249,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             if not (loaded and same_params):
                 gather_params(s, n, block, count, params)
                 loaded = True
-            gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
+            n_slots = gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
             if laws.patches:
                 locate_head(s, n)
                 lay_patches(s, n, block, count, patches)
@@ -189,10 +257,24 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)
                 step_block_implicit(
-                    s, n, block, count, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
+                    s,
+                    n,
+                    block,
+                    count,
+                    n_slots,
+                    dt,
+                    n_substeps,
+                    state,
+                    faults,
+                    obstacles,
+                    late,
+                    counts,
+                    old,
+                    spare,
+                    laws,
                 )
             else:
-                step_block_rk4(s, n, block, count, dt, n_substeps, state, faults, late, laws)
+                step_block_rk4(s, n, block, count, n_slots, dt, n_substeps, state, faults, late, laws)
             locate_head(s, n)
             note_self_overlap(s, n)
             scatter_worlds(s, n, block, count, n_substeps * dt, state)
@@ -211,8 +293,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             block = ids[first : first + LANES]
             count = block.shape[0]
             gather_params(s, n, block, count, params)
-            gather_worlds(s, n, block, count, 1.0, state, faults, reference, feedforward)
-            engage_joints(s, n, kind, 0)
+            n_slots = gather_worlds(s, n, block, count, 1.0, state, faults, reference, feedforward)
+            engage_joints(s, n, kind, 0, n_slots)
             solve_explicit(s, n, kind)
             for k in range(count):
                 for i in range(n):

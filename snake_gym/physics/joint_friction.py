@@ -20,17 +20,15 @@ ONE_BY_ONE worlds change one joint at a time, after torque limits and stops.
 
 from __future__ import annotations
 
-from numba import njit
-
 from snake_gym.physics.actuators import ROUNDING, clamp
 from snake_gym.physics.lanes import (
     AT_STOP, BASE, D_J, LAWS_CHANGE, MU, OMEGA, ONE_BY_ONE, RECORD, REL, RIGID, RW, SLIDING_J, STOP, STOPS_CHANGE, B, H,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, splat, store
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 from snake_gym.physics.stops import available_torque
 
 
-@njit(error_model="numpy")
+@kernel
 def put_joint_friction(s, n, i, was, state):  # type: ignore[no-untyped-def]
     """Bring joint i from the state ``was`` of its friction into another."""
     a = i * RECORD
@@ -51,7 +49,7 @@ def put_joint_friction(s, n, i, was, state):  # type: ignore[no-untyped-def]
     store(s, a + SLIDING_J, state)
 
 
-@njit(error_model="numpy")
+@kernel
 def begin_joint_friction(s, n):  # type: ignore[no-untyped-def]
     """Begin a step with joints that slide as they move and stick where they rest."""
     zero = splat(0.0)
@@ -63,7 +61,7 @@ def begin_joint_friction(s, n):  # type: ignore[no-untyped-def]
         put_joint_friction(s, n, i, zero, select(acts, moves, zero))
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
     """Let joints stick whose rate has turned round and slide that broke away; return the first changed, or n + 1.
 
@@ -95,7 +93,7 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def settle_joint_friction(s, n, limited):  # type: ignore[no-untyped-def]
     """Leave joints to their actuators again; return 1 in the worlds in which one has come to rest or turned round.
 

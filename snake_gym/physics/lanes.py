@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from snake_gym.physics.simd import LANES, floor, select
+from snake_gym.physics.simd import LANES, floor, inlined, kernel, select
 
 _MOST_FIELDS = 256
 """Most fields of a record; the names below take the offsets 0, LANES, 2 LANES ... in their order."""
@@ -79,9 +77,9 @@ FAULT = F2_KIND - F_KIND
     HEIGHT, WAVE_X, WAVE_Y, PHASE_X, PHASE_Y,
     # of the step: x' = ALPHA x - BETA x_p + H dx'/dt; SIGMA: weight in foreseen rates; AGE: smooth steps so far
     ALPHA, BETA, SIGMA, H, WEIGHT, AGE,
-    # of contact: way since the last grid look-up and in the last step, longest way allowed in a step, parts of the
-    # step, touching contacts, penetration; shared laws
-    TRAVEL, STRIDE, LONGEST_STRIDE, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
+    # of contact: way since the last grid look-up, speed of the fastest point and that of the solution, longest way
+    # allowed in a step, parts of the step, touching contacts, penetration; shared laws
+    TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
     # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
     # step; flags: joint laws, stops, contacts still change, and change one at a time; steps in which the world stood
     # still
@@ -113,19 +111,19 @@ _PIO2_MID = 6.0771005063039659e-11  # next 33 bits
 _PIO2_LO = 2.0222662487959506e-21  # the rest
 
 
-@njit(error_model="numpy", inline="always")
+@inlined
 def slot_of(n: int, link: int, slot: int) -> int:
     """Return the offset at which slot ``slot`` (from 0) of link ``link`` (from 1) begins."""
     return (n + 2) * RECORD + ((link - 1) * SLOTS + slot) * SLOT
 
 
-@njit(error_model="numpy", inline="always")
+@inlined
 def scratch_size(n: int) -> int:
     """Return the size of the scratch array, in numbers, for a block of chains of n links."""
     return (n + 2) * RECORD + n * SLOTS * SLOT
 
 
-@njit(error_model="numpy")
+@kernel
 def sin_cos(x):  # type: ignore[no-untyped-def]
     """Return sine and cosine of x [rad], |x| < 1e5, lane by lane."""
     n = floor(x * _TWO_OVER_PI + 0.5)

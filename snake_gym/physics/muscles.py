@@ -23,13 +23,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import njit
-
 from snake_gym.physics.lanes import (
     ALPHA, BASE, BETA, FF, G_LEFT, G_RIGHT, KD, KP, LOAD, OMEGA, OMEGA_P, PASSIVE_K, PASSIVE_T0, P_LEFT, P_LEFT_P,
     P_RIGHT, P_RIGHT_P, RECORD, REF_NOW, REL, REQUEST_T0, SHARE_MET, SIGMA, SLOWED, STRENGTH, T0, B, H, K, sin_cos,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, larger, load, select, smaller, splat, store
+from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, store
 
 _LEAST_PULL = 1e-12
 """Least torque per pressure [N m/Pa] of a muscle that is used."""
@@ -60,7 +58,7 @@ class MuscleParams(NamedTuple):
     """Viscous friction at the joint [N m s/rad]."""
 
 
-@njit(error_model="numpy")
+@kernel
 def pull_side(cos, sin, side, m):  # type: ignore[no-untyped-def]
     """Return torque per pascal, g, and stiffness per pascal of the muscle on ``side`` (1.0 left, -1.0 right).
     ``cos`` and ``sin`` are those of half the joint angle."""
@@ -72,7 +70,7 @@ def pull_side(cos, sin, side, m):  # type: ignore[no-untyped-def]
     return force * arm, rise * arm * arm - 0.25 * force * length
 
 
-@njit(error_model="numpy")
+@kernel
 def split_torque(torque, g_left, g_right, m):  # type: ignore[no-untyped-def]
     """Return the pressures (left, right) that give ``torque`` [N m] at co-contraction as far as the limits allow."""
     base, most = splat(m.base_pressure), splat(m.max_pressure)
@@ -84,14 +82,14 @@ def split_torque(torque, g_left, g_right, m):  # type: ignore[no-untyped-def]
     return smaller(larger((right * g_r - torque) / g_l, zero), most), right
 
 
-@njit(error_model="numpy")
+@kernel
 def share_of_valves(s, n, i, m):  # type: ignore[no-untyped-def]
     """Return the share of the command in the pressure at the step's end, for joint i."""
     h = load(s, (n + 1) * RECORD + H)
     return h / (m.lag / load(s, i * RECORD + SLOWED) + h)
 
 
-@njit(error_model="numpy")
+@kernel
 def old_pressures(s, n, i, m):  # type: ignore[no-untyped-def]
     """Return the pressures (left, right) of joint i that are left at the step's end without a command."""
     a, world = i * RECORD, (n + 1) * RECORD
@@ -102,7 +100,7 @@ def old_pressures(s, n, i, m):  # type: ignore[no-untyped-def]
     return larger(left, splat(0.0)), larger(right, splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
     """Return the share of a torque request that the supply's pressure can meet."""
     most = m.max_pressure * select(request > 0.0, g_right, g_left)
@@ -110,7 +108,7 @@ def met_share(request, g_left, g_right, m):  # type: ignore[no-untyped-def]
     return select(size > most, most / size, splat(1.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def muscle_law(s, n, i, met, m):  # type: ignore[no-untyped-def]
     """Return K and T0 of joint i with the share ``met`` of its request."""
     a = i * RECORD
@@ -120,7 +118,7 @@ def muscle_law(s, n, i, met, m):  # type: ignore[no-untyped-def]
     return load(s, a + PASSIVE_K) + passes * gain, load(s, a + PASSIVE_T0) + passes * load(s, a + REQUEST_T0)
 
 
-@njit(error_model="numpy")
+@kernel
 def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
     """Set the joint laws of one implicit step."""
     world = (n + 1) * RECORD
@@ -153,7 +151,7 @@ def load_muscles(s, n, m):  # type: ignore[no-untyped-def]
         store(s, a + B, splat(0.0))
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
     """Correct the share of requests that is met; return the first joint changed, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
@@ -174,7 +172,7 @@ def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def move_muscles(s, n, m, keeps_past):  # type: ignore[no-untyped-def]
     """Take over the pressures at the step's end; the present ones become the past unless that is kept."""
     h = load(s, (n + 1) * RECORD + H)

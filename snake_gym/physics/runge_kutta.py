@@ -6,8 +6,6 @@ limits and joint faults are as in the implicit step; Coulomb friction, joint sto
 
 from __future__ import annotations
 
-from numba import njit
-
 from snake_gym.physics.actuators import load_joints, load_joints_explicit
 from snake_gym.physics.chain import eliminate_links, place_links, substitute_back
 from snake_gym.physics.faults import LOCKED
@@ -18,10 +16,10 @@ from snake_gym.physics.lanes import (
     DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
     SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WORK, H,
 )  # fmt: skip
-from snake_gym.physics.simd import any_lane, larger, load, select, splat, store
+from snake_gym.physics.simd import any_lane, kernel, larger, load, select, splat, store
 
 
-@njit(error_model="numpy")
+@kernel
 def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
     """Stop joints that lock in sub-step ``step`` by an impulse (an implicit step of length 0).
 
@@ -53,7 +51,7 @@ def stop_locked_joints(s, n, kind, step):  # type: ignore[no-untyped-def]
     store(s, world + CVY, select(locking > 0.0, load(s, RECORD + SUM_Y) / total, load(s, world + CVY)))
 
 
-@njit(error_model="numpy")
+@kernel
 def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
     """Set the link angles' accelerations SOL_W, and in SUM of link 1 the centre's acceleration times total mass."""
     # With bodies M, forces F and centripetal part a: M z = F - M a; VX, VY of two place_links calls give both.
@@ -81,7 +79,7 @@ def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
     substitute_back(s, n)
 
 
-@njit(error_model="numpy")
+@kernel
 def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-untyped-def]
     """Write the argument of the next stage of one variable, or after stage 3 its new value, into ``value``."""
     if stage == 0:
@@ -94,7 +92,7 @@ def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-
         store(s, value, load(s, start) + (dt if stage == 2 else 0.5 * dt) * slope)
 
 
-@njit(error_model="numpy")
+@kernel
 def step_rk4(s, n, kind, dt):  # type: ignore[no-untyped-def]
     """Advance a block of worlds by one classical Runge-Kutta step, in place."""
     world = (n + 1) * RECORD

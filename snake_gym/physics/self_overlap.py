@@ -6,13 +6,13 @@ Left out are pairs that overlap also where the chain is straight: neighbours, an
 
 from __future__ import annotations
 
-from numba import njit
+import math
 
-from snake_gym.physics.lanes import COS, HALF, OVERLAP, POS_X, POS_Y, RADIUS, RECORD, SIN
-from snake_gym.physics.simd import any_lane, larger, load, select, smaller, splat, square_root, store
+from snake_gym.physics.lanes import COS, HALF, OVERLAP, POS_X, POS_Y, RADIUS, RECORD, SIN, THETA, sin_cos
+from snake_gym.physics.simd import any_lane, kernel, larger, load, select, smaller, splat, square_root, store
 
 
-@njit(error_model="numpy")
+@kernel
 def _square_distance(x, y, cos, sin, half):  # type: ignore[no-untyped-def]
     """Return the square distance of the point (x, y) from a segment along (cos, sin), both relative to its middle."""
     along = smaller(larger(cos * x + sin * y, -half), half)
@@ -20,7 +20,7 @@ def _square_distance(x, y, cos, sin, half):  # type: ignore[no-untyped-def]
     return dx * dx + dy * dy
 
 
-@njit(error_model="numpy")
+@kernel
 def _axis_distance(s, a, b, dx, dy):  # type: ignore[no-untyped-def]
     """Return the distance of the axes of the links with records a and b, (dx, dy) from the middle of a to that of b."""
     half_a, half_b = load(s, a + HALF), load(s, b + HALF)
@@ -43,10 +43,30 @@ def _axis_distance(s, a, b, dx, dy):  # type: ignore[no-untyped-def]
     return square_root(select(b_on_both_sides & a_on_both_sides, splat(0.0), least))
 
 
-@njit(error_model="numpy")
+@kernel
+def runs_straight(s, n):  # type: ignore[no-untyped-def]
+    """Return True if the links' directions are so near to each other in all worlds that no chain can overlap itself.
+
+    Links within an angle S of each other go on by cos(S / 2) of their lengths at least, along the middle of it.
+    """
+    low = high = load(s, RECORD + THETA)
+    shortest, thickest = load(s, RECORD + HALF), load(s, RECORD + RADIUS)
+    for i in range(2, n + 1):
+        a = i * RECORD
+        low, high = smaller(low, load(s, a + THETA)), larger(high, load(s, a + THETA))
+        shortest, thickest = smaller(shortest, load(s, a + HALF)), larger(thickest, load(s, a + RADIUS))
+    spread = 0.5 * (high - low)
+    _, cos = sin_cos(smaller(spread, splat(math.pi)))
+    return not any_lane(shortest * cos <= thickest)
+
+
+@kernel
 def note_self_overlap(s, n):  # type: ignore[no-untyped-def]
     """Set OVERLAP, the deepest overlap of two links [m], from the geometry SIN, COS, POS_X, POS_Y; 0: none."""
     deepest = splat(0.0)
+    store(s, (n + 1) * RECORD + OVERLAP, deepest)
+    if runs_straight(s, n):
+        return
     for i in range(1, n - 1):
         a = i * RECORD
         x, y, reach, radius = load(s, a + POS_X), load(s, a + POS_Y), load(s, a + HALF), load(s, a + RADIUS)

@@ -15,7 +15,7 @@ import operator
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.extending import intrinsic, lower_builtin, register_model
@@ -23,6 +23,10 @@ from numba.core.imputils import lower_cast
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
 LANES = 8
+kernel = njit(error_model="numpy", _nrt=False)
+"""Decorator of a kernel that makes no array. It counts no references to those it gets: counting them up and down in
+every call, atomically, took a fifth of the time."""
+inlined = njit(error_model="numpy", _nrt=False, inline="always")
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)

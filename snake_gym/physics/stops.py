@@ -18,14 +18,12 @@ world is ONE_BY_ONE.
 
 from __future__ import annotations
 
-from numba import njit
-
 from snake_gym.physics.actuators import ROUNDING
 from snake_gym.physics.lanes import (
     AGE, AT_STOP, BASE, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, MU, NO_LOAD, N_RELEASED, OMEGA, OMEGA_P, ONE_BY_ONE, PW,
     RECORD, REL, RIGID, STOP, STOPS_CHANGE, T0, THETA, THETA_P, TRIES, VOLT, WW, B, H, K,
 )  # fmt: skip
-from snake_gym.physics.simd import absolute, any_lane, copy_sign, larger, load, select, splat, store
+from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
@@ -35,7 +33,7 @@ _NO_WAY = 1e-12
 """Angle [rad] by which a joint must pass its stop to be caught where one joint changes at a time."""
 
 
-@njit(error_model="numpy")
+@kernel
 def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
     """Set AGE = 0, no smooth past, in worlds in which a joint will meet its stop in the step to come."""
     world = (n + 1) * RECORD
@@ -52,7 +50,7 @@ def foresee_hits(s, n, dt):  # type: ignore[no-untyped-def]
     store(s, world + AGE, select((hits > 0.0) & (age > 0.0), splat(0.0), age))
 
 
-@njit(error_model="numpy")
+@kernel
 def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
     """Return 1 for worlds in which a joint's base would lie beyond its stop, which would throw the joint back."""
     beyond = splat(0.0)
@@ -65,7 +63,7 @@ def passes_stop(s, n, beta):  # type: ignore[no-untyped-def]
     return beyond
 
 
-@njit(error_model="numpy")
+@kernel
 def hold_stops(s, n):  # type: ignore[no-untyped-def]
     """Hold joints at the stop at which the last step left them."""
     h = load(s, (n + 1) * RECORD + H)
@@ -83,7 +81,7 @@ def hold_stops(s, n):  # type: ignore[no-untyped-def]
             store(s, a + B, select(held, (side * load(s, a + STOP) - angle) / h, load(s, a + B)))
 
 
-@njit(error_model="numpy")
+@kernel
 def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
     """Return the impulse of the actuator of joint i at its present rate, also for a joint at its stop."""
     a = i * RECORD
@@ -97,7 +95,7 @@ def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
     return select(absolute(torque) > most, copy_sign(splat(1.0), torque) * most, torque)
 
 
-@njit(error_model="numpy")
+@kernel
 def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
     """Catch joints that would pass a stop, let go those it would pull; return the first joint changed, or n + 1.
 
@@ -139,7 +137,7 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(error_model="numpy")
+@kernel
 def release_stops(s, n):  # type: ignore[no-untyped-def]
     """Clear RIGID of joints at a stop, so that the next step begins with the actuator's law."""
     for i in range(1, n):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
-
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T, FAULT,
-    FAULT_SLOTS, FF, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y,
-    INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF,
-    REF_NOW, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T, FAULT, FF,
+    FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP,
+    LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, STOOD_STILL,
+    STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES
+from snake_gym.physics.simd import LANES, kernel
 
-_hash_number = njit(error_model="numpy")(hash_number)
+_hash_number = kernel(hash_number)
 _LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
 _JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, D_J, PER_NM)
 """Fields of ``ChainParams`` before and after ``body_acc``, in its order."""
@@ -26,20 +24,18 @@ _SLACK = 1e-6
 """Rounding, in sub-steps, by which a sub-step may begin before a fault's time and still counts as at it."""
 
 
-@njit(error_model="numpy")
+@kernel
 def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-untyped-def]
     """Copy ``values``, arrays (W, n_rows), into ``fields`` of the records of links or joints."""
-    worlds = np.empty(LANES, np.uint64)  # no sign, and so no test for an index from the end
-    for k in range(LANES):
-        worlds[k] = ids[min(k, count - 1)]
     for j, field in enumerate(fields):
         for i in range(n_rows):
             a = (i + 1) * RECORD + field
             for k in range(LANES):
-                s[a + k] = values[j][worlds[k], i]
+                # A number without sign needs no test for an index from the end.
+                s[a + k] = values[j][np.uint64(ids[min(k, count - 1)]), i]
 
 
-@njit(error_model="numpy")
+@kernel
 def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
     """Copy the parameters of worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
     gather_fields(s, n, ids, count, _LINK_FIELDS, params[:10])
@@ -55,27 +51,31 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
         s[world + GY] = params.body_acc[w, 1]
 
 
-@njit(error_model="numpy")
+@kernel
 def gather_faults(s, n, ids, count, dt, state, faults, slot):  # type: ignore[no-untyped-def]
-    """Copy the faults in one slot of worlds ``ids[:count]`` into the lanes of a block."""
+    """Copy the faults in one slot of worlds ``ids[:count]`` into the lanes of a block; return True if there are any."""
+    some = False
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         for i in range(n - 1):
             f = (i + 1) * RECORD + k + slot * FAULT
             s[f + F_KIND] = faults.kind[w, i]
             if faults.kind[w, i] != HEALTHY:
+                some = True
                 s[f + F_STRENGTH] = faults.strength[w, i]
                 s[f + F_OFFSET] = faults.offset_rad[w, i]
                 s[f + F_ON], s[f + F_OFF] = fault_steps(w, i, 0, state.time_s[w], dt, faults)
                 late = s[f + F_ON] * dt - (faults.onset_s[w, i] - state.time_s[w])
                 s[f + F_LATE] = late if 0.0 < late < dt else 0.0
+    return some
 
 
-@njit(error_model="numpy")
+@kernel
 def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward):  # type: ignore[no-untyped-def]
-    """Copy state, faults (both slots) and commands of worlds ``ids[:count]`` into the lanes of a block."""
-    gather_faults(s, n, ids, count, dt, state, faults[0], 0)
-    gather_faults(s, n, ids, count, dt, state, faults[1], 1)
+    """Copy worlds ``ids[:count]``, faults and commands into the lanes of a block; return the number of fault slots."""
+    n_slots = 1 if gather_faults(s, n, ids, count, dt, state, faults[0], 0) else 0
+    if gather_faults(s, n, ids, count, dt, state, faults[1], 1):
+        n_slots = 2
     world = (n + 1) * RECORD
     for k in range(LANES):
         w = ids[min(k, count - 1)]
@@ -102,9 +102,10 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
         s[world + TOUCHES + k] = 0.0
         s[world + STOOD_STILL + k] = 0.0
         s[world + DEPTH + k] = 0.0
+    return n_slots
 
 
-@njit(error_model="numpy")
+@kernel
 def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
     """Let the commands act that arrive for sub-step ``step``; return the sub-step of the next ones.
 
@@ -128,7 +129,7 @@ def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
     return following
 
 
-@njit(error_model="numpy")
+@kernel
 def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
     """Return the first sub-step, counted from ``now_s``, with the fault of world w, joint i, and the first after it.
 
@@ -157,7 +158,7 @@ def fault_steps(w, i, step, now_s, dt, faults):  # type: ignore[no-untyped-def]
         burst += 1.0
 
 
-@njit(error_model="numpy")
+@kernel
 def renew_bursts(s, n, ids, count, step, dt, state, faults, slot):  # type: ignore[no-untyped-def]
     """Set the next burst of intermittent faults of one slot whose burst ends in sub-step ``step``."""
     for k in range(LANES):
@@ -169,13 +170,13 @@ def renew_bursts(s, n, ids, count, step, dt, state, faults, slot):  # type: igno
                 s[f + F_ON], s[f + F_OFF] = max(on, step + 1.0), max(off, step + 2.0)
 
 
-@njit(error_model="numpy")
+@kernel
 def _first_step(at_s: float, now_s: float, dt: float) -> float:
     steps = math.ceil((at_s - now_s) / dt - _SLACK) if at_s - now_s < _NEVER * dt else _NEVER
     return max(float(steps), -1.0)
 
 
-@njit(error_model="numpy")
+@kernel
 def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyped-def]
     """Copy the lanes of a block back into worlds ``ids[:count]``; MU holds impulses of a step H."""
     world = (n + 1) * RECORD
@@ -210,12 +211,12 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
         state.time_s[w] += elapsed_s
 
 
-@njit(error_model="numpy")
-def next_event(s, n, step):  # type: ignore[no-untyped-def]
-    """Return the first sub-step after ``step`` in which a fault of the block begins or ends."""
+@kernel
+def next_event(s, n, step, n_slots):  # type: ignore[no-untyped-def]
+    """Return the first sub-step after ``step`` in which a fault in the block's ``n_slots`` slots begins or ends."""
     event = _NEVER
     for i in range(1, n):
-        for k in range(FAULT_SLOTS * LANES):
+        for k in range(n_slots * LANES):
             f = i * RECORD + k % LANES + k // LANES * FAULT
             on, off = s[f + F_ON], s[f + F_OFF]
             if s[f + F_KIND] > 0.0:
