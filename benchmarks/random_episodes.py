@@ -19,7 +19,7 @@ from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, Wall, features
 from snake_gym.physics.state import ChainParams, ChainState, Obstacles
 from snake_gym.robot.presets import MUSCLE
-from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
+from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import Bias, Factor, RandomisationConfig, Uniform
@@ -33,13 +33,14 @@ WALL_M = 0.02
 """Half the thickness of the four walls around a yard."""
 FIELDS = ("yard", *(kind for kind in typing.get_args(FieldKind) if kind != "list"))
 """Kinds of fields: discs, capsules, polygons and thin walls at random, and all of the library's own."""
+KINDS: tuple[ActuatorKind, ...] = ("torque", "position", "acceleration", "muscle")
 RANGES = {
     "friction_along": (0.1, 10.0), "friction_across": (0.1, 10.0), "friction_turning": (0.1, 10.0),
     "patches": (0.0, 0.95), "slope_rad": (0.0, 0.5), "mass": (0.3, 3.0), "link_length": (0.5, 2.0),
     "payload_kg": (0.0, 5.0), "servo_gain": (0.1, 10.0), "servo_damping": (0.1, 10.0), "torque_limit": (0.2, 5.0),
     "speed_limit": (0.2, 5.0), "supply_voltage": (0.5, 1.5), "backlash_rad": (0.0, 0.2),
-    "joint_friction_nm": (0.0, 0.3), "command_delay_s": (0.0, 0.5), "command_jitter_s": (0.0, 0.2), "push_hz": (0.0, 1.0),
-    "push_m_s": (0.0, 1.0),
+    "joint_friction_nm": (0.0, 0.3), "command_delay_s": (0.0, 0.5), "command_jitter_s": (0.0, 0.2),
+    "push_hz": (0.0, 1.0), "push_m_s": (0.0, 1.0),
 }  # fmt: skip
 """Widest ranges of what varies; payloads per mean link mass, joint friction per torque limit, others (0, 0.2)."""
 QUANTITIES: dict[str, Any] = {
@@ -51,11 +52,12 @@ QUANTITIES: dict[str, Any] = {
 AMPLITUDE_RAD, PHASE_SHIFT_RAD = 0.3, 0.7
 """Wave that a robot in a field of the library's begins with."""
 PAIRS = {"push_m_s": "push_hz", "pose_outage_s": "pose_loss_hz"}
+"""Quantities that vary only together with another."""
 
 
 def draw_actuator(rng: np.random.Generator, torque: float) -> ActuatorSpec:
     """Servos whose torque limit is ``torque`` [N m]; rarely accelerations or muscles."""
-    kind = str(rng.choice(["torque", "position", "acceleration", "muscle"], p=[0.4, 0.5, 0.05, 0.05]))
+    kind = KINDS[rng.choice(4, p=[0.4, 0.5, 0.05, 0.05])]
     speed = float(rng.uniform(1.0, 6.0))
     if kind == "acceleration":
         return ActuatorSpec(kind, float(rng.uniform(10.0, 200.0)), float(rng.uniform(5.0, 50.0)))
@@ -70,7 +72,7 @@ def draw_actuator(rng: np.random.Generator, torque: float) -> ActuatorSpec:
     if kind == "position":
         kp, kd = 10.0 * torque, float(rng.uniform(0.5, 2.0)) * torque
     return ActuatorSpec(
-        kind, kp, kd, torque,  # type: ignore[arg-type]
+        kind, kp, kd, torque,
         speed_limit_rad_s=speed if kind == "position" or rng.random() < 0.5 else math.inf,
         dead_band_rad=some(0.0, 0.05), delay_s=some(0.0, 0.3) * (kind == "position"), backlash_rad=some(0.0, 0.1),
         no_load_speed_rad_s=some(2.0, 10.0, math.inf), supply_resistance_ohm=some(0.0, 1.0),
@@ -115,7 +117,9 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
     )  # fmt: skip
 
 
-def draw_fault_config(rng: np.random.Generator, n_joints: int, seconds: float, without: Collection[str]) -> FaultConfig:
+def draw_fault_settings(
+    rng: np.random.Generator, n_joints: int, seconds: float, without: Collection[str]
+) -> FaultConfig:
     """Random kinds of faults at random times, of up to all joints; those ``without`` left out."""
     kinds = rng.permutation(JOINT_KINDS)[: rng.integers(1, len(JOINT_KINDS) + 1)].tolist()
     share, duration, period = rng.uniform(0.0, 1.0, 4), rng.uniform(0.5, 0.3 * seconds), rng.uniform(0.02, 2.0)
@@ -210,8 +214,8 @@ class NearFeatures:
         first, way = self.rows[:, :2], self.rows[:, 4:5] * self.rows[:, 2:4]
         self.first, self.way = first, way
         far = reach + self.rows[:, 5] + math.sqrt(0.5) * self.cell
-        span = [f(first, first + way) + s * far[:, None] - self.origin[self.world] for f, s in ((np.minimum, -1), (np.maximum, 1))]
-        low, high = (np.clip(np.floor(edge / self.cell).astype(int), 0, self.side - 1) for edge in span)
+        span = np.minimum(first, first + way) - far[:, None], np.maximum(first, first + way) + far[:, None]
+        low, high = (self.cells(edge - self.origin[self.world]) for edge in span)
         n = high - low + 1
         k, j = spread(n[:, 0] * n[:, 1])
         cells = low[k] + np.stack([j // n[k, 1], j % n[k, 1]], axis=1)
@@ -222,15 +226,17 @@ class NearFeatures:
         self.item = k[near][order]
         self.start = np.searchsorted(key[order], np.arange(len(yards) * self.side**2 + 1))
 
+    def cells(self, place: FloatArray) -> IntArray:
+        """Cells (..., 2) of places [m] from the lower left corner; those outside count as at the edge."""
+        return np.clip(np.nan_to_num(np.floor(place / self.cell)), 0, self.side - 1).astype(int)
+
     def key(self, world: IntArray, cells: IntArray) -> IntArray:
         return np.asarray((world * self.side + cells[..., 0]) * self.side + cells[..., 1])
 
     def gaps(self, tail: FloatArray, head: FloatArray, radius: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Worlds, links and gaps [m] of all pairs that may touch: links (W, N, 2), radii (W, N)."""
         middle, n = 0.5 * (tail + head), tail.shape[1]
-        cells = np.floor((middle - self.origin[:, None]) / self.cell)
-        cells = np.clip(np.nan_to_num(cells), 0, self.side - 1).astype(int)
-        key = self.key(np.arange(len(tail))[:, None], cells).ravel()
+        key = self.key(np.arange(len(tail))[:, None], self.cells(middle - self.origin[:, None])).ravel()
         pair, j = spread(self.start[key + 1] - self.start[key])
         row = self.item[self.start[key[pair]] + j]
         far = _point_to_segment(middle.reshape(-1, 2)[pair], self.first[row], self.way[row])
@@ -253,13 +259,15 @@ def clear(rows: FloatArray, tail: FloatArray, head: FloatArray, radius: FloatArr
     return np.asarray(gap.min(axis=1) > 0.002)
 
 
-def draw_yard(rng: np.random.Generator, spec: RobotSpec, tail: FloatArray, head: FloatArray, radius: FloatArray, other: FloatArray | None) -> Yard:
+def draw_yard(
+    rng: np.random.Generator, tail: FloatArray, head: FloatArray, radius: FloatArray, other: FloatArray | None
+) -> Yard:
     """Yard around the robot whose links have these ends (N, 2) and radii (N,): four walls and what fits between them.
 
     ``other``: features that stand there instead of random shapes.
     """
-    ends = np.concatenate([tail, head])
-    middle, reach = 0.5 * (ends.min(axis=0) + ends.max(axis=0)), 0.15 * spec.length_m + 0.15
+    ends, size = np.concatenate([tail, head]), float(np.linalg.norm(head - tail, axis=1).mean())
+    middle, reach = 0.5 * (ends.min(axis=0) + ends.max(axis=0)), 0.15 * len(tail) * size + 0.15
     room = 0.5 * np.ptp(ends, axis=0) + reach
     low, high = middle - room, middle + room
     (x0, y0), (x1, y1) = low.tolist(), high.tolist()
@@ -273,7 +281,6 @@ def draw_yard(rng: np.random.Generator, spec: RobotSpec, tail: FloatArray, head:
         inside = (np.minimum(other[:, :2], last) - thick < high) & (np.maximum(other[:, :2], last) + thick > low)
         other = other[inside.all(axis=1)]
         return Yard(np.concatenate([walls, other[clear(other, tail, head, radius)]]), low, high)
-    size = float(np.linalg.norm(head - tail, axis=1).mean())
     wanted = min(400, round(0.8 * 4.0 * room[0] * room[1] / (size * size)))
     at, far = rng.uniform(low, high, (3 * wanted, 2)), size * rng.uniform(0.15, 0.6, 3 * wanted)
     turn, kind = rng.uniform(0.0, 2.0 * math.pi, 3 * wanted), rng.integers(0, 5, 3 * wanted)
@@ -309,7 +316,7 @@ def make_fields(rng: np.random.Generator, spec: RobotSpec, kind: str, heading: F
         return [None] * len(heading)
     extent = robot_extent(spec, AMPLITUDE_RAD, PHASE_SHIFT_RAD, "centre")
     maker = FieldMaker(FieldConfig(kind=kind, difficulty=float(rng.uniform())), extent)  # type: ignore[arg-type]
-    fields = []
+    fields: list[FloatArray | None] = []
     for direction in heading.tolist():
         back = float(rng.uniform(0.0, 3.0 * spec.length_m))
         start = (-back * math.cos(direction), -back * math.sin(direction))

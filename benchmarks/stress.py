@@ -43,6 +43,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import operator
 import os
 import re
 import sys
@@ -67,7 +68,7 @@ from benchmarks.random_episodes import (
     FloatArray,
     NearFeatures,
     Yard,
-    draw_fault_config,
+    draw_fault_settings,
     draw_randomisation,
     draw_robot,
     draw_shape,
@@ -85,6 +86,7 @@ from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.sensors import ContactSensorConfig, SensorConfig, SensorSuite
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
+from snake_gym.tasks.obstacle_field import head_angle_for
 
 WORLDS = 32
 SERVO_WORLDS = 8
@@ -217,13 +219,15 @@ class Worlds:
     Raises ValueError for what is refused.
     """
 
-    def __init__(self, rng: np.random.Generator, spec: RobotSpec, seed: int, seconds: float, without: Collection[str]) -> None:
-        ids, shape = np.arange(WORLDS), (WORLDS, spec.n_joints)
+    def __init__(
+        self, rng: np.random.Generator, spec: RobotSpec, seed: int, seconds: float, without: Collection[str]
+    ) -> None:
+        ids = np.arange(WORLDS)
         self.field = str(rng.choice(FIELDS, p=[0.4] + [0.6 / (len(FIELDS) - 1)] * (len(FIELDS) - 1)))
         joint_angle, heading = draw_shape(rng, spec, self.field, WORLDS), rng.uniform(-math.pi, math.pi, WORLDS)
         self.refused: list[str] = []
         """Messages of what was drawn and refused."""
-        self.faults = self.accepted(spec, lambda: draw_fault_config(rng, spec.n_joints, seconds, without))
+        self.faults = self.accepted(spec, lambda: draw_fault_settings(rng, spec.n_joints, seconds, without))
         self.ranges = self.accepted(spec, lambda: draw_randomisation(rng, spec, without))
         nothing = no_obstacles(WORLDS)
         nothing.feature[..., 0] = 1e6
@@ -235,20 +239,17 @@ class Worlds:
         seeds, episodes = seed * WORLDS + ids, np.zeros(WORLDS, np.int64)
         self.sensors.begin(seeds, episodes, ids)
         self.randomisation.begin(seeds, episodes, ids)
-        tail_angle = heading if self.field == "yard" else heading - np.cumsum(
-            np.concatenate([np.zeros((WORLDS, 1)), -joint_angle], axis=1), axis=1).mean(axis=1)
-        robot.set_shape(joint_angle, tail_angle - joint_angle.sum(axis=1), np.zeros((WORLDS, 2)), "centre")
+        shape = joint_angle, head_angle_for(joint_angle, heading), np.zeros((WORLDS, 2)), "centre"
+        robot.set_shape(*shape)
         ends, radius = link_ends(robot.params, robot.state), robot.params.radius
-        others = make_fields(rng, spec, self.field, heading)
-        if "field" in without:
-            others = [np.zeros((0, 6))] * WORLDS
-        self.yards = [draw_yard(rng, spec, *each) for each in zip(*ends, radius, others, strict=True)]
+        others = [np.zeros((0, 6))] * WORLDS if "field" in without else make_fields(rng, spec, self.field, heading)
+        self.yards = [draw_yard(rng, *each) for each in zip(*ends, radius, others, strict=True)]
         robot.obstacles = place_obstacles(spec, [yard.rows for yard in self.yards], self.ranges.longest_link())
-        robot.set_shape(joint_angle, tail_angle - joint_angle.sum(axis=1), np.zeros((WORLDS, 2)), "centre")
+        robot.set_shape(*shape)
         streams = RandomStreams("faults", WORLDS)
         streams.begin(seeds, episodes, ids)
         draw_faults(self.faults, streams, (robot.faults, robot.second_faults), ids)
-        self.robot, self.own_faults, self.off = robot, robot.faults, no_faults(*shape)
+        self.robot, self.own_faults, self.off = robot, robot.faults, no_faults(WORLDS, spec.n_joints)
         self.off.kind[:] = FREE
         self.gains = [(values, values.copy()) for values in (robot.params.kp, robot.params.kd)]
 
@@ -286,7 +287,7 @@ class Worlds:
         spec, contact, actuator = self.robot.spec, self.robot.spec.contact, self.robot.spec.actuator
         return {
             "model": contact.model, "n_links": spec.n_links, "dt_s": spec.step_s, "field": self.field,
-            "actuator": actuator.kind, "imperfections": [*actuator.imperfections, *["delay_s"] * (actuator.delay_s > 0)],
+            "actuator": actuator.kind, "imperfections": list(actuator.imperfections), "delay_s": actuator.delay_s,
             "stops": bool(np.isfinite(spec.joints("joint_stop_rad")).any()), "restitution": contact.restitution,
             "coulomb": spec.has_coulomb_friction, "contact_friction": [contact.friction_ns_m, contact.friction_coulomb],
             "faults": [self.faults.n_max, *self.faults.kinds] if self.faults.any else [],
@@ -296,14 +297,19 @@ class Worlds:
 
 
 def make_worlds(
-    rng: np.random.Generator, seed: int, models: Collection[str], dt_s: float | None, seconds: float, without: Collection[str]
+    rng: np.random.Generator,
+    seed: int,
+    models: Collection[ContactModel],
+    dt_s: float | None,
+    seconds: float,
+    without: Collection[str],
 ) -> tuple[Worlds, list[str]]:
     """The worlds of a group, and what was refused before there were any."""
-    model, step_s = str(rng.choice(sorted(models))), float(rng.choice(STEPS_S, p=STEP_CHANCES))
-    refused = []
+    model, step_s = sorted(models)[rng.integers(len(models))], float(rng.choice(STEPS_S, p=STEP_CHANCES))
+    refused: list[str] = []
     for _ in range(DRAWS):
         try:
-            spec = draw_robot(rng, model, step_s if dt_s is None else dt_s)  # type: ignore[arg-type]
+            spec = draw_robot(rng, model, step_s if dt_s is None else dt_s)
             worlds = Worlds(rng, spec, seed, seconds, without)
             return worlds, [*refused, *worlds.refused]
         except ValueError as error:
@@ -314,7 +320,7 @@ def make_worlds(
 
 
 def run_group(
-    seed: int, seconds: float = 60.0, models: Collection[str] = tuple(LIMITS), dt_s: float | None = None,
+    seed: int, seconds: float = 60.0, models: Collection[ContactModel] = ("rigid", "stiff"), dt_s: float | None = None,
     without: Collection[str] = (),
 ) -> Group:  # fmt: skip
     """The worlds of one robot; ``dt_s``: its step, None: a random one."""
@@ -351,7 +357,8 @@ def run_servos(seed: int, seconds: float = 10.0) -> ServoGroup:
     """``SERVO_WORLDS`` episodes of a robot whose servos are far too stiff for their torque limit, between stops."""
     rng = np.random.default_rng(seed)
     spec = draw_robot(rng, "rigid", SERVO_DT_S)
-    torque, stop = float(rng.uniform(1.0, 15.0)) * float(spec.links("link_mass_kg").mean()) * 9.81 * spec.length_m / (2.0 * spec.n_links), float(rng.uniform(0.3, 1.0))
+    weight = 9.81 * float(spec.links("link_mass_kg").mean() * spec.links("link_half_length_m").mean())
+    torque, stop = weight * float(15.0 ** rng.uniform(0.0, 1.0)), float(rng.uniform(0.3, 1.0))
     kp = torque * float(10.0 ** rng.uniform(1.0, 2.7))
     actuator = ActuatorSpec("position", kp, kp * float(10.0 ** rng.uniform(-3.0, -1.0)), torque)
     spec = replace(spec, actuator=actuator, joint_stop_rad=stop, incline_rad=0.0)
@@ -376,7 +383,7 @@ def summarise(groups: list[Group], model: str) -> dict[str, Any]:
     """The table's row of one contact model."""
     episodes = [episode for group in groups for episode in group.episodes if episode.model == model]
     names = ("penetration", "energy", "coasting", "gap")
-    worst = {name: max(episodes, key=lambda e, n=name: getattr(e, n)) for name in names}
+    worst = {name: max(episodes, key=operator.attrgetter(name)) for name in names}
     return {
         "model": model, "worlds": len(episodes), "seconds_per_world": float(np.mean([e.wall_s for e in episodes])),
         "broken": dict(Counter(name for e in episodes for name in e.broken())),
@@ -388,7 +395,9 @@ def summarise(groups: list[Group], model: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def run_groups(n: int, models: list[str], dt_s: float | None, seconds: float, jobs: int, out: Path | None) -> list[Group]:
+def run_groups(
+    n: int, models: list[ContactModel], dt_s: float | None, seconds: float, jobs: int, out: Path | None
+) -> list[Group]:
     """At least ``n`` worlds; finished groups are kept in ``out`` and not run again."""
     done: dict[int, Group] = {}
     if out is not None:
@@ -429,7 +438,7 @@ def plot(groups: list[Group], path: Path) -> None:
     for colour, (model, depths) in zip(("C0", "C1"), found.items(), strict=True):
         depth = np.clip(100.0 * np.array(depths), bins[0], None)
         if depth.size:
-            axes.hist(depth, bins, alpha=0.6, color=colour, label=f"{model}: worst {depth.max():.2g} %")
+            axes.hist(depth, bins.tolist(), alpha=0.6, color=colour, label=f"{model}: worst {depth.max():.2g} %")
         axes.axvline(100.0 * LIMITS[model], color=colour, ls="--", lw=1.2, label=f"{model}: bar")
     axes.set_xscale("log")
     axes.set_xlabel("deepest penetration of a world [% of the shortest link] (1e-6: that or less)")
@@ -487,9 +496,10 @@ def main() -> int:
     surging = [group for group in servos if not group.finite or group.surge > MOST_ENERGY]
     if servos:
         worst = max(servos, key=lambda group: group.surge)
-        print(f"stiff servos: {SERVO_WORLDS * len(servos)} episodes of 10 s, {sum(not g.finite for g in servos)} groups "
-              f"not finite, energy gained beyond the motors' {worst.surge:.2g} of the largest (seed {worst.seed}), "
-              f"{sum(g.stood for g in servos)} of {sum(g.solutions for g in servos)} solutions stood still",
+        print(f"stiff servos: {SERVO_WORLDS * len(servos)} episodes of 10 s, {sum(not g.finite for g in servos)} "
+              f"groups not finite, energy gained beyond the motors' {worst.surge:.2g} of the largest (seed "
+              f"{worst.seed}), {sum(g.stood for g in servos)} of {sum(g.solutions for g in servos)} solutions stood "
+              "still",
               file=sys.stderr)  # fmt: skip
     if args.json:
         text = json.dumps(rows, indent=1)
