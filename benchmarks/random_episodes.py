@@ -122,7 +122,7 @@ def draw_fault_settings(
 ) -> FaultConfig:
     """Random kinds of faults at random times, of up to all joints; those ``without`` left out."""
     kinds = rng.permutation(JOINT_KINDS)[: rng.integers(1, len(JOINT_KINDS) + 1)].tolist()
-    share, duration, period = rng.uniform(0.0, 1.0, 4), rng.uniform(0.5, 0.3 * seconds), rng.uniform(0.02, 2.0)
+    share, duration, period = rng.uniform(0.0, 1.0, 4), seconds * rng.uniform(1 / 120, 0.3), rng.uniform(0.02, 2.0)
     most = int(rng.integers(0, n_joints + 1))
     left = tuple(kind for kind in kinds if kind not in without)
     if not left or "faults" in without:

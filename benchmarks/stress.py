@@ -361,7 +361,7 @@ def run_servos(seed: int, seconds: float = 10.0) -> ServoGroup:
     torque, stop = weight * float(15.0 ** rng.uniform(0.0, 1.0)), float(rng.uniform(0.3, 1.0))
     kp = torque * float(10.0 ** rng.uniform(1.0, 2.7))
     actuator = ActuatorSpec("position", kp, kp * float(10.0 ** rng.uniform(-3.0, -1.0)), torque)
-    spec = replace(spec, actuator=actuator, joint_stop_rad=stop, incline_rad=0.0)
+    spec = replace(spec, actuator=actuator, joint_stop_rad=stop, joint_friction_nm=0.0, incline_rad=0.0)
     robot, shape = SimulatedRobot(spec, SERVO_WORLDS, 1), (SERVO_WORLDS, spec.n_joints)
     robot.set_shape(rng.uniform(-stop, stop, shape), np.zeros(SERVO_WORLDS), np.zeros((SERVO_WORLDS, 2)), "centre")
     surge, largest, finite = 0.0, 1e-3, True

@@ -12,7 +12,7 @@ from benchmarks.stress import MOST_ENERGY, Episode, run_group, run_servos
 from snake_gym.robot.spec import ContactModel
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
-SLIPPERY = 0
+SLIPPERY = 9
 """Group without ground friction, which would hide what contacts create."""
 MODELS = pytest.mark.parametrize("model", ["rigid", "stiff"])
 
