@@ -452,7 +452,8 @@ def plot(groups: list[Group], path: Path) -> None:
 
 def tell_refused(groups: list[Group]) -> None:
     """Print what was refused before the start, by kind of message."""
-    kinds = Counter(re.sub(r"-?\d[\d.e+-]*", "#", message) for group in groups for message in group.refused)
+    refused = [re.sub(r"\([^)]*\)", "(...)", message) for group in groups for message in group.refused]
+    kinds = Counter(re.sub(r"-?\d[\d.e+-]*", "#", message) for message in refused)
     for message, count in kinds.most_common():
         print(f"refused {count} times: {message}", file=sys.stderr)
 
