@@ -1,4 +1,4 @@
-"""Random robots and the yards of obstacles that they are put into, for benchmarks/stress.py.
+"""Random robots, faults and ranges, and the yards of obstacles that they are put into, for benchmarks/stress.py.
 
 Frame: world x-y, angles counter-clockwise; W worlds, N links, F obstacle features (rows as in ``obstacles.shapes``).
 Geometry is plain numpy from link angles and centres of mass and shares no code with the physics.
@@ -7,24 +7,81 @@ Geometry is plain numpy from link angles and centres of mass and shares no code 
 from __future__ import annotations
 
 import math
+import typing
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.obstacles.fields import FieldConfig, FieldKind, FieldMaker
 from snake_gym.obstacles.grid import FieldBounds, empty_arrays, with_ends, write_world
-from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, features
-from snake_gym.physics.faults import FAULT_CODES
-from snake_gym.physics.state import Obstacles
-from snake_gym.robot.spec import ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
-from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Shape, Wall, features
+from snake_gym.physics.state import ChainParams, ChainState, Obstacles
+from snake_gym.robot.presets import MUSCLE
+from snake_gym.robot.spec import ActuatorKind, ActuatorSpec, ContactModel, ContactSpec, FrictionSpec, RobotSpec
+from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.simulation.faults import FaultConfig
+from snake_gym.simulation.randomisation import Bias, Factor, RandomisationConfig, Uniform
+from snake_gym.tasks.obstacle_field import robot_extent
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 CONTROL_DT_S = 0.2
 SKIN_M = 0.02
+WALL_M = 0.02
+"""Half the thickness of the four walls around a yard."""
+FIELDS = ("yard", *(kind for kind in typing.get_args(FieldKind) if kind != "list"))
+"""Kinds of fields: discs, capsules, polygons and thin walls at random, and all of the library's own."""
+KINDS: tuple[ActuatorKind, ...] = ("torque", "position", "acceleration", "muscle")
+RANGES = {
+    "friction_along": (0.1, 10.0), "friction_across": (0.1, 10.0), "friction_turning": (0.1, 10.0),
+    "patches": (0.0, 0.95), "slope_rad": (0.0, 0.5), "mass": (0.3, 3.0), "link_length": (0.5, 2.0),
+    "payload_kg": (0.0, 5.0), "servo_gain": (0.1, 10.0), "servo_damping": (0.1, 10.0), "torque_limit": (0.2, 5.0),
+    "speed_limit": (0.2, 5.0), "supply_voltage": (0.5, 1.5), "backlash_rad": (0.0, 0.2),
+    "joint_friction_nm": (0.0, 0.3), "command_delay_s": (0.0, 0.5), "command_jitter_s": (0.0, 0.2),
+    "push_hz": (0.0, 1.0), "push_m_s": (0.0, 1.0),
+}  # fmt: skip
+"""Widest ranges of what varies; payloads per mean link mass, joint friction per torque limit, others (0, 0.2)."""
+QUANTITIES: dict[str, Any] = {
+    name: kinds[0]
+    for name, hint in typing.get_type_hints(RandomisationConfig).items()
+    if isinstance((kinds := (*typing.get_args(hint), None))[0], type) and issubclass(kinds[0], Uniform)
+}
+"""Types of the ranges of all that ``RandomisationConfig`` has."""
+AMPLITUDE_RAD, PHASE_SHIFT_RAD = 0.3, 0.7
+"""Wave that a robot in a field of the library's begins with."""
+PAIRS = {"push_m_s": "push_hz", "pose_outage_s": "pose_loss_hz"}
+"""Quantities that vary only together with another."""
+
+
+def draw_actuator(rng: np.random.Generator, torque: float) -> ActuatorSpec:
+    """Servos whose torque limit is ``torque`` [N m]; rarely accelerations or muscles."""
+    kind = KINDS[rng.choice(4, p=[0.4, 0.5, 0.05, 0.05])]
+    speed = float(rng.uniform(1.0, 6.0))
+    if kind == "acceleration":
+        return ActuatorSpec(kind, float(rng.uniform(10.0, 200.0)), float(rng.uniform(5.0, 50.0)))
+    if kind == "muscle":
+        return MUSCLE.actuator
+
+    def some(low: float, high: float, off: float = 0.0) -> float:
+        value = float(rng.uniform(low, high))
+        return value if rng.random() < 0.25 else off
+
+    kp, kd = 0.0, torque / speed
+    if kind == "position":
+        kp, kd = 10.0 * torque, float(rng.uniform(0.5, 2.0)) * torque
+    return ActuatorSpec(
+        kind, kp, kd, torque,
+        speed_limit_rad_s=speed if kind == "position" or rng.random() < 0.5 else math.inf,
+        dead_band_rad=some(0.0, 0.05), delay_s=some(0.0, 0.3) * (kind == "position"), backlash_rad=some(0.0, 0.1),
+        no_load_speed_rad_s=some(2.0, 10.0, math.inf), supply_resistance_ohm=some(0.0, 1.0),
+        torque_constant_nm_a=torque / 2.0,
+    )  # fmt: skip
 
 
 def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> RobotSpec:
-    n = int(2.0 * 32.0 ** rng.uniform(0.0, 1.0))  # 2 to 64, as many of 4 as of 40
+    n = int(2.0 * 32.5 ** rng.uniform(0.0, 1.0))  # 2 to 64, as many of 4 as of 40
     half = rng.uniform(0.03, 0.1) * rng.uniform(0.7, 1.3, n)
     mass = rng.uniform(2.0, 10.0) * 2.0 * half * rng.uniform(0.7, 1.3, n)
     ground = rng.choice(["viscous", "dry", "ice"], p=[0.4, 0.4, 0.2])
@@ -34,44 +91,89 @@ def draw_robot(rng: np.random.Generator, model: ContactModel, dt_s: float) -> Ro
         normal_ns_m=float(mass.mean() * rng.uniform(1.0, 10.0)) * wet,
         tangential_coulomb=float(rng.uniform(0.0, 0.2)) * dry,
         normal_coulomb=float(rng.uniform(0.1, 0.6)) * dry,
+        coulomb_axes="coupled" if rng.random() < 0.5 else "independent",
     )
     # From a motor that just lifts its link to one that lifts fifteen, as those of resilient_servo; speeds of servos.
     torque = float(15.0 ** rng.uniform(0.0, 1.0) * mass.mean() * 9.81 * half.mean())
-    speed = float(rng.uniform(1.0, 6.0))
-    if rng.random() < 0.5:
-        actuator = ActuatorSpec("torque", 0.0, torque / speed, torque)
-    else:
-        actuator = ActuatorSpec("position", 10.0 * torque, float(rng.uniform(0.5, 2.0)) * torque, torque, speed)
+    actuator = draw_actuator(rng, torque)
     stop = float(rng.uniform(0.6, 1.6)) if rng.random() < 0.5 else math.inf
+    if actuator.kind == "muscle":
+        stop = MUSCLE.joint_stop_rad  # type: ignore[assignment]
     contact = ContactSpec(
         model,
         restitution=float(rng.uniform(0.0, 1.0)) if rng.random() < 0.5 else 0.0,
         friction_ns_m=float(rng.uniform(0.0, 5.0)) if rng.random() < 0.3 else 0.0,
         friction_coulomb=float(rng.uniform(0.0, 0.6)) if rng.random() < 0.5 else 0.0,
     )
+    uneven = rng.uniform(0.7, 1.3, n) if rng.random() < 0.5 else np.ones(n)
+    radius = rng.uniform(0.15, 0.5) * half.mean() * uneven
     return RobotSpec(
         name="stress", n_links=n, link_half_length_m=tuple(half.tolist()), link_mass_kg=tuple(mass.tolist()),
-        link_radius_m=float(rng.uniform(0.15, 0.5) * half.mean()), friction=friction, contact=contact,
+        link_radius_m=tuple(radius.tolist()), friction=friction, contact=contact,
         actuator=actuator, joint_stop_rad=stop, free_joint_damping_nms_rad=float(rng.uniform(0.0, 0.02)) * torque,
+        joint_friction_nm=float(rng.uniform(0.0, 0.3)) * torque * (rng.random() < 0.25),
         incline_rad=float(rng.uniform(0.0, 0.2)) if rng.random() < 0.3 else 0.0,
         incline_direction_rad=float(rng.uniform(-math.pi, math.pi)), control_dt_s=CONTROL_DT_S, sim_dt_s=dt_s,
     )  # fmt: skip
 
 
-def link_ends(spec: RobotSpec, angle: FloatArray, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
+def draw_fault_settings(
+    rng: np.random.Generator, n_joints: int, seconds: float, without: Collection[str]
+) -> FaultConfig:
+    """Random kinds of faults at random times, of up to all joints; those ``without`` left out."""
+    kinds = rng.permutation(JOINT_KINDS)[: rng.integers(1, len(JOINT_KINDS) + 1)].tolist()
+    share, duration, period = rng.uniform(0.0, 1.0, 4), seconds * rng.uniform(1 / 120, 0.3), rng.uniform(0.02, 2.0)
+    most = int(rng.integers(0, n_joints + 1))
+    left = tuple(kind for kind in kinds if kind not in without)
+    if not left or "faults" in without:
+        return FaultConfig()
+    return FaultConfig(
+        n_max=most, kinds=left, onset_max_s=seconds, duration_s=float(duration), duration_max_s=float(2.0 * duration),
+        recovering_share=float(share[0]), second_share=float(share[1]) * (len(left) > 1 and "second" not in without),
+        intermittent_share=float(share[2]) * ("bursts" not in without), period_min_s=float(period),
+        period_max_s=float(3.0 * period), duty=(0.05, 1.0), jitter=(0.0, float(share[3])),
+        weak_strength=(0.02, 0.9), slow_strength=(0.02, 0.9), offset_rad=(0.05, 0.8),
+    )  # fmt: skip
+
+
+def draw_randomisation(rng: np.random.Generator, spec: RobotSpec, without: Collection[str]) -> RandomisationConfig:
+    """Random ranges of a random half of all quantities; those ``without`` left out."""
+    per = {
+        "payload_kg": float(spec.links("link_mass_kg").mean()),
+        "joint_friction_nm": float(np.minimum(spec.joints("actuator.torque_limit_nm"), 10.0).max()),
+    }
+    given: dict[str, Any] = {}
+    for name, kind in QUANTITIES.items():
+        low, high = RANGES.get(name, (0.0, 0.2))
+        ends, on = np.sort(rng.uniform(0.0, 1.0, 2)), rng.random() < 0.5
+        if kind is Factor:
+            ends = low * (high / low) ** ends
+        else:
+            ends = (low + (high - low) * ends) * per.get(name, 1.0) - (0.1 if kind is Bias else 0.0)
+        on = PAIRS[name] in given if name in PAIRS else on
+        if on and not {name, "randomisation"} & set(without):
+            given[name] = kind(float(ends[0]), float(ends[1]))
+    for name, other in PAIRS.items():
+        if name not in given:
+            given.pop(other, None)
+    return RandomisationConfig(patch_size_m=float(rng.uniform(0.05, 1.0)), **given)
+
+
+def link_ends(params: ChainParams, state: ChainState) -> tuple[FloatArray, FloatArray]:
     """Tail and head ends of all links, (W, N, 2) [m] each, from link angles and the centre of mass."""
-    half = spec.links("link_half_length_m")[:, None]
-    along = half * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    angle, mass = state.link_angle, params.mass
+    along = params.half_length[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     middle = np.concatenate([np.zeros_like(along[:, :1]), np.cumsum(along[:, :-1] + along[:, 1:], axis=1)], axis=1)
-    share = (spec.links("link_mass_kg") / spec.links("link_mass_kg").sum())[:, None]
-    middle += (centre - (share * middle).sum(axis=1))[:, None]
+    share = (mass / mass.sum(axis=1, keepdims=True))[..., None]
+    middle += (state.centre_xy - (share * middle).sum(axis=1))[:, None]
     return middle - along, middle + along
 
 
 def _point_to_segment(point: FloatArray, start: FloatArray, way: FloatArray) -> FloatArray:
     length2 = np.maximum((way * way).sum(axis=-1), 1e-300)
     share = np.clip(((point - start) * way).sum(axis=-1) / length2, 0.0, 1.0)
-    return np.linalg.norm(point - start - share[..., None] * way, axis=-1)
+    off = point - start - share[..., None] * way
+    return np.sqrt((off * off).sum(axis=-1))
 
 
 def segment_distance(a: FloatArray, b: FloatArray, row: FloatArray) -> FloatArray:
@@ -89,58 +191,144 @@ def segment_distance(a: FloatArray, b: FloatArray, row: FloatArray) -> FloatArra
     return np.where(crossing, 0.0, np.minimum.reduce(ends))
 
 
-def near_pairs(tail: FloatArray, head: FloatArray, row: FloatArray, radius: FloatArray) -> tuple[NDArray[np.intp], ...]:
-    """Indices (world, link, feature) of the pairs that may touch: links (W, N, 2), features (W, F, 6), radii (N,)."""
-    middle, half = 0.5 * (tail + head), 0.5 * np.linalg.norm(head - tail, axis=-1)
-    reach = half + radius
-    low, high = (f(middle, axis=1) for f in (np.min, np.max))
-    first, last = row[..., :2], row[..., :2] + row[..., 4:5] * row[..., 2:4]
-    far = row[..., 5:6] + reach.max()
-    near = (np.maximum(first, last) + far > low[:, None]) & (np.minimum(first, last) - far < high[:, None])
-    w, f = np.nonzero(near.all(axis=-1))
-    gap = _point_to_segment(middle[w], first[w, f][:, None], (last - first)[w, f][:, None])
-    pair, i = np.nonzero(gap <= reach[w] + row[w, f, 5][:, None])
-    return w[pair], i, f[pair]
+class Yard(NamedTuple):
+    """A walled place full of obstacles."""
+
+    rows: FloatArray
+    """Features (F, 6)."""
+    low: FloatArray
+    """Lower left corner (2,) [m] of the rectangle along the middle of the walls; ``high``: the upper right one."""
+    high: FloatArray
 
 
-def draw_yard(rng: np.random.Generator, spec: RobotSpec, tail: FloatArray, head: FloatArray) -> FloatArray:
-    """Obstacles (F, 6) around the robot whose links have these ends (N, 2): four walls and what fits between them."""
-    reach = 0.15 * spec.length_m + 0.15
-    middle = 0.5 * (tail + head).mean(axis=0)
-    room = np.abs(np.concatenate([tail, head]) - middle).max(axis=0) + reach
-    (x0, y0), (x1, y1) = middle - room, middle + room
-    thick = 0.02
-    shapes: list[Shape] = [
-        Capsule(x0, y0, x1, y0, thick), Capsule(x1, y0, x1, y1, thick),
-        Capsule(x1, y1, x0, y1, thick), Capsule(x0, y1, x0, y0, thick),
-    ]  # fmt: skip
-    size = 2.0 * spec.links("link_half_length_m").mean()
+class NearFeatures:
+    """The features of W yards by square cells, to find those that a link of ``reach`` [m] from its middle may touch."""
+
+    def __init__(self, yards: list[Yard], reach: float) -> None:
+        self.reach, self.rows = reach, np.concatenate([yard.rows for yard in yards])
+        self.world = np.repeat(np.arange(len(yards)), [len(yard.rows) for yard in yards])
+        self.origin = np.array([yard.low for yard in yards])
+        widest = max(float((yard.high - yard.low).max()) for yard in yards)
+        self.cell = max(reach, widest / 200.0)
+        self.side = math.ceil(widest / self.cell)
+        first, way = self.rows[:, :2], self.rows[:, 4:5] * self.rows[:, 2:4]
+        self.first, self.way = first, way
+        far = reach + self.rows[:, 5] + math.sqrt(0.5) * self.cell
+        span = np.minimum(first, first + way) - far[:, None], np.maximum(first, first + way) + far[:, None]
+        low, high = (self.cells(edge - self.origin[self.world]) for edge in span)
+        n = high - low + 1
+        k, j = spread(n[:, 0] * n[:, 1])
+        cells = low[k] + np.stack([j // n[k, 1], j % n[k, 1]], axis=1)
+        middle = self.origin[self.world[k]] + self.cell * (cells + 0.5)
+        near = _point_to_segment(middle, first[k], way[k]) <= far[k]
+        key = self.key(self.world[k[near]], cells[near])
+        order = np.argsort(key, kind="stable")
+        self.item = k[near][order]
+        self.start = np.searchsorted(key[order], np.arange(len(yards) * self.side**2 + 1))
+
+    def cells(self, place: FloatArray) -> IntArray:
+        """Cells (..., 2) of places [m] from the lower left corner; those outside count as at the edge."""
+        return np.clip(np.nan_to_num(np.floor(place / self.cell)), 0, self.side - 1).astype(int)
+
+    def key(self, world: IntArray, cells: IntArray) -> IntArray:
+        return np.asarray((world * self.side + cells[..., 0]) * self.side + cells[..., 1])
+
+    def gaps(self, tail: FloatArray, head: FloatArray, radius: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Worlds, links and gaps [m] of all pairs that may touch: links (W, N, 2), radii (W, N)."""
+        middle, n = 0.5 * (tail + head), tail.shape[1]
+        key = self.key(np.arange(len(tail))[:, None], self.cells(middle - self.origin[:, None])).ravel()
+        pair, j = spread(self.start[key + 1] - self.start[key])
+        row = self.item[self.start[key[pair]] + j]
+        far = _point_to_segment(middle.reshape(-1, 2)[pair], self.first[row], self.way[row])
+        near = far <= self.reach + self.rows[row, 5]
+        pair, row = pair[near], row[near]
+        w, i = np.divmod(pair, n)
+        gap = segment_distance(tail[w, i], head[w, i], self.rows[row]) - radius[w, i] - self.rows[row, 5]
+        return w, i, gap
+
+
+def spread(count: IntArray) -> tuple[IntArray, IntArray]:
+    """Index of each group, repeated as ``count`` says, and the number within it."""
+    group = np.repeat(np.arange(count.size), count)
+    return group, np.arange(group.size) - np.repeat(np.cumsum(count) - count, count)
+
+
+def clear(rows: FloatArray, tail: FloatArray, head: FloatArray, radius: FloatArray) -> NDArray[np.bool_]:
+    """Which features (F,) keep 2 mm from all links (N, 2)."""
+    gap = segment_distance(tail, head, rows[:, None]) - rows[:, None, 5] - radius
+    return np.asarray(gap.min(axis=1) > 0.002)
+
+
+def draw_yard(
+    rng: np.random.Generator, tail: FloatArray, head: FloatArray, radius: FloatArray, other: FloatArray | None
+) -> Yard:
+    """Yard around the robot whose links have these ends (N, 2) and radii (N,): four walls and what fits between them.
+
+    ``other``: features that stand there instead of random shapes.
+    """
+    ends, size = np.concatenate([tail, head]), float(np.linalg.norm(head - tail, axis=1).mean())
+    middle, reach = 0.5 * (ends.min(axis=0) + ends.max(axis=0)), 0.15 * len(tail) * size + 0.15
+    room = 0.5 * np.ptp(ends, axis=0) + reach
+    low, high = middle - room, middle + room
+    (x0, y0), (x1, y1) = low.tolist(), high.tolist()
+    walls = features([
+        Capsule(x0, y0, x1, y0, WALL_M), Capsule(x1, y0, x1, y1, WALL_M),
+        Capsule(x1, y1, x0, y1, WALL_M), Capsule(x0, y1, x0, y0, WALL_M),
+    ])  # fmt: skip
+    if other is not None:
+        last = other[:, :2] + other[:, 4:5] * other[:, 2:4]
+        thick = other[:, 5:]
+        inside = (np.minimum(other[:, :2], last) - thick < high) & (np.maximum(other[:, :2], last) + thick > low)
+        other = other[inside.all(axis=1)]
+        return Yard(np.concatenate([walls, other[clear(other, tail, head, radius)]]), low, high)
     wanted = min(400, round(0.8 * 4.0 * room[0] * room[1] / (size * size)))
-    for _ in range(10 * wanted):
-        at, far = rng.uniform(middle - room, middle + room), size * rng.uniform(0.15, 0.6)
-        kind, turn = rng.integers(4), rng.uniform(0.0, 2.0 * math.pi)
-        other = at + 2.0 * far * np.array([math.cos(turn), math.sin(turn)])
-        shape: Shape
-        if kind < 2:
-            shape = Circle(*at, far)
-        elif kind == 2:
-            shape = Capsule(*at, *other, 0.3 * far)
-        else:
+    at, far = rng.uniform(low, high, (3 * wanted, 2)), size * rng.uniform(0.15, 0.6, 3 * wanted)
+    turn, kind = rng.uniform(0.0, 2.0 * math.pi, 3 * wanted), rng.integers(0, 5, 3 * wanted)
+    along = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    long, thick = np.where(kind >= 3, 2.0 * far, 0.0), np.where(kind == 3, 0.3 * far, np.where(kind == 4, 0.0, far))
+    hulls = np.column_stack([at, along, long, thick])
+    shapes: list[Shape] = []
+    for k in np.flatnonzero(clear(hulls, tail, head, radius))[:wanted].tolist():
+        (x, y), f = at[k].tolist(), float(far[k])
+        u, v = (at[k] + long[k] * along[k]).tolist()
+        if kind[k] < 2:
+            shapes.append(Circle(x, y, f))
+        elif kind[k] == 2:
             corners = np.sort(rng.uniform(0.0, 2.0 * math.pi / 5, 5)) * 0.8 + 2.0 * math.pi / 5 * np.arange(5)
-            shape = Polygon(tuple((at[0] + far * math.cos(c), at[1] + far * math.sin(c)) for c in corners))
-        rows = features(shape)
-        clear = segment_distance(tail[:, None], head[:, None], rows) - rows[:, 5]
-        inside = isinstance(shape, Polygon) and any(shape.contains(*x) for x in (*tail, *head))
-        if not inside and (clear - spec.links("link_radius_m")[:, None]).min() > 0.002:
-            shapes.append(shape)
-        if len(shapes) >= wanted:
-            break
-    return features(shapes)
+            shapes.append(Polygon(tuple((x + f * math.cos(c), y + f * math.sin(c)) for c in corners)))
+        else:
+            shapes.append(Capsule(x, y, u, v, float(thick[k])) if kind[k] == 3 else Wall(x, y, u, v))
+    return Yard(np.concatenate([walls, features(shapes)]), low, high)
 
 
-def place_obstacles(spec: RobotSpec, fields: list[FloatArray]) -> Obstacles:
+def draw_shape(rng: np.random.Generator, spec: RobotSpec, kind: str, n_worlds: int) -> FloatArray:
+    """Joint angles (W, J) [rad]: bent at random in a yard, a wave elsewhere."""
+    if kind == "yard":
+        most = min(0.5, 0.9 * float(spec.joints("joint_stop_rad").min()))
+        return rng.uniform(-most, most, (n_worlds, spec.n_joints))
+    wave = rng.uniform(0.0, 2.0 * math.pi, (n_worlds, 1)) + PHASE_SHIFT_RAD * np.arange(spec.n_joints)
+    return np.asarray(AMPLITUDE_RAD * np.sin(wave))
+
+
+def make_fields(rng: np.random.Generator, spec: RobotSpec, kind: str, heading: FloatArray) -> list[FloatArray | None]:
+    """A field of the library's for each world, laid so that the origin is somewhere on the straight way; or None."""
+    if kind == "yard":
+        return [None] * len(heading)
+    extent = robot_extent(spec, AMPLITUDE_RAD, PHASE_SHIFT_RAD, "centre")
+    maker = FieldMaker(FieldConfig(kind=kind, difficulty=float(rng.uniform())), extent)  # type: ignore[arg-type]
+    fields: list[FloatArray | None] = []
+    for direction in heading.tolist():
+        back = float(rng.uniform(0.0, 3.0 * spec.length_m))
+        start = (-back * math.cos(direction), -back * math.sin(direction))
+        fields.append(maker.make(rng, start, direction).features)
+    return fields
+
+
+def place_obstacles(spec: RobotSpec, fields: list[FloatArray], longest_link: float = 1.0) -> Obstacles:
+    """Obstacles of the physics, for links up to ``longest_link`` times as long as those of ``spec``."""
     fields = [with_ends(rows) for rows in fields]
-    reach = float((spec.links("link_half_length_m") + spec.links("link_radius_m")).max()) + SKIN_M
+    half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
+    reach = float((longest_link * half + radius).max()) + SKIN_M
     ends = [np.concatenate([f[:, :2], f[:, :2] + f[:, 4:5] * f[:, 2:4]]) for f in fields]
     widest = max(float(np.ptp(points, axis=0).max()) for points in ends)
     thickest = max(float(f[:, 5].max()) for f in fields)
@@ -151,15 +339,3 @@ def place_obstacles(spec: RobotSpec, fields: list[FloatArray]) -> Obstacles:
     for world, rows in enumerate(fields):
         write_world(arrays, world, rows, reach)
     return arrays
-
-
-def draw_faults(rng: np.random.Generator, robot: SimulatedRobot, seconds: float) -> None:
-    """Up to a third of the joints fail some time, half of those for a while only."""
-    faults = robot.faults
-    kinds = [FAULT_CODES[name] for name in ("locked", "free", "weak")]
-    failed = rng.random(faults.kind.shape) < rng.uniform(0.0, 1 / 3, (robot.n_worlds, 1))
-    faults.kind[:] = np.where(failed, rng.choice(kinds, faults.kind.shape), 0)
-    faults.onset_s[:] = rng.uniform(0.0, seconds, faults.kind.shape)
-    brief = rng.random(faults.kind.shape) < 0.5
-    faults.end_s[:] = np.where(brief, faults.onset_s + rng.uniform(0.5, 20.0, faults.kind.shape), np.inf)
-    faults.strength[:] = rng.uniform(0.1, 0.9, faults.kind.shape)
