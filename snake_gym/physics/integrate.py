@@ -35,7 +35,7 @@ from snake_gym.physics.worlds import (
 
 IMPLICIT, RK4 = 0, 1
 INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
-_MOST_PARTS = 64
+_MOST_PARTS = 256
 """Parts of a stage in which worlds may still stray."""
 
 

@@ -96,10 +96,8 @@ THINNEST_M = 1e-3
 """Least radius of links among obstacles [m]."""
 LONGEST_CONTACT_STEP_S = 0.01
 """Longest physics step among obstacles [s]: what motors do within a longer one is not foreseen."""
-_LARGEST_STEP_S, _LEAST_LAG_S = 0.01, 0.002
+_LARGEST_STEP_S, _LEAST_LAG_S = 0.005, 0.002
 """Bounds of a step that is chosen, and of the lag of servos that it depends on."""
-_OVERSWING_STEP_S = 0.005
-"""Largest step chosen for a robot with a servo that is not damped enough to stop without overswing."""
 _COULOMB_SHARE = 0.01
 """Share of a Coulomb robot's times that its step is."""
 _COARSE = 2.5
@@ -184,8 +182,13 @@ class RobotSpec(Settings):
             )
 
     def check_among_obstacles(self) -> None:
-        """Raise ValueError for an integrator without contacts, links too thin, or a step too long for them."""
+        """Raise ValueError for a method or joints without contacts, links too thin, or a step too long for them."""
         self.check_integrator(obstacles=True)
+        if self.actuator.kind == "acceleration":
+            raise ValueError(
+                "robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or 'muscle' among obstacles, as "
+                "no wall holds joints that move as commanded whatever torque it takes"
+            )
         thinnest = float(self.links("link_radius_m").min())
         if thinnest < THINNEST_M:
             raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")
@@ -218,7 +221,6 @@ class RobotSpec(Settings):
 
         Two times tell it. Lag: that of the servo nearest to its reference, k_d / k_p. Slide: that in which Coulomb
         friction m g mu stops a link within its half length l, sqrt(l / (mu g)), or its rotation within a radian.
-        A servo that overswings with a link alone, k_d^2 < 4 k_p J, takes half the largest step.
         """
         if self.integrator == "rk4":
             return min(_LARGEST_STEP_S, self._largest_explicit_step_s())
@@ -228,8 +230,6 @@ class RobotSpec(Settings):
             lag = min(lag, self.actuator.muscle.pressure_lag_s)
         lag = max(lag, _LEAST_LAG_S)
         step = min(_LARGEST_STEP_S, 0.5 * lag)
-        if (kd**2 < 4.0 * kp * self._swung_inertia()).any():
-            step = min(step, _OVERSWING_STEP_S)
         if self.has_coulomb_friction:
             force = np.maximum(self.coulomb_force("tangential"), self.coulomb_force("normal"))
             fastest = (force / (self.links("link_mass_kg") * self.links("link_half_length_m"))).max()
@@ -237,13 +237,6 @@ class RobotSpec(Settings):
             slide = 1.0 / math.sqrt(fastest)
             step = min(step, _COULOMB_SHARE * math.sqrt(min(lag, slide) * slide))
         return step
-
-    def _swung_inertia(self) -> FloatArray:
-        """Return the larger inertia about its end of each joint's two links (J,); 1 where accelerations are asked."""
-        if self.actuator.kind == "acceleration":
-            return np.ones(self.n_joints)
-        ends = self.inertia() + self.links("link_mass_kg") * self.links("link_half_length_m") ** 2
-        return np.maximum(ends[:-1], ends[1:])
 
     def step_note(self) -> str | None:
         """Return the line on a named step that is much coarser than the one to choose; None if it is not."""

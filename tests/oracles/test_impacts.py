@@ -149,9 +149,74 @@ def test_what_would_go_through_obstacles_or_begins_within_one_is_refused() -> No
     spec = rod("rigid", 0.01, 1)
     for change, message in (
         ({"link_radius_m": 0.0}, "link_radius_m is 0; expected at least 0.001 among obstacles"),
+        ({"actuator": ActuatorSpec("acceleration", 1.0, 1.0)}, "actuator.kind is 'acceleration'; expected 'torque'"),
         ({"sim_dt_s": 0.05, "control_dt_s": 0.05}, "sim_dt_s is 0.05; expected at most 0.01 among obstacles"),
     ):
         with pytest.raises(ConfigError, match=message):
             SimulatedRobot(replace(spec, **change), 1, obstacles=one_cell(WALL))
     with pytest.raises(ConfigError, match="world 1 begins with a link 5 mm within an obstacle"):
         lay_along_wall(spec, np.array([0.0, -0.005]))
+
+
+def test_a_fast_world_on_dry_ground_does_not_depend_on_those_before_it_or_on_threads() -> None:
+    """Seven links thrown so fast that their first step is taken in parts, Coulomb friction with independent axes."""
+    spec = RobotSpec(
+        n_links=7, link_radius_m=0.01, friction=FrictionSpec(0.0, 0.0, 0.0, 0.1, 0.3), sim_dt_s=0.005,
+        actuator=ActuatorSpec("position", 10.0, 1.0), control_dt_s=0.05,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    rate, velocity = 5.0 * rng.normal(size=(64, 7)), 5.0 * rng.normal(size=(64, 2))
+
+    def final(worlds: list[int], n_threads: int = 1) -> FloatArray:
+        n = len(worlds)
+        robot = SimulatedRobot(spec, n, n_threads, obstacles=one_cell(discs((0.6, 0.0, 0.02)), n))
+        robot.state.link_rate[:], robot.state.centre_vel[:] = rate[worlds], velocity[worlds]
+        for _ in range(3):
+            robot.step(np.zeros((n, 6)))
+        return np.hstack([robot.state.link_angle, robot.state.centre_xy])
+
+    together = final(list(range(64)))
+    np.testing.assert_array_equal(together, np.vstack([final([w]) for w in range(64)]))
+    for _ in range(3):
+        np.testing.assert_array_equal(together, final(list(range(64)), n_threads=2))
+
+
+@pytest.mark.parametrize("radius", [0.001, 0.005])
+def test_strong_motors_do_not_push_a_light_chain_through_a_thin_wall(radius: float) -> None:
+    """20 N m on links of 50 g and 4 cm, within four walls of no thickness."""
+    spec = RobotSpec(
+        n_links=6, link_half_length_m=0.02, link_mass_kg=0.05, link_radius_m=radius, friction=FrictionSpec(0.1, 1.0),
+        actuator=ActuatorSpec("position", 200.0, 0.5, 20.0), control_dt_s=0.1, sim_dt_s=0.01,
+    )  # fmt: skip
+    a, n = 0.2, 64
+    walls = np.array(
+        [[-a, -a, 1, 0, 2 * a, 0], [a, -a, 0, 1, 2 * a, 0], [a, a, -1, 0, 2 * a, 0], [-a, a, 0, -1, 2 * a, 0]]
+    )
+    robot = SimulatedRobot(spec, n, 1, obstacles=place_obstacles(spec, [walls] * n))
+    robot.set_shape(np.zeros((n, 5)), np.linspace(0.0, 3.0, n), np.zeros((n, 2)), "centre")
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        robot.step(rng.uniform(-2.0, 2.0, (n, 5)))
+        assert (np.abs(robot.state.centre_xy) < a).all() and (np.abs(robot.state.head_xy) < a).all()
+
+
+@MODELS
+def test_the_penetration_told_is_no_less_than_the_overlap_at_the_end(model: ContactModel) -> None:
+    """Ten links thrown among pegs; the distance of each peg from each link's axis."""
+    robot = thrown(model, 1.0, 0.01, 5.0)
+    side = np.arange(-1.8, 2.0, 0.4)
+    peg = np.array([(x, y) for x in side for y in side if abs(y) > 0.1])
+    deepest = 0.0
+    for _ in range(100):
+        robot.step(np.zeros((robot.n_worlds, 9)), n_substeps=1)
+        angle = robot.state.link_angle
+        along = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        middle = 0.07 * (2.0 * np.cumsum(along, axis=1) - along)
+        middle += (robot.state.centre_xy - middle.mean(axis=1))[:, None]
+        away = peg - middle[:, :, None]
+        share = np.clip((away * along[:, :, None]).sum(axis=-1), -0.07, 0.07)
+        gap = np.linalg.norm(away - share[..., None] * along[:, :, None], axis=-1) - 0.08
+        overlap = np.maximum(-gap.min(axis=(1, 2)), 0.0)
+        assert (robot.state.penetration_m >= overlap - 1e-9).all()
+        deepest = max(deepest, float(overlap.max()))
+    assert deepest > 1e-6
