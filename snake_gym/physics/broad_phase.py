@@ -205,13 +205,13 @@ def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
 @kernel
 def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
     """Return a bound of the speed [m/s] of any point of the links, whose centres and rates have these fields."""
-    fastest = splat(0.0)
+    square, turning = splat(0.0), splat(0.0)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy = load(s, a + vx_field), load(s, a + vy_field)
-        speed = square_root(vx * vx + vy * vy) + load(s, a + HALF) * absolute(load(s, a + rate_field))
-        fastest = larger(fastest, speed)
-    return fastest
+        square = larger(square, vx * vx + vy * vy)
+        turning = larger(turning, load(s, a + HALF) * absolute(load(s, a + rate_field)))
+    return square_root(square) + turning
 
 
 @kernel

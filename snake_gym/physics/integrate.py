@@ -82,11 +82,14 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
             arrival = take_commands(s, n, ids, count, step, late)
         if laws.obstacles:
             look_around(s, n, ids, count, dt, obstacles, counts, old)
-        if step == 0:
-            take_stage(s, n, ids, count, FIRST, dt, obstacles, counts, old, spare, laws)
-            take_stage(s, n, ids, count, SECOND, dt, obstacles, counts, old, spare, laws)
-        else:
-            take_stage(s, n, ids, count, LATER, dt, obstacles, counts, old, spare, laws)
+        for stage in range(FIRST if step == 0 else LATER, SECOND + 1 if step == 0 else LATER + 1):
+            if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
+                begin_sliding(s, n)
+            if laws.obstacles:
+                take_stage(s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws)
+            else:
+                solve_stage(s, n, stage, dt, counts, laws)
+                finish_stage(s, n, stage, dt, counts, laws)
     if laws.obstacles and laws.contact.restitution > 0.0:
         keep_energy(s, n)
     if laws.obstacles and counts[0] > 0:
@@ -104,26 +107,6 @@ def renew_faults(s, n, ids, count, n_slots, step, dt, state, faults):  # type: i
 
 
 @kernel
-def take_stage(  # type: ignore[no-untyped-def]
-    s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
-):
-    """Advance a block by one stage of a step, in parts where links near obstacles move far or not as foreseen."""
-    if laws.coulomb and laws.axes != COUPLED and stage == FIRST:
-        begin_sliding(s, n)
-    length = length_of(stage, dt)
-    if laws.obstacles and divide_step(s, n, length):
-        take_parts(s, n, ids, count, stage, dt, False, obstacles, counts, old, spare, laws)
-        return
-    solve_stage(s, n, stage, dt, counts, laws)
-    if laws.obstacles:
-        if strays(s, n, counts, length, obstacles.skin_m):
-            take_parts(s, n, ids, count, stage, dt, True, obstacles, counts, old, spare, laws)
-            return
-        note_pace(s, n, length)
-    finish_stage(s, n, stage, dt, counts, laws)
-
-
-@kernel
 def copy_scratch(to, s):  # type: ignore[no-untyped-def]
     """Copy a scratch array."""
     for i in range(s.size):
@@ -138,26 +121,29 @@ def copy_lane(to, s, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_parts(  # type: ignore[no-untyped-def]
-    s, n, ids, count, stage, dt, solved, obstacles, counts, old, spare, laws
+def take_stage(  # type: ignore[no-untyped-def]
+    s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
 ):
-    """Advance a block by one stage, which each lane takes in its number of PARTS, a power of two, or more if it strays.
+    """Advance a block by one stage, in parts where links near obstacles move far or otherwise than foreseen.
 
-    All lanes take all numbers of parts that occur, from the same begin, and each keeps the result of its own; so a
-    world does not depend on its neighbours. ``spare`` (2, scratch size): room for the begin and the results.
-    ``solved``: the whole stage is solved, and suits the lanes of 1 part.
+    Each lane takes it in its number of PARTS, a power of two, or more if it strays. All lanes take all numbers that
+    occur, from the same begin, and each keeps the result of its own; so a world does not depend on its neighbours.
+    ``spare`` (2, scratch size): room for the begin and the results.
     """
     parts_of = (n + 1) * RECORD + PARTS
     begin, result = spare[0], spare[1]
-    copy_scratch(begin, s)
-    parts = 1
-    left = LANES
+    divided = divide_step(s, n, length_of(stage, dt))
+    if divided:
+        copy_scratch(begin, s)
+    parts, left = 1, LANES
     while left > 0:
-        if any_lane(load(begin, parts_of) == float(parts)):
-            if not solved or parts > 1:
+        if not divided or any_lane(load(begin, parts_of) == float(parts)):
+            if parts > 1:
                 copy_scratch(s, begin)
                 count_slots(s, n, counts)
-            take_equal_parts(s, n, ids, count, stage, dt, parts, solved, obstacles, counts, old, laws)
+            divided = take_parts(s, begin, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws)
+            if not divided:
+                return
             for k in range(LANES):
                 if begin[parts_of + k] == parts:
                     if s[parts_of + k] > parts:
@@ -171,32 +157,35 @@ def take_parts(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_equal_parts(  # type: ignore[no-untyped-def]
-    s, n, ids, count, stage, dt, parts, solved, obstacles, counts, old, laws
+def take_parts(  # type: ignore[no-untyped-def]
+    s, begin, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
 ):
-    """Advance a block by one stage in ``parts`` parts; PARTS is larger than this where a world has strayed."""
+    """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a world strays.
+
+    Return ``divided``, whether the lanes have different PARTS. Where that is so only now, ``begin`` is set to what the
+    stage begins with: solved, and not yet moved.
+    """
     world = (n + 1) * RECORD
     length = length_of(stage, dt) / parts
     strayed = splat(0.0)
     if parts > 1:
+        stage, dt = LATER, length
         store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
     for part in range(parts):
         if part > 0:
             look_around(s, n, ids, count, length, obstacles, counts, old)
-        if parts > 1:
-            solve_stage(s, n, LATER, length, counts, laws)
-        elif not solved:
-            solve_stage(s, n, stage, dt, counts, laws)
-        if (parts > 1 or not solved) and strays(s, n, counts, length, obstacles.skin_m) and parts < _MOST_PARTS:
+        solve_stage(s, n, stage, dt, counts, laws)
+        if strays(s, n, counts, length, obstacles.skin_m) and parts < _MOST_PARTS:
             strayed = larger(strayed, load(s, world + PARTS) - 1.0)
+            if not divided:
+                copy_scratch(begin, s)
+                divided = True
         note_pace(s, n, length)
-        if parts > 1:
-            finish_stage(s, n, LATER, length, counts, laws)
-        else:
-            finish_stage(s, n, stage, dt, counts, laws)
+        finish_stage(s, n, stage, dt, counts, laws)
     if parts > 1:
         store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
     store(s, world + PARTS, parts * (1.0 + strayed))
+    return divided
 
 
 @kernel
