@@ -5,7 +5,7 @@ would penetrate is switched on, and the chain is solved again, the worst contact
 circles, one contact changes at a time (Murty's rule, which ends as long as the laws do not depend on which contacts
 are on; so friction that a contact has brought with it and that makes it pull is dropped for the step). Rigid contacts
 then carry impulses over until v_n' meets the law to 1e-9 m/s (method of multipliers). Contacts bounce no more than
-leaves the robot with the energy that it had and was given.
+leaves the robot with the energy that it had and was given; that is judged once friction has settled.
 
 ON is the present state of a contact; RESULT, after a solution, tells the next one:
 
@@ -25,7 +25,7 @@ ONE_BY_ONE, stops (STOPS_CHANGE) have settled.
 from __future__ import annotations
 
 from snake_gym.physics.chain import locate_links, place_links, turn_links
-from snake_gym.physics.contact_friction import drop_friction, revise_friction, tangential_velocity
+from snake_gym.physics.contact_friction import drop_friction, extrapolate_friction, revise_friction, tangential_velocity
 from snake_gym.physics.contact_law import (
     FAR, normal_velocity, add_contacts, measure_slot, set_law, set_laws,
 )  # fmt: skip
@@ -57,7 +57,7 @@ _PARTED = 0.01
 """Foreseen gap, in half lengths of the link, from which a contact counts as ended."""
 _MARGIN = 1.0 + 1e-6
 """Share of the energy found too much that bounces come down by."""
-_BOUNCES = 3.0
+_BOUNCES = 8.0
 """Most times in a step that bounces come down in proportion."""
 _STICK = 2e-3
 """Largest pull, as velocity of the link [m/s], that is left for the next step to end."""
@@ -129,9 +129,12 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     store(s, (n + 1) * RECORD + TRIES, select(settled | (free == 0.0), tries, tries + 1.0))
     share = select(greedy, splat(_WORST), splat(0.0))
     pull, depth = share * pull, share * depth
-    first = n + 1
+    first, steady = n + 1, settled
+    if law.coulomb > 0.0:
+        first, rubs = revise_frictions(s, n, counts, law, settled)
+        steady = settled & (rubs == 0.0)
     if law.restitution > 0.0:
-        first = limit_restitution(s, n, counts, settled)
+        first = min(first, limit_restitution(s, n, counts, steady))
     for i in range(n, 0, -1):
         changed = False
         stick = -(_EXACT if law.rigid else _STICK) * load(s, i * RECORD + MASS)
@@ -151,8 +154,6 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
         if changed:
             add_contacts(s, n, i, counts[i])
             first = min(first, i)
-    if law.coulomb > 0.0:
-        first = min(first, revise_frictions(s, n, counts, law, settled))
     if law.rigid:
         first = min(first, carry_impulses(s, n, counts, settled))
     return first
@@ -221,8 +222,9 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
     """Take so much of the bounce in the worlds ``settled`` that it makes no energy; return the first link changed.
 
     Newton's law lets each contact bounce by itself; where others hold at the same time, that may create energy, and so
-    may the turn of links within the step. Bounces come down in proportion, by the work that the last bit of each does,
-    and are gone after ``_BOUNCES`` corrections.
+    may the turn of links within the step, and friction (Kane and Levinson). Bounces come down in proportion, by the
+    work that the last bit of each does, then by more, and are gone after ``_BOUNCES`` corrections. Friction has settled
+    before each.
     """
     world, zero = (n + 1) * RECORD, splat(0.0)
     excess = select(settled, energy_excess(s, n), zero)
@@ -237,7 +239,8 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
             presses = (load(s, c + ON) > 0.0) & (bounce > 0.0) & (result > 0.0)
             work = work + select(presses, result * vn * bounce / larger(vn - load(s, c + VN), splat(_EXACT)), zero)
     times = load(s, world + BOUNCED)
-    kept = 1.0 - _MARGIN * excess / larger(work, splat(1e-300))
+    haste = larger((times - 1.0) * (times - 1.0), splat(1.0))
+    kept = 1.0 - _MARGIN * haste * excess / larger(work, splat(1e-300))
     kept = select((excess > 0.0) & (work > 0.0), larger(kept, zero), splat(1.0))
     kept = select((excess > 0.0) & (times >= _BOUNCES), zero, kept)
     store(s, world + BOUNCED, times + select(kept < 1.0, splat(1.0), zero))
@@ -260,15 +263,19 @@ def limit_restitution(s, n, counts, settled):  # type: ignore[no-untyped-def]
 
 @kernel
 def revise_frictions(s, n, counts, law, settled):  # type: ignore[no-untyped-def]
-    """Correct the friction of contacts in the worlds ``settled``; return the first link that changed, or n + 1."""
+    """Correct the friction of contacts in the worlds ``settled``.
+
+    Return the first link that changed, or n + 1, and 1 in the lanes in which one has.
+    """
     first, rubs = n + 1, splat(0.0)
+    share, feeds = extrapolate_friction(s, n, counts, law, settled)
     for i in range(n, 0, -1):
-        rubbed = revise_friction(s, n, i, counts[i], law, settled)
+        rubbed = revise_friction(s, n, i, counts[i], law, settled, share, feeds)
         if any_lane(rubbed > 0.0):
             add_contacts(s, n, i, counts[i])
             first, rubs = i, larger(rubs, rubbed)
     store(s, (n + 1) * RECORD + RUBBED, load(s, (n + 1) * RECORD + RUBBED) + rubs)
-    return first
+    return first, rubs
 
 
 @kernel

@@ -2,14 +2,16 @@ r"""Coulomb friction of contacts, along the obstacle's surface, with the normal 
 
 A contact that slides is pulled by ``mu`` times its normal impulse, against the slip; one that sticks is held by a stiff
 damper. The impulse and the slip at the step's end decide, so normal impulses and frictions are solved for in turn.
-Viscous friction (wang, eq. 22) acts at both.
+Where the link turns easily, friction changes the normal impulse so much that taking turns does not end; so the next
+friction is extrapolated from the last two. Viscous friction (wang, eq. 22) acts at both.
 
 SLIDES is the present state of a contact's friction:
 
 =======  =======  =====================================================================================================
 SLIDES   does     goes on to
 =======  =======  =====================================================================================================
-1, -1    slides   0 where the slip v_t' has another sign; else RUB follows the normal impulse
+1, -1    slides   0 where the slip v_t' has another sign and RUB is no more than mu times the normal impulse, or where
+                  more friction only asks for more; else RUB follows the normal impulse
 0        sticks   1 or -1 where it would have to hold more than mu times the normal impulse
 2        nothing  stays: friction made the contact pull, again and again, in this step
 =======  =======  =====================================================================================================
@@ -20,7 +22,8 @@ What still changes after many corrections sticks: that takes energy, whatever th
 from __future__ import annotations
 
 from snake_gym.physics.lanes import (
-    FIRM, GRIP, IMPULSE, NX, NY, ON, RECORD, RESULT, RUB, RUBBED, SLIDES, SOL_W, T_ARM, UX, UY, VT, H, slot_of,
+    FIRM, GRIP, HELD, IMPULSE, NX, NY, ON, PRESSED, RECORD, RESULT, RUB, RUBBED, SLIDES, SOL_W, T_ARM, UX, UY,
+    VT, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 
@@ -33,6 +36,12 @@ _BREAKS = 8.0
 """Most corrections in a step in which contacts that stick may break loose."""
 _DRIFTS = 16.0
 """Most corrections in a step in which friction follows the normal impulse."""
+_NEVER = 1e300
+"""HELD of a contact that has not pressed in the step yet."""
+_NOTICED = 1e-3
+"""Least change of friction, as a share of it, from which the next one is extrapolated."""
+_LEAST_SHARE = 0.02
+"""Least fall of the error per friction added; below it friction feeds on itself."""
 
 
 @kernel
@@ -59,6 +68,8 @@ def set_friction(s, n, c, law):  # type: ignore[no-untyped-def]
     store(s, c + GRIP, grip)
     store(s, c + RUB, rub)
     store(s, c + SLIDES, slides)
+    store(s, c + HELD, splat(_NEVER))
+    store(s, c + PRESSED, splat(0.0))
 
 
 @kernel
@@ -73,28 +84,90 @@ def drop_friction(s, c, where, for_now):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def revise_friction(s, n, i, count, law, settled):  # type: ignore[no-untyped-def]
-    """Correct the friction of link i's contacts in the worlds ``settled``; return 1 where it has changed."""
+def judge_friction(s, n, a, c, law, settled):  # type: ignore[no-untyped-def]
+    """Judge the friction of the slot at ``c`` of the link at ``a`` after a solution, in the worlds ``settled``.
+
+    Return the way in which it slides or is to slide, the Coulomb friction that acted, mu times the normal impulse, and
+    the lanes in which friction follows the normal impulse, breaks loose, or sticks from now on.
+    """
+    world = (n + 1) * RECORD
+    times, firm, slides = load(s, world + RUBBED), load(s, world + FIRM), load(s, c + SLIDES)
+    slip, rub = tangential_velocity(s, a, c), load(s, c + RUB)
+    held = rub - select(load(s, c + GRIP) >= firm, firm * slip, splat(0.0))
+    press = law.coulomb * load(s, c + RESULT)
+    cone = larger(press, splat(0.0))
+    on = settled & (load(s, c + ON) > 0.0)
+    sliding = on & (absolute(slides) == 1.0)
+    excess = absolute(rub) - cone
+    # Less friction than the law's has already turned the slip around; more may have done so wrongly.
+    stops = sliding & (slides * slip < 0.0) & ((excess <= _EXACT * cone) | (times >= _DRIFTS))
+    follows = sliding & (absolute(excess) > _EXACT * cone) & (times < _DRIFTS)
+    follows = follows & (select(stops, splat(1.0), splat(0.0)) == 0.0)
+    breaks = on & (slides == 0.0) & (firm * absolute(slip) > (1.0 + _EXACT) * cone) & (times < _BREAKS)
+    way = select(breaks, copy_sign(splat(1.0), slip), slides)
+    return way, held, press, follows, breaks, stops
+
+
+@kernel
+def compare_friction(s, c, way, held, press):  # type: ignore[no-untyped-def]
+    """Return how the slot's friction and its error have changed since the solution before."""
+    known = load(s, c + HELD) < _NEVER
+    moved = select(known, held - load(s, c + HELD), splat(0.0))
+    return moved, select(known, -way * (press - load(s, c + PRESSED)) - moved, splat(0.0))
+
+
+@kernel
+def extrapolate_friction(s, n, counts, law, settled):  # type: ignore[no-untyped-def]
+    """Return the share of the last change that friction leaves out or adds, and 1 where friction feeds on itself.
+
+    The error is what Coulomb's law asks for less what has acted. It is linear in the friction of all contacts, so the
+    share that would have made it least, had it been left out, takes one contact to its law at once, and several by
+    their common part (Anderson's acceleration of depth one). Where more friction makes the error larger, no friction of
+    a contact that slides meets the law.
+    """
+    zero = splat(0.0)
+    share, change, square, along, size = zero, zero, zero, zero, zero
+    for i in range(1, n + 1):
+        for j in range(counts[i]):
+            c = slot_of(n, i, j)
+            way, held, press, follows, breaks, _ = judge_friction(s, n, i * RECORD, c, law, settled)
+            moved, gain = compare_friction(s, c, way, held, press)
+            counted = select(follows | breaks, splat(1.0), zero)
+            share = share + counted * gain * (-way * press - held)
+            change = change + counted * gain * gain
+            square = square + counted * moved * moved
+            along = along + counted * moved * gain
+            size = size + counted * press * press
+    feeds = along > -_LEAST_SHARE * square
+    known = square > _NOTICED * _NOTICED * size
+    share = select(known & (change > 0.0) & (along <= -_LEAST_SHARE * square), share / change, zero)
+    return share, select(known & feeds, splat(1.0), zero)
+
+
+@kernel
+def revise_friction(s, n, i, count, law, settled, share, feeds):  # type: ignore[no-untyped-def]
+    """Correct the friction of link i's contacts in the worlds ``settled``; return 1 where it has changed.
+
+    ``share``, ``feeds``: see ``extrapolate_friction``.
+    """
     a, world = i * RECORD, (n + 1) * RECORD
-    times, viscous, zero = load(s, world + RUBBED), load(s, world + H) * law.viscous, splat(0.0)
+    viscous, zero = load(s, world + H) * law.viscous, splat(0.0)
     changed = zero
     for j in range(count):
         c = slot_of(n, i, j)
-        slip, slides, rub = tangential_velocity(s, a, c), load(s, c + SLIDES), load(s, c + RUB)
-        firm = load(s, world + FIRM)
-        cone = law.coulomb * larger(load(s, c + RESULT), zero)
-        on = settled & (load(s, c + ON) > 0.0)
-        sliding = on & (absolute(slides) == 1.0)
-        stops = sliding & (slides * slip < 0.0)
-        follows = sliding & (slides * slip >= 0.0) & (absolute(absolute(rub) - cone) > _EXACT * cone)
-        follows = follows & (times < _DRIFTS)
-        breaks = on & (slides == 0.0) & (firm * absolute(slip) > (1.0 + _EXACT) * cone) & (times < _BREAKS)
-        slides = select(stops, zero, select(breaks, copy_sign(splat(1.0), slip), slides))
+        way, held, press, follows, breaks, stops = judge_friction(s, n, a, c, law, settled)
+        moved, gain = compare_friction(s, c, way, held, press)
+        on = load(s, c + ON) > 0.0
+        store(s, c + HELD, select(on, held, load(s, c + HELD)))
+        store(s, c + PRESSED, select(on, press, load(s, c + PRESSED)))
+        rub = -way * press - share * (moved + gain)
+        stops = stops | (follows & (feeds > 0.0) & (moved * gain > -_LEAST_SHARE * moved * moved))
         changes = stops | follows | breaks
         if any_lane(changes):
-            store(s, c + SLIDES, slides)
-            store(s, c + RUB, select(stops, zero, select(follows | breaks, -slides * cone, rub)))
-            grip = select(stops, viscous + firm, select(breaks, viscous, load(s, c + GRIP)))
-            store(s, c + GRIP, grip)
+            rub = select(follows | breaks, -way * larger(-way * rub, zero), load(s, c + RUB))
+            store(s, c + RUB, select(stops, zero, rub))
+            store(s, c + SLIDES, select(stops, zero, select(changes, way, load(s, c + SLIDES))))
+            grip = select(breaks, viscous, load(s, c + GRIP))
+            store(s, c + GRIP, select(stops, viscous + load(s, world + FIRM), grip))
             changed = select(changes, splat(1.0), changed)
     return changed

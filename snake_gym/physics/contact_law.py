@@ -11,7 +11,9 @@ a link that has not arrived yet is slowed just so that it arrives, and an overla
 against its damper. STIFF = h (h k + d) is that of a spring and damper, or more where that is not firm. g' is linear in
 v_n' about the foreseen end of the step, ``g' = g* + h (v_n' - v_n*)``. That is a rank-one addition to the link's
 matrix: it passes through all joints in the same elimination, so that an impact meets the chain's own effective mass
-(wang, eq. 12-15 treat the link as free). Restitution (Newton's) raises v_n' to ``-e`` times the approach.
+(wang, eq. 12-15 treat the link as free). Restitution (Newton's) raises v_n' to ``-e`` times the approach. With Coulomb
+friction that is done at e = 0 too: a link that is slowed in one step and stopped in the next meets two impacts,
+and what sticks in one may slide in two.
 
 The rigid model (wang, eq. 11-19; Moreau's time stepping) is the limit of infinite STIFF with g' = 0: 0 <= j,
 v_n' >= v_t, and j (v_n' - v_t) = 0.
@@ -132,11 +134,14 @@ def set_law(s, n, c, law):  # type: ignore[no-untyped-def]
     overlap = smaller(before, splat(0.0))
     left = smaller(overlap * (1.0 - h * load(s, world + CLOSING)), overlap + h * _FASTEST_WAY_OUT)
     target = (left - gap) * load(s, world + PER_H)
-    if law.restitution > 0.0:
+    if law.restitution > 0.0 or law.coulomb > 0.0:
         impact = (vn < -_SLOWEST_IMPACT) & (load(s, c + GAP) < 0.0)
         bounce = select(impact, larger(-law.restitution * vn - target, splat(0.0)), splat(0.0))
         store(s, c + BOUNCE, bounce)
         target = target + bounce
+        if law.coulomb > 0.0:
+            # The link may be stopped short of the obstacle, where nothing takes what speed is left.
+            stiff = select(impact, larger(stiff, _RIGIDITY * load(s, world + TOTAL)), stiff)
     store(s, c + STIFF, stiff)
     store(s, c + TARGET, target)
     store(s, c + PRESS, stiff * target)

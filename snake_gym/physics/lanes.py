@@ -100,6 +100,8 @@ SLOTS = 8
     # surface RUB - GRIP v_t', with SLIDES (table in contact_friction); force of the step before, outcome of the present
     # solution
     ON, TARGET, BOUNCE, PRESS, STIFF, GRIP, RUB, SLIDES, IMPULSE, RESULT,
+    # Coulomb friction that acted in the solution before, and mu times the normal impulse there
+    HELD, PRESSED,
     *_REST,
 ) = (i * LANES for i in range(_MOST_FIELDS))
 SLOT = (_MOST_FIELDS - len(_REST)) * LANES
