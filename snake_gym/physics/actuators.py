@@ -25,7 +25,7 @@ in a joint's law, with the sign of the torque; between steps only 0 and 1 are le
 1     the limit, a constant       goes back to 0 where the law's torque is within the limit
 ====  ==========================  =================================================================================
 
-ONE_BY_ONE worlds, those that have gone in circles, change one joint at a time, and without chords.
+Worlds that go in circles all the same descend (``joint_descent``).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ import math
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, KD,
-    KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, ONE_BY_ONE, PAST_ONSET, RECORD, REF, REF_NOW, REL,
-    RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH,
+    KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PAST_ONSET, RECORD, REF, REF_NOW, REL,
+    RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, DESCENT, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
@@ -44,7 +44,7 @@ ACCELERATION, TORQUE, POSITION, MUSCLE = 0, 1, 2, 3
 NEARLY = 0.1
 """Largest miss of a chord, as a share of the torque limit, at which the limit replaces it."""
 ROUNDING = 1e-9
-"""Least change, as a share of the limit or of the impulses at the joint, where one joint changes at a time."""
+"""Share of a limit, or angle [rad], that counts for nothing."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
@@ -172,32 +172,28 @@ def revise_limits(s, n):  # type: ignore[no-untyped-def]
 
     ``clamp(T0 - K rel)`` is monotone in rel, but jumps between its three pieces may go in circles. A joint that
     exceeds its limit first gets the chord from the law's zero, rel = T0 / K, to the limit at the present rate. The
-    chord cannot overshoot (the iteration of Kacanov); the constant limit follows when the chord is close to it. Where
-    several joints together go in circles, the one nearest to the head changes alone, and needs no chord.
+    chord cannot overshoot (the iteration of Kacanov); the constant limit follows when the chord is close to it.
     """
-    h, one_by_one = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + ONE_BY_ONE)
+    h, plain = load(s, (n + 1) * RECORD + H), load(s, (n + 1) * RECORD + DESCENT) == 0.0
     first = n + 1
     zero, half, one = splat(0.0), splat(0.5), splat(1.0)
-    busy, free = zero, one
+    busy = zero
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         limit, rel, was = h * load(s, a + LIMIT), load(s, a + REL), load(s, a + AT_LIMIT)
         law_k, law_t0 = load(s, a + LAW_K), load(s, a + LAW_T0)
         torque = law_t0 - law_k * rel
-        slack = 1.0 + ROUNDING * one_by_one * select(was == 0.0, one, -one)
-        # A joint that changes alone goes from one limit to the other by way of its law.
-        over = (absolute(torque) > slack * limit) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
+        over = (absolute(torque) > limit) & (load(s, a + RIGID) == 0.0)
         given = load(s, a + T0) - load(s, a + K) * rel
         excess = absolute(given) - limit
         near = (absolute(was) == 0.5) & (absolute(excess) < NEARLY * limit) & (given * torque > 0.0)
         # A law without a slope has no chord, and cannot go in circles.
-        at = select(over, select(near | (law_k == 0.0) | (one_by_one > 0.0), one, half), zero)
+        at = select(over, select(near | (law_k == 0.0), one, half), zero)
         wrong = absolute(was) < select(given * torque < 0.0, splat(2.0), one)
-        changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & (free > 0.0)
+        changes = ((over & wrong) | ((absolute(was) > 0.0) & (at == 0.0))) & plain
         if any_lane(changes):
             first = i
             busy = select(changes, one, busy)
-            free = select(changes, one - one_by_one, free)
             put_limit(s, a, changes, at, torque, limit, (limit, zero))
     store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first

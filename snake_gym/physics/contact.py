@@ -18,8 +18,7 @@ ON  does     RESULT              goes on to
 ==  =======  ==================  ==================================================================================
 
 TRIES counts the corrections of a world. Up to ``PATIENCE`` of them change all contacts that are nearly as bad as the
-worst; from there on one contact changes at a time, and waits until joint laws (LAWS_CHANGE) and, in a world that is
-ONE_BY_ONE, stops (STOPS_CHANGE) have settled.
+worst; from there on one contact changes at a time, and waits until joint laws (LAWS_CHANGE) have settled.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ from snake_gym.physics.contact_law import (
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
     CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF,
-    IMPULSE, INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, ONE_BY_ONE, PER_H, PRESS, RECORD, REL,
-    RESULT, RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL,
+    IMPULSE, INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, PER_H, PRESS, RECORD, REL, RESULT,
+    RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL,
     TOUCHES, TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
@@ -122,7 +121,6 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
     if not may_go_on:
         return 1 if any_lane(load(s, (n + 1) * RECORD + CONTACTS_CHANGE) > 0.0) else n + 1
     tries, busy = load(s, (n + 1) * RECORD + TRIES), load(s, (n + 1) * RECORD + LAWS_CHANGE)
-    busy = busy + load(s, (n + 1) * RECORD + ONE_BY_ONE) * load(s, (n + 1) * RECORD + STOPS_CHANGE)
     greedy = tries < PATIENCE
     free = select(greedy | (busy == 0.0), splat(1.0), splat(0.0))
     settled = settled & (free > 0.0)

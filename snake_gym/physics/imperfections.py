@@ -18,8 +18,8 @@
   from sub-step to sub-step, and motions depend on the step (docs/physics.md has numbers).
 
 FLANK is the flank of the gears that pushes at present (1, -1, 0: neither), AT_LIMIT the piece of the torque-speed line
-that holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. A ONE_BY_ONE motor goes from flank to flank
-by way of neither, and from limit to limit by way of its law.
+that holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. Worlds that
+go in circles descend (``joint_descent``).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import math
 
 from snake_gym.physics.actuators import NEARLY, put_limit
 from snake_gym.physics.lanes import (
-    ALPHA, AT_LIMIT, BASE, BETA, DEAD, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE, LAW_K,
-    LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, ONE_BY_ONE, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA,
-    STRENGTH, T0, VOLT, B, H, K,
+    ALPHA, AT_LIMIT, BASE, BETA, DEAD, DESCENT, DRIVE, FASTEST, FF, FLANK, GAIN, KD, KP, LASH, LASH_P, LAWS_CHANGE,
+    LAW_K, LAW_T0, LIMIT, LOAD, NO_LOAD, OMEGA, OMEGA_P, PER_NM, PLAY, RECORD, REF_NOW, REL, RIGID, SIGMA, STRENGTH,
+    T0, VOLT, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
@@ -96,17 +96,15 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
 def revise_servos(s, n):  # type: ignore[no-untyped-def]
     """Revise flanks that have met or parted and torques beyond the line; return the first joint changed, or n + 1."""
     first = n + 1
-    one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
-    busy, free = splat(0.0), splat(1.0)
+    plain = select(load(s, (n + 1) * RECORD + DESCENT) == 0.0, splat(1.0), splat(0.0))
+    busy = splat(0.0)
     for i in range(n - 1, 0, -1):
         # Both calls always run: the result of one world may not depend on the needs of another.
-        moved = revise_flank(s, n, i, free)
-        # Where one thing changes at a time, a new flank comes first and its limit in a later correction.
-        changes = (moved > 0.0) | (limit_servo(s, n, i, free * (1.0 - one_by_one * moved)) > 0.0)
+        moved = revise_flank(s, n, i, plain)
+        changes = (moved > 0.0) | (limit_servo(s, n, i, plain) > 0.0)
         if any_lane(changes):
             first = i
             busy = select(changes, splat(1.0), busy)
-            free = select(changes, 1.0 - one_by_one, free)
     store(s, (n + 1) * RECORD + LAWS_CHANGE, busy)
     return first
 
@@ -117,9 +115,6 @@ def revise_flank(s, n, i, free):  # type: ignore[no-untyped-def]
     a = i * RECORD
     was = load(s, a + FLANK)
     flank = find_flank(s, n, i, load(s, a + REL))
-    # A motor that changes alone goes from one flank to the other by way of neither.
-    one_by_one = load(s, (n + 1) * RECORD + ONE_BY_ONE)
-    flank = select(one_by_one * flank * was < 0.0, splat(0.0), flank)
     changes = (absolute(flank - was) > 0.0) & (free > 0.0)
     if any_lane(changes):
         k, t0 = servo_law(s, n, i, flank)
@@ -151,12 +146,11 @@ def limit_servo(s, n, i, free):  # type: ignore[no-untyped-def]
     stall = h * select(limit < math.inf, volt * limit, limit)
     bound = stall - slope * absolute(rel)
     slack = 1e-9 * select(limit < math.inf, stall, zero)
-    one_by_one = load(s, world + ONE_BY_ONE)
-    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0) & (one_by_one * was * torque >= 0.0)
+    over = (absolute(torque) > bound + slack) & (load(s, a + RIGID) == 0.0)
     given = load(s, a + T0) - load(s, a + K) * rel
     near = (absolute(was) == 0.5) & (absolute(absolute(given) - bound) < NEARLY * stall) & (given * torque > 0.0)
     # Where the line falls below zero the motor brakes, and no chord leads there.
-    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0) | (one_by_one > 0.0), one, half), zero)
+    at = select(over, select(near | (law_k == 0.0) | (bound <= 0.0), one, half), zero)
     # A joint may be on the line already, also where that has fallen below zero.
     wrong = (absolute(was) < select(given * torque < 0.0, splat(2.0), one)) & (was * copy_sign(one, torque) < 1.0)
     other_slope = (absolute(was) == 1.0) & (absolute(load(s, a + K) - slope) > 0.0)

@@ -37,11 +37,12 @@ from snake_gym.physics.friction import (
     revise_coupled_friction, settle_sliding, add_viscous_friction,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
+from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, F_KIND, F_OFF, F_ON, GX, GY,
-    INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ONE_BY_ONE, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y,
-    THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA,
+    THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos, DESCENT, LAWS_CHANGE, STOPS_CHANGE,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import absolute, any_lane, kernel, load, select, smaller, splat, store
@@ -54,8 +55,10 @@ _EVENT = -2.0
 """AGE of a world in which a fault begins or ends: its velocities may jump in this step and the next."""
 _ROUNDS = 40
 """Most corrections of the laws within a step without torque limits, joint stops, joint friction, imperfect servos."""
-_ONE_BY_ONE_ROUNDS = 400
-"""Most corrections with any of these; after ``_ROUNDS`` of them laws change one at a time."""
+_JOINT_ROUNDS = 400
+"""Most corrections with any of these."""
+_CIRCLES = 20
+"""Corrections after which a world whose joint laws still change descends (``joint_descent``)."""
 
 
 @kernel
@@ -154,10 +157,36 @@ def begin_contacts(s, n, counts, laws):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def revise_joints(s, n, laws):  # type: ignore[no-untyped-def]
+    """Correct the joint laws that do not hold; return the first joint changed, or n + 1."""
+    first = n + 1
+    if laws.kind == MUSCLE:
+        first = min(first, revise_muscles(s, n, laws.muscle))
+    if laws.imperfect:
+        first = min(first, revise_servos(s, n))
+    elif laws.limits:
+        first = min(first, revise_limits(s, n))
+    if laws.stops:
+        first = min(first, revise_stops(s, n, laws.limits or laws.imperfect))
+    if laws.joint_friction:
+        first = min(first, revise_joint_friction(s, n, laws.limits or laws.imperfect, laws.stops))
+    return min(first, descend(s, n, laws))
+
+
+@kernel
+def begin_circles(s, n):  # type: ignore[no-untyped-def]
+    """Let worlds descend whose joint laws still change."""
+    world = (n + 1) * RECORD
+    descent = load(s, world + DESCENT)
+    changes = load(s, world + LAWS_CHANGE) + load(s, world + STOPS_CHANGE) > 0.0
+    store(s, world + DESCENT, select(changes & (descent == 0.0), splat(BEGINS), descent))
+
+
+@kernel
 def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
-    store(s, (n + 1) * RECORD + ONE_BY_ONE, splat(0.0))
-    store(s, (n + 1) * RECORD + TRIES, splat(0.0))
+    for field in (DESCENT, LAWS_CHANGE, STOPS_CHANGE, TRIES):
+        store(s, (n + 1) * RECORD + field, splat(0.0))
     load_links(s, n)
     begin_friction(s, n, laws)
     begin_joints(s, n, laws)
@@ -166,22 +195,10 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
         begin_contacts(s, n, counts, laws)
     eliminate_links(s, 1, n, touching)
     substitute_back(s, n)
-    one_by_one = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
-    rounds = _ONE_BY_ONE_ROUNDS if one_by_one else _ROUNDS
+    joints = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
+    rounds = _JOINT_ROUNDS if joints else _ROUNDS
     for correction in range(rounds):
-        first = n + 1
-        if correction == _ROUNDS:
-            store(s, (n + 1) * RECORD + ONE_BY_ONE, splat(1.0))
-        if laws.kind == MUSCLE:
-            first = min(first, revise_muscles(s, n, laws.muscle))
-        if laws.imperfect:
-            first = min(first, revise_servos(s, n))
-        elif laws.limits:
-            first = min(first, revise_limits(s, n))
-        if laws.stops:
-            first = min(first, revise_stops(s, n, laws.limits or laws.imperfect))
-        if laws.joint_friction:
-            first = min(first, revise_joint_friction(s, n, laws.limits or laws.imperfect, laws.stops))
+        first = revise_joints(s, n, laws)
         if laws.coulomb and laws.axes == COUPLED:
             first = min(first, revise_coupled_friction(s, n))
         elif laws.coulomb:
@@ -190,7 +207,10 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
             first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
             return
+        if correction >= _CIRCLES and joints:
+            begin_circles(s, n)
         if correction == rounds - 1:
+            give_up_descent(s, n, laws)
             hold_links(s, n)
             first = 1
         eliminate_links(s, first, n, touching)

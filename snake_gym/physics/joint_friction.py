@@ -15,14 +15,14 @@ correction, as torque limits are:
 2     sticks                     goes on to 1 or -1 where holding takes more than D_J
 ====  =========================  ==================================================================
 
-ONE_BY_ONE worlds change one joint at a time, after torque limits and stops.
+Worlds that go in circles descend (``joint_descent``).
 """
 
 from __future__ import annotations
 
 from snake_gym.physics.actuators import ROUNDING, clamp
 from snake_gym.physics.lanes import (
-    AT_STOP, BASE, D_J, LAWS_CHANGE, MU, OMEGA, ONE_BY_ONE, RECORD, REL, RIGID, RW, SLIDING_J, STOP, STOPS_CHANGE, B, H,
+    AT_STOP, BASE, DESCENT, D_J, MU, OMEGA, RECORD, REL, RIGID, RW, SLIDING_J, STOP, STOPS_CHANGE, B, H,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 from snake_gym.physics.stops import available_torque
@@ -69,9 +69,7 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
     """
     world = (n + 1) * RECORD
     zero, one, stick = splat(0.0), splat(1.0), splat(2.0)
-    h, one_by_one = load(s, world + H), load(s, world + ONE_BY_ONE)
-    busy = larger(load(s, world + LAWS_CHANGE), load(s, world + STOPS_CHANGE) if stops else zero)
-    free = select((one_by_one > 0.0) & (busy > 0.0), zero, one)
+    h, plain = load(s, world + H), load(s, world + DESCENT) == 0.0
     changed = zero
     first = n + 1
     for i in range(n - 1, 0, -1):
@@ -82,11 +80,10 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
         breaks = (was == 2.0) & (absolute(holding) > limit * (1.0 + ROUNDING))
         turns = (absolute(was) == 1.0) & (was * rel < 0.0) & free_of_stop
         let_go = (was == 0.0) & (limit > 0.0) & (load(s, a + RIGID) == 0.0)
-        changes = (breaks | turns | let_go) & (free > 0.0)
+        changes = (breaks | turns | let_go) & plain
         if any_lane(changes):
             first = i
             changed = select(changes, one, changed)
-            free = select(changes, one - one_by_one, free)
             state = select(breaks, copy_sign(one, -holding), stick)
             put_joint_friction(s, n, i, was, select(changes, state, was))
     store(s, world + STOPS_CHANGE, larger(changed, load(s, world + STOPS_CHANGE) if stops else zero))

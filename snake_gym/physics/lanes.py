@@ -47,6 +47,8 @@ _MOST_FIELDS = 256
     LAW_K, LAW_T0, AT_LIMIT, AT_STOP, N_RELEASED,
     # dry friction of the joint: largest torque, state of sliding (table in joint_friction)
     D_J, SLIDING_J,
+    # rate and torque from which a step of the descent begins (joint_descent)
+    LINE_REL, LINE_MU,
     # results of the elimination that the back substitution needs
     UWX, UWY, WW, G, E, PW,
     # impedance of all links behind the joint, as the next link feels it
@@ -81,9 +83,9 @@ FAULT = F2_KIND - F_KIND
     # allowed in a step, parts of the step, touching contacts, penetration; shared laws
     TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
     # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
-    # step; flags: joint laws, stops, contacts still change, and change one at a time; steps in which the world stood
-    # still
-    TRIES, CARRIED, RUBBED, BOUNCED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, ONE_BY_ONE, STOOD_STILL,
+    # step; flags: joint laws, stops, contacts still change; descent of the joints' laws, its slope and what it may miss
+    # (joint_descent); steps in which the world stood still
+    TRIES, CARRIED, RUBBED, BOUNCED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, STEEP, SLACK, STOOD_STILL,
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,

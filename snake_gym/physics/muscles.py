@@ -24,8 +24,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from snake_gym.physics.lanes import (
-    ALPHA, BASE, BETA, FF, G_LEFT, G_RIGHT, KD, KP, LOAD, OMEGA, OMEGA_P, PASSIVE_K, PASSIVE_T0, P_LEFT, P_LEFT_P,
-    P_RIGHT, P_RIGHT_P, RECORD, REF_NOW, REL, REQUEST_T0, SHARE_MET, SIGMA, SLOWED, STRENGTH, T0, B, H, K, sin_cos,
+    ALPHA, BASE, BETA, FF, G_LEFT, G_RIGHT, KD, KP, LAW_K, LAW_T0, LOAD, OMEGA, OMEGA_P, PASSIVE_K, PASSIVE_T0,
+    P_LEFT, P_LEFT_P, P_RIGHT, P_RIGHT_P, RECORD, REF_NOW, REL, REQUEST_T0, SHARE_MET, SIGMA, SLOWED, STRENGTH, T0,
+    B, H, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, store
 
@@ -167,8 +168,8 @@ def revise_muscles(s, n, m):  # type: ignore[no-untyped-def]
             first = i
             k, t0 = muscle_law(s, n, i, met, m)
             store(s, a + SHARE_MET, select(changes, met, was))
-            store(s, a + K, select(changes, k, load(s, a + K)))
-            store(s, a + T0, select(changes, t0, load(s, a + T0)))
+            for field, value in ((K, k), (T0, t0), (LAW_K, k), (LAW_T0, t0)):
+                store(s, a + field, select(changes, value, load(s, a + field)))
     return first
 
 

@@ -13,24 +13,22 @@ AT_STOP is the present state of a joint's stop, with the sign of its side:
 ====  ============================  ===============================================================================
 
 Joints change all at once until one that has been let go ``_MOST_RELEASES`` times goes in circles: from there on the
-world is ONE_BY_ONE.
+world descends (``joint_descent``).
 """
 
 from __future__ import annotations
 
 from snake_gym.physics.actuators import ROUNDING
 from snake_gym.physics.lanes import (
-    AGE, AT_STOP, BASE, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, MU, NO_LOAD, N_RELEASED, OMEGA, OMEGA_P, ONE_BY_ONE, PW,
-    RECORD, REL, RIGID, STOP, STOPS_CHANGE, T0, THETA, THETA_P, TRIES, VOLT, WW, B, H, K,
+    AGE, AT_STOP, BASE, DESCENT, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, MU, NO_LOAD, N_RELEASED, OMEGA, OMEGA_P, RECORD,
+    REL, RIGID, STOP, STOPS_CHANGE, T0, THETA, THETA_P, TRIES, VOLT, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 
 PATIENCE = 4.0
 """Corrections of a world's contacts after which stops and contacts wait for the joints' laws to settle before each."""
 _MOST_RELEASES = 2.0
-"""Most times that a stop lets its joint go in a step; beyond that is a circle, and joints change one at a time."""
-_NO_WAY = 1e-12
-"""Angle [rad] by which a joint must pass its stop to be caught where one joint changes at a time."""
+"""Most times that a stop lets its joint go in a step; beyond that is a circle, and the world descends."""
 
 
 @kernel
@@ -99,33 +97,28 @@ def available_torque(s, n, i, limited):  # type: ignore[no-untyped-def]
 def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
     """Catch joints that would pass a stop, let go those it would pull; return the first joint changed, or n + 1.
 
-    All joints change at once until one goes in circles. From then on the joint nearest to the head changes alone, after
-    the joints' laws have settled (Murty's rule, which ends). ``limited``: the laws have torque limits.
+    All joints change at once until one goes in circles. ``limited``: the laws have torque limits.
     """
     world = (n + 1) * RECORD
     zero, one = splat(0.0), splat(1.0)
-    h, busy, one_by_one = load(s, world + H), load(s, world + LAWS_CHANGE), load(s, world + ONE_BY_ONE)
-    waits = ((load(s, world + TRIES) >= PATIENCE) | (one_by_one > 0.0)) & (busy > 0.0)
-    free = select(waits, zero, one)
-    rounding, no_way = ROUNDING * one_by_one, _NO_WAY * one_by_one
+    h, busy, descent = load(s, world + H), load(s, world + LAWS_CHANGE), load(s, world + DESCENT)
+    waits = (load(s, world + TRIES) >= PATIENCE) & (busy > 0.0)
+    free = select(waits | (descent > 0.0), zero, one)
     first = n + 1
     changed, circles = zero, zero
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         at, stop, rigid = load(s, a + AT_STOP), load(s, a + STOP), load(s, a + RIGID)
         angle = load(s, a + BASE) - load(s, a + RECORD + BASE)
-        rel = load(s, a + REL)
-        ahead = angle + h * rel
+        ahead = angle + h * load(s, a + REL)
         surplus = load(s, a + MU) - available_torque(s, n, i, limited)
-        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop + no_way) & (free > 0.0)
-        met = absolute(load(s, a + T0)) + absolute(load(s, a + PW)) + absolute(load(s, a + WW) * rel)
-        let_go = (at * surplus > rounding * met) & (free > 0.0)
+        caught = (at == 0.0) & (rigid == 0.0) & (absolute(ahead) > stop) & (free > 0.0)
+        let_go = (at * surplus > 0.0) & (free > 0.0)
         times = load(s, a + N_RELEASED)
         if any_lane(caught | let_go):
             first = i
             changed = select(caught | let_go, one, changed)
             circles = select(let_go & (times >= _MOST_RELEASES), one, circles)
-            free = select((caught | let_go) & (one_by_one > 0.0), zero, free)
             side = copy_sign(splat(1.0), ahead)
             rigid = select(caught, splat(1.0), select(let_go, splat(0.0), rigid))
             store(s, a + RIGID, rigid)
@@ -133,7 +126,7 @@ def revise_stops(s, n, limited):  # type: ignore[no-untyped-def]
             store(s, a + AT_STOP, select(caught, 2.0 * side, select(let_go, splat(0.0), at)))
             store(s, a + N_RELEASED, select(let_go, times + 1.0, times))
     store(s, world + STOPS_CHANGE, changed)
-    store(s, world + ONE_BY_ONE, larger(one_by_one, circles))
+    store(s, world + DESCENT, larger(descent, circles))
     return first
 
 

@@ -113,3 +113,41 @@ def test_a_gait_with_friction_settles_in_every_step_and_is_the_same_in_a_batch(n
         assert robot.state.stood_still.sum() == 0
     for one, many in zip(robots[0].state, robots[1].state, strict=True):
         np.testing.assert_array_equal(one[0], many[4])
+
+
+LONG = replace(
+    RESILIENT_SERVO, n_links=40, joint_friction_nm=0.3, joint_stop_rad=0.3,
+    actuator=replace(
+        RESILIENT_SERVO.actuator, kp=500.0, kd=1.0, speed_limit_rad_s=math.inf, backlash_rad=0.02
+    ),
+)  # fmt: skip
+"""Stiff and long: many joints stick, slide, hang at a flank, at a stop, at the torque limit, and change together."""
+
+
+@pytest.mark.parametrize("stop", [0.3, math.inf])
+@pytest.mark.parametrize("backlash", [0.02, 0.0])
+def test_a_long_stiff_robot_settles_in_every_step_and_is_the_same_in_a_batch(stop: float, backlash: float) -> None:
+    spec = replace(LONG, joint_stop_rad=stop, actuator=replace(LONG.actuator, backlash_rad=backlash))
+    rng = np.random.default_rng(3)
+    references = rng.uniform(-0.6, 0.6, (15, 9, spec.n_joints))
+    robots = [SimulatedRobot(spec, n, 1) for n in (1, 9)]
+    for robot, worlds in zip(robots, (slice(4, 5), slice(None)), strict=True):
+        for reference in references:
+            robot.step(reference[worlds])
+        assert robot.state.stood_still.sum() == 0
+    for one, many in zip(robots[0].state, robots[1].state, strict=True):
+        np.testing.assert_array_equal(one[0], many[4])
+
+
+def test_a_long_stiff_robot_gains_no_more_energy_than_its_joints_can_give() -> None:
+    spec = replace(LONG, control_dt_s=0.01)
+    rng = np.random.default_rng(4)
+    robot = SimulatedRobot(spec, 8, 1)
+    for _ in range(10):
+        reference = rng.uniform(-0.6, 0.6, (8, spec.n_joints))
+        for _ in range(20):
+            energy, angle = robot.kinetic_energy(), robot.joint_angle()
+            robot.step(reference)
+            most = spec.joints("actuator.torque_limit_nm") * np.abs(robot.joint_angle() - angle)
+            assert (robot.kinetic_energy() - energy <= most.sum(axis=1) + 1e-9).all()
+    assert robot.state.stood_still.sum() == 0
