@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 from snake_gym.physics.actuators import (
-    MUSCLE, begin_limits, count_work, load_joints, lock_joints, revise_limits,
+    MUSCLE, begin_limits, count_work, load_joints, lock_joints, note_torques, revise_limits,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
@@ -282,6 +282,8 @@ def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     if touching:
         settle_contacts(s, n, counts)
     count_work(s, n)
+    if laws.servo_faults:
+        note_torques(s, n)
     if laws.kind == MUSCLE:
         move_muscles(s, n, laws.muscle, stage == SECOND)
     if laws.imperfect:
