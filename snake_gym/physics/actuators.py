@@ -55,9 +55,9 @@ ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": PO
 
 @kernel
 def engage_joints(s, n, kind, step, dt, n_slots):  # type: ignore[no-untyped-def]
-    """Set the coefficients of every joint law for faults, in ``n_slots`` slots, as they stand in sub-step ``step`` of ``dt``.
+    """Set the coefficients of every joint law for faults, in ``n_slots`` slots, as they stand in sub-step ``step``.
 
-    While a horn slips, it has to be called in every sub-step (``worlds.next_event``); further calls change nothing.
+    While a horn slips, it has to be called once in every sub-step, of length ``dt`` (``worlds.next_event``).
     """
     for i in range(1, n):
         a = i * RECORD

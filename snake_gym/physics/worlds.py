@@ -237,7 +237,7 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
 
 @kernel
 def next_event(s, n, step, n_slots):  # type: ignore[no-untyped-def]
-    """Return the first sub-step after ``step`` in which a fault in ``n_slots`` slots begins or ends, or a horn slips."""
+    """Return the next sub-step in which a fault in the ``n_slots`` slots begins or ends, or a horn slips."""
     event = _NEVER
     for i in range(1, n):
         if any_lane(absolute(load(s, i * RECORD + SLIP_RATE)) > 0.0):
