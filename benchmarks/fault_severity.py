@@ -26,7 +26,7 @@ SIZES: dict[str, tuple[float, ...]] = {
     "slipped": (0.1, 0.2, 0.35),
     "rough": (0.2, 0.4, 0.8),
     "loose": (0.1, 0.2, 0.4, 0.8),
-    "overload": (0.1, 0.05, 0.02),
+    "overload": (0.3, 0.2, 0.1, 0.05),
     "misread": (0.1, 0.2, 0.4),
     "silent": (1.0,),
 }

@@ -232,7 +232,7 @@ class SnakeCore:
             "self_overlap_m": state.self_overlap_m.copy(),
         }
         if self.randomisation is not None:
-            infos |= self.randomisation.infos()
+            infos |= {name: values.copy() for name, values in self.randomisation.infos().items()}
         for name, term in self.terms.items():
             infos["reward_raw/" + name] = term.copy()
             infos["reward/" + name] = self.weights[name] * term

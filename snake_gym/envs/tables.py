@@ -28,7 +28,10 @@ INFO_NOTES = {
     "n_faults": ("1", "joints that fail in this episode"),
     "episode_time_s": ("s", "time since the reset"),
     "stood_still": ("1", "solutions of physics steps so far that did not settle, so that the robot stood still"),
-    "self_overlap_m": ("m", "deepest overlap of two links, not neighbours, so far: the robot has folded onto itself"),
+    "self_overlap_m": (
+        "m",
+        "deepest overlap of two links so far, but for pairs that overlap when straight: the robot is folded",
+    ),
     "randomisation/<name>": ("", "what was drawn of each quantity that varies in this episode"),
 }
 """Unit and meaning of the infos of every task."""

@@ -11,8 +11,10 @@ those at its end, so stiff servos need no smaller step: ``K = h (h kp + kd)``, a
 limit: K = 0.
 
 Faults: LOCKED holds the joint where it is (rel = 0), FREE leaves viscous friction only, WEAK scales u and its limit,
-SLOW the speed limit; OFFSET and SLIPPED shift phi_ref (the loop of a SLIPPED joint follows an encoder before its slip).
-Two faults of a joint act together: shares multiply, shifts add up, LOCKED comes before all.
+SLOW the speed limit, OFFSET shifts phi_ref. SLIPPED: the joint's horn slips on the servo's shaft, at SLIP_RAD_S, until
+it is beside its place by the offset, and back at the fault's end. The loop has the shaft's angle and rate, phi - SLIP
+and phi_dot - SLIP_RATE, so that the joint moves and the shaft stays, but for the load. A joint that is held or without
+power does not slip. Two faults of a joint act together: shares multiply, shifts add up, LOCKED comes before all.
 A fault acts in every sub-step that starts in [onset, end); a joint locks at the angle it had at the onset.
 
 A torque limit is found by solving again with the law that holds. AT_LIMIT is the present piece of ``clamp(T0 - K rel)``
@@ -34,9 +36,10 @@ import math
 
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, SLIPPED, SLOW, WEAK
 from snake_gym.physics.lanes import (
-    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH,
-    KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PAST_ONSET, RECORD, REF, REF_NOW, REL,
-    RIGID, SIGMA, SLOWED, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, WEIGHT, WORK, B, DESCENT, H, K,
+    AT_LIMIT, AT_STOP, BASE, BASE_W, C_FREE, DESCENT, FASTEST, FAULT, FF, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON,
+    F_STRENGTH, KD, KP, LAWS_CHANGE, LAW_K, LAW_T0, LIMIT, LOAD, MU, OMEGA, OMEGA_P, PAST_ONSET, RECORD, REF, REF_NOW,
+    REL, RIGID, SHIFT, SIGMA, SLIP, SLIP_RATE, SLOWED, SQUARE, STOP, STRENGTH, S_MAX, T0, THETA, T_MAX, VOLT, WEIGHT,
+    WORK, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
@@ -45,16 +48,21 @@ NEARLY = 0.1
 """Largest miss of a chord, as a share of the torque limit, at which the limit replaces it."""
 ROUNDING = 1e-9
 """Share of a limit, or angle [rad], that counts for nothing."""
+SLIP_RAD_S = 0.2
+"""Speed at which a horn slips on its shaft."""
 ACTUATOR_CODES = {"acceleration": ACCELERATION, "torque": TORQUE, "position": POSITION, "muscle": MUSCLE}
 
 
 @kernel
-def engage_joints(s, n, kind, step, n_slots):  # type: ignore[no-untyped-def]
-    """Set the coefficients of every joint law for faults, in ``n_slots`` slots, as they stand in sub-step ``step``."""
+def engage_joints(s, n, kind, step, dt, n_slots):  # type: ignore[no-untyped-def]
+    """Set the coefficients of every joint law for faults, in ``n_slots`` slots, as they stand in sub-step ``step``.
+
+    While a horn slips, it has to be called once in every sub-step, of length ``dt`` (``worlds.next_event``).
+    """
     for i in range(1, n):
         a = i * RECORD
         one, zero = splat(1.0), splat(0.0)
-        strength, slowed, shift, late = one, one, zero, zero
+        strength, slowed, shift, late, slipped = one, one, zero, zero, zero
         locked, free = zero > 0.0, zero > 0.0
         for slot in range(n_slots):
             f = a + slot * FAULT
@@ -66,7 +74,8 @@ def engage_joints(s, n, kind, step, n_slots):  # type: ignore[no-untyped-def]
             free = free | (fault == FREE)
             strength = strength * select(fault == WEAK, load(s, f + F_STRENGTH), one)
             slowed = slowed * select(fault == SLOW, load(s, f + F_STRENGTH), one)
-            shift = shift + select((fault == OFFSET) | (fault == SLIPPED), load(s, f + F_OFFSET), zero)
+            shift = shift + select(fault == OFFSET, load(s, f + F_OFFSET), zero)
+            slipped = slipped + select(fault == SLIPPED, load(s, f + F_OFFSET), zero)
         strength = select(locked | free, zero, strength)
         driven = splat(1.0 if kind == ACCELERATION else 0.0)
         store(s, a + RIGID, select(locked, splat(1.0), select(free, splat(0.0), driven)))
@@ -76,7 +85,16 @@ def engage_joints(s, n, kind, step, n_slots):  # type: ignore[no-untyped-def]
         store(s, a + STRENGTH, strength)
         store(s, a + SLOWED, slowed)
         store(s, a + FASTEST, slowed * load(s, a + S_MAX))
-        store(s, a + REF_NOW, load(s, a + REF) + shift)
+        slip, rate = load(s, a + SLIP), load(s, a + SLIP_RATE)
+        left = select(strength > 0.0, slipped - slip, zero)
+        is_last = absolute(left) <= SLIP_RAD_S * dt
+        new_rate = select(is_last, left / dt, copy_sign(splat(SLIP_RAD_S), left))
+        slip = select(is_last & (strength > 0.0), slipped, slip + dt * new_rate)
+        store(s, a + SLIP, slip)
+        store(s, a + SLIP_RATE, new_rate)
+        store(s, a + FF, load(s, a + FF) + load(s, a + KD) * (new_rate - rate))
+        store(s, a + SHIFT, shift + slip)
+        store(s, a + REF_NOW, load(s, a + REF) + load(s, a + SHIFT))
         store(s, a + LOAD, select(free, load(s, a + C_FREE), splat(0.0)))
 
 
@@ -227,3 +245,25 @@ def count_work(s, n):  # type: ignore[no-untyped-def]
         a = i * RECORD
         power = load(s, a + MU) * load(s, a + REL) / h
         store(s, a + WORK, load(s, a + WORK) + weight * larger(power, splat(0.0)))
+
+
+@kernel
+def note_torques(s, n):  # type: ignore[no-untyped-def]
+    """Add the square of each motor's torque, over the time of one step, to SQUARE [N^2 m^2 s].
+
+    What a stop adds is no load of the motor, which pulls with at most its limit; in a locked joint it stalls.
+    """
+    world = (n + 1) * RECORD
+    h, weight, volt = load(s, world + H), load(s, world + WEIGHT), load(s, world + VOLT)
+    for i in range(1, n):
+        a = i * RECORD
+        b = a + RECORD
+        has_power, kd = load(s, a + STRENGTH) > 0.0, load(s, a + KD)
+        law = (load(s, a + T0) - load(s, a + K) * load(s, a + REL)) / h
+        fastest = select(kd > 0.0, kd * load(s, a + FASTEST), splat(math.inf))
+        stall = clamp(load(s, a + KP) * (load(s, a + REF_NOW) - (load(s, a + THETA) - load(s, b + THETA))), fastest)
+        stall = select(load(s, a + RIGID) > 0.0, stall, splat(0.0))
+        limit = select(has_power, load(s, a + LIMIT), load(s, a + T_MAX))
+        limit = select(limit < math.inf, volt * limit, limit)
+        torque = clamp(select(has_power, law, stall), limit)
+        store(s, a + SQUARE, load(s, a + SQUARE) + weight * torque * torque)

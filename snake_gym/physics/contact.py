@@ -32,8 +32,8 @@ from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
     CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF,
     IMPULSE, INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, PER_H, PRESS, RECORD, REL, RESULT,
-    RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL,
-    TOUCHES, TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
+    RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES,
+    TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
 from snake_gym.physics.stops import PATIENCE

@@ -23,7 +23,7 @@ FAULT_CODES = {
 }  # fmt: skip
 """Codes by name; SLIPPED is the largest, for with it, as with kinds that are registered (``simulation.fault_kinds``)
 and follow, servos may read wrong."""
-_SLACK_S = 1e-9
+SLACK_S = 1e-7
 """Rounding [s] of summed steps by which a time may be missed and still counts as reached."""
 _HASH, _32_BITS = 0x45D9F3B, 0xFFFFFFFF
 
@@ -41,7 +41,7 @@ def hash_number(key: Any, number: Any) -> Any:
 
 def acting(faults: FaultState, time_s: FloatArray) -> NDArray[np.bool_]:
     """Return a mask (W, J) of the faults that act at the worlds' present times ``time_s`` (W,) [s]."""
-    time = time_s[:, None] + _SLACK_S
+    time = time_s[:, None] + SLACK_S
     within = (faults.kind != HEALTHY) & (time >= faults.onset_s) & (time < faults.end_s)
     intermittent = np.isfinite(faults.period_s)
     if not intermittent.any():

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 from snake_gym.physics.actuators import (
-    MUSCLE, begin_limits, count_work, load_joints, lock_joints, revise_limits,
+    MUSCLE, begin_limits, count_work, load_joints, lock_joints, note_torques, revise_limits,
 )  # fmt: skip
 from snake_gym.physics.chain import eliminate_links, locate_links, substitute_back
 from snake_gym.physics.contact import (
@@ -40,9 +40,9 @@ from snake_gym.physics.imperfections import load_servos, move_servos, revise_ser
 from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
-    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, FAULT, F_KIND, F_OFF, F_ON, GX, GY,
-    INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W, SUM_X, SUM_Y, THETA,
-    THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos, DESCENT, LAWS_CHANGE, STOPS_CHANGE,
+    AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND, F_OFF, F_ON,
+    GX, GY, INERTIA, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
+    STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import absolute, any_lane, kernel, load, select, smaller, splat, store
@@ -302,6 +302,8 @@ def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     if touching:
         settle_contacts(s, n, counts)
     count_work(s, n)
+    if laws.servo_faults:
+        note_torques(s, n)
     if laws.kind == MUSCLE:
         move_muscles(s, n, laws.muscle, stage == SECOND)
     if laws.imperfect:

@@ -30,7 +30,8 @@ from snake_gym.physics.self_overlap import note_self_overlap
 from snake_gym.physics.simd import LANES, any_lane, kernel, larger, load, smaller, splat, store, take_ticket
 from snake_gym.physics.state import ContactParams
 from snake_gym.physics.worlds import (
-    gather_params, gather_worlds, next_event, renew_bursts, scatter_worlds, take_commands,
+    gather_params, gather_servos, gather_worlds, next_event, renew_bursts, scatter_servos, scatter_worlds,
+    take_commands,
 )  # fmt: skip
 
 IMPLICIT, RK4 = 0, 1
@@ -59,6 +60,8 @@ class Laws(NamedTuple):
     contact: ContactParams
     late: bool
     """True if commands begin to act within a call (``state.LateCommands``)."""
+    servo_faults: bool
+    """True if horns may slip and the motors' torques are asked for."""
     patches: bool
     """True if friction differs from place to place (``state.Patches``)."""
 
@@ -75,7 +78,7 @@ def step_block_implicit(  # type: ignore[no-untyped-def]
     event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
-            engage_joints(s, n, laws.kind, step, n_slots)
+            engage_joints(s, n, laws.kind, step, dt, n_slots)
             note_events(s, n, step, n_slots)
             event = renew_faults(s, n, ids, count, n_slots, step, dt, state, faults)
         if laws.late and step >= arrival:
@@ -196,12 +199,12 @@ def step_block_rk4(  # type: ignore[no-untyped-def]
     event, arrival = 0.0, 0.0
     for step in range(n_substeps):
         if step >= event:
-            engage_joints(s, n, laws.kind, step, n_slots)
+            engage_joints(s, n, laws.kind, step, dt, n_slots)
             stop_locked_joints(s, n, laws.kind, step)
             event = renew_faults(s, n, ids, count, n_slots, step, dt, state, faults)
         if laws.late and step >= arrival:
             arrival = take_commands(s, n, ids, count, step, late)
-        step_rk4(s, n, laws.kind, dt)
+        step_rk4(s, n, laws.kind, dt, laws.servo_faults)
     # MU is a torque here, not an impulse: with H = 1 the division in ``scatter_worlds`` keeps it.
     store(s, (n + 1) * RECORD + H, splat(1.0))
 
@@ -213,13 +216,14 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
     @njit(nogil=True, error_model="numpy", cache=True)
     def step_worlds(  # type: ignore[no-untyped-def]
         ids, ticket, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
-        reference, feedforward
+        torque_square, reference, feedforward
     ):  # fmt: skip
         """Advance the worlds ``ids`` by ``n_substeps`` steps of dt [s] under constant commands, in place.
 
         Several threads may make the same call at once: each takes the next block of worlds that ``ticket`` (int64,
         begun at 0) gives out, so that one that starts late or is held up leaves the rest to the others.
         ``same_params``: all worlds have the parameters of the first, which are then copied once; False with patches.
+        With ``servo_faults`` the integral of the square of each motor's torque is added to ``torque_square`` (W, J).
         """
         _ = fingerprint
         n = state.link_angle.shape[1]
@@ -239,6 +243,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 gather_params(s, n, block, count, params)
                 loaded = True
             n_slots = gather_worlds(s, n, block, count, dt, state, faults, reference, feedforward)
+            if laws.servo_faults:
+                gather_servos(s, n, block, count, state)
             if laws.patches:
                 locate_head(s, n)
                 lay_patches(s, n, block, count, patches)
@@ -267,6 +273,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             locate_head(s, n)
             note_self_overlap(s, n)
             scatter_worlds(s, n, block, count, n_substeps * dt, state)
+            if laws.servo_faults:
+                scatter_servos(s, n, block, count, state, torque_square)
             first = take_ticket(ticket) * LANES
 
     @njit(nogil=True, error_model="numpy", cache=True)
@@ -283,7 +291,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
             count = block.shape[0]
             gather_params(s, n, block, count, params)
             n_slots = gather_worlds(s, n, block, count, 1.0, state, faults, reference, feedforward)
-            engage_joints(s, n, kind, 0, n_slots)
+            engage_joints(s, n, kind, 0, 1.0, n_slots)
             solve_explicit(s, n, kind)
             for k in range(count):
                 for i in range(n):

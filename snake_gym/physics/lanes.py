@@ -40,8 +40,9 @@ _MOST_FIELDS = 256
     # law of the joint: mu = T0 - K rel, or rel = B where RIGID
     RIGID, K, T0, B, LOAD, WORK,
     # parts of the law: angle turned since the onset of a lock, torque limit, share of the torque that faults leave,
-    # reference with the offset of a fault, speed limit
-    PAST_ONSET, LIMIT, STRENGTH, REF_NOW, FASTEST,
+    # reference with the shift by faults, that shift, speed limit; slip of the horn, its rate; square of the motor's
+    # torque, over the time
+    PAST_ONSET, LIMIT, STRENGTH, REF_NOW, SHIFT, FASTEST, SLIP, SLIP_RATE, SQUARE,
     # the law without its torque limit; states of limit (table in actuators) and stop (table in stops), and times that
     # the stop has let go in this step
     LAW_K, LAW_T0, AT_LIMIT, AT_STOP, N_RELEASED,

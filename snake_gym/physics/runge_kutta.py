@@ -6,7 +6,7 @@ limits and joint faults are as in the implicit step; Coulomb friction, joint sto
 
 from __future__ import annotations
 
-from snake_gym.physics.actuators import load_joints, load_joints_explicit
+from snake_gym.physics.actuators import load_joints, load_joints_explicit, note_torques
 from snake_gym.physics.chain import eliminate_links, place_links, substitute_back
 from snake_gym.physics.faults import LOCKED
 from snake_gym.physics.friction import add_viscous_friction, viscous_force
@@ -14,7 +14,7 @@ from snake_gym.physics.implicit import load_links
 from snake_gym.physics.lanes import (
     ALPHA, A_N, A_R, A_T, BETA, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, C_N, C_R, C_T, DCVX, DCVY, DCX, DCY, DOM,
     DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
-    SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WORK, H,
+    SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WEIGHT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, larger, load, select, splat, store
 
@@ -93,11 +93,15 @@ def advance_stage(s, value, start, total, slope, stage, dt):  # type: ignore[no-
 
 
 @kernel
-def step_rk4(s, n, kind, dt):  # type: ignore[no-untyped-def]
-    """Advance a block of worlds by one classical Runge-Kutta step, in place."""
+def step_rk4(s, n, kind, dt, notes):  # type: ignore[no-untyped-def]
+    """Advance a block of worlds by one classical Runge-Kutta step, in place; ``notes``: note the motors' torques."""
     world = (n + 1) * RECORD
     for stage in range(4):
         solve_explicit(s, n, kind)
+        if notes:
+            store(s, world + H, splat(1.0))  # laws hold torques here, not impulses
+            store(s, world + WEIGHT, splat(dt / 6.0 if stage == 0 or stage == 3 else dt / 3.0))
+            note_torques(s, n)
         for i in range(1, n):
             a = i * RECORD
             power = load(s, a + MU) * (load(s, a + OMEGA) - load(s, a + RECORD + OMEGA))

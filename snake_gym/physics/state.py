@@ -49,7 +49,12 @@ class ChainState(NamedTuple):
     muscle_pressure: FloatArray
     """Gauge pressures of the left and right muscle (W, J, 2) [Pa]; (W, 0, 2) without muscles."""
     self_overlap_m: FloatArray
-    """Deepest overlap of two links that are not neighbours since the reset, at the ends of calls (W,) [m]."""
+    """Deepest overlap of two links since the reset, at the ends of calls (W,) [m]; without pairs that ``self_overlap``
+    leaves out."""
+    slip_rad: FloatArray
+    """Angle by which each joint's horn has slipped on its servo's shaft (W, J) [rad]."""
+    slip_rate: FloatArray
+    """Rate at which it has slipped in the last sub-step (W, J) [rad/s]."""
 
 
 class ChainParams(NamedTuple):
@@ -182,7 +187,7 @@ class FaultState(NamedTuple):
     """Share, in (0, 1], that is left of a WEAK joint's torque or a SLOW joint's speed limit (W, J); of a registered
     kind what it says."""
     offset_rad: FloatArray
-    """Shift of an OFFSET joint's reference or of a SLIPPED joint against its servo (W, J) [rad]."""
+    """Shift of an OFFSET joint's reference, or angle by which a SLIPPED joint's horn slips (W, J) [rad]."""
     period_s: FloatArray
     """Time from burst to burst of an intermittent fault (W, J) [s]; inf: it is not intermittent."""
     duty: FloatArray
@@ -215,6 +220,8 @@ def zero_state(n_worlds: int, n_links: int, n_muscle_pairs: int = 0) -> ChainSta
         lash_rad=np.zeros(per_joint),
         muscle_pressure=np.zeros((n_worlds, n_muscle_pairs, 2)),
         self_overlap_m=np.zeros(n_worlds),
+        slip_rad=np.zeros(per_joint),
+        slip_rate=np.zeros(per_joint),
     )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.lanes import (
     AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T, FAULT, FF,
     FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP,
-    LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, STOOD_STILL,
-    STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP,
+    SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, kernel
+from snake_gym.physics.simd import LANES, absolute, any_lane, kernel, load
 
 _hash_number = kernel(hash_number)
 _LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
@@ -106,6 +107,30 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
 
 
 @kernel
+def gather_servos(s, n, ids, count, state):  # type: ignore[no-untyped-def]
+    """Copy the slips of worlds ``ids[:count]`` into the lanes of a block, and begin to note torques."""
+    for k in range(LANES):
+        w = ids[min(k, count - 1)]
+        for i in range(n - 1):
+            a = (i + 1) * RECORD + k
+            s[a + SLIP] = state.slip_rad[w, i]
+            s[a + SLIP_RATE] = 0.0  # the feed-forward has no part of it yet
+            s[a + SQUARE] = 0.0
+
+
+@kernel
+def scatter_servos(s, n, ids, count, state, torque_square):  # type: ignore[no-untyped-def]
+    """Copy slips and torques from the lanes of a block back into worlds ``ids[:count]``."""
+    for k in range(count):
+        w = ids[k]
+        for i in range(n - 1):
+            a = (i + 1) * RECORD + k
+            state.slip_rad[w, i] = s[a + SLIP]
+            state.slip_rate[w, i] = s[a + SLIP_RATE]
+            torque_square[w, i] += s[a + SQUARE]
+
+
+@kernel
 def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
     """Let the commands act that arrive for sub-step ``step``; return the sub-step of the next ones.
 
@@ -121,9 +146,8 @@ def take_commands(s, n, ids, count, step, late):  # type: ignore[no-untyped-def]
                 continue
             for i in range(n - 1):
                 a = (i + 1) * RECORD + k
-                shift = s[a + REF_NOW] - s[a + REF]
                 s[a + REF] = late.aim[w, d, i]
-                s[a + REF_NOW] = s[a + REF] + shift
+                s[a + REF_NOW] = s[a + REF] + s[a + SHIFT]
             age = (n + 1) * RECORD + AGE + k
             s[age] = min(s[age], 0.0)
     return following
@@ -213,9 +237,11 @@ def scatter_worlds(s, n, ids, count, elapsed_s, state):  # type: ignore[no-untyp
 
 @kernel
 def next_event(s, n, step, n_slots):  # type: ignore[no-untyped-def]
-    """Return the first sub-step after ``step`` in which a fault in the block's ``n_slots`` slots begins or ends."""
+    """Return the next sub-step in which a fault in the ``n_slots`` slots begins or ends, or a horn slips."""
     event = _NEVER
     for i in range(1, n):
+        if any_lane(absolute(load(s, i * RECORD + SLIP_RATE)) > 0.0):
+            event = step + 1.0
         for k in range(n_slots * LANES):
             f = i * RECORD + k % LANES + k // LANES * FAULT
             on, off = s[f + F_ON], s[f + F_OFF]

@@ -183,12 +183,12 @@ class RobotSpec(Settings):
 
     def check_among_obstacles(self) -> None:
         """Raise ValueError for a method or joints without contacts, links too thin, or a step too long for them."""
-        self.check_integrator(obstacles=True)
         if self.actuator.kind == "acceleration":
             raise ValueError(
                 "robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or 'muscle' among obstacles, as "
                 "no wall holds joints that move as commanded whatever torque it takes"
             )
+        self.check_integrator(obstacles=True)
         thinnest = float(self.links("link_radius_m").min())
         if thinnest < THINNEST_M:
             raise ValueError(f"robot.link_radius_m is {thinnest:g}; expected at least {THINNEST_M:g} among obstacles")

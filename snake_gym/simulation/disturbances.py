@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
+from snake_gym.physics.faults import SLACK_S
 
 _mix = njit(error_model="numpy", inline="always")(mix)
 _LOW = np.uint64(0xFFFF)
@@ -37,13 +38,14 @@ def _nearly_normal(key, place):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy", cache=True)
 def read_chains(  # type: ignore[no-untyped-def]
-    ids, link_angle, link_rate, head_xy, past, newest, fresh, delay, jitter, noise, bias, key, counter, out, chance
+    ids, angle, rate, head_angle, head_xy, past, newest, fresh, delay, jitter, noise, bias, key, counter, out, chance
 ):
     """Write the readings of the worlds ``ids`` (M,) to ``out`` (M, C), and a number in [0, 1) to ``chance`` (M,).
 
     Args:
-        past: (W, D, C) true readings of the last D control steps, a ring with the last one at ``newest`` (W,); the
-            present ones are added. D = 0: no reading is late.
+        angle, rate: (W, J) [rad, rad/s] as the servos read them.
+        past: (W, D, C) readings of the last D control steps without noise and bias, a ring with the last one at
+            ``newest`` (W,); the present ones are added. D = 0: no reading is late.
         fresh: (W,) True where nothing has been read in this episode: it was always so; set to False.
         delay: (W, 2) of joints and of pose, in control steps; between steps a straight line is read.
         jitter: (W, 2) largest further delays in control steps; both together are at most D - 2.
@@ -51,15 +53,14 @@ def read_chains(  # type: ignore[no-untyped-def]
         bias: (W, C).
         key: (W,) of the random streams; ``counter`` (W,) their numbers used, which go on by 3 + C.
     """
-    n_joints = link_angle.shape[1] - 1
+    n_joints = angle.shape[1]
     n_read, depth = out.shape[1], past.shape[1]
     for m in range(ids.shape[0]):
         w = ids[m]
         for i in range(n_joints):
-            out[m, i] = link_angle[w, i] - link_angle[w, i + 1]
-            out[m, n_joints + i] = link_rate[w, i] - link_rate[w, i + 1]
+            out[m, i], out[m, n_joints + i] = angle[w, i], rate[w, i]
         out[m, n_read - 3], out[m, n_read - 2] = head_xy[w, 0], head_xy[w, 1]
-        out[m, n_read - 1] = link_angle[w, n_joints]
+        out[m, n_read - 1] = head_angle[w]
         place = counter[w] + np.uint64(1)
         if depth > 0:
             newest[w] = (newest[w] + 1) % depth
@@ -102,9 +103,9 @@ def settle_poses(  # type: ignore[no-untyped-def]
     n_joints = angle.shape[1]
     for m in range(ids.shape[0]):
         w = ids[m]
-        now = time_s[w]
-        if chance[m] < loss_chance[w] and now > 0.0 and now >= lost_until_s[w]:
-            lost_until_s[w] = now + outage_s[w]
+        now = time_s[w] + SLACK_S
+        if chance[m] < loss_chance[w] and time_s[w] > 0.0 and now >= lost_until_s[w]:
+            lost_until_s[w] = time_s[w] + outage_s[w]
         valid[m] = now >= lost_until_s[w]
         if valid[m]:
             held[w] = pose[m]

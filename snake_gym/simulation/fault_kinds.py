@@ -41,20 +41,24 @@ class FaultyJoints(NamedTuple):
     joint: NDArray[np.int64]
     """Index of each joint (K,), from 0 at the tail."""
     last_command: FloatArray
-    """Angle that the joint was commanded in the last control step (K,) [rad]."""
+    """Angle that the joint was last commanded, as it came through on the bus (K,) [rad]."""
     memory: FloatArray
     """Last ``FaultEffect.memory`` of each fault (K,); 0 at first."""
     random: FloatArray
     """Number in [0, 1) of each fault (K,), a new one in each control step."""
     step_s: float
     """Length of the control step [s]."""
+    torque_nm: FloatArray
+    """Root mean square of the motor's torque over the last control step (K,) [N m]."""
 
 
 class FaultEffect(NamedTuple):
     """Effect of a fault on its joints in a control step; None: no change."""
 
     reference: FloatArray | None = None
-    """Angle that the joints aim at instead (K,) [rad]."""
+    """Angle that the joints are commanded instead (K,) [rad]; delays of commands follow."""
+    shift_rad: FloatArray | None = None
+    """Angle by which the servos' loops aim beside the command (K,) [rad], at once; those of two faults add up."""
     torque_share: FloatArray | None = None
     """Share of the torque that is left (K,), in [0, 1]."""
     speed_share: FloatArray | None = None
@@ -66,9 +70,9 @@ class FaultEffect(NamedTuple):
     backlash_rad: FloatArray | None = None
     """Backlash that the gears have more (K,) [rad]; the kind is registered with the law "imperfect"."""
     misread_rad: FloatArray | None = None
-    """Error of what the servo's encoder reads (K,) [rad]; ``reference`` says what the servo's loop makes of it."""
+    """Error of what the servo's encoder reads (K,) [rad]; ``shift_rad`` says what the servo's loop makes of it."""
     silent: NDArray[np.bool_] | None = None
-    """True where the servo does not answer (K,): its last reading stands."""
+    """True where the servo does not answer (K,): its last reading stands, and the last command counts as the last."""
     memory: FloatArray | None = None
     """Number to be kept for the next control step (K,)."""
 
@@ -84,7 +88,7 @@ class FaultKind(NamedTuple):
 
 
 class ServoState(NamedTuple):
-    """What a robot's servos were told last and how they answer, (W, J) each."""
+    """What a robot's servos were told last, how they answer and what they bear, (W, J) each."""
 
     command: FloatArray
     """Angle that each was commanded last [rad], as it came through; kept while a robot has a registered fault."""
@@ -92,12 +96,15 @@ class ServoState(NamedTuple):
     """Error of what its encoder reads [rad]."""
     silent: NDArray[np.bool_]
     """True where it does not answer."""
+    torque_square: FloatArray
+    """Mean square of its motor's torque over the last control step [N^2 m^2]; kept where a robot may have faults of
+    servos."""
 
 
 def quiet_servos(n_worlds: int, n_joints: int) -> ServoState:
     """Return servos that were commanded 0 and answer truly."""
     shape = (n_worlds, n_joints)
-    return ServoState(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool))
+    return ServoState(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool), np.zeros(shape))
 
 
 Spread = float | tuple[float, float]
@@ -165,6 +172,8 @@ class AppliedFaults(NamedTuple):
 
     reference: FloatArray
     """Commanded angles [rad]."""
+    shift_rad: FloatArray
+    """Angles by which the servos' loops aim beside them [rad]."""
     faults: tuple[FaultState, FaultState]
     """Faults of the kernels' own kinds that act."""
     friction_nm: FloatArray
@@ -184,20 +193,22 @@ def apply_registered(
 ) -> AppliedFaults:
     """Return the effect of registered faults for a control step of ``step_s`` [s] from ``state`` on in worlds ``ids``.
 
-    What servos read and whether they are heard is written into ``servos``, memories into ``slots``.
+    What servos were told, read and whether they are heard is written into ``servos``, memories into ``slots``. Silence
+    comes first, for it is on the bus, before all that a servo makes of its command.
 
     Raises:
         ConfigError: an effect is out of its range or of the wrong shape, has both a share of torque and one of speed,
             or lowers a speed limit that the robot does not have.
     """
     shape = reference.shape
-    done = AppliedFaults(reference.copy(), slots, np.zeros(shape), np.zeros(shape))
+    done = AppliedFaults(reference.copy(), np.zeros(shape), slots, np.zeros(shape), np.zeros(shape))
     live = np.zeros(shape, bool)
     live[ids] = True
     servos.misread_rad[ids], servos.silent[ids] = 0.0, False
     angle, rate = (-np.diff(values, axis=1) for values in (state.link_angle, state.link_rate))
-    left = []
-    for faults in slots:
+    left: list[FaultState] = []
+    found: list[tuple[str, int, int, NDArray[np.bool_]]] = []
+    for n, faults in enumerate(slots):
         registered = faults.kind > LAST_OWN_CODE
         acts = acting(faults, state.time_s) & registered & live
         changed = ("kind", "strength", "onset_s", "end_s", "period_s")
@@ -205,20 +216,23 @@ def apply_registered(
         own.kind[registered] = HEALTHY
         own.onset_s[acts], own.end_s[acts], own.period_s[acts] = 0.0, math.inf, math.inf
         left.append(own)
-        for code in np.unique(faults.kind[acts]).tolist():
-            known = REGISTERED[code]
-            at = np.nonzero(acts & (faults.kind == code))
-            time = state.time_s[at[0]]
-            joints = FaultyJoints(
-                done.reference[at], angle[at], rate[at], faults.strength[at], time - faults.onset_s[at], spec,
-                at[1], servos.command[at], faults.memory[at],
-                hash_number(faults.key[at], np.rint(time / step_s).astype(np.int64)), step_s,
-            )  # fmt: skip
-            effect = known.effect(joints)
-            _check_effect(effect, known.name, time.size)
-            _take_effect(effect, known.name, at, done, own, servos, spec)
-            if effect.memory is not None:
-                faults.memory[at] = effect.memory
+        found += [(REGISTERED[code].name, code, n, acts) for code in np.unique(faults.kind[acts]).tolist()]
+    for name, code, n, acts in sorted(found, key=lambda kind: kind[0] != "silent"):
+        faults = slots[n]
+        at = np.nonzero(acts & (faults.kind == code))
+        time = state.time_s[at[0]]
+        joints = FaultyJoints(
+            done.reference[at], angle[at], rate[at], faults.strength[at], time - faults.onset_s[at], spec, at[1],
+            servos.command[at], faults.memory[at],
+            hash_number(faults.key[at], np.rint(time / step_s).astype(np.int64)), step_s,
+            np.sqrt(servos.torque_square[at]),
+        )  # fmt: skip
+        effect = REGISTERED[code].effect(joints)
+        _check_effect(effect, name, time.size)
+        _take_effect(effect, name, at, done, left[n], servos, spec)
+        if effect.memory is not None:
+            faults.memory[at] = effect.memory
+    servos.command[ids] = np.where(servos.silent, servos.command, done.reference)[ids]
     return done._replace(faults=(left[0], left[1]))
 
 
@@ -239,7 +253,7 @@ def _take_effect(
         done.reference[at] = effect.reference
     for part, values in (
         (done.friction_nm, effect.friction_nm), (done.backlash_rad, effect.backlash_rad),
-        (servos.misread_rad, effect.misread_rad),
+        (done.shift_rad, effect.shift_rad), (servos.misread_rad, effect.misread_rad),
     ):  # fmt: skip
         if values is not None:
             part[at] += values

@@ -3,11 +3,12 @@
 Kinds of joint faults: ``locked`` (held at the angle where it was), ``free`` (no power: viscous friction and the joint's
 stops only; muscles are vented), ``weak`` (a share of its torque is left), ``slow`` (a share of its speed limit is left;
 valves of muscles take longer by that factor), ``offset`` (the reference is shifted by an angle, as after a wrong
-calibration, which the encoder shows), ``slipped`` (the horn has slipped on its spline, behind the servo's encoder: the
-joint is beside what was commanded by an angle, and neither the servo nor the reading knows), and those that are
-registered (``fault_kinds``; ``servo_faults`` has ours). Any of them may be *intermittent* (acting in bursts, as of a
-loose contact) and *recovering* (over after a duration). A joint has at most two faults in an episode, which act
-together. What the named ones do to a joint is physics (``physics.actuators``). No policy sees a fault unless ``reveal``
+calibration, which the encoder shows), ``slipped`` (the horn slips on its spline, behind the servo's encoder, at
+``actuators.SLIP_RAD_S``: the joint comes to be beside what was commanded by an angle, and neither the servo nor the
+reading knows), and those that are registered (``fault_kinds``; ``servo_faults`` has ours). Any of them may be
+*intermittent* (acting in bursts, as of a loose contact) and *recovering* (over after a duration). A joint has at most
+two faults in an episode, which act together. What the named ones do to a joint is physics (``physics.actuators``).
+No policy sees a fault unless ``reveal``
 is set.
 
 Sizes are numbers or ranges [low, high], from which each fault draws its own. Each quantity has random numbers of its
@@ -232,7 +233,7 @@ class FaultConfig(FaultDistribution):
     slow_strength: PositiveShareSpread = (0.05, 0.2)
     """Share of its speed limit that a slow joint keeps, likewise."""
     strengths: dict[str, PositiveShareSpread] = field(default_factory=dict)
-    """Strengths of registered kinds, likewise, instead of their own: {rough: 0.05, overload: [0.02, 0.1]}."""
+    """Strengths of registered kinds, likewise, instead of their own: {rough: 0.05, overload: [0.1, 0.2]}."""
     offset_rad: AngleSpread = _OFFSET_RAD
     """Shift of an offset joint's reference, or slip of a slipped joint, likewise, to either side at random."""
     second_share: Share = 0.0
@@ -255,6 +256,11 @@ class FaultConfig(FaultDistribution):
         if self.duration_max_s is not None:
             check_order(self, "duration_s", "duration_max_s")
         check_order(self, "period_min_s", "period_max_s")
+        if self.recovering_share < 1.0 and math.isinf(self.duration_s):
+            raise ValueError(
+                f"faults.recovering_share is {self.recovering_share:g}, but faults.duration_s is inf; expected a "
+                "finite duration_s, or 1"
+            )
         for name in self.strengths:
             if name in ("weak", "slow"):
                 raise ValueError(f"faults.strengths has {name}; expected faults.{name}_strength")

@@ -16,7 +16,7 @@ Ground: friction along, across and against rotation is scaled, viscous and Coulo
 scale all three from place to place (``physics.state.Patches``), for each link by where its middle is as the control
 step begins. A slope, downhill in any direction, adds to that of the robot's settings.
 
-Supply: its voltage scales torque limits, speed limits and no-load speeds, as of a DC motor.
+Supply: its voltage scales torque limits, speed limits and no-load speeds, as of a DC motor; its resistance stays.
 
 Delays add to ``actuator.delay_s``. Jitter adds, in every control step, a time uniform from 0 to the episode's value.
 Late readings lie on straight lines between those of whole control steps. Contact sensors and the scanner are not late.
@@ -34,6 +34,7 @@ import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -222,6 +223,11 @@ class RandomisationConfig(Settings):
         Raises ConfigError for what this robot does not have.
         """
         ranges = self.ranges
+        for name, paths in _SCALED.items():
+            if name in ranges and not any(np.any(attrgetter(path)(spec)) for path in paths):
+                raise ConfigError(
+                    f"randomisation.{name} is set, but {spec.name} has none; expected {' or '.join(paths)} > 0"
+                )
         limits = {"torque_limit": "actuator.torque_limit_nm", "speed_limit": "actuator.speed_limit_rad_s"}
         finite = {name: bool(np.isfinite(spec.joints(path)).any()) for name, path in limits.items()}
         for name, path in limits.items():
@@ -286,6 +292,14 @@ class RandomisationConfig(Settings):
         )
 
 
+_ALONG = ("friction.tangential_ns_m", "friction.tangential_coulomb")
+_ACROSS = ("friction.normal_ns_m", "friction.normal_coulomb")
+_TURNING = ("friction.rotational_nms_rad", "friction.rotational_coulomb_nm")
+_SCALED = {
+    "friction_along": _ALONG, "friction_across": _ACROSS, "friction_turning": _TURNING,
+    "patches": (*_ALONG, *_ACROSS, *_TURNING), "servo_gain": ("actuator.kp",), "servo_damping": ("actuator.kd",),
+}  # fmt: skip
+"""Settings of a robot that a factor scales: one of them has to be there."""
 _HARD = ["backlash_rad", "joint_friction_nm", "servo_damping", "mass", "link_length", "friction_turning", "patches"]
 """Quantities that may ask for laws or steps that the robot's method does not have."""
 _PER_LINK = ("mass", "link_length")
@@ -483,6 +497,7 @@ class Randomisation:
         new.torque_limit[rows] = old.torque_limit * given["torque_limit"] * volt
         new.speed_limit[rows] = old.speed_limit * given["speed_limit"] * volt
         new.no_load_speed[rows] = old.no_load_speed * volt
+        new.sag_per_nm[rows] = old.sag_per_nm / volt
         new.play[rows] = old.play + 0.5 * given["backlash_rad"]
         new.joint_friction[rows] = old.joint_friction + given["joint_friction_nm"]
         self._patches.height[rows] = given["patches"][:, 0]
@@ -515,7 +530,7 @@ class SensorErrors:
         longest = max(config.highest(part + "_delay_s") + config.highest(part + "_jitter_s") for part in _PARTS)
         depth = math.ceil(longest / self._dt_s) + 2 if on & _LATE else 0
         self.past: FloatArray = np.zeros((n_worlds, depth, n_read))
-        """True readings at the last control steps (W, D, 2 J + 3), a ring (``simulation.disturbances``)."""
+        """Last readings without noise and bias (W, D, 2 J + 3), a ring (``simulation.disturbances``)."""
         self.newest: NDArray[np.int64] = np.zeros(n_worlds, np.int64)
         """Place of the present readings in it (W,)."""
         self._fresh = np.ones(n_worlds, bool)
@@ -564,10 +579,11 @@ class SensorErrors:
         state, ids = robot.state, self._ids[rows]
         seen, self._chance = np.empty((ids.size, self._bias.shape[1])), np.empty(ids.size)
         read_chains(
-            ids, state.link_angle, state.link_rate, state.head_xy, self.past, self.newest, self._fresh, self._delay,
-            self._jitter, self._noise, self._bias, self.streams.key, self.streams.counter, seen, self._chance,
+            ids, robot.servo_angle(), robot.servo_rate(), state.link_angle[:, -1], state.head_xy, self.past,
+            self.newest, self._fresh, self._delay, self._jitter, self._noise, self._bias, self.streams.key,
+            self.streams.counter, seen, self._chance,
         )  # fmt: skip
-        n_joints = state.link_angle.shape[1] - 1
+        n_joints = robot.spec.n_joints
         return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]
 
     def settle(self, sample: Measurement, robot: SimulatedRobot, rows: Any) -> Measurement:

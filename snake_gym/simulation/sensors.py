@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import NonNegative, Positive, Share
 from snake_gym.obstacles.ray_casting import cast_rays
-from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY
+from snake_gym.physics.faults import BIASED, DEAD, HEALTHY, NOISY, SLACK_S
 from snake_gym.robot.measurement import Measurement, link_angles, weigh_directions
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.faults import (
@@ -207,7 +207,7 @@ class Encoders:
     ) -> tuple[FloatArray, FloatArray]:
         """Readings of encoders with their faults."""
         faults = EncoderFaultState(*(values[rows] for values in self.faults))
-        time = time_s[:, None]
+        time = time_s[:, None] + SLACK_S
         kind = np.where((time >= faults.onset_s) & (time < faults.end_s), faults.kind, HEALTHY)
         angle = angle + np.where(kind == BIASED, faults.bias_rad, 0.0)
         of_angle, of_rate = np.split(self.streams.normal(2 * angle.shape[1], rows), 2, axis=1)
@@ -234,12 +234,10 @@ def measure(
     state, n_joints, reads_truly = robot.state, robot.spec.n_joints, robot.reads_truly()
     if errors is None:
         angle = (robot.joint_angle() if reads_truly else robot.servo_angle())[rows]
-        rate = robot.joint_rate()[rows]
+        rate = (robot.joint_rate() if reads_truly else robot.servo_rate())[rows]
         head_xy, head_angle = state.head_xy[rows].copy(), state.link_angle[rows, -1].copy()
     else:
         angle, rate, head_xy, head_angle = errors.read(robot, rows)
-        if not reads_truly:
-            angle = angle + (robot.servo_angle() - robot.joint_angle())[rows]
     valid = np.ones(head_angle.size, dtype=bool)
     are_good = errors is None and robot.nominal_bodies and config.is_perfect
     are_good = are_good and (encoders is None or not encoders.config.any)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.fault_kinds import FaultEffect, FaultyJoints, register_fault_kind
 
 GROWTH_S = 20.0
@@ -40,17 +40,6 @@ def lacks_gears(spec: RobotSpec) -> str:
     return "integrator 'implicit'" if spec.integrator != "implicit" else ""
 
 
-def motor_torque(joints: FaultyJoints) -> FloatArray:
-    """Return the torque (K,) [N m] of the servos' loops at the last command, at a stop that with which they stall."""
-    kp, kd, speed, limit = (
-        joints.spec.joints(f"actuator.{name}")[joints.joint]
-        for name in ("kp", "kd", "speed_limit_rad_s", "torque_limit_nm")
-    )
-    drive = kp * (joints.last_command - joints.joint_angle)
-    fastest = np.where(np.isfinite(speed), kd * np.where(np.isfinite(speed), speed, 0.0), np.inf)
-    return np.clip(np.clip(drive, -fastest, fastest) - kd * joints.joint_rate, -limit, limit)
-
-
 @register_fault_kind("rough", (0.4, 0.9), ("joint_friction",), lacks_implicit_limit)
 def rub(joints: FaultyJoints) -> FaultEffect:
     """Dry friction of the share ``strength`` of the torque limit."""
@@ -64,14 +53,15 @@ def rattle(joints: FaultyJoints) -> FaultEffect:
     return FaultEffect(backlash_rad=joints.strength * np.minimum(joints.since_s / GROWTH_S, 1.0))
 
 
-@register_fault_kind("overload", (0.02, 0.1), lacks=lacks_torque_limit)
+@register_fault_kind("overload", (0.1, 0.3), lacks=lacks_torque_limit)
 def switch_off(joints: FaultyJoints) -> FaultEffect:
     """Shutdown of a servo that lastingly bears no more than the share ``strength`` of its torque limit.
 
-    Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off.
+    Heat follows the square of the load with a lag; the memory is the heat, negative while the servo is off. The load is
+    that of the last control step.
     """
     limit = joints.spec.joints("actuator.torque_limit_nm")[joints.joint]
-    torque = np.where(joints.memory < 0.0, 0.0, np.abs(motor_torque(joints)))
+    torque = np.where(joints.memory < 0.0, 0.0, joints.torque_nm)
     load = np.minimum(torque / (joints.strength * limit), LARGEST_LOAD)
     heat = np.abs(joints.memory)
     heat = np.minimum(heat + (load**2 - heat) * -np.expm1(-joints.step_s / HEATING_S), 1.0)
@@ -83,7 +73,7 @@ def switch_off(joints: FaultyJoints) -> FaultEffect:
 def misread(joints: FaultyJoints) -> FaultEffect:
     """Error of the servo's encoder, uniform within plus and minus ``strength`` [rad]."""
     error = joints.strength * (2.0 * joints.random - 1.0)
-    return FaultEffect(reference=joints.reference - error, misread_rad=error)
+    return FaultEffect(shift_rad=-error, misread_rad=error)
 
 
 @register_fault_kind("silent")

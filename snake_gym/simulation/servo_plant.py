@@ -111,8 +111,8 @@ class RobotPlant:
         return self.robot.servo_angle()[0]
 
     def joint_rate(self) -> FloatArray:
-        """Return the joint rates (J,) [rad/s]."""
-        return self.robot.joint_rate()[0]
+        """Return the joint rates as the servos' encoders read them (J,) [rad/s]."""
+        return self.robot.servo_rate()[0]
 
     def load(self) -> FloatArray:
         """Return joint torques (J,) as shares of the stall torque, in the sense of the angle; 0 without torque.

@@ -41,7 +41,14 @@ from snake_gym.physics.state import (
 from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, chain_centre_offset
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.disturbances import pass_time, queue_commands
-from snake_gym.simulation.fault_kinds import LAST_OWN_CODE, REGISTERED, ServoState, apply_registered, quiet_servos
+from snake_gym.simulation.fault_kinds import (
+    LAST_OWN_CODE,
+    REGISTERED,
+    ServoState,
+    apply_registered,
+    fault_code,
+    quiet_servos,
+)
 
 _MIN_WORLDS_PER_THREAD = 2 * LANES
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -108,6 +115,7 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
             contact.friction_ns_m, contact.friction_coulomb,
         ),
         late=False,
+        servo_faults=False,
         patches=False,
     )  # fmt: skip
 
@@ -305,6 +313,7 @@ class SimulatedRobot:
         self.servos.command[rows] = joint_angle
         self.servos.misread_rad[rows] = 0.0
         self.servos.silent[rows] = False
+        self.servos.torque_square[rows] = 0.0
         for delay in (self.delay, self.varying_delay):
             if delay is not None:
                 delay.begin(np.asarray(joint_angle, dtype=np.float64), rows)
@@ -344,11 +353,11 @@ class SimulatedRobot:
         They are beside the truth where the horn of a servo has slipped, behind its encoder, or the encoder errs.
         """
         angle = self.joint_angle()
-        for faults in (self.faults, self.second_faults):
-            slipped = faults.kind == SLIPPED
-            if slipped.any():
-                angle = angle - np.where(slipped & acting(faults, self.state.time_s), faults.offset_rad, 0.0)
-        return angle + self.servos.misread_rad if self.servos.misread_rad.any() else angle
+        return angle if self.reads_truly() else angle - self.state.slip_rad + self.servos.misread_rad
+
+    def servo_rate(self) -> FloatArray:
+        """Return the joint rates as the servos' own encoders read them (W, J) [rad/s]."""
+        return self.joint_rate() if self.reads_truly() else self.joint_rate() - self.state.slip_rate
 
     def failed_now(self) -> NDArray[np.bool_]:
         """Return a mask (W, J) of the joints that are failed at the present time."""
@@ -364,9 +373,11 @@ class SimulatedRobot:
         return np.where(first == HEALTHY, second, first)
 
     def allow_faults(self, kinds: Iterable[str]) -> None:
-        """Switch on the laws that faults of these ``kinds`` need: registered kinds with friction or backlash."""
+        """Switch on the laws that faults of these ``kinds`` need: of slips, torques, friction and backlash."""
+        kinds = set(kinds)
         laws = {law for kind in REGISTERED.values() if kind.name in kinds for law in kind.laws}
         self._laws = self._laws._replace(
+            servo_faults=self._laws.servo_faults or any(fault_code(kind) >= SLIPPED for kind in kinds),
             joint_friction=self._laws.joint_friction or "joint_friction" in laws,
             imperfect=self._laws.imperfect or "imperfect" in laws,
         )
@@ -389,7 +400,8 @@ class SimulatedRobot:
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
         feedforward = self._no_feedforward if feedforward is None else feedforward
         ids = self._all if mask is None else np.flatnonzero(mask)
-        reference, faults, params = self._apply_registered(ids, reference, n_substeps)
+        step_s = n_substeps * self.spec.step_s
+        reference, shift, faults, params = self._apply_faults(ids, reference, step_s)
         delay = self.delay or self.varying_delay
         if delay is not None and n_substeps != delay.n_substeps:
             raise ValueError(
@@ -398,23 +410,34 @@ class SimulatedRobot:
             )
         if self.varying_delay is not None:
             aim, later = self.varying_delay.pass_on(reference, ids)
+            if shift is not None:
+                aim, later = aim + shift, later._replace(aim=later.aim + shift[:, None, :])
             self._advance(ids, n_substeps, params, faults, later, aim, feedforward)
             self.varying_delay.end(ids)
-            return
-        parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
-        for aim, n_steps in parts:
-            self._advance(ids, n_steps, params, faults, self._no_late_commands, aim, feedforward)
+        else:
+            parts = [(reference, n_substeps)] if self.delay is None else self.delay.pass_on(reference, ids)
+            for aim, n_steps in parts:
+                aims = aim if shift is None else aim + shift
+                self._advance(ids, n_steps, params, faults, self._no_late_commands, aims, feedforward)
+        if self._laws.servo_faults:
+            self.servos.torque_square[ids] /= step_s
 
-    def _apply_registered(
-        self, ids: NDArray[np.int64], reference: FloatArray, n_substeps: int
-    ) -> tuple[FloatArray, tuple[FaultState, FaultState], ChainParams]:
-        """Return references (W, J), faults of the kernels' kinds and parameters under the registered faults."""
+    def _apply_faults(
+        self, ids: NDArray[np.int64], reference: FloatArray, step_s: float
+    ) -> tuple[FloatArray, FloatArray | None, tuple[FaultState, FaultState], ChainParams]:
+        """Return references and their shifts in the servos' loops (W, J), faults of the kernels' kinds and parameters
+        under the faults of this control step; shifts None: there are none."""
         servos, faults, params = self.servos, (self.faults, self.second_faults), self.params
-        if max(slot.kind.max() for slot in faults) <= LAST_OWN_CODE:
-            return reference, faults, params
-        step_s = n_substeps * self.spec.step_s
-        done = apply_registered(self.spec, faults, self.state, servos, reference, ids, step_s)
-        servos.command[ids] = done.reference[ids]
+        last_kind = max(slot.kind.max() for slot in faults)
+        if last_kind >= SLIPPED and not self._laws.servo_faults:
+            self._laws = self._laws._replace(servo_faults=True)
+        done = None
+        if last_kind > LAST_OWN_CODE:
+            done = apply_registered(self.spec, faults, self.state, servos, reference, ids, step_s)
+        if self._laws.servo_faults:
+            self.servos.torque_square[ids] = 0.0
+        if done is None:
+            return reference, None, faults, params
         for is_on, values, name in (
             (self._laws.joint_friction, done.friction_nm, "joint friction"),
             (self._laws.imperfect, done.backlash_rad, "backlash"),
@@ -427,7 +450,7 @@ class SimulatedRobot:
             params = params._replace(joint_friction=params.joint_friction + done.friction_nm)
         if done.backlash_rad.any():
             params = params._replace(play=params.play + 0.5 * done.backlash_rad)
-        return done.reference, done.faults, params
+        return done.reference, done.shift_rad if done.shift_rad.any() else None, done.faults, params
 
     def _advance(
         self,
@@ -442,7 +465,8 @@ class SimulatedRobot:
         ticket = np.zeros(1, np.int64)
         method, dt, laws = self._method, self.spec.step_s, self._laws
         same_params = self.same_params and params is self.params
-        world_data = (self.state, params, same_params, faults, self.obstacles, later, self._patches, *commands)
+        ground = (self.obstacles, later, self._patches)
+        world_data = (self.state, params, same_params, faults, *ground, self.servos.torque_square, *commands)
 
         def advance() -> None:
             step_worlds(ids, ticket, laws, method, dt, n_substeps, *world_data)

@@ -136,9 +136,13 @@ BOTH: dict[str, tuple[dict[str, float], dict[str, float], dict[str, float]]] = {
     "slow and slow": (
         {"kind": SLOW, "strength": 0.5}, {"kind": SLOW, "strength": 0.25}, {"kind": SLOW, "strength": 0.125},
     ),
-    "offset and slipped": (
-        {"kind": OFFSET, "offset_rad": 0.5}, {"kind": SLIPPED, "offset_rad": -0.25},
+    "offset and offset": (
+        {"kind": OFFSET, "offset_rad": 0.5}, {"kind": OFFSET, "offset_rad": -0.25},
         {"kind": OFFSET, "offset_rad": 0.25},
+    ),
+    "slipped and slipped": (
+        {"kind": SLIPPED, "offset_rad": 0.5}, {"kind": SLIPPED, "offset_rad": -0.25},
+        {"kind": SLIPPED, "offset_rad": 0.25},
     ),
     "weak and locked": ({"kind": WEAK, "strength": 0.5}, {"kind": LOCKED}, {"kind": LOCKED}),
     "locked and free": ({"kind": LOCKED}, {"kind": FREE}, {"kind": LOCKED}),
@@ -281,7 +285,7 @@ def test_a_world_with_its_faults_is_the_same_alone_and_beside_others(spec: Robot
     many = make(spec, 11, seed=5)
     rng = np.random.default_rng(5)
     shape = many.faults.kind.shape
-    many.faults.kind[:] = rng.choice([HEALTHY, HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET], shape)
+    many.faults.kind[:] = rng.choice([HEALTHY, HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET, SLIPPED], shape)
     many.faults.onset_s[:] = rng.uniform(0.0, 1.0, shape)
     many.faults.end_s[:] = many.faults.onset_s + rng.uniform(0.2, 2.0, shape)
     many.faults.period_s[:] = np.where(rng.uniform(size=shape) < 0.5, np.inf, rng.uniform(0.1, 0.5, shape))

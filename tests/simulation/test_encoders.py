@@ -120,3 +120,16 @@ def test_encoder_faults_have_kinds_and_sizes_of_their_own() -> None:
         assert str(caught.value).startswith("sensors.encoder_faults.")
     with pytest.raises(ValueError, match=r"encoder_faults.events has joint 10; expected 1 to 9"):
         make(EncoderFaultConfig(events=(EncoderFault(10),)))
+
+
+def test_a_fault_of_whole_control_steps_is_in_so_many_readings_whatever_its_onset() -> None:
+    """Times of steps are sums, which rounding puts beside the onset."""
+    for steps in range(1, 60):
+        onset = round(0.2 * steps, 1)
+        encoders = make(EncoderFaultConfig(events=(EncoderFault(1, "biased", onset, 1.0, bias_rad=0.5),)), 1)
+        time, wrong = 0.0, []
+        for k in range(80):
+            if read(encoders, time, 0.0)[0][0, 0] != 0.0:
+                wrong.append(k)
+            time += 0.2
+        assert wrong == list(range(steps, steps + 5)), onset

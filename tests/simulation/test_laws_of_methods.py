@@ -139,9 +139,12 @@ def test_obstacles_act_or_are_refused_by_name(model: Any) -> None:
 
 
 def test_a_robot_that_would_pass_through_the_pegs_has_no_field_to_play_in() -> None:
-    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
+    with pytest.raises(ConfigError, match=r"robot.actuator.kind is 'acceleration'; expected 'torque', 'position' or"):
         make_obstacle_field(1, {"robot": "resilient"})
-    make_obstacle_field(1, {"robot": {"preset": "resilient", "integrator": "implicit", "sim_dt_s": 0.01}})
+    servo = {"preset": "resilient_servo", "integrator": "rk4", "sim_dt_s": 1e-4}
+    with pytest.raises(ConfigError, match=r"robot.integrator is 'rk4'; expected 'implicit', which obstacles need"):
+        make_obstacle_field(1, {"robot": servo})
+    make_obstacle_field(1, {"robot": {**servo, "integrator": "implicit"}})
 
 
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law.refused is not None])

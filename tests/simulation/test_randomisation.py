@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,9 @@ PRESET = load_yaml("configs/env/randomised_servo.yaml")
 ALL = {**PRESET["randomisation"], "friction_turning": {"low": 0.5, "high": 2.0}}
 ENVS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"]
 SERVO = "resilient_servo"
-"""A robot with small numbers of physics steps that has all that can vary."""
+"""A robot with small numbers of physics steps."""
+TURNS = {"preset": SERVO, "friction": {"rotational_nms_rad": 0.01}}
+"""The same with all that can vary."""
 
 
 def make(randomisation: dict[str, Any], n_worlds: int = 4, **settings: Any) -> SnakeCore:
@@ -54,7 +57,7 @@ def test_the_checker_passes_with_everything_varying(env_id: str) -> None:
     """Worlds alone and in a batch, saved states, seeds and autoreset."""
 
     def make_env(n: int, mode: Any) -> SnakeVectorEnv:
-        config = {"robot": SERVO, "randomisation": {**ALL, "pose_loss_hz": {"high": 2.0}, "push_hz": {"high": 2.0}}}
+        config = {"robot": TURNS, "randomisation": {**ALL, "pose_loss_hz": {"high": 2.0}, "push_hz": {"high": 2.0}}}
         env = SnakeVectorEnv(env_id, n, mode, config=config, time_limit_s=3.0)
         reset = env.reset
 
@@ -72,7 +75,7 @@ def test_the_checker_passes_with_everything_varying(env_id: str) -> None:
 
 @pytest.mark.parametrize("env_id", ENVS)
 def test_a_single_env_is_the_world_of_a_vector_env_infos_included(env_id: str) -> None:
-    config = {"robot": SERVO, "randomisation": ALL}
+    config = {"robot": TURNS, "randomisation": ALL}
     batch = SnakeVectorEnv(env_id, 11, config=config, n_threads=2)
     obs, infos = batch.reset(seed=0)
     actions = draw_actions(batch, 8)
@@ -123,8 +126,8 @@ def test_switching_one_quantity_off_moves_no_other_draw(name: str) -> None:
     pairs = {"pose_loss_hz": "pose_outage_s", "push_hz": "push_m_s"}
     pairs |= {other: one for one, other in pairs.items()}
     off = {name, pairs.get(name, name)}
-    infos = make(ALL).infos()
-    others = make({key: value for key, value in ALL.items() if key not in off}).infos()
+    infos = make(ALL, robot=TURNS).infos()
+    others = make({key: value for key, value in ALL.items() if key not in off}, robot=TURNS).infos()
     for key, value in infos.items():
         if key.removeprefix("randomisation/").removesuffix("_place") not in off:
             np.testing.assert_array_equal(others[key], value, err_msg=key)
@@ -349,6 +352,9 @@ def test_a_lost_pose_is_the_last_one_for_as_long_as_it_is_lost() -> None:
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 TORQUE = {"preset": "resilient_servo", "actuator": {"kind": "torque", "speed_limit_rad_s": ".inf"}}
+TORQUE_ALONE = {"preset": "resilient_servo", "actuator": {**TORQUE["actuator"], "kp": 0.0, "kd": 0.0}}  # type: ignore[dict-item]
+SMOOTH = {"preset": "resilient_servo", "friction": {"tangential_ns_m": 0.0}}
+ICE = {"preset": "resilient_servo", "friction": {"tangential_ns_m": 0.0, "normal_ns_m": 0.0}}
 
 
 @pytest.mark.parametrize(
@@ -365,6 +371,11 @@ TORQUE = {"preset": "resilient_servo", "actuator": {"kind": "torque", "speed_lim
         ({"backlash_rad": {"high": 0.1}}, "resilient", "backlash_rad.*expected 'position' or 'torque'"),
         ({"pose_jitter_s": {"high": 0.3}}, SERVO, "pose_jitter_s.high is 0.3; expected at most .* control_dt_s, 0.2"),
         ({"command_delay_s": {"high": 1.0}, "command_jitter_s": {"high": 0.1}}, SERVO, "at most 1 s with"),
+        ({"friction_turning": {"low": 0.5}}, SERVO, "friction_turning is set, but resilient_servo has none; expected"),
+        ({"friction_along": {"low": 0.5}}, SMOOTH, "friction_along is set, but resilient_servo has none; expected"),
+        ({"patches": {"high": 0.5}}, ICE, "randomisation.patches is set, but resilient_servo has none; expected"),
+        ({"servo_gain": {"low": 0.5}}, TORQUE_ALONE, "servo_gain is set, but resilient_servo has none; expected"),
+        ({"servo_damping": {"low": 0.5}}, TORQUE_ALONE, "servo_damping is set, but resilient_servo has none; expected"),
     ],
 )
 def test_wrong_settings_are_named(randomisation: dict[str, Any], robot: Any, message: str) -> None:
@@ -379,3 +390,89 @@ def test_an_explicit_method_is_refused_masses_at_which_it_would_be_unstable() ->
     assert RandomisationConfig(mass={"low": 0.9}).check_robot(spec) is not None  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"randomisation \(mass\) asks for too much: robot.sim_dt_s is 0\.0001"):
         RandomisationConfig(mass={"low": 0.5}).check_robot(spec)  # type: ignore[arg-type]
+
+
+# --- faults in a world that varies -----------------------------------------------------------------------------------
+
+
+def test_a_shifted_joint_whose_commands_come_late_is_the_same_alone_and_beside_others() -> None:
+    """Events of one world let the kernels set up the joints of its whole block anew."""
+    late = {"command_delay_s": {"low": 0.01, "high": 0.133}}
+    faults = {"n_min": 2, "n_max": 4, "kinds": ["offset", "slipped"], "onset_max_s": 6.0, "duration_s": 2.0}
+    core = make(late, 8, faults=faults)
+    play(core, 40)
+    for world in range(8):
+        alone = SnakeCore(core.config, 1)
+        alone.reset(np.array([world]))
+        rng = np.random.default_rng(0)
+        for _ in range(40):
+            alone.step(rng.uniform(-1.0, 1.0, core.action.shape)[world : world + 1])
+        for name, values in alone.robot.state._asdict().items():
+            np.testing.assert_array_equal(values[0], getattr(core.robot.state, name)[world], err_msg=name)
+
+
+def test_what_a_servo_reads_wrong_is_as_late_as_the_rest_of_its_reading() -> None:
+    late = {"encoder_delay_s": {"low": 0.4, "high": 0.4}}
+    events = [{"joint": 5, "kind": "misread", "strength": 0.3}, {"joint": 2, "kind": "slipped", "onset_s": 1.0}]
+    core = make(late, 2, faults={"events": events})
+    said = [core.robot.servo_angle()]
+    rates = [core.robot.servo_rate()]
+    for k in range(12):
+        play(core, 1)
+        said.append(core.robot.servo_angle())
+        rates.append(core.robot.servo_rate())
+        np.testing.assert_allclose(core.measurement.joint_angle, said[max(k - 1, 0)], atol=1e-12)
+        np.testing.assert_allclose(core.measurement.joint_rate, rates[max(k - 1, 0)], atol=1e-12)
+    assert np.abs(np.array(said)[:, 0, 4] - said[0][0, 4]).max() > 0.05
+
+
+@pytest.mark.parametrize(("outage_s", "lasts"), [(0.4, 2), (0.6, 3), (1.0, 5)])
+def test_an_outage_of_whole_control_steps_lasts_so_many(outage_s: float, lasts: int) -> None:
+    core = make({"pose_loss_hz": {"low": 0.3, "high": 0.3}, "pose_outage_s": {"low": outage_s, "high": outage_s}}, 32)
+    valid = [core.measurement.pose_valid]
+    for _ in range(200):
+        core.step(np.zeros(core.action.shape))
+        valid.append(core.measurement.pose_valid)
+    told = ["".join("v" if v else "l" for v in row) for row in np.array(valid).T]
+    lengths = [len(run) for row in told for run in re.findall("(?<=v)l+(?=v)", row)]
+    # Where one outage follows upon another they make one run; none ends early or late.
+    assert lengths.count(lasts) > 100 and all(length % lasts == 0 for length in lengths)
+
+
+def test_a_lower_voltage_sags_as_that_of_a_robot_which_is_built_for_it() -> None:
+    """Ohm's law: the share of the voltage that a current takes is larger where the voltage is lower."""
+    share = 0.6
+    high = {"torque_limit_nm": 4.0, "speed_limit_rad_s": 2.0, "supply_voltage_v": 12.0}
+    low = {name: share * value for name, value in high.items()}
+    beside = {"kp": 60.0, "kd": 10.0, "supply_resistance_ohm": 3.0}
+    robots = [{"preset": SERVO, "actuator": {**beside, **own}} for own in (high, low)]
+    varied = make({"supply_voltage": {"low": share, "high": share}}, 2, robot=robots[0])
+    built = make({}, 2, robot=robots[1])
+    for core in (varied, built):
+        play(core, 10)
+    assert built.robot.state.supply.max() < 0.9
+    np.testing.assert_allclose(varied.robot.state.supply, built.robot.state.supply, rtol=1e-6)
+    np.testing.assert_allclose(varied.robot.state.link_angle, built.robot.state.link_angle, atol=1e-6)
+
+
+def test_infos_share_nothing_with_the_next_ones() -> None:
+    env = SnakeVectorEnv(ENVS[0], 3, config={"robot": TURNS, "randomisation": ALL})
+    _, first = env.reset(seed=0)
+    _, _, _, _, second = env.step(np.zeros(env.action_space.shape, np.float32))
+    assert env.core.randomisation is not None
+    own = [*env.core._state_arrays().values(), env.core.randomisation.level]
+    for name, values in second.items():
+        assert not np.shares_memory(values, first[name]), name
+        assert not any(np.shares_memory(values, array) for array in own), name
+    level = second["randomisation/level"].copy()
+    second["randomisation/level"][:] = 0.123
+    np.testing.assert_array_equal(
+        env.step(np.zeros(env.action_space.shape, np.float32))[4]["randomisation/level"], level
+    )
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_the_preset_is_one_of_every_env(env_id: str) -> None:
+    env = SnakeEnv(env_id, config=PRESET)
+    obs, _ = env.reset(seed=0)
+    assert np.isfinite(obs).all() and np.isfinite(env.step(np.zeros(9, np.float32))[0]).all()

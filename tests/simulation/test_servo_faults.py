@@ -12,6 +12,7 @@ import pytest
 from snake_gym.config import ConfigError, build
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
+from snake_gym.physics.actuators import SLIP_RAD_S
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import RobotSpec
@@ -74,10 +75,11 @@ def test_an_overloaded_servo_switches_off_when_hot_and_comes_back_when_cool() ->
     memory, dt = np.zeros(1), 0.01
     powered = []
     for _ in range(2000):
-        nothing, joint, error = np.zeros(1), np.array([2]), np.full(1, 2.0 * 0.05 * 8.0 / 60.0)
+        nothing, joint, torque = np.zeros(1), np.array([2]), np.full(1, 2.0 * 0.05 * 8.0)
         joints = FaultyJoints(
-            nothing, nothing, nothing, np.full(1, 0.05), nothing, RESILIENT_SERVO, joint, error, memory, nothing, dt
-        )
+            nothing, nothing, nothing, np.full(1, 0.05), nothing, RESILIENT_SERVO, joint, nothing, memory, nothing, dt,
+            torque * (memory >= 0.0),
+        )  # fmt: skip
         effect = switch_off(joints)
         assert effect.memory is not None and effect.powered is not None
         memory = effect.memory
@@ -91,7 +93,7 @@ def test_an_overloaded_servo_switches_off_when_hot_and_comes_back_when_cool() ->
 
 
 def test_a_servo_that_is_off_has_no_power_and_a_light_load_never_switches_it_off() -> None:
-    robot, light = (faulty(RESILIENT_SERVO, "overload", 4, strength=s) for s in (0.02, 1.0))
+    robot, light = (faulty(RESILIENT_SERVO, "overload", 4, strength=s) for s in (0.1, 1.0))
     torque, healthy = (np.array(crawl(one, 60))[:, 0, 4] for one in (robot, light))
     off = np.abs(torque) < 0.05 * 3.0  # what is left is the viscous friction of a free joint
     assert 0.2 < off.mean() < 0.95 and off.any() and not off[0]
@@ -106,6 +108,112 @@ def test_a_servo_that_stalls_at_a_stop_switches_off() -> None:
         for _ in range(50):
             robot.step(aim)
         assert (robot.faults.memory[:, 4] < 0.0).all() == stalls
+
+
+@pytest.mark.parametrize("limit", [8.0, 1.0])
+@pytest.mark.parametrize(
+    ("integrator", "step_s", "error"), [("implicit", 0.01, 0.3), ("implicit", 0.002, 0.15), ("rk4", 1e-4, 0.1)]
+)
+def test_heat_follows_the_true_torque(integrator: Any, step_s: float, error: float, limit: float) -> None:
+    """That of the servos' law in steps that are short beside the pulse of a new command, with true limits."""
+    n = 4
+    spec = dataclasses.replace(
+        RESILIENT_SERVO, n_links=n + 1, integrator=integrator, sim_dt_s=step_s, control_dt_s=0.02
+    )
+    robot = faulty(spec, "overload", strength=1.0)
+    fine = SimulatedRobot(dataclasses.replace(spec, integrator="implicit", sim_dt_s=5e-5), 2, 1)
+    for one in (robot, fine):
+        one.params.torque_limit[:] = limit
+    heat = np.zeros((2, n))
+    for k in range(100):
+        reference = np.tile(0.8 * np.sin(4.0 * 0.02 * k + 0.7 * np.arange(n)) * min(0.02 * k, 1.0), (2, 1))
+        before = heat
+        for _ in range(400):
+            fine.step(reference, n_substeps=1)
+            drive = np.clip(60.0 * (reference - fine.joint_angle()), -20.0, 20.0)
+            torque = np.clip(drive - 10.0 * fine.joint_rate(), -limit, limit)
+            heat = heat + 5e-5 / HEATING_S * ((torque / 8.0) ** 2 - heat)
+        robot.step(reference)
+    # The memory knows the load up to the last step but one.
+    np.testing.assert_allclose(robot.faults.memory, before, rtol=error)
+    assert before.min() > 1e-4
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("other", [{"kind": "offset"}, {"kind": "slipped"}, {"kind": "weak", "strength": 0.05}])
+def test_a_joint_that_bears_nothing_stays_cool(other: dict[str, Any], first: bool) -> None:
+    """A shifted joint at rest pulls at nothing, and a weak one not with more than it has."""
+    events = [{"joint": 5, "kind": "overload", "strength": 0.2}, {"joint": 5, **other}]
+    core = make(1, faults={"events": events[:: 1 if first else -1]}, start={"amplitude_rad": 0.0})
+    slot = core.robot.faults if first else core.robot.second_faults
+    hot = []
+    for k in range(80):
+        moves = 0.6 * (-1) ** (k // 4) if other["kind"] == "weak" else 0.0
+        core.step(np.full(core.action.shape, moves))
+        hot.append(slot.memory[0, 4])
+    if other["kind"] == "weak":
+        assert min(hot) >= 0.0 and 0.04 < max(hot) <= 0.0625  # (0.05 / 0.2)^2
+    else:
+        assert min(hot[20:]) >= 0.0 and hot[-1] < 0.05
+
+
+def test_heat_is_that_of_commands_that_act_not_of_those_on_their_way() -> None:
+    settings = {"faults": {"events": [{"joint": 5, "kind": "overload", "strength": 1.0}]}}
+    prompt, late = (
+        make(1, **settings),
+        make(1, **settings, randomisation={"command_delay_s": {"low": 0.4, "high": 0.4}}),
+    )
+    heats = []
+    for core in (prompt, late):
+        heats.append([])
+        for k in range(40):
+            core.step(np.full(core.action.shape, 0.3 * math.sin(0.6 * k)))
+            heats[-1].append(core.robot.faults.memory[0, 4])
+    np.testing.assert_allclose(heats[1][12:], heats[0][10:-2], rtol=0.1)
+
+
+def test_a_locked_joint_stalls_its_servo() -> None:
+    core = make(
+        1, faults={"events": [{"joint": 5, "kind": "overload", "strength": 0.5}, {"joint": 5, "kind": "locked"}]}
+    )
+    off = []
+    for _ in range(20):
+        core.step(np.ones(core.action.shape))
+        off.append(core.robot.faults.memory[0, 4] < 0.0)
+    # Twice the load that it bears: heat is 1 after tau ln 4/3 = 1.44 s; the step in which the load is seen follows.
+    assert off.index(True) == 8
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.3])
+def test_a_misread_and_silent_servo_is_the_same_in_both_orders_and_stays_at_its_command(delay_s: float) -> None:
+    late = {"randomisation": {"command_delay_s": {"low": delay_s, "high": delay_s}}} if delay_s else {}
+    truth = []
+    for kinds in (["silent", "misread"], ["misread", "silent"]):
+        events = [{"joint": 5, "kind": kind, "onset_s": 1.0, "strength": 0.3} for kind in kinds]
+        core = make(1, faults={"events": events}, start={"amplitude_rad": 0.0}, **late)
+        # Keys of random numbers belong to slots.
+        core.robot.second_faults.key[:] = core.robot.faults.key
+        angle = []
+        for k in range(150):
+            core.step(np.full(core.action.shape, 0.1 * (k < 3)))
+            angle.append(core.robot.joint_angle()[0, 4])
+        truth.append(angle)
+    np.testing.assert_array_equal(truth[0], truth[1])
+    assert 0.1 < np.abs(truth[0]).max() < 0.31
+
+
+def test_a_misread_servo_errs_at_once_though_its_commands_are_late() -> None:
+    """The error is in the servo's loop: what it reads stays where it was told to be."""
+    settings = {"faults": {"events": [{"joint": 5, "kind": "misread", "onset_s": 1.0, "strength": 0.2}]}}
+    late = {"command_delay_s": {"low": 1.0, "high": 1.0}}
+    robot = {"preset": "resilient_servo", "control_dt_s": 1.0}
+    core = make(1, **settings, start={"amplitude_rad": 0.0}, randomisation=late, robot=robot)
+    errors = []
+    for _ in range(20):
+        core.step(np.zeros(core.action.shape))
+        errors.append(core.robot.servos.misread_rad[0, 4])
+        assert abs(core.robot.servo_angle()[0, 4]) < 0.01
+    assert np.ptp(errors) > 0.2
 
 
 def test_a_misread_joint_goes_where_its_servo_believes_to_be_right() -> None:
@@ -151,6 +259,57 @@ def act(core: SnakeCore, n_steps: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     actions = rng.uniform(-1.0, 1.0, (n_steps, core.decoder.size))
     return np.array([core.step(np.tile(action, (core.n_worlds, 1)))[0] for action in actions])
+
+
+@pytest.mark.parametrize("onset_s", [0.0, 1.0, 1.1])
+def test_the_reading_does_not_tell_when_a_joint_slips(onset_s: float) -> None:
+    """The shaft stays where it is held, the link moves; what shows is the load of that motion."""
+    slip = {"joint": 5, "kind": "slipped", "offset_rad": 0.35, "onset_s": onset_s, "duration_s": 4.0}
+    slipped, healthy = make(faults={"events": [slip]}), make()
+    np.testing.assert_array_equal(slipped.observe(), healthy.observe())
+    rng, angles, rates, moved = np.random.default_rng(2), [], [], []
+    for _ in range(50):
+        action = rng.uniform(-0.3, 0.3, slipped.action.shape)
+        for core in (slipped, healthy):
+            core.step(action)
+        angles.append(slipped.measurement.joint_angle - healthy.measurement.joint_angle)
+        rates.append(slipped.measurement.joint_rate - healthy.measurement.joint_rate)
+        moved.append((slipped.robot.joint_angle() - healthy.robot.joint_angle())[:, 4])
+    assert np.abs(angles).max() < 0.08 and np.abs(rates).max() < 0.3
+    begun = round(onset_s / 0.2) + 1
+    np.testing.assert_allclose(moved[begun + 12], 0.35, atol=0.05)
+    np.testing.assert_allclose(moved[-1], 0.0, atol=0.02)
+
+
+@pytest.mark.parametrize("preset", ["resilient_servo", "robo_conda", "muscle", "resilient"])
+def test_a_slip_does_not_jump(preset: str) -> None:
+    """Physics step by physics step: neither the joint nor the reading of its servo."""
+    spec = PRESETS[preset]
+    robot, healthy = SimulatedRobot(spec, 1, 1), SimulatedRobot(spec, 1, 1)
+    slot = robot.faults
+    slot.kind[0, 2], slot.offset_rad[0, 2], slot.onset_s[0, 2] = fault_code("slipped"), 0.3, 20.5 * spec.step_s
+    slot.end_s[0, 2] = 5.0
+    joints, servos, told = [], [], []
+    for _ in range(round(12.0 / spec.step_s)):
+        for one in (robot, healthy):
+            one.step(np.zeros((1, spec.n_joints)), n_substeps=1)
+        joints.append(robot.joint_angle()[0, 2])
+        servos.append(robot.servo_angle()[0, 2] - healthy.servo_angle()[0, 2])
+        told.append(robot.servo_rate()[0, 2])
+    assert max(joints) > 0.1 and abs(joints[-1]) < 0.1
+    for angle in (joints, servos):
+        assert np.abs(np.diff(angle)).max() < 1.5 * SLIP_RAD_S * spec.step_s
+    np.testing.assert_allclose(np.sum(told) * spec.step_s, servos[-1], atol=0.02)
+
+
+def test_a_joint_that_is_held_or_has_no_power_does_not_slip() -> None:
+    for kind in ("locked", "free"):
+        events = [{"joint": 5, "kind": kind, "duration_s": 2.0}, {"joint": 5, "kind": "slipped", "offset_rad": 0.35}]
+        core = make(1, faults={"events": events})
+        for k in range(30):
+            core.step(np.zeros(core.action.shape))
+            slip = (core.robot.joint_angle() - core.measurement.joint_angle)[0, 4]
+            assert slip == pytest.approx(0.0 if k < 10 else min(SLIP_RAD_S * 0.2 * (k - 9), 0.35), abs=1e-9)
 
 
 def test_a_slip_is_in_no_reading_and_the_centre_is_where_the_reading_puts_it() -> None:
