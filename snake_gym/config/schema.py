@@ -172,8 +172,10 @@ def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | 
         _refuse(Annotated[tp, allowed], value, where)
     try:
         number = float(number) if tp is float else int(number)
-        told, admitted = f"{float(number):g}", allowed.admits(number)
-    except OverflowError:
+        short = f"{float(number):g}"
+        told = short if tp is float else f"{number}"
+        admitted = allowed.admits(number)
+    except (OverflowError, ValueError):
         told, admitted = "a number of hundreds of digits", False
     if not admitted:
         raise OutOfRangeError(f"{where} is {told}; expected {allowed.describe(tp)}")

@@ -11,9 +11,9 @@ import math
 
 from snake_gym.physics.chain import locate_links, turn_links
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY,
-    NUMBER, OMEGA, OMEGA_P, ON, PACE, PARTS, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIGMA, SIN, SLOTS, SOL_W, START_X,
-    START_Y, TRAVEL, USED, H, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, JAMMED, LENGTH, LONGEST_STRIDE, NEW_PACE, NEW_VX,
+    NEW_VY, NUMBER, OMEGA, OMEGA_P, ON, PACE, PARTS, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIGMA, SIN, SLOTS, SOL_W,
+    START_X, START_Y, TRAVEL, USED, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import (
     LANES, absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store,
@@ -30,6 +30,8 @@ _MOST_DIVISIONS = 10
 """Most times that a step is halved because of links that move fast near obstacles."""
 _SPEEDING_UP = 1.5
 """Speed after a step, as a multiple of that before, for which a look-up holds."""
+_MOST_PARTS, _MOST_TRIES = 256, 8
+"""Parts of a step in which worlds may no longer stray, and in which they may no longer for want of laws that hold."""
 _STRAY = 0.005
 """Error of the foreseen geometry, as a share of the shortest link's half length, that is left in a step."""
 
@@ -230,33 +232,46 @@ def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def strays(s, n, counts, dt, skin):  # type: ignore[no-untyped-def]
+def turns_otherwise(s, n, counts):  # type: ignore[no-untyped-def]
+    """Return in which worlds links touch whose gaps the foreseen geometry has wrong, as they turn otherwise."""
+    world, zero = (n + 1) * RECORD, splat(0.0)
+    sigma, error, shortest = load(s, world + SIGMA), zero, load(s, RECORD + HALF)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        half, w = load(s, a + HALF), load(s, a + OMEGA)
+        change = load(s, a + SOL_W) - w - sigma * (w - load(s, a + OMEGA_P))
+        error = error + half * change * change
+        shortest = smaller(shortest, half)
+    h = load(s, world + H)
+    wrong = h * h * error > _STRAY * shortest
+    if not any_lane(wrong):
+        return wrong
+    touches = zero
+    for i in range(1, n + 1):
+        for j in range(counts[i]):
+            touches = larger(touches, load(s, slot_of(n, i, j) + ON))
+    return wrong & (touches > 0.0)
+
+
+@kernel
+def strays(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
     """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
 
     That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or links that touch
-    turn otherwise than foreseen, so that gaps are not what they were taken for. Return True if any strays.
+    turn otherwise than foreseen, so that gaps are not what they were taken for; or no laws have been found that hold.
+    Return True if any strays. Nothing does in ``_MOST_PARTS`` parts of a step, however it turns out.
     """
     world = (n + 1) * RECORD
-    h, sigma, zero = load(s, world + H), load(s, world + SIGMA), splat(0.0)
     pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
     store(s, world + NEW_PACE, pace)
     unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > _SPEEDING_UP * load(s, world + PACE))
     unseen = unseen & (dt * pace > _LEAST_STRIDE)
     far = unseen | (dt * pace > load(s, world + LONGEST_STRIDE))
-    error, shortest, touches = zero, load(s, RECORD + HALF), zero
-    for i in range(1, n + 1):
-        a = i * RECORD
-        half, w = load(s, a + HALF), load(s, a + OMEGA)
-        turn = h * (load(s, a + SOL_W) - w - sigma * (w - load(s, a + OMEGA_P)))
-        error = error + half * turn * turn
-        shortest = smaller(shortest, half)
-    wrong = error > _STRAY * shortest
-    if any_lane(wrong):
-        for i in range(1, n + 1):
-            for j in range(counts[i]):
-                touches = larger(touches, load(s, slot_of(n, i, j) + ON))
-        far = far | (wrong & (touches > 0.0))
-    if not any_lane(far):
+    if counts[0] > 0:
+        far = far | turns_otherwise(s, n, counts)
+    if parts < _MOST_TRIES:
+        far = far | (load(s, world + JAMMED) > 0.0)
+    if parts >= _MOST_PARTS or not any_lane(far):
         return False
     store(s, world + PARTS, select(far, splat(2.0), splat(1.0)))
     return True

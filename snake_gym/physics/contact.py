@@ -31,8 +31,8 @@ from snake_gym.physics.contact_law import (
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, A_N, A_R, A_T, BASE, BASE_W, BEFORE, BETA, BOUNCE, BOUNCED, CARRIED, CONTACTS_CHANGE, CPW,
     CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, DEPTH, FORCE_X, FORCE_Y, GAP, GRIP, GX, GY, HALF,
-    IMPULSE, INERTIA, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, PER_H, PRESS, RECORD, REL, RESULT,
-    RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOOD_STILL, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES,
+    IMPULSE, INERTIA, JAMMED, LAWS_CHANGE, MASS, MU, NEW_VX, NEW_VY, NX, NY, OMEGA, ON, PER_H, PRESS, RECORD, REL,
+    RESULT, RIGID, RUB, RUBBED, RW, RX, RY, SLOTS, SOL_W, STIFF, STOPS_CHANGE, T0, TARGET, THETA, TOTAL, TOUCHES,
     TRIES, VN, VX, VX_P, VY, VY_P, WEIGHT, H, K, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store
@@ -159,7 +159,7 @@ def revise_contacts(s, n, counts, law, may_go_on):  # type: ignore[no-untyped-de
 
 @kernel
 def hold_links(s, n):  # type: ignore[no-untyped-def]
-    """Hold the links of worlds whose joint laws, stops or contacts still change where they are; count the steps.
+    """Hold the links of worlds whose joint laws, stops or contacts still change where they are.
 
     The cause are jams of many contacts, stops and saturated joints: a few in some millions of steps of wild motion.
     """
@@ -167,7 +167,7 @@ def hold_links(s, n):  # type: ignore[no-untyped-def]
     jammed = load(s, world + LAWS_CHANGE) + load(s, world + STOPS_CHANGE) + load(s, world + CONTACTS_CHANGE) > 0.0
     if not any_lane(jammed):
         return
-    store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + select(jammed, splat(1.0), splat(0.0)))
+    store(s, world + JAMMED, select(jammed, splat(1.0), splat(0.0)))
     hold = _HOLD * load(s, world + TOTAL)
     zero = splat(0.0)
     # The velocity jumps in this step and in the next.

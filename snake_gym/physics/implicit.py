@@ -41,8 +41,8 @@ from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
 from snake_gym.physics.joint_friction import begin_joint_friction, revise_joint_friction, settle_joint_friction
 from snake_gym.physics.lanes import (
     AGE, ALPHA, AT_STOP, BASE, BASE_W, BETA, COS, CVX, CVY, CX, CX_P, CY, CY_P, DESCENT, FAULT, F_KIND, F_OFF, F_ON,
-    GX, GY, INERTIA, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
-    STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
+    GX, GY, INERTIA, JAMMED, LAWS_CHANGE, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
+    STOOD_STILL, STOPS_CHANGE, SUM_X, SUM_Y, THETA, THETA_P, TOTAL, TRIES, VX, VX_P, VY, VY_P, WEIGHT, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.muscles import load_muscles, move_muscles, revise_muscles
 from snake_gym.physics.simd import absolute, any_lane, kernel, load, select, smaller, splat, store
@@ -185,7 +185,7 @@ def begin_circles(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     """Solve for rates and velocities at the step's end; worlds whose laws the corrections do not settle stand still."""
-    for field in (DESCENT, LAWS_CHANGE, STOPS_CHANGE, TRIES):
+    for field in (DESCENT, LAWS_CHANGE, STOPS_CHANGE, TRIES, JAMMED):
         store(s, (n + 1) * RECORD + field, splat(0.0))
     load_links(s, n)
     begin_friction(s, n, laws)
@@ -299,6 +299,8 @@ def finish_stage(s, n, stage, dt, counts, laws):  # type: ignore[no-untyped-def]
     if laws.coulomb and laws.axes != COUPLED:
         jumped = select(settle_sliding(s, n) > 0.0, splat(1.0), jumped)
     weigh_step(s, n, stage, dt, jumped)
+    world = (n + 1) * RECORD
+    store(s, world + STOOD_STILL, load(s, world + STOOD_STILL) + load(s, world + JAMMED))
     if touching:
         settle_contacts(s, n, counts)
     count_work(s, n)

@@ -36,8 +36,6 @@ from snake_gym.physics.worlds import (
 
 IMPLICIT, RK4 = 0, 1
 INTEGRATOR_CODES = {"implicit": IMPLICIT, "rk4": RK4}
-_MOST_PARTS = 256
-"""Parts of a stage in which worlds may still stray."""
 
 
 class Laws(NamedTuple):
@@ -178,7 +176,7 @@ def take_parts(  # type: ignore[no-untyped-def]
         if part > 0:
             look_around(s, n, ids, count, length, obstacles, counts, old)
         solve_stage(s, n, stage, dt, counts, laws)
-        if strays(s, n, counts, length, obstacles.skin_m) and parts < _MOST_PARTS:
+        if strays(s, n, counts, length, obstacles.skin_m, parts):
             strayed = larger(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)

@@ -85,8 +85,9 @@ FAULT = F2_KIND - F_KIND
     TRAVEL, PACE, NEW_PACE, LONGEST_STRIDE, PARTS, TOUCHES, DEPTH, PER_H, FIRM, CLOSING,
     # of the corrections: numbers of corrections, of carried impulses and of corrected frictions of contacts in this
     # step; flags: joint laws, stops, contacts still change; descent of the joints' laws, its slope and what it may miss
-    # (joint_descent); steps in which the world stood still
-    TRIES, CARRIED, RUBBED, BOUNCED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, STEEP, SLACK, STOOD_STILL,
+    # (joint_descent); JAMMED: nothing has settled the laws, and the world stands still; number of such steps
+    TRIES, CARRIED, RUBBED, BOUNCED, LAWS_CHANGE, STOPS_CHANGE, CONTACTS_CHANGE, DESCENT, STEEP, SLACK, JAMMED,
+    STOOD_STILL,
     # Runge-Kutta
     CX0, CY0, CVX0, CVY0, DCX, DCY, DCVX, DCVY,
     *_,

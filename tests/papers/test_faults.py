@@ -80,6 +80,8 @@ def test_every_changed_controller_is_a_fault_aware_one() -> None:
 @pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"])
 def test_it_drives_every_robot_in_every_env(robot: str, env_id: str) -> None:
     spec = {"preset": robot, "integrator": "implicit", "sim_dt_s": None}  # the one that knows obstacles
+    if robot == "resilient":  # its joints move as commanded, which obstacles do not allow
+        spec["actuator"] = {"kind": "position", "kp": 60.0, "kd": 10.0, "torque_limit_nm": 8.0}
     action = {"kind": "residual", "controller": {"kind": "fault_aware"}}
     env = SnakeVectorEnv(env_id, 3, robot=spec, action=action, time_limit_s=2)
     env.reset(seed=0)

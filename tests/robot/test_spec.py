@@ -69,10 +69,8 @@ def test_a_step_that_is_not_named_is_chosen_and_fits_the_control_step(
 def test_the_chosen_step_follows_ground_servos_and_masses() -> None:
     plain = dataclasses.replace(RESILIENT_SERVO, sim_dt_s=None)
     dry = dataclasses.replace(plain, friction=DRY)
-    loose = dataclasses.replace(plain.actuator, kp=(60.0,) * 8 + (10.0,), kd=(10.0,) * 8 + (0.5,))
-    assert dataclasses.replace(plain, actuator=loose).step_s == 0.005
     servo = plain.actuator
-    assert plain.step_s == 0.01
+    assert plain.step_s == 0.005
     assert dry.step_s < 0.003
     lagging = dataclasses.replace(servo, kd=(5.0, *[10.0] * 8))  # half the lag kd / kp of the others
     for changes in (
