@@ -110,7 +110,7 @@ def test_a_world_whose_joints_change_one_at_a_time_is_the_same_alone_and_beside_
 
 
 @pytest.mark.parametrize("flag", [lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE])
-def test_a_world_whose_laws_do_not_settle_stands_still_and_is_counted(flag: int) -> None:
+def test_a_world_whose_laws_do_not_settle_stands_still(flag: int) -> None:
     """Lane 3 of a block in motion is not settled: it stays where it is, the others go on."""
     n, lane = 3, 3
     s = np.random.default_rng(0).uniform(0.1, 1.0, lanes.scratch_size(n))
@@ -132,12 +132,12 @@ def test_a_world_whose_laws_do_not_settle_stands_still_and_is_counted(flag: int)
         of(i, lanes.AT_STOP)[lane], of(i, lanes.RIGID)[lane] = 2.0, float(i < n)
     for field in (lanes.K, lanes.T0, lanes.RIGID, lanes.AT_STOP):
         of(n, field)[:] = 0.0
-    for field in (lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE, lanes.STOOD_STILL):
+    for field in (lanes.LAWS_CHANGE, lanes.STOPS_CHANGE, lanes.CONTACTS_CHANGE, lanes.JAMMED):
         of(n + 1, field)[:] = 0.0
     of(n + 1, lanes.TOTAL)[:] = 3.0
     s[world + flag + lane] = 1.0
     hold_links(s, n)
-    np.testing.assert_array_equal(of(n + 1, lanes.STOOD_STILL), np.arange(LANES) == lane)
+    np.testing.assert_array_equal(of(n + 1, lanes.JAMMED), np.arange(LANES) == lane)
     eliminate_links(s, 1, n, False)
     substitute_back(s, n)
     for i in range(1, n + 1):
