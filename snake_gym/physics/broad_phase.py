@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 
 from snake_gym.physics.chain import locate_links, turn_links
+from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.lanes import (
     AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, JAMMED, LENGTH, LONGEST_STRIDE, NEW_PACE, NEW_VX,
     NEW_VY, NUMBER, OMEGA, OMEGA_P, ON, PACE, PARTS, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIGMA, SIN, SLOTS, SOL_W,
-    START_X, START_Y, TRAVEL, USED, H, slot_of,
+    START_X, START_Y, TRAVEL, USED, VN, H, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import (
-    LANES, absolute, any_lane, kernel, larger, load, select, smaller, splat, square_root, store,
+    LANES, absolute, any_lane, kernel, larger, load, select, splat, square_root, store,
 )  # fmt: skip
 
 _NEVER_LOOKED = 1e9
@@ -32,8 +33,8 @@ _SPEEDING_UP = 1.5
 """Speed after a step, as a multiple of that before, for which a look-up holds."""
 _MOST_PARTS, _MOST_TRIES = 256, 8
 """Parts of a step in which worlds may no longer stray, and in which they may no longer for want of laws that hold."""
-_STRAY = 0.005
-"""Error of the foreseen geometry, as a share of the shortest link's half length, that is left in a step."""
+_STRAY = 0.01
+"""Error of the foreseen geometry, as a share of LONGEST_STRIDE, that is left in a step."""
 
 
 @kernel
@@ -233,23 +234,25 @@ def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
 
 @kernel
 def turns_otherwise(s, n, counts):  # type: ignore[no-untyped-def]
-    """Return in which worlds links touch whose gaps the foreseen geometry has wrong, as they turn otherwise."""
+    """Return in which worlds links touch, or may, whose foreseen gaps are wrong, as they turn otherwise."""
     world, zero = (n + 1) * RECORD, splat(0.0)
-    sigma, error, shortest = load(s, world + SIGMA), zero, load(s, RECORD + HALF)
+    sigma, error = load(s, world + SIGMA), zero
     for i in range(1, n + 1):
         a = i * RECORD
         half, w = load(s, a + HALF), load(s, a + OMEGA)
         change = load(s, a + SOL_W) - w - sigma * (w - load(s, a + OMEGA_P))
         error = error + half * change * change
-        shortest = smaller(shortest, half)
     h = load(s, world + H)
-    wrong = h * h * error > _STRAY * shortest
+    error = h * h * error
+    wrong = error > _STRAY * load(s, world + LONGEST_STRIDE)
     if not any_lane(wrong):
         return wrong
     touches = zero
     for i in range(1, n + 1):
         for j in range(counts[i]):
-            touches = larger(touches, load(s, slot_of(n, i, j) + ON))
+            c = slot_of(n, i, j)
+            gap = load(s, c + GAP) + h * (normal_velocity(s, i * RECORD, c) - load(s, c + VN))
+            touches = select((load(s, c + ON) > 0.0) | (gap < 2.0 * error), splat(1.0), touches)
     return wrong & (touches > 0.0)
 
 

@@ -22,7 +22,8 @@ from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, length_of, note_events, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, OMEGA, PACE, PARTS, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_size,
+    AGE, AT_LIMIT, AT_STOP, OMEGA, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
+    SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_size,
 )  # fmt: skip
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
@@ -122,6 +123,17 @@ def copy_lane(to, s, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def copy_laws(to, s, n):  # type: ignore[no-untyped-def]
+    """Copy what a solution changes and the next one begins with: states of joints, sliding and smoothness."""
+    world = (n + 1) * RECORD
+    store(to, world + AGE, load(s, world + AGE))
+    for i in range(1, n + 1):
+        a = i * RECORD
+        for field in (RIGID, AT_STOP, AT_LIMIT, PAST_ONSET, SLIDING_J, SLIDING_T, SLIDING_N, SLIDING_R):
+            store(to, a + field, load(s, a + field))
+
+
+@kernel
 def take_stage(  # type: ignore[no-untyped-def]
     s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
 ):
@@ -129,20 +141,24 @@ def take_stage(  # type: ignore[no-untyped-def]
 
     Each lane takes it in its number of PARTS, a power of two, or more if it strays. All lanes take all numbers that
     occur, from the same begin, and each keeps the result of its own; so a world does not depend on its neighbours.
-    ``spare`` (2, scratch size): room for the begin and the results.
+    ``spare`` (3, scratch size): room for the begin, the results, and the laws with which the stage begins.
     """
     parts_of = (n + 1) * RECORD + PARTS
-    begin, result = spare[0], spare[1]
+    begin, result, laws_before = spare[0], spare[1], spare[2]
     divided = divide_step(s, n, length_of(stage, dt))
     if divided:
         copy_scratch(begin, s)
+    else:
+        copy_laws(laws_before, s, n)
     parts, left = 1, LANES
     while left > 0:
         if not divided or any_lane(load(begin, parts_of) == float(parts)):
             if parts > 1:
                 copy_scratch(s, begin)
                 count_slots(s, n, counts)
-            divided = take_parts(s, begin, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws)
+            divided = take_parts(
+                s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
+            )
             if not divided:
                 return
             for k in range(LANES):
@@ -159,12 +175,12 @@ def take_stage(  # type: ignore[no-untyped-def]
 
 @kernel
 def take_parts(  # type: ignore[no-untyped-def]
-    s, begin, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
+    s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
 ):
     """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a world strays.
 
     Return ``divided``, whether the lanes have different PARTS. Where that is so only now, ``begin`` is set to what the
-    stage begins with: solved, and not yet moved.
+    stage begins with: links not yet moved, laws as before the solution.
     """
     world = (n + 1) * RECORD
     length = length_of(stage, dt) / parts
@@ -180,6 +196,7 @@ def take_parts(  # type: ignore[no-untyped-def]
             strayed = larger(strayed, load(s, world + PARTS) - 1.0)
             if not divided:
                 copy_scratch(begin, s)
+                copy_laws(begin, laws_before, n)
                 divided = True
         note_pace(s, n, length)
         finish_stage(s, n, stage, dt, counts, laws)
@@ -231,7 +248,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
         s = scratch[begin : begin + scratch_size(n)]
         counts = np.zeros(n + 1, np.int64)
         old = np.zeros((SLOTS, 3))
-        spare = np.zeros((2, s.size if laws.obstacles else 0))
+        spare = np.zeros((3, s.size if laws.obstacles else 0))
         loaded = False
         first = take_ticket(ticket) * LANES
         while first < ids.shape[0]:

@@ -289,3 +289,32 @@ def test_the_penetration_told_is_no_less_than_the_overlap_at_the_end(model: Cont
         assert (robot.state.penetration_m >= overlap - 1e-9).all()
         deepest = max(deepest, float(overlap.max()))
     assert deepest > 0.0
+
+
+@pytest.mark.parametrize("laws", [{}, {"joint_friction_nm": 0.0, "joint_stop_rad": 0.4}])
+@pytest.mark.parametrize("dt_s", [0.01, 0.005])
+def test_a_step_that_is_taken_again_in_parts_begins_with_the_laws_of_before(
+    dt_s: float, laws: dict[str, float]
+) -> None:
+    """One joint jumps near a wall; 50 ms later, in the same control step, another follows its command as well."""
+
+    def final(n: int) -> FloatArray:
+        spec = RobotSpec(
+            n_links=6, link_half_length_m=0.07, link_mass_kg=0.2, link_radius_m=0.02, friction=FrictionSpec(0.5, 2.0),
+            contact=ContactSpec("rigid"), actuator=ActuatorSpec("position", 20.0, 0.2), sim_dt_s=dt_s,
+            control_dt_s=0.2, **({"joint_friction_nm": 0.5} | laws),
+        )  # fmt: skip
+        robot = SimulatedRobot(spec, n, 1, obstacles=one_cell(WALL, n))
+        delay = robot.delay_commands(0.3)
+        robot.set_shape(np.zeros((n, 5)), np.zeros(n), np.tile([0.0, 0.22], (n, 1)), "centre")
+        reference = np.zeros((n, 5))
+        for joint, angle, delay_s in ((0, 1.0, 0.25), (4, 0.5, 0.1)):
+            reference = reference.copy()
+            reference[:, joint], delay.delay_s[:] = angle, delay_s
+            robot.step(reference)
+            robot.state.link_rate[1:] = 30.0  # the neighbour's steps are divided before they are solved
+        return robot.joint_angle()
+
+    alone = final(1)[0]
+    assert alone[4] > 0.35
+    np.testing.assert_array_equal(alone, final(2)[0])
