@@ -158,6 +158,8 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         if not policies and is_result(where) and is_class(path):
             asked = shlex.quote(f"{name}={path}")
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
+        if not is_class(path) and (note := policy_file.fallback_note(path)) is not None:
+            print(f"note: policy {name}: {note}", file=sys.stderr)
     if own and "controllers" not in mapping:
         kinds = tuned_kinds(config)
         config = replace(config, controllers=kinds)
