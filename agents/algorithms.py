@@ -35,6 +35,8 @@ from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCoun
 from .sb3_internals import BetweenRollouts
 
 POLICY = "MlpPolicy"
+_DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
+"""Algorithms whose actions are choices of a list; a snake's are continuous."""
 MAX_WEIGHTS = 1 << 24
 """Largest number of weights of a network: two layers of 4000. A learner holds up to five, with gradients and means."""
 _WIDEST_DEFAULT = (400, 300)
@@ -95,7 +97,8 @@ _TYPES: dict[str, Any] = {
     "batch_size": PositiveCount, "buffer_size": PositiveCount, "policy_delay": PositiveCount,
     "target_update_interval": PositiveCount, "learning_starts": Count, "learning_rate": Schedule,
     "clip_range": Schedule, "clip_range_vf": Schedule | None, "max_grad_norm": Positive, "target_kl": Positive | None,
-    "ent_coef": NonNegative | str, "vf_coef": NonNegative, "action_noise_std": NonNegative,
+    "ent_coef": NonNegative | str, "target_entropy": float | str, "vf_coef": NonNegative,
+    "action_noise_std": NonNegative,
     "train_freq": PositiveCount | tuple[PositiveCount, Literal["step", "episode"]],
     "gradient_steps": PositiveCount | Literal[-1], "sde_sample_freq": PositiveCount | Literal[-1],
 }  # fmt: skip
@@ -129,7 +132,7 @@ def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
     for module in (stable_baselines3, *contrib):
         for name, value in sorted(vars(module).items()):
             collects = isinstance(value, type) and issubclass(value, (OnPolicyAlgorithm, OffPolicyAlgorithm))
-            if collects and POLICY in value.policy_aliases:
+            if collects and name not in _DISCRETE and POLICY in value.policy_aliases:
                 found.setdefault(name, value)
     return found
 
@@ -152,6 +155,10 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
             )
         own = type(defaults[key]) if isinstance(defaults[key], (bool, int, float, str)) else Any
         found = coerce(_TYPES.get(key, own), value, f"{where}.{key}")
+        if key == "ent_coef":
+            _check_entropy(found, defaults[key], f"{where}.{key}", name)
+        if key == "target_entropy" and isinstance(found, str) and found != "auto":
+            raise ConfigError(f"{where}.{key} is {found!r}; expected a number or auto")
         is_schedule = isinstance(found, ScheduleConfig)
         values[key] = LinearSchedule(found.start, found.end, found.fraction) if is_schedule else found
     return Algorithm(name, classes[name], network, values, values.pop("action_noise_std", None))
@@ -215,6 +222,24 @@ def _defaults(cls: type[BaseAlgorithm]) -> dict[str, Any]:
     settable = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
     noise = {"action_noise_std": None} if "action_noise" in settable else {}
     return {name: value for name, value in settable.items() if name not in _SET_ELSEWHERE} | noise
+
+
+def _check_entropy(value: float | str, default: float | str, where: str, algorithm: str) -> None:
+    """Raise ConfigError for text that is no weight of the entropy: some algorithms learn it from ``auto`` on."""
+    if not isinstance(value, str):
+        return
+    begin, _, start = value.partition("_")
+    if isinstance(default, str) and begin == "auto" and ("_" not in value or _is_positive(start)):
+        return
+    learned = ", auto, or auto_ and a number > 0 to start from" if isinstance(default, str) else ""
+    raise ConfigError(f"{where} is {value!r}; expected a number >= 0{learned} for {algorithm}")
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return 0.0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def _check_memory(algorithm: Algorithm, n_envs: int, n_inputs: int, n_outputs: int) -> None:

@@ -6,6 +6,7 @@ and holds the weights' hash, so that a half-written or mixed pair never loads.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from snake_gym.interface.policy_file import (
     CONTRACT,
     FilePolicy,
     describe_missing,
+    fallback_note,
     find_policy_file,
     load_policy,
     read_policy_file,
@@ -58,6 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     add_plugin_option(parser)
     arguments = parser.parse_args(argv)
     load_plugins(arguments.plugin)
+    if (note := fallback_note(arguments.run)) is not None:
+        print(f"note: {note}", file=sys.stderr)
     print(export_policy(arguments.run, arguments.out, arguments.onnx, arguments.name).describe())
     return 0
 

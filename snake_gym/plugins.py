@@ -49,9 +49,9 @@ def _load(plugin: str) -> str:
         except ModuleNotFoundError as error:
             if error.name is not None and f"{plugin}.".startswith(f"{error.name}."):
                 raise ConfigError(missing) from None
-            raise _told(plugin, error) from error  # the module's own import
+            raise describe_failure(f"plugin {plugin}", error) from error  # the module's own import
         except (Exception, SystemExit) as error:
-            raise _told(plugin, error) from error
+            raise describe_failure(f"plugin {plugin}", error) from error
         return plugin
     name, found = path.stem, str(path.resolve())
     if not path.is_file():
@@ -68,18 +68,21 @@ def _load(plugin: str) -> str:
         except BaseException as error:
             del sys.modules[name]
             if isinstance(error, (Exception, SystemExit)):
-                raise _told(plugin, error, found) from error
+                raise describe_failure(f"plugin {plugin}", error, found) from error
             raise
     return found
 
 
-def _told(plugin: str, error: BaseException, file: str | None = None) -> ConfigError:
-    """Return a plugin's import error in one line; with its own ``file``, this names the line in it."""
+def describe_failure(what: str, error: BaseException, *files: str) -> ConfigError:
+    """Return an error of the user's own code in one line, for ``raise ... from error``.
+
+    With the code's own ``files``, it names the last line in them.
+    """
     if isinstance(error, ConfigError):
-        return ConfigError(f"plugin {plugin}: {error}")
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        return ConfigError(f"{what}: {error}")
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     where = f" in line {lines[-1]}" if lines else ""
-    return ConfigError(f"plugin {plugin} fails{where}: {type(error).__name__}: {error}")
+    return ConfigError(f"{what} fails{where}: {type(error).__name__}: {error}")
 
 
 def load_object(text: str, where: str) -> Any:

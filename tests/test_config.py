@@ -30,6 +30,7 @@ from snake_gym.config import (
     merge,
     near_path,
     nearest,
+    schema,
     to_dict,
     write_atomic,
 )
@@ -307,11 +308,29 @@ def test_scalars_are_read_by_the_rules_of_yaml_1_2(written: str, value: object, 
     assert type(read) is type(value)
 
 
-def test_an_empty_file_anchors_and_merge_keys(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("# nothing\n")
+def test_no_settings_anchors_and_merge_keys(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("{}  # nothing\n")
     assert load_yaml(tmp_path / "x.yaml") == {}
     (tmp_path / "x.yaml").write_text("a: &base {x: 1, y: 2}\nb:\n  <<: *base\n  y: 3\n")
     assert load_yaml(tmp_path / "x.yaml")["b"] == {"x": 1, "y": 3}
+
+
+def test_a_mistyped_key_of_one_of_several_groups_names_the_nearest_one() -> None:
+    @dataclass(frozen=True)
+    class Peg:
+        x_m: float
+        radius_m: float
+
+    @dataclass(frozen=True)
+    class Log:
+        x_m: float
+        end_m: float
+        radius_m: float
+
+    tp = tuple[Peg | Log, ...]
+    for shape in ({"x_m": 1, "radus_m": 1}, {"x_m": 1, "end_m": 2, "radus_m": 1}):
+        with pytest.raises(ConfigError, match=r"^shapes\[0\].radus_m is not a setting; did you mean 'radius_m'"):
+            schema.coerce(tp, [shape], "shapes")
 
 
 @pytest.mark.parametrize(
@@ -324,6 +343,8 @@ def test_an_empty_file_anchors_and_merge_keys(tmp_path: Path) -> None:
         ("a: \x00", "is not valid YAML"),
         ("- 1\n- 2\n", "holds [1, 2]; expected settings of the form 'key: value'"),
         ("text", "holds 'text'; expected settings"),
+        ("", "is empty; expected settings of the form 'key: value' ({} for none)"),
+        ("# nothing\n---\n", "is empty; expected settings"),
     ],
 )
 def test_a_broken_file_is_one_line(content: str, complaint: str, tmp_path: Path) -> None:

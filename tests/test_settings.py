@@ -135,5 +135,11 @@ def test_wrong_options_are_told_in_one_line_and_negative_numbers_are_values() ->
     parser = OptionParser(prog="crawl")
     parser.add_argument("--to")
     assert parser.parse_args(["--to", "-1,0"]).to == "-1,0"
-    with pytest.raises(ConfigError, match=r"unrecognized arguments: --too=3 \(see crawl --help\)"):
+    with pytest.raises(
+        ConfigError, match=r"unrecognized arguments: --too=3; did you mean '--to'\? \(see crawl --help\)"
+    ):
         parser.parse_args(["--too=3"])
+    parser.add_mutually_exclusive_group(required=True).add_argument("--config")
+    assert parser.parse_args(["--conf", "x", "--to=--y"]).config == "x"  # the beginning of an option is enough
+    with pytest.raises(ConfigError, match=r"unrecognized arguments: --confg; did you mean '--config'\?"):
+        parser.parse_args(["--confg", "x"])

@@ -26,6 +26,7 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare
+from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
@@ -56,14 +57,12 @@ from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
-from snake_gym.plugins import add_plugin_option, is_result, load_object, load_plugins, take_plugins
+from snake_gym.plugins import add_plugin_option, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
 from snake_gym.robot.presets import PRESETS
 
 DEMO = Path("configs", "benchmark", "demo.yaml")
-_PARTS = ("predict", "env_id", "env_config", "digest", "observation_space", "action_space")
-"""Attributes that a policy class of the user's own must have."""
 _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/locked_joints.yaml) or --config FILE"
 
 
@@ -126,11 +125,7 @@ def is_class(path: str) -> bool:
 def load_policy(name: str, path: str) -> TrainedPolicy:
     """Return the policy of a file, or one of the user's own class."""
     if is_class(path):
-        own: TrainedPolicy = load_object(path, f"policy {name}")()
-        missing = [part for part in _PARTS if not hasattr(own, part)]
-        if missing:
-            raise ConfigError(f"policy {name} is {path!r}, which has no {', '.join(missing)}")
-        return own
+        return OwnPolicy(name, path)
     return policy_file.load_policy(path)
 
 
@@ -163,6 +158,8 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         if not policies and is_result(where) and is_class(path):
             asked = shlex.quote(f"{name}={path}")
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
+        if not is_class(path) and (note := policy_file.fallback_note(path)) is not None:
+            print(f"note: policy {name}: {note}", file=sys.stderr)
     if own and "controllers" not in mapping:
         kinds = tuned_kinds(config)
         config = replace(config, controllers=kinds)

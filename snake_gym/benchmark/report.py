@@ -24,7 +24,8 @@ from snake_gym.robot.spec import FloatArray
 
 DEFINITIONS = {
     "mean": "mean progress in an episode [m]",
-    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95, but success has Wilson's",
+    "ci95": "95 % bootstrap interval (BCa over episodes) of mean; likewise every *_ci95, but success has Wilson's; "
+    "null where there is none, as for a single episode",
     "targets": "mean number of targets reached in an episode",
     "success": "share of episodes that are a success",
     "time_to_target_s": "mean time to the first target [s]; an episode without one counts with its full length",
@@ -226,21 +227,30 @@ def _table(title: str, first: str, columns: Sequence[str]) -> Table:
 
 
 def _with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
-    low, high = group["ci95" if key == "mean" else f"{key}_ci95"] or (math.nan, math.nan)
-    if key == "success":
-        return f"{group[key]:.0%} [{low:.0%}, {high:.0%}]"
-    return f"{group[key]:.2f} [{low:.2f}, {high:.2f}]"
+    """Return a mean and its interval, ``-`` if it has none, as for a single episode."""
+    spec = ".0%" if key == "success" else ".2f"
+    return f"{group[key]:{spec}} {show_bounds(_interval_of(group, key), spec)}"
+
+
+def _interval_of(group: Mapping[str, Any], key: str) -> Sequence[float] | None:
+    bounds: Sequence[float] | None = group["ci95" if key == "mean" else f"{key}_ci95"]
+    return bounds
+
+
+def show_bounds(bounds: Sequence[float] | None, spec: str) -> str:
+    """Return an interval as text; ``[-]`` if there is none."""
+    return "[-]" if bounds is None else f"[{bounds[0]:{spec}}, {bounds[1]:{spec}}]"
 
 
 def _with_half_width(group: Mapping[str, Any], key: str) -> str:
-    low, high = group["ci95" if key == "mean" else f"{key}_ci95"] or (math.nan, math.nan)
-    half = (high - low) / 2.0
-    return f"{100.0 * group[key]:.1f} ± {100.0 * half:.1f}" if key == "success" else f"{group[key]:.2f} ± {half:.2f}"
+    bounds, scale, spec = _interval_of(group, key), *((100.0, ".1f") if key == "success" else (1.0, ".2f"))
+    half = "-" if bounds is None else format(scale * (bounds[1] - bounds[0]) / 2.0, spec)
+    return f"{scale * group[key]:{spec}} ± {half}"
 
 
 def _points(summary: Mapping[str, Any]) -> str:
-    low, high = (100.0 * bound for bound in summary["lead_ci95"] or (math.nan, math.nan))
-    return f"{100.0 * summary['lead']:+.1f} [{low:+.1f}, {high:+.1f}]"
+    bounds = summary["lead_ci95"]
+    return f"{100.0 * summary['lead']:+.1f} {show_bounds(bounds and [100.0 * bound for bound in bounds], '+.1f')}"
 
 
 def verdict(summary: Mapping[str, Any]) -> str:

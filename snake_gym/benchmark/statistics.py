@@ -27,7 +27,7 @@ Statistic = Callable[[FloatArray], FloatArray]
 
 
 def mean_interval(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean of ``values`` (n,); (nan, nan) if there are none."""
+    """Return the 95 % confidence interval of the mean of ``values`` (n,); (nan, nan) if there are less than two."""
     return interval(np.asarray(values, dtype=np.float64)[None], lambda means: means[0], resamples, seed)
 
 
@@ -64,17 +64,16 @@ def interval(
 ) -> tuple[float, float]:
     """Return the BCa interval of ``statistic`` vectorised over trailing axes of means (K, ...), for ``columns`` (K, n).
 
-    Episodes n are resampled with their K numbers; the same ``seed`` gives the same interval. It is (nan, nan) without
-    episodes or if the statistic is undefined in a resample, and low = high = the estimate if all are equal.
+    Episodes n are resampled with their K numbers; the same ``seed`` gives the same interval. It is (nan, nan) for
+    fewer than two episodes or if the statistic is undefined in a resample, and low = high = the estimate if all are
+    equal.
     """
     n = columns.shape[1]
-    if n == 0:
+    if n < 2:
         return _NONE
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy warns of equal episodes
         estimate = float(statistic(columns.mean(axis=1)))
-        if n == 1:
-            return estimate, estimate
         result = bootstrap(
             tuple(columns), lambda *drawn, axis: statistic(np.stack([column.mean(axis=axis) for column in drawn])),
             paired=True, vectorized=True, n_resamples=resamples, batch=max(1, _CHUNK // n), confidence_level=level,

@@ -19,7 +19,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.report import tables, verdict
+from snake_gym.benchmark.report import show_bounds, tables, verdict
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, make_scenarios
 from snake_gym.config import ConfigError, build, to_dict, to_json, write_atomic
 
@@ -141,10 +141,9 @@ def sweep_table(made: Sequence[Combination], summaries: Sequence[Mapping[str, An
 
 def _score(policy: Mapping[str, Any], by_success: bool) -> str:
     if by_success:
-        low, high = policy["success_ci95"]
-        return f"{100.0 * policy['success']:.1f} [{100.0 * low:.1f}, {100.0 * high:.1f}] %"
-    low, high = policy["ci95"] or (math.nan, math.nan)
-    return f"{policy['mean']:.2f} [{low:.2f}, {high:.2f}] m"
+        bounds = [100.0 * bound for bound in policy["success_ci95"]]
+        return f"{100.0 * policy['success']:.1f} {show_bounds(bounds, '.1f')} %"
+    return f"{policy['mean']:.2f} {show_bounds(policy['ci95'], '.2f')} m"
 
 
 def _put(settings: dict[str, Any], key: str, value: Any) -> None:

@@ -53,8 +53,9 @@ def main(argv: list[str] | None = None) -> int:
     standing.unlink(missing_ok=True)
     name = report["tuning"]["score"]
     score = report["tuning"][name]
-    mean, low, high = (describe_score(value, name) for value in (score["mean"], *score["ci95"]))
-    print(f"{kind}: {name} {mean} [{low}, {high}] in {score['episodes']} unseen scenarios; wrote {out}")
+    bounds = ", ".join(describe_score(value, name) for value in score["ci95"] or ()) or "-"
+    mean = describe_score(score["mean"], name)
+    print(f"{kind}: {name} {mean} [{bounds}] in {score['episodes']} unseen scenarios; wrote {out}")
     return 0
 
 

@@ -132,13 +132,14 @@ def objective(infos: Mapping[str, NDArray[Any]], score: str, time_limit_s: float
 
 
 def score_of(worth: FloatArray, score: str) -> dict[str, Any]:
-    """Return the mean of the task's score over episodes, from their worth, with its 95 % interval."""
+    """Return the mean of the task's score over episodes, from their worth, with its 95 % interval, if it has one."""
     if score == "is_success":
         succeeded = worth >= 1.0
         mean, bounds = float(succeeded.mean()), share_interval(succeeded)
     else:
         mean, bounds = float(worth.mean()), mean_interval(worth)
-    return {"mean": round(mean, 4), "ci95": [round(bound, 4) for bound in bounds], "episodes": int(worth.size)}
+    shown = [round(bound, 4) for bound in bounds] if all(np.isfinite(bounds)) else None
+    return {"mean": round(mean, 4), "ci95": shown, "episodes": int(worth.size)}
 
 
 def describe_score(value: float, score: str) -> str:

@@ -14,7 +14,7 @@ _YAML = (".yaml", ".yml")
 
 
 def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the mapping in a YAML file ({} if empty). Raises ConfigError if it is missing, no YAML or no mapping."""
+    """Return the mapping in a YAML file. Raises ConfigError if it is missing, empty, no YAML or no mapping."""
     from snake_gym.config.yaml_text import parse_yaml
 
     path = find_config(path)
@@ -31,7 +31,7 @@ def load_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ConfigError(f"{show(str(path))} cannot be read: {error}") from None
     data = parse_yaml(text, str(path))
     if data is None:
-        return {}
+        raise ConfigError(f"{path} is empty; expected settings of the form 'key: value' ({{}} for none)")
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds {show(data)}; expected settings of the form 'key: value'")
     return data

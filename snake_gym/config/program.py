@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from snake_gym.config.errors import ConfigError
+from snake_gym.config.errors import ConfigError, hint
 
 EXTRAS = {
     "cv2": ("OpenCV", "camera"),
@@ -31,11 +31,24 @@ EXTRAS = {
 
 
 class OptionParser(argparse.ArgumentParser):
-    """Parser that raises ConfigError for wrong options. Text like a negative number is a value, as ``-1,0``."""
+    """Parser, without subparsers, that raises ConfigError for wrong options.
+
+    Text like a negative number is a value, as ``-1,0``.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._negative_number_matcher = re.compile(r"-\.?\d")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as any parser does, but name an unknown option before one that is missing."""
+        words = list(sys.argv[1:] if args is None else args)
+        for word in words[: words.index("--")] if "--" in words else words:
+            option = word.partition("=")[0]
+            known = self._option_string_actions
+            if option.startswith("--") and not any(name.startswith(option) for name in known):
+                self.error(f"unrecognized arguments: {word}{hint(option, known)}")
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError."""

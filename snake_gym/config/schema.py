@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast
 
-from snake_gym.config.errors import ConfigError, hint, join, show
+from snake_gym.config.errors import ConfigError, hint, join, nearest, show
 from snake_gym.config.settings import Range, declared_types
 
 T = TypeVar("T")
@@ -255,18 +255,21 @@ def _coerce_union(tp: Any, value: Any, where: str) -> Any:
         return (same or accepted)[0]
     fitting = [error for member, error in errors if _is_shaped(member, value) or isinstance(error, OutOfRangeError)]
     if len(fitting) > 1 and isinstance(value, Mapping):  # several groups: the one that has just these settings
-        fitting = [error for member, error in errors if _has_settings(member, value)] or fitting
+        for correct in (False, True):
+            fitting = [error for member, error in errors if _has_settings(member, value, correct)] or fitting
     if len(fitting) == 1:
         raise fitting[0]
     _refuse(tp, value, where)
 
 
-def _has_settings(tp: Any, value: Mapping[str, Any]) -> bool:
-    """Return True if ``tp`` is a group that takes exactly the keys of ``value``."""
+def _has_settings(tp: Any, value: Mapping[str, Any], correct: bool = False) -> bool:
+    """Return True if ``tp`` is a group that takes exactly the keys of ``value``, with ``correct`` mistyped ones too."""
     if not (isinstance(tp, type) and is_dataclass(tp)):
         return False
     required = {f.name for f in fields(tp) if f.init and f.default is MISSING and f.default_factory is MISSING}
-    return required <= set(value) <= {f.name for f in fields(tp) if f.init}
+    known = {f.name for f in fields(tp) if f.init}
+    keys = [nearest(str(key), known) if correct and key not in known else key for key in value]
+    return len(set(keys)) == len(keys) and required <= set(keys) <= known
 
 
 def _is_shaped(tp: Any, value: object) -> bool:

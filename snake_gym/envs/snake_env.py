@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import SEED_END, check_action, check_seed, read_settings
+from snake_gym.envs.arguments import SEED_END, check_action, check_options, check_seed, read_settings
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
@@ -76,6 +76,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         The first episode without a seed gets that of ``np_random_seed``, or, if ``np_random`` was set from outside,
         one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1.
         """
+        check_options(options)
         if seed is not None:
             seed = check_seed(seed)
         super().reset(seed=seed)

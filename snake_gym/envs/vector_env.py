@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
-from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
+from snake_gym.envs.arguments import NO_SEED, SEED_END, check_options, check_seeds, read_settings
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
@@ -182,6 +182,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         return seeds
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
+        check_options(options)
         if not options or options.get("reset_mask") is None:
             return None
         mask = np.asarray(options["reset_mask"])

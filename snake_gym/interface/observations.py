@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
-from snake_gym.plugins import check_numbers, choose_registered, is_again
+from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -193,9 +193,10 @@ class ObservationLayout:
         seen = Seen(self, measurement, goal, to_target, reference, last_action, phase, signals or {})
         obs = np.empty((last_action.shape[0], self.size), np.float32)
         for name, place in self.fields.items():
-            values = COLUMNS[name].values(seen)
-            if name not in STANDARD:  # a user's own
-                values = check_numbers(values, (obs.shape[0], place.width), f"the column {name} of the observations")
+            if name in STANDARD:
+                values = COLUMNS[name].values(seen)
+            else:
+                values = _own_values(name, seen, (obs.shape[0], place.width))
             if place.scale == 1.0:
                 obs[:, place.columns] = values
             else:
@@ -235,6 +236,17 @@ class ObservationLayout:
         if "failed" in self.fields:
             sample = sample._replace(joint_failed=self.read(obs, "failed") > 0.5)
         return sample, Goal(target, np.ones(n_worlds, bool))
+
+
+def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
+    """Values of a user's own column. Raises ConfigError, which names it, where its function fails or gives others."""
+    function, what = COLUMNS[name].values, f"the column {name} of the observations"
+    try:
+        values = function(seen)
+    except Exception as error:
+        code = getattr(function, "__code__", None)
+        raise describe_failure(what, error, *([] if code is None else [code.co_filename])) from error
+    return check_numbers(values, shape, what)
 
 
 # --- the standard columns --------------------------------------------------------------------------------------------

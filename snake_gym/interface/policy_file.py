@@ -208,14 +208,32 @@ def find_policy_file(path: str | os.PathLike[str]) -> Path | None:
     """The contract under ``path``; None if there is none.
 
     It is a JSON file, or lies in a folder: the policy's own, a training run (its best policy, else its last one or that
-    of its newest checkpoint) or a checkpoint.
+    of its newest checkpoint) or a checkpoint. Raises ConfigError if a policy that comes first is there without its
+    contract.
     """
     path = Path(path)
     if not path.is_dir():
         return path if path.is_file() and path.suffix == ".json" else None
     newest = sorted(path.glob("checkpoints/step_*"), reverse=True)
     folders = [path, *(path / name for name in RUN_POLICIES), *(folder / "policy" for folder in newest)]
-    return next((folder / CONTRACT for folder in folders if (folder / CONTRACT).is_file()), None)
+    found = next((folder for folder in folders if (folder / CONTRACT).is_file()), None)
+    if found is None:
+        return None
+    for folder in folders[1 : folders.index(found)]:
+        if (folder / WEIGHTS).is_file():
+            raise ConfigError(
+                f"{folder} holds {WEIGHTS} but no {CONTRACT}; to take another policy of the run, name it, as {found}"
+            )
+    return found / CONTRACT
+
+
+def fallback_note(path: str | os.PathLike[str]) -> str | None:
+    """A line about a run without a best policy, of which another one is taken; None for anything else."""
+    file, path = find_policy_file(path), Path(path)
+    best, *_, inside = (path / name for name in RUN_POLICIES)
+    if file is None or not path.is_dir() or file.parent in (path, best, inside):
+        return None
+    return f"{path} has no best policy ({RUN_POLICIES[0]}); {file.parent} is taken"
 
 
 def describe_missing(path: str | os.PathLike[str]) -> str:

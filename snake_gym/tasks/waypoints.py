@@ -51,6 +51,12 @@ class CourseConfig(Settings):
     def check(self) -> None:
         if self.kind == "list" and not self.targets:
             raise ValueError("course.targets is empty; expected at least one [x, y] for course.kind list")
+        if self.kind != "list" and self.targets:
+            raise ValueError(f"course.targets is given for course.kind {self.kind}; expected course.kind list for them")
+        if self.kind == "random" and self.success_targets > max(self.n_targets, CourseConfig.success_targets):
+            raise ValueError(
+                f"course.success_targets is {self.success_targets}; expected <= {self.n_targets}, n_targets"
+            )
         check_order(self, "min_distance_m", "max_distance_m")
 
 

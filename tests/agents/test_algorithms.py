@@ -17,8 +17,9 @@ from snake_gym.config import ConfigError
 
 def test_names_are_classes_of_sb3() -> None:
     known = known_algorithms()
-    assert {"PPO", "SAC", "TD3", "A2C", "DDPG", "DQN"} <= known.keys()
+    assert {"PPO", "SAC", "TD3", "A2C", "DDPG"} <= known.keys()
     assert known["PPO"] is stable_baselines3.PPO
+    assert not {"DQN", "QRDQN", "MaskablePPO"} & known.keys()  # a snake's actions are continuous
     assert not {"HER", "HerReplayBuffer", "get_system_info"} & known.keys()
 
 
@@ -47,7 +48,7 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "algorithm.name is missing; expected one of A2C, DDPG, DQN, PPO, SAC, TD3"),
+        ({}, "algorithm.name is missing; expected one of A2C, DDPG, PPO, SAC, TD3"),
         ({"name": "ppo"}, "algorithm.name is 'ppo'; .*; did you mean 'PPO'?"),
         ({"name": "PPO", "n_step": 3}, "algorithm.n_step is not a setting; did you mean 'n_steps'?"),
         ({"name": "PPO", "gamma": "high"}, "algorithm.gamma is 'high'; expected a number"),
@@ -64,6 +65,12 @@ def test_action_noise_comes_from_its_standard_deviation() -> None:
         ({"name": "PPO", "use_sde": "yes"}, "use_sde is 'yes'; expected true or false"),
         ({"name": "SAC", "gradient_steps": 0}, "gradient_steps is 0; expected >= 1"),
         ({"name": "TD3", "action_noise_std": -0.1}, "action_noise_std is -0.1; expected finite and >= 0"),
+        ({"name": "PPO", "ent_coef": "x"}, "^algorithm.ent_coef is 'x'; expected a number >= 0 for PPO$"),
+        ({"name": "A2C", "ent_coef": "auto"}, "ent_coef is 'auto'; expected a number >= 0 for A2C"),
+        ({"name": "SAC", "ent_coef": "x"}, "ent_coef is 'x'; expected a number >= 0, auto, or auto_ and a number > 0"),
+        ({"name": "SAC", "ent_coef": "auto_0"}, "ent_coef is 'auto_0'; expected"),
+        ({"name": "SAC", "ent_coef": "auto_"}, "ent_coef is 'auto_'; expected"),
+        ({"name": "SAC", "target_entropy": "foo"}, "target_entropy is 'foo'; expected a number or auto"),
         ({"name": "PPO", "tensorboard_log": "x"}, "algorithm.tensorboard_log is not a setting"),
         ({"name": "PPO", "action_noise_std": 0.1}, "algorithm.action_noise_std is not a setting"),
     ],
@@ -74,6 +81,7 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
 
 
 def test_words_nulls_and_schedules_to_zero_are_taken() -> None:
+    assert find_algorithm({"name": "SAC", "target_entropy": -3}).parameters == {"target_entropy": -3.0}
     find_algorithm({"name": "SAC", "ent_coef": "auto_0.1", "gradient_steps": -1, "train_freq": [1, "episode"]})
     find_algorithm({"name": "PPO", "learning_rate": {"start": 1e-3}, "clip_range_vf": None, "target_kl": None})
 
@@ -121,6 +129,6 @@ def test_a_device_that_torch_lacks_is_named() -> None:
 
 
 def test_what_sb3_refuses_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"algorithm DQN does not take these settings: .*Box") as caught:
-        make_learner(find_algorithm({"name": "DQN"}), Sb3VecEnv(CopyEnv(2)), seed=0)
+    with pytest.raises(ConfigError, match=r"algorithm PPO does not take these settings: .*batch_size") as caught:
+        make_learner(find_algorithm({"name": "PPO", "batch_size": 1}), Sb3VecEnv(CopyEnv(2)), seed=0)
     assert "\n" not in str(caught.value)

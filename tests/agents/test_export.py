@@ -137,6 +137,17 @@ def test_a_policy_inside_a_run_can_be_exported_and_a_stray_one_to_a_named_folder
         export.export_policy(tmp_path / "rum")
 
 
+def test_an_export_of_a_run_without_its_best_policy_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path / "run", PPO)[0].path
+    shutil.rmtree(run / "policy" / "best", ignore_errors=True)
+    assert export.main([str(run)]) == 0
+    assert capsys.readouterr().err == f"note: {run} has no best policy (policy/best); {run}/policy/final is taken\n"
+    (run / "policy" / "best").mkdir()
+    shutil.copy(run / "policy" / "final" / "policy.safetensors", run / "policy" / "best")
+    with pytest.raises(ConfigError, match=r"policy/best holds policy\.safetensors but no policy\.json"):
+        export.main([str(run)])
+
+
 def test_an_export_that_breaks_off_leaves_nothing_that_loads_wrongly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,25 @@ def test_wrong_settings_are_one_line(arguments: list[str], message: str, config_
     assert not (tmp_path / "run").exists()
 
 
+def test_an_emptied_file_is_no_complete_settings(config_file: Path, finished: Path, tmp_path: Path) -> None:
+    empty, robot = tmp_path / "empty.yaml", tmp_path / "robot.yaml"
+    for file in (empty, robot):
+        file.write_text("")
+    for arguments, file in (
+        (["--config", str(empty)], empty),
+        (["--config", str(config_file), "--set", f"env.robot={robot}"], robot),
+        (["--config", str(config_file), "--set", f"env_file={empty}"], empty),
+    ):
+        with pytest.raises(ConfigError, match=f"{file} is empty; expected settings"):
+            train.main([*arguments, "--run-dir", str(tmp_path / "run")])
+    run = tmp_path / "copy"
+    shutil.copytree(finished, run)
+    (run / "config.yaml").write_text("")
+    with pytest.raises(ConfigError, match=rf"{run}/config.yaml is empty; expected settings"):
+        train.main(["--resume", str(run)])
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_rollout_that_no_memory_holds_leaves_no_run(config_file: Path, tmp_path: Path) -> None:
     arguments = ["--config", str(config_file), "--run-dir", str(tmp_path / "run"), "--set", "algorithm.n_steps=1e9"]
     with pytest.raises(ConfigError, match=r"^algorithm.n_steps is 1000000000: the buffer takes \d+ GB"):

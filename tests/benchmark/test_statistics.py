@@ -42,7 +42,12 @@ def test_the_ratio_is_to_the_best_reference() -> None:
 
 def test_equal_values_give_a_point() -> None:
     assert mean_interval([0.3, 0.3, 0.3]) == pytest.approx((0.3, 0.3))
-    assert mean_interval([4.0]) == (4.0, 4.0)
+
+
+def test_one_episode_has_no_interval() -> None:
+    assert all(math.isnan(bound) for bound in mean_interval([4.0]))
+    assert all(math.isnan(bound) for bound in ratio_interval([1.0], [2.0]))
+    assert share_interval([True]) == pytest.approx((0.2065, 1.0), abs=6e-5)  # Wilson's has a width: 1 / (1 + 1.96^2)
 
 
 def test_what_is_undefined_is_nan() -> None:

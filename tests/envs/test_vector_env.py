@@ -119,6 +119,10 @@ def test_bad_arguments_name_value_and_expectation() -> None:
         env.step(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="reset_mask"):
         env.reset(options={"reset_mask": np.array([True])})
+    for one in (env, gym.make("SnakeGym/Waypoints-v0")):
+        for options in (3, 0, "reset_mask", [True]):
+            with pytest.raises(ValueError, match=r"options is .*; expected None or a dict"):
+                one.reset(options=options)
     with pytest.raises(ValueError, match="autoreset_mode is 'sometimes'; expected one of"):
         make_waypoints(2, None, "sometimes")
     with pytest.raises(ValueError, match=r"joint 12; expected 1 to 9"):

@@ -246,6 +246,18 @@ def test_a_column_gives_finite_numbers_of_its_width(
         make_waypoints(2, config={"columns": ["odd"]}).reset(seed=0)
 
 
+def test_a_column_that_fails_is_named_with_its_error(folder: Path) -> None:
+    (folder / "boom.py").write_text(
+        "from snake_gym import register_column\n\n@register_column('boom', '1', 'x')\n"
+        "def boom(seen):\n    return seen.signals['nope']\n"
+    )
+    snake_gym.load_plugins("boom.py")
+    message = r"the column boom of the observations fails in line 5: KeyError: 'nope'"
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_waypoints(2, config={"columns": ["boom"]}).reset(seed=0)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -19,10 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
+from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError
 from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
 from snake_gym.interface.policy_contract import SEAL, parse_contract, seal
-from snake_gym.interface.policy_file import MAX_HEADER_BYTES, FilePolicy, load_policy, read_tensors
+from snake_gym.interface.policy_file import MAX_HEADER_BYTES, FilePolicy, fallback_note, load_policy, read_tensors
 from snake_gym.robot.presets import RESILIENT_SERVO
 
 SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
@@ -116,9 +117,29 @@ def test_a_run_gives_its_best_policy_or_its_last_and_a_checkpoint_its_own(folder
         shutil.copytree(folder, place)
     for place in (best, final, newer, older):
         assert load_policy(run).path == place / "policy.json"
+        assert (fallback_note(run) is None) is (place == best)
         shutil.rmtree(place)
     shutil.copytree(folder, older)
     assert load_policy(older.parent).path == older / "policy.json"
+
+
+def test_a_run_whose_best_policy_is_half_there_is_refused_and_one_without_it_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = folder.parent / "run"
+    for name in ("best", "final"):
+        shutil.copytree(folder, run / "policy" / name)
+    (run / "policy" / "best" / "policy.json").unlink()
+    assert refusal(run) == (
+        f"{run}/policy/best holds policy.safetensors but no policy.json; to take another policy of the run, name it, "
+        f"as {run}/policy/final"
+    )
+    shutil.rmtree(run / "policy" / "best")
+    told = f"{run} has no best policy (policy/best); {run}/policy/final is taken"
+    assert fallback_note(run) == told
+    evaluate.read_config(evaluate.parse(["--policy", f"mine={run}", "--controllers", "none"]))
+    assert capsys.readouterr().err == f"note: policy mine: {told}\n"
+    assert fallback_note(run / "policy" / "final") is None
 
 
 @pytest.mark.parametrize("place", ["policy/best.npz", "checkpoints/step_01/policy.npz"])

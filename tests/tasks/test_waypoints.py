@@ -61,6 +61,9 @@ def test_random_courses_keep_to_distances_and_turns() -> None:
     [
         ({"kind": "list"}, "targets is empty"),
         ({"kind": "list", "targets": ((0.0, -2e6),)}, r"targets\[0\]\[1\] is -2e\+06; expected in \[-1e\+06, 1e\+06\]"),
+        ({"targets": ((1.0, 1.0),)}, "course.targets is given for course.kind random; expected course.kind list"),
+        ({"kind": "paper", "targets": ((1.0, 1.0),)}, "course.targets is given for course.kind paper"),
+        ({"n_targets": 4, "success_targets": 5}, "course.success_targets is 5; expected <= 4, n_targets"),
         ({"min_distance_m": 3.0}, "min_distance_m is 3, max_distance_m 2"),
     ],
 )
