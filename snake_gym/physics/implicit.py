@@ -57,9 +57,8 @@ _ROUNDS = 40
 """Most corrections of the laws within a step without torque limits, joint stops, joint friction, imperfect servos."""
 _JOINT_ROUNDS = 400
 """Most corrections with any of these."""
-_CIRCLES, _FEW = 20, 2
-"""Corrections after which a world whose joint laws still change descends (``joint_descent``), without and with laws of
-imperfect servos and joint friction: of these, several of a joint answer each other."""
+_CIRCLES = 20
+"""Corrections after which a world whose joint laws still change descends (``joint_descent``)."""
 
 
 @kernel
@@ -198,7 +197,6 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     substitute_back(s, n)
     joints = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
     rounds = _JOINT_ROUNDS if joints else _ROUNDS
-    patience = _FEW if laws.imperfect or laws.joint_friction else _CIRCLES
     for correction in range(rounds):
         first = revise_joints(s, n, laws)
         if laws.coulomb and laws.axes == COUPLED:
@@ -209,7 +207,7 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
             first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
             return
-        if correction >= patience and joints:
+        if correction >= _CIRCLES and joints:
             begin_circles(s, n)
         if correction == rounds - 1:
             give_up_descent(s, n, laws)

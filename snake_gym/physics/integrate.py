@@ -267,22 +267,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)
                 step_block_implicit(
-                    s,
-                    n,
-                    block,
-                    count,
-                    n_slots,
-                    dt,
-                    n_substeps,
-                    state,
-                    faults,
-                    obstacles,
-                    late,
-                    counts,
-                    old,
-                    spare,
-                    laws,
-                )
+                    s, n, block, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
+                )  # fmt: skip
             else:
                 step_block_rk4(s, n, block, count, n_slots, dt, n_substeps, state, faults, late, laws)
             locate_head(s, n)
