@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 
 from snake_gym.physics.chain import locate_links, turn_links
-from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.lanes import (
-    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, JAMMED, LENGTH, LONGEST_STRIDE, NEW_PACE, NEW_VX,
-    NEW_VY, NUMBER, OMEGA, OMEGA_P, ON, PACE, PARTS, POS_X, POS_Y, RADIUS, RECORD, ROUND, SIGMA, SIN, SLOTS, SOL_W,
-    START_X, START_Y, TRAVEL, USED, VN, H, slot_of,
+    AXIS_X, AXIS_Y, BEFORE, COS, CX, CY, END, GAP, HALF, IMPULSE, LENGTH, LONGEST_STRIDE, NUMBER, PACE, POS_X, POS_Y,
+    RADIUS, RECORD, ROUND, SIN, SLOTS, START_X, START_Y, TRAVEL, USED, slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import (
-    LANES, absolute, any_lane, kernel, larger, load, select, splat, square_root, store,
+    LANES, any_lane, kernel, load,
 )  # fmt: skip
 
 _NEVER_LOOKED = 1e9
@@ -25,16 +23,10 @@ _LARGEST_TURN = 0.45
 """Longest way in a step, in half lengths of a link that is near an obstacle."""
 _DEEPEST = 0.5
 """The same, in radii of link and feature together: a link that is halfway through would be pushed out behind."""
-_LEAST_STRIDE = 1e-4
+LEAST_STRIDE = 1e-4
 """Way in a step [m] that is always allowed."""
-_MOST_DIVISIONS = 10
-"""Most times that a step is halved because of links that move fast near obstacles."""
-_SPEEDING_UP = 1.5
+SPEEDING_UP = 1.5
 """Speed after a step, as a multiple of that before, for which a look-up holds."""
-_MOST_PARTS, _MOST_TRIES = 256, 8
-"""Parts of a step in which worlds may no longer stray, and in which they may no longer for want of laws that hold."""
-_STRAY = 0.01
-"""Error of the foreseen geometry, as a share of LONGEST_STRIDE, that is left in a step."""
 
 
 @kernel
@@ -163,13 +155,13 @@ def farthest_slot(s, n, i, k, gap):  # type: ignore[no-untyped-def]
 def look_around(s, n, ids, count, dt, obstacles, counts, old):  # type: ignore[no-untyped-def]
     """Refill the slots of lanes that may move by the skin in a step dt, and count them (``count_slots``)."""
     world = (n + 1) * RECORD
-    travel = load(s, world + TRAVEL) + _SPEEDING_UP * dt * load(s, world + PACE)
+    travel = load(s, world + TRAVEL) + SPEEDING_UP * dt * load(s, world + PACE)
     if not any_lane(travel > obstacles.skin_m):
         return
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
     for k in range(LANES):
-        if s[world + TRAVEL + k] + _SPEEDING_UP * dt * s[world + PACE + k] > obstacles.skin_m:
+        if s[world + TRAVEL + k] + SPEEDING_UP * dt * s[world + PACE + k] > obstacles.skin_m:
             reach = obstacles.skin_m
             for i in range(1, n + 1):
                 reach = min(reach, collect_link(s, n, i, k, obstacles, ids[min(k, count - 1)], counts[i], old))
@@ -188,7 +180,7 @@ def longest_stride(s, n, k, skin):  # type: ignore[no-untyped-def]
             c = slot_of(n, i, j) + k
             if s[c + USED] > 0.0:
                 thick = s[a + RADIUS] + s[c + ROUND]
-                longest = min(longest, _LARGEST_TURN * s[a + HALF], max(_DEEPEST * thick, _LEAST_STRIDE))
+                longest = min(longest, _LARGEST_TURN * s[a + HALF], max(_DEEPEST * thick, LEAST_STRIDE))
     return longest
 
 
@@ -203,87 +195,3 @@ def count_slots(s, n, counts):  # type: ignore[no-untyped-def]
                 if s[slot_of(n, i, j) + k + USED] > 0.0:
                     counts[i] = max(counts[i], j + 1)
         counts[0] = max(counts[0], counts[i])
-
-
-@kernel
-def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
-    """Return a bound of the speed [m/s] of any point of the links, whose centres and rates have these fields."""
-    square, turning = splat(0.0), splat(0.0)
-    for i in range(1, n + 1):
-        a = i * RECORD
-        vx, vy = load(s, a + vx_field), load(s, a + vy_field)
-        square = larger(square, vx * vx + vy * vy)
-        turning = larger(turning, load(s, a + HALF) * absolute(load(s, a + rate_field)))
-    return square_root(square) + turning
-
-
-@kernel
-def divide_step(s, n, dt):  # type: ignore[no-untyped-def]
-    """Set PARTS, the number of parts, a power of two, in which each world takes its next step dt, so that no link near
-    an obstacle moves further than LONGEST_STRIDE in one. Return True if it is more than 1 in any."""
-    world = (n + 1) * RECORD
-    stride, longest = dt * load(s, world + PACE), load(s, world + LONGEST_STRIDE)
-    if not any_lane(stride > longest):
-        return False
-    parts = splat(1.0)
-    for _ in range(_MOST_DIVISIONS):
-        parts = select(stride > longest * parts, 2.0 * parts, parts)
-    store(s, world + PARTS, parts)
-    return True
-
-
-@kernel
-def turns_otherwise(s, n, counts):  # type: ignore[no-untyped-def]
-    """Return in which worlds links touch, or may, whose foreseen gaps are wrong, as they turn otherwise."""
-    world, zero = (n + 1) * RECORD, splat(0.0)
-    sigma, error = load(s, world + SIGMA), zero
-    for i in range(1, n + 1):
-        a = i * RECORD
-        half, w = load(s, a + HALF), load(s, a + OMEGA)
-        change = load(s, a + SOL_W) - w - sigma * (w - load(s, a + OMEGA_P))
-        error = error + half * change * change
-    h = load(s, world + H)
-    error = h * h * error
-    wrong = error > _STRAY * load(s, world + LONGEST_STRIDE)
-    if not any_lane(wrong):
-        return wrong
-    touches = zero
-    for i in range(1, n + 1):
-        for j in range(counts[i]):
-            c = slot_of(n, i, j)
-            gap = load(s, c + GAP) + h * (normal_velocity(s, i * RECORD, c) - load(s, c + VN))
-            touches = select((load(s, c + ON) > 0.0) | (gap < 2.0 * error), splat(1.0), touches)
-    return wrong & (touches > 0.0)
-
-
-@kernel
-def strays(s, n, counts, dt, skin, parts):  # type: ignore[no-untyped-def]
-    """Set PARTS to 2 in the worlds whose solution for the step dt is not what it was prepared for, to 1 in the others.
-
-    That is: points near obstacles move further than LONGEST_STRIDE, or than the look-up held for; or links that touch
-    turn otherwise than foreseen, so that gaps are not what they were taken for; or no laws have been found that hold.
-    Return True if any strays. Nothing does in ``_MOST_PARTS`` parts of a step, however it turns out.
-    """
-    world = (n + 1) * RECORD
-    pace = fastest_point(s, n, NEW_VX, NEW_VY, SOL_W)
-    store(s, world + NEW_PACE, pace)
-    unseen = (load(s, world + TRAVEL) + dt * pace > skin) & (pace > _SPEEDING_UP * load(s, world + PACE))
-    unseen = unseen & (dt * pace > _LEAST_STRIDE)
-    far = unseen | (dt * pace > load(s, world + LONGEST_STRIDE))
-    if counts[0] > 0:
-        far = far | turns_otherwise(s, n, counts)
-    if parts < _MOST_TRIES:
-        far = far | (load(s, world + JAMMED) > 0.0)
-    if parts >= _MOST_PARTS or not any_lane(far):
-        return False
-    store(s, world + PARTS, select(far, splat(2.0), splat(1.0)))
-    return True
-
-
-@kernel
-def note_pace(s, n, dt):  # type: ignore[no-untyped-def]
-    """Add the way of the step dt just solved to TRAVEL, and keep its speed."""
-    world = (n + 1) * RECORD
-    pace = load(s, world + NEW_PACE)
-    store(s, world + PACE, pace)
-    store(s, world + TRAVEL, load(s, world + TRAVEL) + dt * pace)

@@ -14,22 +14,20 @@ import numpy as np
 from numba import njit
 
 from snake_gym.physics.actuators import engage_joints
-from snake_gym.physics.broad_phase import (
-    count_slots, divide_step, fastest_point, forget_contacts, look_around, note_pace, strays,
-)  # fmt: skip
+from snake_gym.physics.broad_phase import forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
-from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, length_of, note_events, solve_stage
+from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, OMEGA, PACE, PARTS, PAST_ONSET, RECORD, RIGID, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T,
-    SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_size,
+    OMEGA, PACE, RECORD, SLOTS, SOL_W, SUM_X, SUM_Y, TOTAL, VX, VY, H, scratch_size,
 )  # fmt: skip
 from snake_gym.physics.muscles import MuscleParams
 from snake_gym.physics.runge_kutta import solve_explicit, step_rk4, stop_locked_joints
 from snake_gym.physics.self_overlap import note_self_overlap
-from snake_gym.physics.simd import LANES, any_lane, kernel, larger, load, smaller, splat, store, take_ticket
+from snake_gym.physics.simd import LANES, kernel, splat, store, take_ticket
 from snake_gym.physics.state import ContactParams
+from snake_gym.physics.step_parts import fastest_point, take_stage
 from snake_gym.physics.worlds import (
     gather_params, gather_servos, gather_worlds, next_event, renew_bursts, scatter_servos, scatter_worlds,
     take_commands,
@@ -109,104 +107,6 @@ def renew_faults(s, n, ids, count, n_slots, step, dt, state, faults):  # type: i
 
 
 @kernel
-def copy_scratch(to, s):  # type: ignore[no-untyped-def]
-    """Copy a scratch array."""
-    for i in range(s.size):
-        to[i] = s[i]
-
-
-@kernel
-def copy_lane(to, s, k):  # type: ignore[no-untyped-def]
-    """Copy lane k of a scratch array."""
-    for i in range(k, s.size, LANES):
-        to[i] = s[i]
-
-
-@kernel
-def copy_laws(to, s, n):  # type: ignore[no-untyped-def]
-    """Copy what a solution changes and the next one begins with: states of joints, sliding and smoothness."""
-    world = (n + 1) * RECORD
-    store(to, world + AGE, load(s, world + AGE))
-    for i in range(1, n + 1):
-        a = i * RECORD
-        for field in (RIGID, AT_STOP, AT_LIMIT, PAST_ONSET, SLIDING_J, SLIDING_T, SLIDING_N, SLIDING_R):
-            store(to, a + field, load(s, a + field))
-
-
-@kernel
-def take_stage(  # type: ignore[no-untyped-def]
-    s, n, ids, count, stage, dt, obstacles, counts, old, spare, laws
-):
-    """Advance a block by one stage, in parts where links near obstacles move far or otherwise than foreseen.
-
-    Each lane takes it in its number of PARTS, a power of two, or more if it strays. All lanes take all numbers that
-    occur, from the same begin, and each keeps the result of its own; so a world does not depend on its neighbours.
-    ``spare`` (3, scratch size): room for the begin, the results, and the laws with which the stage begins.
-    """
-    parts_of = (n + 1) * RECORD + PARTS
-    begin, result, laws_before = spare[0], spare[1], spare[2]
-    divided = divide_step(s, n, length_of(stage, dt))
-    if divided:
-        copy_scratch(begin, s)
-    else:
-        copy_laws(laws_before, s, n)
-    parts, left = 1, LANES
-    while left > 0:
-        if not divided or any_lane(load(begin, parts_of) == float(parts)):
-            if parts > 1:
-                copy_scratch(s, begin)
-                count_slots(s, n, counts)
-            divided = take_parts(
-                s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
-            )
-            if not divided:
-                return
-            for k in range(LANES):
-                if begin[parts_of + k] == parts:
-                    if s[parts_of + k] > parts:
-                        begin[parts_of + k] = 2.0 * parts
-                    else:
-                        left -= 1
-                        copy_lane(result, s, k)
-        parts *= 2
-    copy_scratch(s, result)
-    count_slots(s, n, counts)
-
-
-@kernel
-def take_parts(  # type: ignore[no-untyped-def]
-    s, begin, laws_before, n, ids, count, stage, dt, parts, divided, obstacles, counts, old, laws
-):
-    """Advance a block by one stage in ``parts`` parts; PARTS becomes larger than this where a world strays.
-
-    Return ``divided``, whether the lanes have different PARTS. Where that is so only now, ``begin`` is set to what the
-    stage begins with: links not yet moved, laws as before the solution.
-    """
-    world = (n + 1) * RECORD
-    length = length_of(stage, dt) / parts
-    strayed = splat(0.0)
-    if parts > 1:
-        stage, dt = LATER, length
-        store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
-    for part in range(parts):
-        if part > 0:
-            look_around(s, n, ids, count, length, obstacles, counts, old)
-        solve_stage(s, n, stage, dt, counts, laws)
-        if strays(s, n, counts, length, obstacles.skin_m, parts):
-            strayed = larger(strayed, load(s, world + PARTS) - 1.0)
-            if not divided:
-                copy_scratch(begin, s)
-                copy_laws(begin, laws_before, n)
-                divided = True
-        note_pace(s, n, length)
-        finish_stage(s, n, stage, dt, counts, laws)
-    if parts > 1:
-        store(s, world + AGE, smaller(load(s, world + AGE), splat(0.0)))
-    store(s, world + PARTS, parts * (1.0 + strayed))
-    return divided
-
-
-@kernel
 def step_block_rk4(  # type: ignore[no-untyped-def]
     s, n, ids, count, n_slots, dt, n_substeps, state, faults, late, laws
 ):
@@ -267,7 +167,8 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 if laws.obstacles:
                     forget_contacts(s, n, counts)
                 step_block_implicit(
-                    s, n, block, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare, laws
+                    s, n, block, count, n_slots, dt, n_substeps, state, faults, obstacles, late, counts, old, spare,
+                    laws
                 )  # fmt: skip
             else:
                 step_block_rk4(s, n, block, count, n_slots, dt, n_substeps, state, faults, late, laws)
