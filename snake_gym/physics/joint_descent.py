@@ -33,6 +33,8 @@ from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger
 BEGINS, DESCENDS, ENDED, _HOLDS = 1.0, 2.0, 3.0, 4.0
 _STEEP_FIRST, _STEEPER, _STEEPEST = 1e2, 1e2, 1e6
 """Slope of sticking and of stops per inertia of the joint's links: first, growth from stage to stage, last."""
+_STEEPEST_AGAIN = 1e12
+"""Steepest where laws do not hold after descent: links that rest on dry ground are heavier than their inertia."""
 _EXACT = 1e-9
 """Torque, as a share of the impulses at the joint, by which pieces may miss the law."""
 _RATE, _LOOSE = 1e-9, 1e-6
@@ -211,7 +213,9 @@ def laws_hold(s, n, laws):  # type: ignore[no-untyped-def]
 def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     """Begin at the present solution in the worlds ``begins``; friction and stops become part of the joints' laws."""
     world = (n + 1) * RECORD
-    store(s, world + STEEP, select(begins, splat(_STEEP_FIRST), load(s, world + STEEP)))
+    steep, again = load(s, world + STEEP), load(s, world + DESCENT) == ENDED
+    steeper = smaller(_STEEPER * steep, splat(_STEEPEST_AGAIN))
+    store(s, world + STEEP, select(begins, select(again, steeper, splat(_STEEP_FIRST)), steep))
     slack = load(s, world + SLACK)
     more = smaller(_SLACKER * slack, splat(_SLACKEST))
     store(s, world + SLACK, select(begins, select(load(s, world + DESCENT) == ENDED, more, splat(1.0)), slack))

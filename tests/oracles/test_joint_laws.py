@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 from snake_gym.robot.presets import RESILIENT_SERVO
-from snake_gym.robot.spec import RobotSpec
+from snake_gym.robot.spec import FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 FloatArray = NDArray[np.float64]
@@ -152,3 +152,18 @@ def test_the_joints_of_long_stiff_chains_obey_all_their_laws_in_every_step(name:
     assert (n_stuck > 10) == (dry.max() > 0.0)
     assert (n_loose > 5) == bool(spec.actuator.imperfections)
     assert (n_stopped > 50) == bool(np.isfinite(stop).all())
+
+
+@pytest.mark.parametrize("friction_nm", [0.1, 0.3])
+def test_a_long_limp_chain_with_dry_joints_moves_on_dry_ground(friction_nm: float) -> None:
+    """Links that rest on the ground hold the joints between them by far more than their own inertia."""
+    ground = FrictionSpec(tangential_ns_m=0.1, normal_ns_m=1.0, tangential_coulomb=0.1, normal_coulomb=0.4)
+    spec = replace(chain(50, 1.0, 0.0, 0.0, friction_nm, math.inf), friction=ground)
+    rng = np.random.default_rng(0)
+    robot = SimulatedRobot(spec, 8)
+    shape = rng.uniform(-0.5, 0.5, (8, spec.n_joints)), rng.uniform(-1.0, 1.0, 8)
+    robot.set_shape(*shape, np.zeros((8, 2)), "centre")
+    robot.params.kp[:] = robot.params.kd[:] = 0.0
+    robot.params.body_acc[:] = 1.5, 0.5
+    robot.step(np.zeros((8, spec.n_joints)), n_substeps=100)
+    assert not robot.state.stood_still.any()
