@@ -57,6 +57,8 @@ _ROUNDS = 40
 """Most corrections of the laws within a step without torque limits, joint stops, joint friction, imperfect servos."""
 _JOINT_ROUNDS = 400
 """Most corrections with any of these."""
+_GROUND_ROUNDS = 100
+"""Corrections after which the secants of coupled Coulomb friction stay. Off by a little, it still only takes energy."""
 _CIRCLES = 20
 """Corrections after which a world whose joint laws still change descends (``joint_descent``)."""
 
@@ -200,7 +202,8 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     for correction in range(rounds):
         first = revise_joints(s, n, laws)
         if laws.coulomb and laws.axes == COUPLED:
-            first = min(first, revise_coupled_friction(s, n))
+            if correction < _GROUND_ROUNDS:
+                first = min(first, revise_coupled_friction(s, n))
         elif laws.coulomb:
             first = min(first, revise_coulomb_friction(s, n, correction < _ROUNDS // 2))
         if touching:
