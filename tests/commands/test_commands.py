@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
 
+from snake_gym import registry
 from snake_gym.__main__ import COMMANDS, main
 from snake_gym.config import ConfigError
 from snake_gym.controllers import CONTROLLERS
@@ -41,6 +43,16 @@ class MineConfig(WaypointsConfig):
     def make_task(self, spec, n_worlds):
         return Mine(self.course, n_worlds, self.reward)
 '''
+
+
+@pytest.fixture(autouse=True)
+def _forget_own_tasks() -> Iterator[None]:
+    """What a test registers is forgotten afterwards."""
+    before = [(table, dict(table)) for table in (registry.TASKS, gym.registry)]
+    yield
+    for table, content in before:
+        table.clear()
+        table.update(content)
 
 
 def own_task(folder: Path, name: str, extra: str) -> str:
