@@ -10,13 +10,13 @@ TORCH_FLAGS ?=
 # One process more than a small machine has cores: tests of servos mostly wait.
 PYTEST_FLAGS ?= -n 3 --dist worksteal
 
-ALL_EXTRAS := render,train,hardware,camera,export,dev
+ALL_EXTRAS := render,train,hardware,camera,export,docs,dev
 BIN := $(VENV)/bin
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test test-all lint bench lock clean
+.PHONY: help install demo check test test-all lint bench docs lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ lint: $(STAMP) ## check style and types
 bench: $(STAMP) ## measure the speed, side by side with MuJoCo
 	$(BIN)/python benchmarks/throughput.py
 
+docs: $(STAMP) ## build the documentation's site into site/ (extra docs: EXTRAS=train,render,export,dev,docs)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 lock: ## resolve all extras in a fresh environment and write constraints.txt
 	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && $(PYTHON) -m venv "$$fresh" \
 	&& version=$$(sed -n 's/^torch==//p' constraints.txt) \
@@ -64,5 +67,5 @@ lock: ## resolve all extras in a fresh environment and write constraints.txt
 	&& cp "$$fresh/lock" constraints.txt && echo "constraints.txt: $$(grep -c == constraints.txt) packages"
 
 clean: ## remove the environment and everything that can be made again (not runs/)
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

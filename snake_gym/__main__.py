@@ -24,6 +24,11 @@ COMMANDS = {
     "export": ("agents.export:main", "write a policy of a run as a policy file for a robot"),
     "evaluate": ("snake_gym.benchmark.evaluate:main", "compare policies and controllers; writes tables and replays"),
     "tune": ("snake_gym.benchmark.tune:main", "search the parameters of a controller for a robot"),
+    "list": ("snake_gym.commands.list:main", "names of envs, robots, controllers, faults, columns and tuned gaits"),
+    "describe": ("snake_gym.commands.describe:main", "spaces, columns, rewards, infos and settings of an env"),
+    "check": ("snake_gym.commands.check:main", "run the checkers on an env, such as one of your own"),
+    "bench": ("snake_gym.commands.bench:main", "steps per second of an env"),
+    "warm": ("snake_gym.commands.warm:main", "compile the physics now, so that no later process waits for it"),
     "hardware": ("snake_gym.hardware.__main__:program", "the physical robot, and an emulated one"),
 }
 """Command -> module, function and summary."""

@@ -29,7 +29,7 @@ SOURCES = sorted(
 BELOW_ENVS = {"physics", "obstacles", "robot", "simulation", "controllers", "interface", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "physics": set(),
-    "obstacles": {"physics.state"},
+    "obstacles": {"physics.state", "physics.compilation"},
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
     "controllers": {"obstacles.polyline", "robot"},
@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hardware": {"robot", "controllers", "interface"},
     "benchmark": {*BELOW_ENVS, "envs", "render"},
     "render": {*BELOW_ENVS, "envs"},
+    "commands": {*BELOW_ENVS, "envs"},
 }
 """Package of snake_gym -> what it may import of snake_gym. Every one may import itself and snake_gym.config."""
 
@@ -51,7 +52,7 @@ TOP_LEVEL = {"", "registry", "plugins", "config"}
 
 PROGRAMS = {
     "snake_gym.__main__", "papers.__main__", "snake_gym.hardware.__main__", "snake_gym.hardware.run.real_env",
-    "snake_gym.hardware.commands",
+    "snake_gym.hardware.commands", "snake_gym.commands",
 }  # fmt: skip
 """Entry modules and packages, found by name and imported by no other module: they may reach up."""
 
@@ -70,7 +71,7 @@ LAZY = {("envs", "render")}
 
 HOME_OF: dict[str, tuple[str, ...]] = {
     "torch": ("agents",),
-    "stable_baselines3": ("agents",),
+    "stable_baselines3": ("agents", "snake_gym.commands"),
     "tensorboard": ("agents",),
     "onnx": ("agents",),
     "onnxruntime": ("agents", "snake_gym.hardware"),

@@ -1,13 +1,30 @@
 """The documentation says what the code does."""
 
+import contextlib
+import importlib.util
+import io
+import json
 import re
+import shlex
+import subprocess
+import sys
+import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from papers.__main__ import main as papers_main
+from snake_gym.__main__ import main as snake_gym_main
+from snake_gym.config import ConfigError
 from snake_gym.envs.tables import write_page
+from snake_gym.hardware.__main__ import main as hardware_main
+from snake_gym.registry import TASKS
+from snake_gym.render import joint_drawing
+from snake_gym.robot.presets import RESILIENT_SERVO
+from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -35,11 +52,222 @@ def test_the_readme_s_ten_lines_print_what_it_says(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == printed
 
 
-def test_the_snippets_of_the_policy_page_run() -> None:
-    on_robot, in_env = (ROOT / "docs" / "policy_file.md").read_text().split("```python\n")[1:]
+# --- pages made by the code ------------------------------------------------------------------------------------------
+
+
+def test_the_drawing_of_the_joints_is_up_to_date() -> None:
+    assert (ROOT / "docs/images/joints.svg").read_text() == joint_drawing.draw(), (
+        "run: python -m snake_gym.render.joint_drawing > docs/images/joints.svg"
+    )
+
+
+def test_the_drawing_bends_as_the_robot_does() -> None:
+    """What the picture calls right is where the head of a simulated robot is, seen along its tail."""
+    robot = SimulatedRobot(RESILIENT_SERVO, 1)
+    bend = np.zeros((1, 9))
+    bend[0, 4] = 0.5
+    robot.set_shape(bend, np.array([-0.5]), np.zeros((1, 2)))
+    assert robot.state.link_angle[0, 0] == 0.0
+    ahead = np.cumsum(np.sin(robot.state.link_angle[0]))[-1]
+    assert ahead < 0.0  # to the right of the x axis, along which the tail points
+    points = joint_drawing.joint_points(bend[0], (0.0, 0.0))
+    assert points[-1, 1] == pytest.approx(ahead)
+
+
+def baselines() -> Any:
+    """The program benchmarks/baselines.py as a module."""
+    spec = importlib.util.spec_from_file_location("baselines", ROOT / "benchmarks" / "baselines.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_the_baselines_has_the_scores_of_their_file() -> None:
+    scores = json.loads((ROOT / "docs/baselines.json").read_text())
+    assert (ROOT / "docs/baselines.md").read_text() == baselines().page(scores), "run: python benchmarks/baselines.py"
+    assert set(scores) <= set(TASKS)
+    for env_id, found in scores.items():
+        assert {"random", "cc"} <= set(found["policies"]), env_id
+        means = {name: policy["mean"] for name, policy in found["policies"].items()}
+        assert means["random"] < 0.2 * means["cc"], "random joint references hardly move"
+        assert (ROOT / "docs/images/envs" / f"{baselines().short_name(env_id)}.png").stat().st_size > 1000
+
+
+def test_baselines_of_an_env_without_a_benchmark_play_its_defaults() -> None:
+    config, source = baselines().benchmark_of("SnakeGym/Waypoints-v0")
+    assert (config.episodes, source, config.policies) == (512, "configs/benchmark/demo.yaml", {})
+    program = baselines()
+    program.BENCHMARKS = ROOT / "docs"  # has no such file
+    config, source = program.benchmark_of("SnakeGym/ObstacleField-v0")
+    assert (config.env_id, source) == ("SnakeGym/ObstacleField-v0", "default settings")
+    assert "fault_aware" in config.controllers
+
+
+@pytest.mark.slow
+def test_baselines_keep_the_rows_of_envs_that_are_not_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = json.loads((ROOT / "docs/baselines.json").read_text())
+    (tmp_path / "baselines.json").write_text(json.dumps(before))
+    options = ["--only", "Waypoints", "--episodes", "2", "--out", str(tmp_path)]
+    assert baselines().main(options) == 0
+    after = json.loads((tmp_path / "baselines.json").read_text())
+    assert after["SnakeGym/ObstacleField-v0"] == before["SnakeGym/ObstacleField-v0"]
+    assert after["SnakeGym/Waypoints-v0"]["episodes"] == 2
+    assert (tmp_path / "images" / "envs" / "waypoints.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ConfigError, match=r"'Waypont'.*did you mean 'SnakeGym/Waypoints-v0'"):
+        baselines().main(["--only", "Waypont", "--out", str(tmp_path)])
+
+
+def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="extra docs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for env_id, task in TASKS.items():
+        if isinstance(task, str):
+            name = baselines().short_name(env_id)
+            assert env_id in (tmp_path / "envs" / f"{name}.html").read_text()
+    assert r"\(\varphi_i = \theta_i - \theta_{i+1}\)" in (tmp_path / "physics.html").read_text()
+    from_network = re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css))"', (tmp_path / "index.html").read_text())
+    assert [url for url in from_network if "mathjax" not in url] == []
+
+
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+RUN_ELSEWHERE = {"extending.md": "tests/extending"}
+SLOW = {"training.md", "papers/irani2015.md"}
+GIVEN = {
+    "papers/irani2015.md": """
+import numpy as np
+from snake_gym.robot.presets import ROBO_CONDA as spec
+from snake_gym.simulation.identification import RunLog
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+robot = SimulatedRobot(spec, 1)
+robot.set_shape(np.zeros((1, 13)), np.zeros(1), np.zeros((1, 2)))
+references = [0.4 * np.sin(2.0 * 0.1 * k + 0.6 * np.arange(13)) for k in range(20)]
+samples = [(robot.joint_angle()[0], robot.state.head_xy[0].copy(), robot.state.link_angle[0, -1])]
+for reference in references:
+    robot.step(reference[None], n_substeps=round(0.1 / spec.step_s))
+    samples.append((robot.joint_angle()[0], robot.state.head_xy[0].copy(), robot.state.link_angle[0, -1]))
+RunLog(0.1, np.array(references), *(np.array(part) for part in zip(*samples))).save("log.npz")
+paths = ["log.npz"]
+""",
+}
+"""Page -> what its text says to have been given."""
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def pages() -> list[Any]:
+    found = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        if python_blocks(page) and name not in RUN_ELSEWHERE:
+            found.append(pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []))
+    return found
+
+
+@pytest.mark.parametrize("name", pages())
+def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agents").symlink_to(ROOT / "agents")
     names: dict[str, Any] = {}
-    exec(on_robot.split("```")[0].replace("agents/", f"{ROOT}/agents/"), names)
+    exec(GIVEN.get(name, ""), names)
+    for block in python_blocks(ROOT / "docs" / name):
+        exec(block, names)
+    checks = {"policy_file.md": check_policy_file, "policy.md": check_policy}
+    if name in checks:
+        checks[name](names)
+
+
+def check_policy_file(names: dict[str, Any]) -> None:
     assert np.isfinite(names["reference"]).all()
-    exec(in_env.split("```")[0], names)
     assert names["info"]["episode_time_s"] == pytest.approx(60.0)
     assert names["info"]["progress_m"] > 10.0
+
+
+def check_policy(names: dict[str, Any]) -> None:
+    """The gait that steers gets to targets, which one that runs straight on does not."""
+    assert names["info"]["targets_reached"] >= 2
+
+
+def test_the_gait_of_the_policy_page_crawls() -> None:
+    names: dict[str, Any] = {}
+    exec(python_blocks(ROOT / "docs/policy.md")[0], names)
+    assert names["info"]["progress_m"] > 5.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["first_crawl", "train_and_compare"])
+def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="extra docs")
+    pytest.importorskip("ipykernel", reason="extra docs")
+    import nbformat
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    book = nbformat.read(ROOT / "docs" / "notebooks" / f"{name}.ipynb", 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+
+def test_notebooks_hold_no_outputs() -> None:
+    for path in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        assert [cell["source"] for cell in cells if cell.get("outputs")] == [], path.name
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+COMMAND = r"(?:snake-gym |python (?:-m (?:snake_gym|papers)\b|train\.py|evaluate\.py|benchmarks/\w+\.py))[^`\n]*"
+
+
+def commands() -> dict[str, list[str]]:
+    """Command lines of the README and all pages, in blocks and in the text, by page."""
+    found = {}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = page.read_text().replace("\\\n", " ")
+        lines = re.findall(rf"(?:^|`)({COMMAND})", text, re.MULTILINE)
+        found[page.name] = [re.sub(r"\s+#.*", "", line) for line in lines]
+    return found
+
+
+@cache
+def help_of(program: str, command: str) -> str:
+    """The help text of a program, or its source if it stands in benchmarks/."""
+    if program.startswith("benchmarks/"):
+        return (ROOT / program).read_text()
+    main = {"papers": papers_main, "hardware": hardware_main}.get(program, snake_gym_main)
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
+        main([command, "--help"] if command else ["--help"])
+    return out.getvalue()
+
+
+def test_commands_in_the_documentation_have_the_options_that_they_are_given() -> None:
+    n_seen = 0
+    for page, lines in commands().items():
+        for line in lines:
+            words = shlex.split(line)
+            words = words[2:] if words[:2] == ["python", "-m"] else words[1:] if words[0] == "python" else words
+            program, *rest = (
+                word.removesuffix(".py") if word in ("train.py", "evaluate.py") else word for word in words
+            )
+            if program in ("train", "evaluate"):
+                program, rest = "snake_gym", [program, *rest]
+            if program == "snake_gym.hardware" or (program in ("snake-gym", "snake_gym") and rest[:1] == ["hardware"]):
+                program, rest = "hardware", rest[program != "snake_gym.hardware" :]
+            if program.startswith("snake_gym."):
+                continue  # makers of pages, which take no options
+            command = rest[0] if rest and not rest[0].startswith("-") and rest[0].isidentifier() else ""
+            if command.isupper():
+                continue
+            told = help_of(program, command if not program.startswith("benchmarks/") else "")
+            for option in (word.partition("=")[0] for word in rest if word.startswith("--") and len(word) > 2):
+                assert re.search(rf"(?<![\w-]){option}(?![\w-])", told), f"{page}: {line}: no option {option}"
+                n_seen += 1
+    assert n_seen > 60

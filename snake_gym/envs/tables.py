@@ -104,6 +104,15 @@ def action_table(core: SnakeCore) -> str:
     return table(("entry", "at -1", "at 1", "unit"), ((r["name"], r["low"], r["high"], r["unit"]) for r in rows))
 
 
+def info_table(core: SnakeCore) -> str:
+    """Return unit and meaning of the infos of a task and of every task."""
+    records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
+    infos = {**records, **core.task.further_infos, **INFO_NOTES}
+    terms = f"reward term of this step: {', '.join(core.task.weights)}"
+    infos |= {"reward/<term>": ("1", f"weighted {terms}"), "reward_raw/<term>": ("", "the same before weighting")}
+    return table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items()))
+
+
 def group_tables(config: Any, without: Sequence[str] = (), prefix: str = "") -> list[str]:
     """Return one table of settings for each group of a dataclass, and for each group within it."""
     parts: list[str] = []
@@ -120,14 +129,10 @@ def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
     """Return a task's own part: its text, observations, infos and settings, except the ``shared`` ones."""
     config_type: type[EnvConfig] = find_task(env_id)
     core = default_core(config_type, "residual")
-    records = {name: (record.unit, record.meaning) for name, record in core.task.records.items()}
-    infos = {**records, **core.task.further_infos, **INFO_NOTES}
-    terms = f"reward term of this step: {', '.join(core.task.weights)}"
-    infos |= {"reward/<term>": ("1", f"weighted {terms}"), "reward_raw/<term>": ("", "the same before weighting")}
     return [
         f"# {env_id}", describe(config_type),
         "## Observation table (robot `resilient_servo`, `action.kind: residual`)", observation_table(core),
-        "## Info", table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items())),
+        "## Info", info_table(core),
         "## Settings", *group_tables(config_type(), shared),
     ]  # fmt: skip
 

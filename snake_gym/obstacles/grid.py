@@ -13,9 +13,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from snake_gym.config import ConfigError
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray, IntArray, Obstacles
 
 FAR_M = 1.0e6
@@ -143,7 +143,7 @@ def with_ends(features: FloatArray) -> FloatArray:
     return rows[: _add_ends(np.ascontiguousarray(features, dtype=np.float64), rows)].copy()
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _add_ends(features, rows):  # type: ignore[no-untyped-def]
     k = features.shape[0]
     rows[:k] = features
@@ -162,7 +162,7 @@ def _add_ends(features, rows):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
     """Return the squared distance [m^2] between a segment and an axis-aligned rectangle."""
     first, last = 0.0, length  # the part of the segment that lies within the rectangle (Liang and Barsky, 1984)
@@ -187,7 +187,7 @@ def _rectangle_gap2(sx, sy, ax, ay, length, x0, y0, x1, y1):  # type: ignore[no-
     return best
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _lay_out(features, origin, n_cells, cell, reach, room):  # type: ignore[no-untyped-def]
     """Choose a grid that holds all places within reach of the features; return False if ``room`` cells do not do."""
     low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
@@ -204,7 +204,7 @@ def _lay_out(features, origin, n_cells, cell, reach, room):  # type: ignore[no-u
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  # type: ignore[no-untyped-def]
     """Count feature i in every cell that lists it (cell_start one to the right), or with ``fill`` write it there."""
     sx, sy, ax, ay, length, radius = row
@@ -233,7 +233,7 @@ def _visit(row, i, origin, n_cells, cell, reach, cell_start, cell_item, fill):  
                     cell_start[c + 1] += 1
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _write(feature, cell_start, cell_item, origin, n_cells, cell, reach, features):  # type: ignore[no-untyped-def]
     """Fill one world's arrays; return 0, or 1 for too few cells, 2 for too few items, which leave the world empty."""
     n_cells[:] = 0

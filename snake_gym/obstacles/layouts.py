@@ -10,9 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
+from snake_gym.physics.compilation import cached_njit
 
 PEGBOARD, FOREST, CORRIDOR, GATES = range(4)
 """Codes of the layouts; a corridor with bends is a corridor."""
@@ -64,17 +64,17 @@ class Plan(NamedTuple):
     """Grid across the field on which the openings of gates stand."""
 
 
-_mix = njit(cache=True, error_model="numpy")(mix)
+_mix = cached_njit()(mix)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _uniform(state):  # type: ignore[no-untyped-def]
     """Return the next random number in [0, 1)."""
     state[0] += GOLDEN
     return float(_mix(state[0]) >> np.uint64(11)) * TO_UNIT
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untyped-def]
     """Write the feature around a segment as row n; return the number of rows then."""
     length = math.hypot(x1 - x0, y1 - y0)
@@ -84,12 +84,12 @@ def _put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untype
     return n + 1
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _random_radius(plan, state):  # type: ignore[no-untyped-def]
     return plan.radius_m * (1.0 + plan.radius_spread * (2.0 * _uniform(state) - 1.0))
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
     """Write a lattice of pegs with a random phase, each moved by the jitter; return the number of pegs in the field."""
     across = 2.0 * plan.radius_m + plan.gap_m
@@ -111,7 +111,7 @@ def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
     """Write trees by dart throwing (Poisson discs), at least the gap apart; leave out those without a place."""
     n = 0
@@ -132,7 +132,7 @@ def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _side_walls(plan, n, features):  # type: ignore[no-untyped-def]
     """Write walls along both sides of the field if it has any; return the number of rows then."""
     if plan.has_walls:
@@ -142,7 +142,7 @@ def _side_walls(plan, n, features):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _build_gates(plan, state, features):  # type: ignore[no-untyped-def]
     """Write walls across the field with one opening each, shifted from the last by 0.4 to 1 of turn_rad's shift."""
     spacing = (plan.goal_m - plan.begin_m) / (plan.n_turns + 1)
@@ -164,7 +164,7 @@ def _build_gates(plan, state, features):  # type: ignore[no-untyped-def]
     return _side_walls(plan, n, features)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
     """Draw the direction of each piece of a corridor; a bend that would turn too far from ahead goes the other way."""
     headings[0] = (2.0 * _uniform(state) - 1.0) * plan.first_turn_rad
@@ -175,7 +175,7 @@ def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
         headings[i + 1] = headings[i] + turn
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def]
     """Write a room for the start, two walls beside a line of n_turns + 1 equal pieces, and an end behind the goal."""
     headings = np.empty(plan.n_turns + 1)
@@ -204,7 +204,7 @@ def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def
     return _put_segment(features, n, ends[0, 0], ends[0, 1], ends[1, 0], ends[1, 1], plan.wall_radius_m)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def lay_out(plan, seed, features, goal):  # type: ignore[no-untyped-def]
     """Fill ``features`` and ``goal``; return (rows written, rows at the front that may be removed again)."""
     state = np.empty(1, np.uint64)
@@ -218,7 +218,7 @@ def lay_out(plan, seed, features, goal):  # type: ignore[no-untyped-def]
     return _side_walls(plan, n, features), n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def thin_out(features, n, n_movable, goal_x, goal_y, clearance):  # type: ignore[no-untyped-def]
     """Remove those of the first ``n_movable`` obstacles that are nearer than ``clearance`` to the straight way to the
     goal; return the rows left."""
@@ -234,7 +234,7 @@ def thin_out(features, n, n_movable, goal_x, goal_y, clearance):  # type: ignore
     return kept
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def to_world(features, route, x, y, heading):  # type: ignore[no-untyped-def]
     """Turn features and route by ``heading`` about the origin and move them by (x, y), in place."""
     c, s = math.cos(heading), math.sin(heading)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from snake_gym.obstacles.passage import segment_gap
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 
@@ -27,7 +27,7 @@ def deepest_overlaps(
     return overlap
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _find_deepest(feature, link_angle, centre_xy, half_length, radius, overlap):  # type: ignore[no-untyped-def]
     for w in range(feature.shape[0]):
         for i in range(link_angle.shape[1]):

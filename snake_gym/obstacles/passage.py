@@ -16,9 +16,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from snake_gym.config import ConfigError
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray, IntArray
 
 MAX_NODES = 4_000_000
@@ -85,13 +85,13 @@ def find_route(
     return space.way[:corners].copy() if corners else None
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _point_gap(x, y, sx, sy, ax, ay, length):  # type: ignore[no-untyped-def]
     u = min(max((x - sx) * ax + (y - sy) * ay, 0.0), length)
     return math.sqrt((x - sx - u * ax) ** 2 + (y - sy - u * ay) ** 2)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def segment_gap(x0, y0, x1, y1, row):  # type: ignore[no-untyped-def]
     """Return the distance of the segment (x0, y0)-(x1, y1) and a feature; minus its radius where they cross."""
     sx, sy, ax, ay, length, radius = row
@@ -114,7 +114,7 @@ def segment_gap(x0, y0, x1, y1, row):  # type: ignore[no-untyped-def]
     return gap - radius
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _is_free(x0, y0, x1, y1, features, radius):  # type: ignore[no-untyped-def]
     """Return True if the disc can go straight from (x0, y0) to (x1, y1)."""
     mx, my, half = 0.5 * (x0 + x1), 0.5 * (y0 + y1), 0.5 * math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2)
@@ -128,7 +128,7 @@ def _is_free(x0, y0, x1, y1, features, radius):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _map_clearance(space, features, far, low_x, low_y, n_x, n_y, step):  # type: ignore[no-untyped-def]
     """Set the distance of every node to its nearest feature, where it is below ``far``."""
     space.clearance[: n_x * n_y] = far
@@ -153,7 +153,7 @@ def _map_clearance(space, features, far, low_x, low_y, n_x, n_y, step):  # type:
                     space.nearest[node] = i
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _push(key, node, size, new_key, new_node):  # type: ignore[no-untyped-def]
     """Put an entry on the heap (smallest key first) of ``size`` entries."""
     i = size
@@ -163,7 +163,7 @@ def _push(key, node, size, new_key, new_node):  # type: ignore[no-untyped-def]
     key[i], node[i] = new_key, new_node
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _pop(key, node, size):  # type: ignore[no-untyped-def]
     """Take the first of ``size`` entries off the heap and return its node."""
     first, last_key, last_node = node[0], key[size - 1], node[size - 1]
@@ -180,7 +180,7 @@ def _pop(key, node, size):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _edge_is_free(space, features, radius, a, b, ax, ay, bx, by, exact):  # type: ignore[no-untyped-def]
     """Return True if the disc can go from node a to its neighbour b; not ``exact``: test nearest features only."""
     if exact:
@@ -192,7 +192,7 @@ def _edge_is_free(space, features, radius, a, b, ax, ay, bx, by, exact):  # type
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _search(space, features, radius, step, low_x, low_y, n_x, n_y, first, goal_x, goal_y, exact):  # type: ignore
     """Run A* from node ``first``; return the last node, from which the goal is straight ahead within a cell, or -1."""
     cost, parent, key, queue, clearance = space.cost, space.parent, space.heap_key, space.heap_node, space.clearance
@@ -233,7 +233,7 @@ def _search(space, features, radius, step, low_x, low_y, n_x, n_y, first, goal_x
     return -1
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _leave_out(way, n, features, radius):  # type: ignore[no-untyped-def]
     """Drop corners that a straight line can leave out, as far as is free from each; return the number left."""
     kept = 1
@@ -245,7 +245,7 @@ def _leave_out(way, n, features, radius):  # type: ignore[no-untyped-def]
     return kept + 1
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _pull(way, n, features, radius):  # type: ignore[no-untyped-def]
     """Move each corner towards the line between its neighbours as far as the disc can follow."""
     for i in range(1, n - 1):
@@ -265,7 +265,7 @@ def _pull(way, n, features, radius):  # type: ignore[no-untyped-def]
         way[i, 0], way[i, 1] = x + low * dx, y + low * dy
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _trace(space, features, radius, step, low_x, low_y, n_y, first, last):  # type: ignore[no-untyped-def]
     """Write the way found between the ends in ``way[:2]`` as corners, shorten it, return their number; 0: not free."""
     way, parent = space.way, space.parent
@@ -288,7 +288,7 @@ def _trace(space, features, radius, step, low_x, low_y, n_y, first, last):  # ty
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _find_route(space, features, radius, step, start_x, start_y, goal_x, goal_y, bounds):  # type: ignore[no-untyped-def]
     """Write corners to ``space.way``; return their number, 0 if there is no way, -1 if the memory is too small."""
     left, down = math.floor((start_x - bounds[0]) / step), math.floor((start_y - bounds[1]) / step)

@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from snake_gym.config import ConfigError
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 
@@ -123,7 +123,7 @@ class Routes:
         return piece[:, :2] + rest[:, None] * piece[:, 2:4]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@cached_njit(nogil=True)
 def _find_nearest(piece, begin, point, last, reach, found):  # type: ignore[no-untyped-def]
     """Find the nearest foot of a perpendicular on a piece, moved into the piece and the window of arc lengths."""
     for w in range(last.size):
@@ -153,7 +153,7 @@ def spread_points(route: FloatArray, n_points: int) -> FloatArray:
     return points
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _spread_points(route, points):  # type: ignore[no-untyped-def]
     pieces = np.ones(len(route) - 1, np.int64)
     length = np.hypot(route[1:, 0] - route[:-1, 0], route[1:, 1] - route[:-1, 1])

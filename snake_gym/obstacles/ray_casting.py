@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 
@@ -35,7 +35,7 @@ def cast_rays(
     return reach
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@cached_njit(inline="always")
 def _meet_disc(x, y, radius, dx, dy):  # type: ignore[no-untyped-def]
     """Return the distance to a disc centred at (x, y) relative to the ray's start; inf where it is missed."""
     ahead, aside = x * dx + y * dy, x * dy - y * dx
@@ -43,7 +43,7 @@ def _meet_disc(x, y, radius, dx, dy):  # type: ignore[no-untyped-def]
     return ahead - math.sqrt(inside) if inside > 0.0 and ahead > 0.0 else np.inf
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _meet_segment(x, y, ax, ay, length, radius, dx, dy):  # type: ignore[no-untyped-def]
     """Return the distance to points within ``radius`` of a segment that starts at (x, y) from the ray's start."""
     gap = x * ay - y * ax  # from the segment's line to the ray's start, positive on the side of the normal (-ay, ax)
@@ -61,7 +61,7 @@ def _meet_segment(x, y, ax, ay, length, radius, dx, dy):  # type: ignore[no-unty
     return _meet_disc(x + shift * ax, y + shift * ay, radius, dx, dy)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _gap2(x, y, ax, ay, length):  # type: ignore[no-untyped-def]
     """Return the squared distance from the ray's start to a segment that starts at (x, y) relative to it."""
     along = min(max(-(x * ax + y * ay), 0.0), length)
@@ -69,7 +69,7 @@ def _gap2(x, y, ax, ay, length):  # type: ignore[no-untyped-def]
     return x * x + y * y
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@cached_njit(nogil=True)
 def _cast(feature, origin_xy, heading, cos_offset, sin_offset, max_range, reach):  # type: ignore[no-untyped-def]
     n_beams = cos_offset.size
     dx, dy = np.empty(n_beams), np.empty(n_beams)

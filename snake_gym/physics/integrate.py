@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from snake_gym.physics.actuators import engage_joints
 from snake_gym.physics.broad_phase import forget_contacts, look_around
 from snake_gym.physics.chain import locate_head, place_links
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.contact import keep_energy, note_depth
 from snake_gym.physics.friction import COUPLED, begin_sliding, lay_patches
 from snake_gym.physics.implicit import FIRST, LATER, SECOND, finish_stage, note_events, solve_stage
@@ -128,7 +128,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
     """Return the two entry points. They close over ``fingerprint``, a digest of all kernel sources, because numba's
     cache on disk notices edits in this file and in what a function closes over, but not in the other files."""
 
-    @njit(nogil=True, error_model="numpy", cache=True)
+    @cached_njit(nogil=True)
     def step_worlds(  # type: ignore[no-untyped-def]
         ids, ticket, laws, method, dt, n_substeps, state, params, same_params, faults, obstacles, late, patches,
         torque_square, reference, feedforward
@@ -179,7 +179,7 @@ def _compile_drivers(fingerprint: str) -> tuple[Any, Any]:
                 scatter_servos(s, n, block, count, state, torque_square)
             first = take_ticket(ticket) * LANES
 
-    @njit(nogil=True, error_model="numpy", cache=True)
+    @cached_njit(nogil=True)
     def accelerate_worlds(  # type: ignore[no-untyped-def]
         ids, kind, state, params, faults, reference, feedforward, link_acc, centre_acc
     ):

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from snake_gym.obstacles.splitmix import GOLDEN, TO_UNIT, mix
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.faults import SLACK_S
 
 _mix = njit(error_model="numpy", inline="always")(mix)
@@ -36,7 +37,7 @@ def _nearly_normal(key, place):  # type: ignore[no-untyped-def]
     return (float(total) - _MEAN) * _SCALE
 
 
-@njit(error_model="numpy", cache=True)
+@cached_njit()
 def read_chains(  # type: ignore[no-untyped-def]
     ids, angle, rate, head_angle, head_xy, past, newest, fresh, delay, jitter, noise, bias, key, counter, out, chance
 ):
@@ -84,7 +85,7 @@ def read_chains(  # type: ignore[no-untyped-def]
         counter[w] += np.uint64(3 + n_read)
 
 
-@njit(error_model="numpy", cache=True)
+@cached_njit()
 def settle_poses(  # type: ignore[no-untyped-def]
     ids, angle, pose, time_s, chance, loss_chance, outage_s, lost_until_s, held, weights, valid, centre_xy
 ):
@@ -121,7 +122,7 @@ def settle_poses(  # type: ignore[no-untyped-def]
         centre_xy[m, 0], centre_xy[m, 1] = x, y
 
 
-@njit(error_model="numpy", cache=True)
+@cached_njit()
 def draw_step(  # type: ignore[no-untyped-def]
     key, counter, least_delay_s, jitter_s, delay_s, push_chance, push_acc, base_acc, body_acc
 ):
@@ -140,7 +141,7 @@ def draw_step(  # type: ignore[no-untyped-def]
         counter[w] += np.uint64(3)
 
 
-@njit(error_model="numpy", cache=True)
+@cached_njit()
 def queue_commands(ids, reference, delay_s, sim_dt_s, waiting, due, aim):  # type: ignore[no-untyped-def]
     """Append the commands ``reference`` (W, J) of the worlds ``ids`` to their queues; see ``VaryingDelay``.
 
@@ -163,7 +164,7 @@ def queue_commands(ids, reference, delay_s, sim_dt_s, waiting, due, aim):  # typ
             aim[w, i] = waiting[w, acting, i]
 
 
-@njit(error_model="numpy", cache=True)
+@cached_njit()
 def pass_time(ids, n_substeps, due):  # type: ignore[no-untyped-def]
     """Let ``n_substeps`` physics steps pass for the queues of the worlds ``ids``."""
     for w in ids:

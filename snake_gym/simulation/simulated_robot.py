@@ -398,7 +398,9 @@ class SimulatedRobot:
         Raises ValueError for other steps than one control step where references act late.
         """
         n_substeps = self.spec.n_substeps if n_substeps is None else n_substeps
-        feedforward = self._no_feedforward if feedforward is None else feedforward
+        # Numba would compile the physics anew for other layouts and types.
+        reference = np.require(reference, np.float64, ("C", "W"))
+        feedforward = self._no_feedforward if feedforward is None else np.require(feedforward, np.float64, ("C", "W"))
         ids = self._all if mask is None else np.flatnonzero(mask)
         step_s = n_substeps * self.spec.step_s
         reference, shift, faults, params = self._apply_faults(ids, reference, step_s)

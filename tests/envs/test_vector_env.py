@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
-from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions
+from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 
 SETTINGS = {
     "residual": {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 3}},
@@ -20,22 +20,6 @@ SETTINGS = {
     },
     "cpg": {"action": {"kind": "residual", "controller": {"kind": "cpg"}}, "robot": "resilient", "time_limit_s": 1.0},
 }
-
-
-def spread_ends_at_reset(env: SnakeVectorEnv) -> SnakeVectorEnv:
-    """The env, whose worlds do not end all at once, as the checker wants them; one world keeps its time limit."""
-    if env.num_envs == 1 or env.autoreset_mode is AutoresetMode.DISABLED:
-        return env
-    reset = env.reset
-
-    def reset_and_spread(*, seed: Any = None, options: Any = None) -> Any:
-        begun = reset(seed=seed, options=options)
-        if seed is not None and options is None:
-            env.core.spread_ends()
-        return begun
-
-    env.reset = reset_and_spread  # type: ignore[method-assign]
-    return env
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -1,0 +1,59 @@
+"""Pages of the site that follow from the code: one for each env, with its picture and the scores of baselines.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from baselines import section, short_name  # noqa: E402
+from mkdocs.structure.files import File, Files  # noqa: E402
+
+from snake_gym.envs.tables import describe_task  # noqa: E402
+from snake_gym.registry import TASKS  # noqa: E402
+from snake_gym.tasks.task import EnvConfig  # noqa: E402
+
+OURS = [env_id for env_id, task in TASKS.items() if isinstance(task, str)]
+
+
+def on_config(config: Any) -> Any:
+    """Put the envs' pages into the navigation."""
+    (group,) = [entry["Environments"] for entry in config.nav if "Environments" in entry]
+    group[:0] = [{env_id.partition("/")[2]: page_name(env_id)} for env_id in OURS]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the envs' pages."""
+    for env_id in OURS:
+        files.append(File.generated(config, page_name(env_id), content=env_page(env_id)))
+    return files
+
+
+def page_name(env_id: str) -> str:
+    """Return the file of an env's page."""
+    return f"envs/{short_name(env_id)}.md"
+
+
+def env_page(env_id: str) -> str:
+    """Return the page of an env: its text, picture, scores and tables."""
+    shared = [setting.name for setting in dataclasses.fields(EnvConfig)]
+    title, text, *rest = describe_task(env_id, shared)
+    parts = [title, text]
+    image = f"images/envs/{short_name(env_id)}.png"
+    if (DOCS / image).exists():
+        parts.append(f"![{env_id}](../{image})")
+    parts.append(f'```python\nimport gymnasium as gym\nimport snake_gym\n\nenv = gym.make("{env_id}")\n```')
+    file = DOCS / "baselines.json"
+    scores = json.loads(file.read_text()) if file.exists() else {}
+    if env_id in scores:
+        parts += ["## Baselines", section(scores[env_id]), "[How they are made](../baselines.md)."]
+    parts += ["What every env has is in [All settings](../env.md).", *rest]
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n"

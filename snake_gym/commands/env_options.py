@@ -1,0 +1,49 @@
+"""Options that name an environment and its settings: ``ENV --env FILE --set faults.n_max=2 --plugin FILE.py``."""
+
+from __future__ import annotations
+
+import argparse
+
+from snake_gym.config import ConfigError, apply_overrides, nearest
+from snake_gym.envs.task_settings import build_env, laid_over
+from snake_gym.plugins import add_plugin_option, load_plugins
+from snake_gym.registry import REAL, TASKS
+from snake_gym.tasks.task import EnvConfig
+
+
+def add_env_options(parser: argparse.ArgumentParser) -> None:
+    """Give a program the options that ``read_env`` reads."""
+    parser.add_argument("id", metavar="ENV", help="name of an env, as SnakeGym/Waypoints-v0, or Waypoints for short")
+    parser.add_argument("--env", metavar="FILE", help="settings of the env (configs/env/*.yaml)")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
+    add_plugin_option(parser)
+
+
+def read_env(args: argparse.Namespace) -> tuple[str, EnvConfig]:
+    """Return name and settings of the env that the options describe; import the plugins. Raises ConfigError."""
+    load_plugins(args.plugin)
+    env_id = full_id(args.id)
+    assignments = [text.removeprefix("env.") for text in args.set]
+    return env_id, build_env(env_id, apply_overrides(laid_over(env_id, args.env, {}), assignments))
+
+
+def full_id(name: str) -> str:
+    """Return the registered name that ``name`` is, or the one of which it is the middle part. Raises ConfigError."""
+    short = {env_id.rpartition("/")[2].rpartition("-v")[0]: env_id for env_id in TASKS}
+    if name in TASKS or name in short:
+        return short.get(name, name)
+    if name == REAL:
+        raise ConfigError(f"{REAL} is the physical robot; see snake-gym hardware --help")
+    guess = nearest(name, TASKS) or short.get(nearest(name, short) or "")
+    meant = f"; did you mean {guess!r}?" if guess else ""
+    own = "if a module of yours registers it, give it with --plugin FILE.py"
+    raise ConfigError(f"ENV is {name!r}; expected one of {', '.join(TASKS)}{meant} ({own})")
+
+
+def settings_of(config: EnvConfig) -> list[str]:
+    """Return the settings that differ from the defaults, as they stand after ``--set``."""
+    from snake_gym.config import differences, to_dict
+    from snake_gym.envs.tables import show
+
+    changed = differences(to_dict(type(config)()), to_dict(config))
+    return [f"{name}={show(value)}" for name, (_, value) in changed.items()]

@@ -1,0 +1,94 @@
+"""Command ``list``: names of everything that can be chosen, with a line on each.
+
+snake-gym list                        all of it
+snake-gym list controllers
+snake-gym list faults --plugin my_fault.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+
+from snake_gym.config import OptionParser, choose, find_config, run_program
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.controllers.tuned import TUNED
+from snake_gym.envs.tables import setting_notes
+from snake_gym.interface.observations import COLUMNS
+from snake_gym.plugins import add_plugin_option, load_plugins
+from snake_gym.registry import REAL, TASKS, find_task
+from snake_gym.robot.presets import PRESETS
+from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED
+from snake_gym.simulation.faults import FaultConfig
+
+NOTE = 100
+"""Longest note in letters."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the lists. Raises ConfigError for what the user has to correct."""
+    parser = OptionParser(
+        prog="snake-gym list", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="?", help=f"one of {', '.join(LISTS)}; all without")
+    add_plugin_option(parser)
+    args = parser.parse_args(argv)
+    chosen = list(LISTS) if args.what is None else [choose(args.what, LISTS, "what to list")]
+    load_plugins(args.plugin)
+    for name in chosen:
+        entries = LISTS[name]()
+        width = max(map(len, entries), default=0)
+        print(f"{name}:", *(f"  {entry:{width}}  {shorten(note)}" for entry, note in entries.items()), sep="\n")
+    return 0
+
+
+def shorten(text: str) -> str:
+    """Return the first sentence of a text, of at most NOTE letters."""
+    first = " ".join(text.replace("``", "").split())
+    first = re.split(r"(?<=[a-z\])])\. ", first)[0].rstrip(".")
+    return first if len(first) <= NOTE else first[: NOTE - 4].rpartition(" ")[0].rstrip(",;:") + " ..."
+
+
+def summary(owner: object) -> str:
+    """Return the first paragraph of a docstring."""
+    return (getattr(owner, "__doc__", None) or "").strip().partition("\n\n")[0]
+
+
+def list_envs() -> dict[str, str]:
+    """Return the envs."""
+    notes = {env_id: summary(find_task(env_id)) for env_id in TASKS}
+    return {**notes, REAL: "The physical robot (snake-gym hardware)"}
+
+
+def list_faults() -> dict[str, str]:
+    """Return the kinds of joint faults."""
+    ours = dict(re.findall(r"(\w+) \(([^)]*)\)", setting_notes(FaultConfig)["kinds"]))
+    registered = {kind.name: summary(kind.effect) for kind in REGISTERED.values()}
+    return {kind: ours.get(kind) or registered.get(kind, "") for kind in JOINT_KINDS}
+
+
+def list_tuned() -> dict[str, str]:
+    """Return the files of tuned gaits, and how the shortest of them are asked for."""
+    found: dict[str, str] = {}
+    for folder in {find_config(TUNED), TUNED}:
+        for path in sorted(folder.rglob("*.yaml")):
+            name = TUNED / path.relative_to(folder)
+            robot, *middle = name.relative_to(TUNED).parts[:-1]
+            asked = f"file: {name}" if middle else f"tuned: {name.stem}"
+            found.setdefault(str(name), f"{{{asked}}} for {robot}")
+    return dict(sorted(found.items()))
+
+
+LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
+    "envs": list_envs,
+    "robots": lambda: {name: spec.source for name, spec in PRESETS.items()},
+    "controllers": lambda: {name: summary(kind) for name, kind in CONTROLLERS.items()},
+    "faults": list_faults,
+    "columns": lambda: {name: f"[{column.unit}] {column.meaning}" for name, column in COLUMNS.items()},
+    "tuned": list_tuned,
+}
+"""Names of the lists, and what makes each."""
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,54 @@
+"""Command ``warm``: compile everything that the shipped envs need, so that no later process has to.
+
+snake-gym warm
+NUMBA_CACHE_DIR=/scratch/numba snake-gym warm       where the package's own folder cannot be written to
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from snake_gym.config import OptionParser, load_yaml, run_program
+from snake_gym.envs.checker import draw_actions
+from snake_gym.envs.vector_env import SnakeVectorEnv
+from snake_gym.registry import TASKS
+from snake_gym.robot.presets import PRESETS
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+VARIED = Path("configs", "env", "randomised_servo.yaml")
+"""Settings under which an env calls kernels that it does without by default."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compile, or find everything compiled."""
+    parser = OptionParser(
+        prog="snake-gym warm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args(argv)
+    begin = time.perf_counter()
+    for env_id, task in TASKS.items():
+        if isinstance(task, str):  # one of ours
+            for settings in ({}, {"randomisation": load_yaml(VARIED)["randomisation"]}):
+                warm_env(env_id, settings)
+            print(f"{env_id}: ready", flush=True)
+    robot = SimulatedRobot(PRESETS["resilient"], 1)
+    robot.derivative(np.zeros((1, robot.spec.n_joints)))
+    print(f"all compiled kernels are there ({time.perf_counter() - begin:.0f} s)")
+    return 0
+
+
+def warm_env(env_id: str, settings: dict[str, object]) -> None:
+    """Play a few steps, resets included."""
+    env = SnakeVectorEnv(env_id, 2, config=settings)
+    env.reset(seed=0)
+    for action in draw_actions(env, 3):
+        env.step(action)
+    env.close()
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,175 @@
+"""Commands ``list``, ``describe``, ``check``, ``bench`` and ``warm``, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from snake_gym import registry
+from snake_gym.__main__ import COMMANDS, main
+from snake_gym.config import ConfigError
+from snake_gym.controllers import CONTROLLERS
+from snake_gym.robot.presets import PRESETS
+from snake_gym.simulation.fault_kinds import JOINT_KINDS
+
+WAYPOINTS = "SnakeGym/Waypoints-v0"
+TASK = '''
+"""A task whose reward is {what}."""
+import itertools
+from dataclasses import dataclass
+from snake_gym import register_task
+from snake_gym.tasks.waypoints import Waypoints, WaypointsConfig
+
+calls = itertools.count()
+
+class Mine(Waypoints):
+    def evaluate(self, before_xy, state, action, work, live):
+        terms, complete = super().evaluate(before_xy, state, action, work, live)
+        terms["progress"] = terms["progress"] + {extra}
+        return terms, complete
+
+@register_task("{env_id}")
+@dataclass(frozen=True)
+class MineConfig(WaypointsConfig):
+    """A task of mine."""
+    def make_task(self, spec, n_worlds):
+        return Mine(self.course, n_worlds, self.reward)
+'''
+
+
+@pytest.fixture(autouse=True)
+def _forget_own_tasks() -> Iterator[None]:
+    """What a test registers is forgotten afterwards."""
+    before = [(table, dict(table)) for table in (registry.TASKS, gym.registry)]
+    yield
+    for table, content in before:
+        table.clear()
+        table.update(content)
+
+
+def own_task(folder: Path, name: str, extra: str) -> str:
+    file = folder / f"{name}.py"
+    file.write_text(TASK.format(what=name, extra=extra, env_id=f"Mine/{name.title().replace('_', '')}-v0"))
+    return str(file)
+
+
+def test_list_has_every_name_that_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    words = set(capsys.readouterr().out.split())
+    ours = {env_id for env_id in gym.registry if env_id.startswith("SnakeGym/")}
+    assert {*ours, *PRESETS, *CONTROLLERS, *JOINT_KINDS} <= words
+    for robot in ("resilient_servo",):
+        assert f"configs/controllers/{robot}/cc.yaml" in words
+
+
+def test_list_has_what_a_plugin_registers_and_names_the_nearest_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", "envs", "--plugin", own_task(tmp_path, "listed_task", "0")]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"Mine/ListedTask-v0 +A task of mine", out)
+    assert "controllers:" not in out
+    with pytest.raises(ConfigError, match=r"'robotz'; expected one of .*; did you mean 'robots'"):
+        main(["list", "robotz"])
+
+
+def test_describe_tells_spaces_and_changed_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["--set", "env.action.kind=gait", "--set", "faults.n_max=2"]
+    assert main(["describe", "Waypoints", *settings]) == 0
+    out = capsys.readouterr().out
+    env = gym.make(WAYPOINTS, action={"kind": "gait"}, faults={"n_max": 2})
+    assert f"`{env.observation_space}`" in out and f"`{env.action_space}`" in out
+    assert "- `action.kind=gait`" in out and "- `faults.n_max=2`" in out and "time_limit_s=" not in out
+    _, info = env.reset(seed=0)
+    terms = [name.partition("/")[2] for name in info if name.startswith("reward/")]
+    assert terms
+    for name in [*terms, *(name for name in info if "/" not in name)]:
+        assert f"| {name} |" in out or f"| `{name}` |" in out, name
+
+
+@pytest.mark.parametrize("command", ["describe", "check", "bench"])
+def test_an_unknown_env_or_setting_names_the_nearest(command: str) -> None:
+    with pytest.raises(ConfigError, match=rf"'Waypont'.*did you mean '{WAYPOINTS}'"):
+        main([command, "Waypont"])
+    with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
+        main([command, "Waypoints", "--set", "faults.n_mx=2"])
+    with pytest.raises(ConfigError, match="snake-gym hardware"):
+        main([command, "SnakeGym/Real-v0"])
+
+
+def test_check_passes_our_env(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "Waypoints", "--set", "faults.n_max=2"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("passed") + out.count("skipped") == 4
+    assert "FAILED" not in out
+
+
+def test_check_fails_an_own_env_whose_worlds_are_not_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = own_task(tmp_path, "good_task", "0.0")
+    assert main(["check", "Mine/GoodTask-v0", "--plugin", good]) == 0
+    bad = own_task(tmp_path, "bad_task", "next(calls)")
+    capsys.readouterr()
+    assert main(["check", "Mine/BadTask-v0", "--plugin", bad]) == 1
+    assert "FAILED  vector env" in capsys.readouterr().out
+
+
+def test_bench_measures_single_and_vector_envs(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--worlds", "1,8", "--threads", "1", "--seconds", "0.05", "--json", "-"]
+    assert main(["bench", "Waypoints", *options]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["kind"], row["worlds"]) for row in rows] == [("single", 1), ("vector", 1), ("vector", 8)]
+    assert all(row["env"] == WAYPOINTS and row["threads"] == 1 and row["steps_per_s"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--worlds", "8,x"], r"--worlds is '8,x'"), (["--worlds", "0"], r"--worlds is '0'"),
+        (["--threads", "0"], "--threads is 0"), (["--seconds", "0"], "--seconds is 0"),
+    ],
+)  # fmt: skip
+def test_bench_refuses_wrong_numbers(options: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        main(["bench", "Waypoints", *options])
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS:
+        with pytest.raises(SystemExit) as end:
+            main([command, "--help"])
+        assert end.value.code in (0, None), command
+        assert "usage: " in capsys.readouterr().out, command
+
+
+@pytest.mark.slow
+def test_after_warm_no_env_compiles(tmp_path: Path) -> None:
+    """A fresh folder, warmed once; numba's own counters then see no kernel of ours compiled anew."""
+    env = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    program = """
+from numba.core import event
+import gymnasium as gym, snake_gym
+from snake_gym.registry import TASKS
+seen = event.RecordingListener()
+event.register("numba:compile", seen)
+for env_id in TASKS:
+    for settings in ({}, {"faults": {"n_max": 3, "kinds": ["rough", "slipped"]}}):
+        for env in (gym.make(env_id, **settings), gym.make_vec(env_id, num_envs=20, **settings)):
+            env.reset(seed=0)
+            env.step(env.action_space.sample())
+print(len(seen.buffer))
+"""
+    run = [sys.executable, "-m", "snake_gym", "warm"]
+    first = subprocess.run(run, env={**os.environ, **env}, capture_output=True, text=True, check=True)
+    assert first.stderr.count("compiling the physics") == 1
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **env}, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
