@@ -8,6 +8,7 @@ network in single precision.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from snake_gym.config import ConfigError
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 
 OPSET = 17
@@ -93,9 +95,24 @@ def encode_onnx(
 
 def run_onnx(model: bytes, observations: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return actions (W, A) of a model for observations (W, D), computed by onnxruntime on one thread."""
+    return np.asarray(_session(model).run(["action"], {"observation": observations})[0], np.float32)
+
+
+def open_model(file: Path) -> tuple[bytes, Any, dict[str, str]]:
+    """Return a model's content with its external weights, a session of it, and its metadata. Raises ConfigError."""
+    try:
+        model = onnx.load(file)
+        content = bytes(model.SerializeToString())
+        return content, _session(content), {each.key: each.value for each in model.metadata_props}
+    except Exception as error:  # each library has exceptions of its own
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ConfigError(f"{file} is no ONNX model that onnxruntime runs: {reason[0][:200]}") from error
+
+
+def _session(model: bytes) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(["action"], {"observation": observations})[0], np.float32)
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

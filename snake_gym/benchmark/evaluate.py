@@ -26,10 +26,11 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare
-from snake_gym.benchmark.own_policy import OwnPolicy
+from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
+    Entrant,
     Scenarios,
     TrainedPolicy,
     classical_entrant,
@@ -42,6 +43,7 @@ from snake_gym.benchmark.sweep import play_one, play_sweep
 from snake_gym.config import (
     ConfigError,
     OptionParser,
+    add_set_option,
     apply_overrides,
     build,
     load_yaml,
@@ -76,8 +78,7 @@ def main(argv: list[str] | None = None) -> int:
         terminal.width = 160
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
-        entrants = [learned_entrant(name, load_policy(name, path), scenarios) for name, path in config.policies.items()]
-        entrants += [classical_entrant(entry, config) for entry in config.controllers]
+        entrants = make_entrants(config, scenarios, args.trust)
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
         console = Console(stderr=True)
@@ -100,7 +101,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, or FILE.py:CLASS")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, policy.onnx, "
+        "FILE.py:CLASS, module:FACTORY, or (with --trust) model.zip[+vecnormalize.pkl] or policy.pt")  # fmt: skip
+    add("--trust", action="store_true", help="load policies of Stable-Baselines3 and TorchScript, which execute code")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--robot", help="preset or YAML file")
@@ -108,7 +111,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--seed", type=int, help="seed of the first scenario")
     add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
     add("--json", metavar="FILE", help="write the results here too; - for standard output")
-    add("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+    add_set_option(parser)
     add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
@@ -117,16 +120,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def is_class(path: str) -> bool:
-    """Return True if ``path`` names a class of the user's own, ``FILE.py:CLASS``, which is code."""
-    return ":" in path and not Path(path).exists()
+def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:
+    """Return the policy of a policy file, or of another kind; ``trust``: also where loading may execute code."""
+    return load_own(name, path, trust) if is_foreign(path) else policy_file.load_policy(path)
 
 
-def load_policy(name: str, path: str) -> TrainedPolicy:
-    """Return the policy of a file, or one of the user's own class."""
-    if is_class(path):
-        return OwnPolicy(name, path)
-    return policy_file.load_policy(path)
+def make_entrants(config: BenchmarkConfig, scenarios: Scenarios, trust: bool = False) -> list[Entrant]:
+    """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
+    learned = ((name, load_policy(name, path, trust)) for name, path in config.policies.items())
+    entrants = [learned_entrant(name, policy, scenarios) for name, policy in learned]
+    return entrants + [classical_entrant(entry, config) for entry in config.controllers]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
@@ -134,7 +137,7 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     policies = named_policies(args.policy or [])
     own = args.config is None and bool(policies)
     if own:
-        trained = {name: load_policy(name, path) for name, path in policies.items()}
+        trained = {name: load_policy(name, path, args.trust) for name, path in policies.items()}
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or DEMO)
@@ -155,10 +158,10 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     mapping = apply_overrides(mapping, args.set)
     config = resolve_benchmark(build(BenchmarkConfig, mapping, where))
     for name, path in config.policies.items():
-        if not policies and is_result(where) and is_class(path):
+        if not policies and is_result(where) and is_code(path):
             asked = shlex.quote(f"{name}={path}")
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
-        if not is_class(path) and (note := policy_file.fallback_note(path)) is not None:
+        if not is_foreign(path) and (note := policy_file.fallback_note(path)) is not None:
             print(f"note: policy {name}: {note}", file=sys.stderr)
     if own and "controllers" not in mapping:
         kinds = tuned_kinds(config)
@@ -171,19 +174,26 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
 def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) -> dict[str, Any]:
     """Return settings of the benchmark that all policies, by name, were trained for: env, robot and scenarios.
 
-    Policies may differ in being shown the faults. Without ``with_env``, only the first one's robot and task count.
+    Policies may differ in being shown the faults, and those that do not say in which env they were trained play in
+    that of the others. Without ``with_env``, only the first one's robot and task count.
 
     Raises ConfigError if they were trained in different scenarios or on different robots, or in an env that this
     version does not know.
     """
     found = {}
     for name, policy in policies.items():
+        if policy.env_id is None or policy.env_config is None:
+            continue
         task = find_task(policy.env_id, f"policy {name}: env_id")
         try:
             found[name] = policy.env_id, build(task, policy.env_config)
         except ConfigError as error:
             reason = f"the env it was trained in is not known to this version; {_SAY_WHICH}"
             raise ConfigError(f"policy {name}: {reason} ({error})") from None
+    if not found:
+        if with_env:
+            raise ConfigError(f"nothing tells in which env to play {' and '.join(policies)}; {_SAY_WHICH}")
+        return {}
     (first, (env_id, config)), *others = found.items()
     spec = config.load_robot()
     robot = spec.name if PRESETS.get(spec.name) == spec else to_dict(spec)

@@ -126,11 +126,12 @@ def play_all(
     for entrant in entrants:
         path = folder / f"{_file_name(entrant.name)}.npz"
         key = fingerprint(entrant, scenarios)
-        episodes = None if fresh else load_episodes(path, key)
+        episodes = None if fresh or not entrant.is_kept else load_episodes(path, key)
         if episodes is None:
             name = entrant.name
             episodes = play(entrant, scenarios, lambda done, of, name=name: on_step(name, done, of))  # type: ignore[misc]
-            save_episodes(episodes, path, key)
+            if entrant.is_kept:
+                save_episodes(episodes, path, key)
         else:
             on_step(entrant.name, 1, 1)
         results.append(episodes)
