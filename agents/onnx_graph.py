@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from snake_gym.config import ConfigError
-from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.interface.actor_network import GATES, FrozenNormaliser, Layer
 
 OPSET = 17
 _IR_VERSION = 8
@@ -67,6 +67,8 @@ def encode_onnx(
         graph.add("Clip", *graph.bounds("normaliser", -normaliser.clip, normaliser.clip, np.float64))
         graph.add("Cast", to=TensorProto.FLOAT)
     for index, layer in enumerate(layers):
+        if layer.kind in GATES:
+            raise ConfigError("a recurrent policy is not written as an ONNX model; expected linear layers alone")
         if layer.weight is not None:
             operands = [name for name in (layer.weight, layer.bias) if name is not None]
             graph.add("Gemm", *(graph.constant(name, tensors[name]) for name in operands), transB=1)
