@@ -5,6 +5,8 @@
     snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     snake-gym evaluate --classical-only --set env.faults.n_max=5
     snake-gym evaluate --config configs/benchmark/obstacle_field.yaml --sweep
+    snake-gym evaluate --check FOLDER --policy mine=PATH   rows of somebody's results, played again
+    snake-gym evaluate --table A/results.json B/results.json
 
 Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
 against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
@@ -26,6 +28,7 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare
+from snake_gym.benchmark.others_results import check_rows, read_results, recorded_controllers, shared_table
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
@@ -72,10 +75,16 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program and return the exit code."""
     args = parse(argv)
     load_plugins(args.plugin)
-    config = read_config(args)
+    if args.check is not None:
+        return check(args.check, named_policies(args.policy or []), args.rows, args.trust)
+    config = None if args.table is not None else read_config(args)
     terminal = Console(stderr=args.json == "-", highlight=False)
     if not terminal.is_terminal:
         terminal.width = 160
+    if config is None:
+        for each in shared_table(args.table):
+            terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
+        return 0
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
         entrants = make_entrants(config, scenarios, args.trust)
@@ -116,8 +125,57 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
+    add("--check", type=Path, metavar="FOLDER", help="replay some rows of somebody's results (with --policy, --rows)")
+    add(
+        "--rows",
+        type=int,
+        default=8,
+        metavar="N",
+        help="rows of each policy that --check replays (default: %(default)s)",
+    )
+    add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    beside = {"check": ("policy", "rows", "trust"), "table": ()}
+    for asked, fits in beside.items():
+        given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
+        others = [name for name in given if name not in (asked, "plugin", *fits)]
+        if getattr(args, asked) is not None and others:
+            parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
+    if args.rows < 1:
+        parser.error(f"--rows is {args.rows}; expected at least 1")
+    return args
+
+
+def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> int:
+    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal; 1 if any is not.
+
+    Learned policies are those ``given``, path by name, or where the evaluation had them. Code of somebody else is
+    played only if it is given.
+    """
+    results = read_results(folder)
+    for name in given:
+        if results.summary["policies"].get(name, {}).get("kind") != "learned":
+            learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
+            raise ConfigError(f"{folder} has no learned policy {name!r}; it has {', '.join(learned) or 'none'}")
+    notes, entrants = list(results.notes()), recorded_controllers(results)
+    for name in (name for name, each in results.summary["policies"].items() if each["kind"] == "learned"):
+        path = given.get(name, results.config.policies.get(name, ""))
+        if name not in given and (is_foreign(path) or not Path(path).exists()):
+            notes.append(f"{name} is not checked: give --policy {shlex.quote(f'{name}={path}')}, with its present path")
+            continue
+        entrant = learned_entrant(name, load_policy(name, path, trust), results.scenarios)
+        if entrant.identity["policy"] != results.summary["policies"][name].get("policy"):
+            notes.append(f"{path} is another policy than that of the results, by its digest")
+        entrants.append(entrant)
+    for note in notes:
+        print(f"note: {note}")
+    found = [row for entrant in entrants for row in check_rows(results, entrant, n_rows)]
+    for row, difference in found:
+        print(f"{row}: {'equal' if difference is None else f'not equal, here in brackets: {difference}'}")
+    equal = sum(difference is None for _, difference in found)
+    print(f"{equal} of {len(found)} rows are equal")
+    return 0 if equal == len(found) > 0 else 1
 
 
 def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:

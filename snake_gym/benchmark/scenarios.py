@@ -24,12 +24,12 @@ from snake_gym.benchmark.policy_fit import (
     tuning_notes,
 )
 from snake_gym.benchmark.seed_ranges import BENCHMARK
-from snake_gym.config import ConfigError, Settings, build, merge, to_dict
+from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
-from snake_gym.envs.task_settings import build_env, laid_over
+from snake_gym.envs.task_settings import build_env, laid_over, scenario_settings
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
@@ -160,6 +160,15 @@ class Scenarios:
             "env_id": self.env_id, "env": settings, "robot": to_dict(self.spec), "seed": self.seed,
             "episodes": self.episodes,
         }  # fmt: skip
+
+    def title(self) -> str:
+        """Return their number and length for people."""
+        return f"{self.episodes} scenario{'' if self.episodes == 1 else 's'} of {self.env.time_limit_s:g} s"
+
+    def hash(self) -> str:
+        """Return a text by which results of several people are known to be of the same scenarios, on any machine."""
+        robot = {name: value for name, value in to_dict(self.spec).items() if name not in ("name", "source")}
+        return digest(self.env_id, scenario_settings(self.env), robot, self.seed, self.episodes)
 
 
 def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
