@@ -1,7 +1,7 @@
 """Program that trains a policy.
 
     snake-gym train --config configs/train/ppo.yaml
-    snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 --set env.faults.n_max=2 --seed 1
+    snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 env.faults.n_max=2 --seed 1
     snake-gym train --resume runs/demo
 
 Ctrl-C or SIGTERM stops after the current rollout with everything saved; --resume continues as if never stopped.
