@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 from gymnasium.vector import AutoresetMode
 
 from snake_gym.benchmark.own_policy import OwnPolicy
@@ -259,6 +259,10 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
                 f"policy {name} has {own_space.shape} {what}, these scenarios on robot {scenarios.spec.name} have "
                 f"{here_space.shape}; it was trained for another robot or env than {scenarios.env_id}"
             )
+    box = policy.action_space
+    if isinstance(box, Box) and (box.low.min(), box.high.max()) != (-1.0, 1.0):
+        note = f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]"
+        entrant = replace(entrant, notes=(*entrant.notes, note))
     if task is None or policy.env_id is None or policy.env_config is None:
         return entrant
     try:

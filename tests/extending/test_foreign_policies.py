@@ -116,6 +116,14 @@ def test_a_function_may_say_in_which_env_it_plays(folder: Path) -> None:
         play("half:make")
 
 
+def test_actions_of_another_range_are_noted(folder: Path) -> None:
+    (folder / "mine.py").write_text(FACTORY.replace(
+        "def make(env):", "def make(env):\n    Constant.observation_space = env.observation_space\n"
+        "    Constant.action_space = type(env.action_space)(-2.0, 2.0, env.action_space.shape)"
+    ))  # fmt: skip
+    assert play("mine:make")["notes"] == ["p: its actions are in [-2, 2]; here they are clipped to [-1, 1]"]
+
+
 def test_what_has_no_digest_is_played_again_and_what_has_one_is_not(folder: Path) -> None:
     (folder / "mine.py").write_text(FACTORY)
     play("mine:make")
