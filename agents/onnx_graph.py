@@ -8,6 +8,7 @@ network in single precision.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.config import ConfigError
+from snake_gym.interface.actor_network import GATES, FrozenNormaliser, Layer
 
 OPSET = 17
 _IR_VERSION = 8
@@ -65,6 +67,8 @@ def encode_onnx(
         graph.add("Clip", *graph.bounds("normaliser", -normaliser.clip, normaliser.clip, np.float64))
         graph.add("Cast", to=TensorProto.FLOAT)
     for index, layer in enumerate(layers):
+        if layer.kind in GATES:
+            raise ConfigError("a recurrent policy is not written as an ONNX model; expected linear layers alone")
         if layer.weight is not None:
             operands = [name for name in (layer.weight, layer.bias) if name is not None]
             graph.add("Gemm", *(graph.constant(name, tensors[name]) for name in operands), transB=1)
@@ -93,9 +97,24 @@ def encode_onnx(
 
 def run_onnx(model: bytes, observations: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return actions (W, A) of a model for observations (W, D), computed by onnxruntime on one thread."""
+    return np.asarray(_session(model).run(["action"], {"observation": observations})[0], np.float32)
+
+
+def open_model(file: Path) -> tuple[bytes, Any, dict[str, str]]:
+    """Return a model's content with its external weights, a session of it, and its metadata. Raises ConfigError."""
+    try:
+        model = onnx.load(file)
+        content = bytes(model.SerializeToString())
+        return content, _session(content), {each.key: each.value for each in model.metadata_props}
+    except Exception as error:  # each library has exceptions of its own
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ConfigError(f"{file} is no ONNX model that onnxruntime runs: {reason[0][:200]}") from error
+
+
+def _session(model: bytes) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(["action"], {"observation": observations})[0], np.float32)
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -7,37 +7,20 @@ The acting part of a policy is written as plain layers. Gaussian policies (PPO, 
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs.core import SnakeCore
-from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
-from snake_gym.interface.observations import BOUND
-from snake_gym.interface.policy_contract import (
-    FORMAT,
-    MAX_TOLERANCE,
-    EnvOrigin,
-    Golden,
-    NormaliserContract,
-    ObservationContract,
-    PolicyContract,
-    WeightsFile,
-    action_contract,
-    format_contract,
-    golden_references,
-)
-from snake_gym.interface.policy_file import CONTRACT, MAX_CONTRACT_BYTES, WEIGHTS
+from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.interface.policy_writing import N_GOLDEN, encode_policy, golden_observations
 from snake_gym.registry import find_task
 
 from .config import TrainConfig
@@ -45,10 +28,6 @@ from .run_folder import RunFolder, run_versions
 from .sb3_internals import frozen_normaliser
 
 Tensors = dict[str, NDArray[np.float32]]
-ACCURACY = 1e-6
-"""Largest distance from SB3's action that needs no larger tolerance in the file."""
-_N_GOLDEN = 8
-"""Number of golden observations from resets of the env; as many again are drawn at random."""
 _PLAIN: dict[type[torch.nn.Module], Layer] = {
     torch.nn.ReLU: Layer("relu"), torch.nn.Tanh: Layer("tanh"), torch.nn.SiLU: Layer("silu"),
 }  # fmt: skip
@@ -74,10 +53,8 @@ class PolicyWriter:
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         self._config, self._folder = config, folder
-        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env"), _N_GOLDEN)
-        drawn = np.random.default_rng(0).normal(size=(_N_GOLDEN, self._core.layout.size))
-        fresh = self._core.reset(np.arange(_N_GOLDEN))
-        self._observations = np.concatenate([fresh, np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
+        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env"), N_GOLDEN)
+        self._observations = golden_observations(self._core)
 
     def encode(self, model: BaseAlgorithm, evaluation: Mapping[str, float] | None = None) -> dict[str, bytes]:
         """Return the files of the model's policy, the contract last; ``evaluation`` is recorded in it.
@@ -85,41 +62,16 @@ class PolicyWriter:
         Raises ConfigError if a policy file cannot hold the policy, FloatingPointError if its actions are not
         finite.
         """
-        core, config, obs = self._core, self._config, self._observations
         layers, tensors = actor_layers(model.policy)
-        weights = save(tensors)
         policy = LearnerPolicy(model)
         try:
-            actions = np.asarray(policy.predict(obs, deterministic=True)[0], np.float32)
+            actions = np.asarray(policy.predict(self._observations, deterministic=True)[0], np.float32)
         except ValueError as error:
             raise FloatingPointError(str(error)) from error
-        if not np.isfinite(actions).all():
-            raise FloatingPointError("an action is not finite")
-        own = policy.normaliser
-        normaliser = None
-        if own is not None:
-            normaliser = NormaliserContract(tuple(own.mean.tolist()), tuple(own.var.tolist()), own.epsilon, own.clip)
-        network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
-        with np.errstate(all="ignore"):
-            deviation = np.abs(network(obs if own is None else own(obs)) - actions)
-        settings = to_dict(core.config)
-        contract = format_contract(
-            PolicyContract(
-                format=FORMAT, name=self._folder.name,
-                weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
-                robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
-                action=action_contract(core.config.action, core.decoder), normaliser=normaliser,
-                network=layers, golden=_golden(core, obs, actions, float(deviation.max())),
-                env=EnvOrigin(config.env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
-                training=self._training_summary(model, evaluation or {}), versions=run_versions(),
-            )
-        ).encode()  # fmt: skip
-        if len(contract) > MAX_CONTRACT_BYTES:
-            raise ConfigError(
-                f"the contract of a policy with {core.layout.size} observations has {len(contract)} bytes; expected at "
-                f"most {MAX_CONTRACT_BYTES}: fewer columns or beams"
-            )
-        return {WEIGHTS: weights, CONTRACT: contract}
+        return encode_policy(
+            self._core, self._config.env_id, layers, tensors, policy.normaliser, self._observations, actions,
+            name=self._folder.name, training=self._training_summary(model, evaluation or {}), versions=run_versions(),
+        )  # fmt: skip
 
     def _training_summary(self, model: BaseAlgorithm, evaluation: Mapping[str, float]) -> dict[str, Any]:
         config, launch = self._config, (self._folder.launches() or [{}])[-1]
@@ -181,26 +133,3 @@ def _activation(module: torch.nn.Module) -> Layer:
     raise ConfigError(
         f"a network with {module} cannot be written; expected linear layers with relu, tanh, elu or silu between them"
     )
-
-
-def _golden(core: SnakeCore, obs: NDArray[np.float32], actions: NDArray[np.float32], worst: float) -> Golden:
-    """Return golden pairs; their tolerance is the usual one, or a power of ten where SB3 rounds more."""
-    tolerance = ACCURACY if worst <= ACCURACY else 10.0 ** math.ceil(math.log10(worst))
-    references = golden_references(core.layout, core.decoder, obs, actions)
-    plain: Any = np.round(references, 9).tolist()
-    return Golden(_short(obs), _short(actions), plain, min(tolerance, MAX_TOLERANCE))
-
-
-def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
-    """Return single-precision numbers in their shortest form that reads back the same."""
-    return tuple(tuple(float(str(value)) for value in row) for row in values)
-
-
-def _observation_contract(core: SnakeCore) -> ObservationContract:
-    contact, scan, layout = core.sensors.contact, core.sensors.range_scan, core.layout
-    return ObservationContract(
-        size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
-        reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
-        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
-        fields=tuple(layout.fields.values()), columns=layout.columns,
-    )  # fmt: skip

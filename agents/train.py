@@ -1,7 +1,7 @@
 """Program that trains a policy.
 
     snake-gym train --config configs/train/ppo.yaml
-    snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 --set env.faults.n_max=2 --seed 1
+    snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 env.faults.n_max=2 --seed 1
     snake-gym train --resume runs/demo
 
 Ctrl-C or SIGTERM stops after the current rollout with everything saved; --resume continues as if never stopped.
@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from snake_gym.config import OptionParser, require
+from snake_gym.config import OptionParser, add_set_option, require
 from snake_gym.plugins import add_plugin_option, load_plugins
 
 INTERRUPTED = 130
@@ -47,7 +47,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     what.add_argument("--config", type=Path, metavar="FILE", help="settings of a new run (configs/train/*.yaml)")
     what.add_argument("--resume", type=Path, metavar="RUN", help="folder of a run to go on with")
     parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
-    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
+    add_set_option(parser)
     parser.add_argument("--seed", help="the run's seed")
     add_plugin_option(parser)
     parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")

@@ -15,9 +15,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is loaded: w
 import argparse
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 
-from snake_gym.config import OptionParser, choose, run_program
+from snake_gym.config import OptionParser, choose, locate, run_program
 
 COMMANDS = {
     "train": ("agents.train:main", "train a policy, or go on with a run"),
@@ -46,12 +45,6 @@ def main(argv: list[str] | None = None) -> int:
         parser.parse_args(words)
     module, _, function = COMMANDS[choose(words[0], COMMANDS, "command")][0].partition(":")
     return int(getattr(import_module(locate(module)), function)(words[1:]))
-
-
-def locate(module: str) -> str:
-    """Return the full name of a command's module: ``agents`` is installed below ``snake_gym``, in a checkout beside."""
-    inside = module.startswith("agents.") and find_spec("snake_gym.agents") is not None
-    return f"snake_gym.{module}" if inside else module
 
 
 def program() -> None:

@@ -137,7 +137,7 @@ def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
 
 # --- Python ----------------------------------------------------------------------------------------------------------
 
-RUN_ELSEWHERE = {"extending.md": "tests/extending"}
+RUN_ELSEWHERE = {"extending.md": "tests/extending", "comparing.md": "test_the_page_of_comparisons_runs"}
 SLOW = {"training.md", "papers/irani2015.md"}
 GIVEN = {
     "papers/irani2015.md": """
@@ -271,3 +271,23 @@ def test_commands_in_the_documentation_have_the_options_that_they_are_given() ->
                 assert re.search(rf"(?<![\w-]){option}(?![\w-])", told), f"{page}: {line}: no option {option}"
                 n_seen += 1
     assert n_seen > 60
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the exporters, in torch itself
+def test_the_page_of_comparisons_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "comparing.md").read_text()
+    model, export, seam, searched = (text.split("```")[0] for text in page.split("```python\n")[1:])
+    for snippet in (model, export, seam):
+        exec(snippet, {"__name__": "page"})
+    exec(searched, {})
+    assert re.search(r"\d m, -?\d+\.\d\d of cc", capsys.readouterr().out)
+    told = re.findall(r"^snake-gym (evaluate --policy \w+=(?:model|policy)\..*)$", page, re.MULTILINE)
+    assert len(told) == 3
+    short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures", "--controllers", "none"]
+    for i, command in enumerate(told):
+        assert snake_gym_main([*shlex.split(command), *short, "--out", f"out{i}"]) == 0
+    assert snake_gym_main(["evaluate", "--check", "out0", "--trust", "--policy", "mine=model.zip", "--rows", "2"]) == 0
+    assert snake_gym_main(["evaluate", "--table", "out0/results.json", "out1/results.json"]) == 0

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import snake_gym
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict
-from snake_gym.benchmark.runner import Episodes, play_all
+from snake_gym.benchmark.runner import Episodes, code_digest, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.benchmark.step_check import check_step, step_check_note
@@ -66,6 +66,8 @@ def compare(
         )  # fmt: skip
     summary = {
         **summarise(results, config.resamples),
+        "scenarios": scenarios.hash(),
+        "code": code_digest(),
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
         "notes": notes,
         "config": {**to_dict(config), "env": to_dict(scenarios.env)},
@@ -109,7 +111,7 @@ def _draw(
 ) -> None:
     from snake_gym.benchmark.pictures import draw_figures, draw_replay
 
-    title = f"{scenarios.spec.name}, {config.episodes} scenarios of {scenarios.env.time_limit_s:g} s"
+    title = f"{scenarios.spec.name}, {scenarios.title()}"
     status: AbstractContextManager[Any] = nullcontext() if progress is None else progress.status("drawing")
     with status:
         files = draw_figures(results, summary, title)

@@ -5,6 +5,8 @@
     snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     snake-gym evaluate --classical-only --set env.faults.n_max=5
     snake-gym evaluate --config configs/benchmark/obstacle_field.yaml --sweep
+    snake-gym evaluate --check FOLDER --policy mine=PATH   rows of somebody's results, played again
+    snake-gym evaluate --table A/results.json B/results.json
 
 Without --config, policies play on the robot and in the env that they were trained with (--env: in those settings),
 against the classical controllers that are tuned for that robot. What differs from a policy's training or a gait's
@@ -26,10 +28,12 @@ from typing import Any
 from rich.console import Console
 
 from snake_gym.benchmark.comparison import compare
-from snake_gym.benchmark.own_policy import OwnPolicy
+from snake_gym.benchmark.others_results import check_rows, read_results, recorded_controllers, shared_table
+from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
+    Entrant,
     Scenarios,
     TrainedPolicy,
     classical_entrant,
@@ -42,6 +46,7 @@ from snake_gym.benchmark.sweep import play_one, play_sweep
 from snake_gym.config import (
     ConfigError,
     OptionParser,
+    add_set_option,
     apply_overrides,
     build,
     load_yaml,
@@ -70,14 +75,19 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program and return the exit code."""
     args = parse(argv)
     load_plugins(args.plugin)
-    config = read_config(args)
+    if args.check is not None:
+        return check(args.check, named_policies(args.policy or []), args.rows, args.trust)
+    config = None if args.table is not None else read_config(args)
     terminal = Console(stderr=args.json == "-", highlight=False)
     if not terminal.is_terminal:
         terminal.width = 160
+    if config is None:
+        for each in shared_table(args.table):
+            terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
+        return 0
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
-        entrants = [learned_entrant(name, load_policy(name, path), scenarios) for name, path in config.policies.items()]
-        entrants += [classical_entrant(entry, config) for entry in config.controllers]
+        entrants = make_entrants(config, scenarios, args.trust)
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
         console = Console(stderr=True)
@@ -100,7 +110,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--config", type=Path, help="settings (YAML); default: those of the policies, else of the demo")
     add("--env", metavar="FILE", help="settings of the scenarios (configs/env/*.yaml), in place of those of the config")
-    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, or FILE.py:CLASS")
+    add("--policy", action="append", metavar="NAME=PATH", help="run folder, checkpoint, policy file, policy.onnx, "
+        "FILE.py:CLASS, module:FACTORY, or (with --trust) model.zip[+vecnormalize.pkl] or policy.pt")  # fmt: skip
+    add("--trust", action="store_true", help="load policies of Stable-Baselines3 and TorchScript, which execute code")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
     add("--robot", help="preset or YAML file")
@@ -108,25 +120,74 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--seed", type=int, help="seed of the first scenario")
     add("--out", type=Path, default=Path("runs/evaluation"), help="folder for the results (default: %(default)s)")
     add("--json", metavar="FILE", help="write the results here too; - for standard output")
-    add("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+    add_set_option(parser)
     add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
+    add("--check", type=Path, metavar="FOLDER", help="replay some rows of somebody's results (with --policy, --rows)")
+    add(
+        "--rows",
+        type=int,
+        default=8,
+        metavar="N",
+        help="rows of each policy that --check replays (default: %(default)s)",
+    )
+    add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    beside = {"check": ("policy", "rows", "trust"), "table": ()}
+    for asked, fits in beside.items():
+        given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
+        others = [name for name in given if name not in (asked, "plugin", *fits)]
+        if getattr(args, asked) is not None and others:
+            parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
+    if args.rows < 1:
+        parser.error(f"--rows is {args.rows}; expected at least 1")
+    return args
 
 
-def is_class(path: str) -> bool:
-    """Return True if ``path`` names a class of the user's own, ``FILE.py:CLASS``, which is code."""
-    return ":" in path and not Path(path).exists()
+def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> int:
+    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal; 1 if any is not.
+
+    Learned policies are those ``given``, path by name, or where the evaluation had them. Code of somebody else is
+    played only if it is given.
+    """
+    results = read_results(folder)
+    for name in given:
+        if results.summary["policies"].get(name, {}).get("kind") != "learned":
+            learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
+            raise ConfigError(f"{folder} has no learned policy {name!r}; it has {', '.join(learned) or 'none'}")
+    notes, entrants = list(results.notes()), recorded_controllers(results)
+    for name in (name for name, each in results.summary["policies"].items() if each["kind"] == "learned"):
+        path = given.get(name, results.config.policies.get(name, ""))
+        if name not in given and (is_foreign(path) or not Path(path).exists()):
+            notes.append(f"{name} is not checked: give --policy {shlex.quote(f'{name}={path}')}, with its present path")
+            continue
+        entrant = learned_entrant(name, load_policy(name, path, trust), results.scenarios)
+        if entrant.identity["policy"] != results.summary["policies"][name].get("policy"):
+            notes.append(f"{path} is another policy than that of the results, by its digest")
+        entrants.append(entrant)
+    for note in notes:
+        print(f"note: {note}")
+    found = [row for entrant in entrants for row in check_rows(results, entrant, n_rows)]
+    for row, difference in found:
+        print(f"{row}: {'equal' if difference is None else f'not equal, here in brackets: {difference}'}")
+    equal = sum(difference is None for _, difference in found)
+    print(f"{equal} of {len(found)} rows are equal")
+    return 0 if equal == len(found) > 0 else 1
 
 
-def load_policy(name: str, path: str) -> TrainedPolicy:
-    """Return the policy of a file, or one of the user's own class."""
-    if is_class(path):
-        return OwnPolicy(name, path)
-    return policy_file.load_policy(path)
+def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:
+    """Return the policy of a policy file, or of another kind; ``trust``: also where loading may execute code."""
+    return load_own(name, path, trust) if is_foreign(path) else policy_file.load_policy(path)
+
+
+def make_entrants(config: BenchmarkConfig, scenarios: Scenarios, trust: bool = False) -> list[Entrant]:
+    """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
+    learned = ((name, load_policy(name, path, trust)) for name, path in config.policies.items())
+    entrants = [learned_entrant(name, policy, scenarios) for name, policy in learned]
+    return entrants + [classical_entrant(entry, config) for entry in config.controllers]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
@@ -134,7 +195,7 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     policies = named_policies(args.policy or [])
     own = args.config is None and bool(policies)
     if own:
-        trained = {name: load_policy(name, path) for name, path in policies.items()}
+        trained = {name: load_policy(name, path, args.trust) for name, path in policies.items()}
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or DEMO)
@@ -155,10 +216,10 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     mapping = apply_overrides(mapping, args.set)
     config = resolve_benchmark(build(BenchmarkConfig, mapping, where))
     for name, path in config.policies.items():
-        if not policies and is_result(where) and is_class(path):
+        if not policies and is_result(where) and is_code(path):
             asked = shlex.quote(f"{name}={path}")
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
-        if not is_class(path) and (note := policy_file.fallback_note(path)) is not None:
+        if not is_foreign(path) and (note := policy_file.fallback_note(path)) is not None:
             print(f"note: policy {name}: {note}", file=sys.stderr)
     if own and "controllers" not in mapping:
         kinds = tuned_kinds(config)
@@ -171,19 +232,26 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
 def own_benchmark(policies: Mapping[str, TrainedPolicy], with_env: bool = True) -> dict[str, Any]:
     """Return settings of the benchmark that all policies, by name, were trained for: env, robot and scenarios.
 
-    Policies may differ in being shown the faults. Without ``with_env``, only the first one's robot and task count.
+    Policies may differ in being shown the faults, and those that do not say in which env they were trained play in
+    that of the others. Without ``with_env``, only the first one's robot and task count.
 
     Raises ConfigError if they were trained in different scenarios or on different robots, or in an env that this
     version does not know.
     """
     found = {}
     for name, policy in policies.items():
+        if policy.env_id is None or policy.env_config is None:
+            continue
         task = find_task(policy.env_id, f"policy {name}: env_id")
         try:
             found[name] = policy.env_id, build(task, policy.env_config)
         except ConfigError as error:
             reason = f"the env it was trained in is not known to this version; {_SAY_WHICH}"
             raise ConfigError(f"policy {name}: {reason} ({error})") from None
+    if not found:
+        if with_env:
+            raise ConfigError(f"nothing tells in which env to play {' and '.join(policies)}; {_SAY_WHICH}")
+        return {}
     (first, (env_id, config)), *others = found.items()
     spec = config.load_robot()
     robot = spec.name if PRESETS.get(spec.name) == spec else to_dict(spec)

@@ -5,6 +5,7 @@ Needs the extra ``render``; nothing else in this package does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -72,7 +73,7 @@ def _by_faults(
     series = []
     for episodes in results:
         groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
-        bounds = [group["ci95" if key == "mean" else f"{key}_ci95"] or [group[key]] * 2 for group in groups.values()]
+        bounds = [group["ci95" if key == "mean" else f"{key}_ci95"] or [math.nan] * 2 for group in groups.values()]
         means = [group[key] for group in groups.values()]
         low, high = [bound[0] for bound in bounds], [bound[1] for bound in bounds]
         series.append(FaultSeries(episodes.name, chosen[episodes.name], list(groups), means, low, high))

@@ -41,6 +41,9 @@ DEFINITIONS = {
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
     "by_faults": "the same for the episodes with that number of failed joints",
+    "scenarios": "hash of the task, its settings, the robot and the seeds: results with the same one can stand side by "
+    "side, whatever the machine",
+    "code": "hash of the code that the numbers depend on",
     "seeds": "of the scenarios, and what such seeds are for: benchmarks, or (then it is noted) training or tuning",
     "notes": "what to know beside the numbers: known scenarios, policies and gaits on another robot or in other "
     "scenarios than they were trained or tuned for",
@@ -248,25 +251,33 @@ def _with_half_width(group: Mapping[str, Any], key: str) -> str:
     return f"{scale * group[key]:{spec}} ± {half}"
 
 
-def _points(summary: Mapping[str, Any]) -> str:
-    bounds = summary["lead_ci95"]
-    return f"{100.0 * summary['lead']:+.1f} {show_bounds(bounds and [100.0 * bound for bound in bounds], '+.1f')}"
+def _points(compared: Mapping[str, Any]) -> str:
+    bounds = compared["lead_ci95"]
+    return f"{100.0 * compared['lead']:+.1f} {show_bounds(bounds and [100.0 * bound for bound in bounds], '+.1f')}"
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
-    """Return the comparison in one sentence; empty if there is nothing to compare."""
-    if summary["ratio"] is None:
-        return ""
-    interval = summary["ratio_ci95"]
+    """Return the ``verdicts`` in one text."""
+    return " ".join(verdicts(summary))
+
+
+def verdicts(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each learned policy that is compared with the best classical one."""
+    best = summary["best_classical"]
+    learned = ((name, each) for name, each in summary["policies"].items() if each.get("ratio") is not None)
+    return [_verdict(name, each, best, summary["score"] == "is_success") for name, each in learned]
+
+
+def _verdict(name: str, compared: Mapping[str, Any], best: str, by_success: bool) -> str:
+    interval = compared["ratio_ci95"]
     bounds = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-    if summary["score"] == "is_success":
+    if by_success:
         return (
-            f"{summary['learned']} reaches the goal {summary['ratio']:.2f}{bounds} times as often as "
-            f"{summary['best_classical']}, the best classical controller: {_points(summary)} percentage points. "
-            f"It does where that does not in {summary['ahead']:.1%} of the scenarios, the other way round in "
-            f"{summary['behind']:.1%}."
+            f"{name} reaches the goal {compared['ratio']:.2f}{bounds} times as often as {best}, the best classical "
+            f"controller: {_points(compared)} percentage points. It does where that does not in "
+            f"{compared['ahead']:.1%} of the scenarios, the other way round in {compared['behind']:.1%}."
         )
     return (
-        f"{summary['learned']} makes {summary['ratio']:.2f}{bounds} times the progress of {summary['best_classical']}, "
-        f"the best classical controller, and is ahead in {summary['ahead']:.0%} of the scenarios."
+        f"{name} makes {compared['ratio']:.2f}{bounds} times the progress of {best}, the best classical controller, "
+        f"and is ahead in {compared['ahead']:.0%} of the scenarios."
     )

@@ -62,17 +62,22 @@ class Episodes:
 
 
 def play(
-    entrant: Entrant, scenarios: Scenarios, on_step: Callable[[int, int], None] = lambda done, of: None
+    entrant: Entrant,
+    scenarios: Scenarios,
+    on_step: Callable[[int, int], None] = lambda done, of: None,
+    rows: Sequence[int] | None = None,
 ) -> Episodes:
-    """Play all scenarios with one policy; ``on_step(done, of)`` is called at every control step."""
-    with closing(scenarios.make_env(entrant)) as env:
+    """Play all scenarios with one policy, or those of ``rows``; ``on_step(done, of)`` is called each control step."""
+    seeds = scenarios.seed + np.arange(scenarios.episodes)
+    seeds = seeds if rows is None else seeds[np.asarray(rows)]
+    with closing(scenarios.make_env(entrant, seeds.size)) as env:
         n_steps, every = env.core.n_steps, -(-env.core.n_steps // MAX_SAMPLES)
         sampled = [*range(0, n_steps, every), n_steps]
         samples: list[FloatArray] = []
-        total = np.zeros(scenarios.episodes)
+        total = np.zeros(seeds.size)
         infos: dict[str, Any] = {}
         scenario, faults = "", [""]
-        for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, scenarios.seed)):
+        for done, (reward, _, infos) in enumerate(roll(entrant.make_policy(env), env, seeds.tolist())):
             if done == 0:
                 scenario, faults = _digest(env), _fault_texts(env)
             total += reward
@@ -81,7 +86,6 @@ def play(
             on_step(done, n_steps)
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
     on_step(n_steps, n_steps)
-    seeds = np.arange(scenarios.seed, scenarios.seed + scenarios.episodes)
     columns = {name: infos[name] for name in INFO_COLUMNS if name in infos}
     columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
     times = np.array(sampled) * env.core.spec.control_dt_s
@@ -126,11 +130,12 @@ def play_all(
     for entrant in entrants:
         path = folder / f"{_file_name(entrant.name)}.npz"
         key = fingerprint(entrant, scenarios)
-        episodes = None if fresh else load_episodes(path, key)
+        episodes = None if fresh or not entrant.is_kept else load_episodes(path, key)
         if episodes is None:
             name = entrant.name
             episodes = play(entrant, scenarios, lambda done, of, name=name: on_step(name, done, of))  # type: ignore[misc]
-            save_episodes(episodes, path, key)
+            if entrant.is_kept:
+                save_episodes(episodes, path, key)
         else:
             on_step(entrant.name, 1, 1)
         results.append(episodes)
@@ -146,7 +151,7 @@ def fingerprint(entrant: Entrant, scenarios: Scenarios) -> str:
     """
     libraries = versions(("numpy", "numba"))
     return digest(
-        entrant.name, entrant.kind, entrant.identity, entrant.env_settings, scenarios.identity(), _code_digest(),
+        entrant.name, entrant.kind, entrant.identity, entrant.env_settings, scenarios.identity(), code_digest(),
         libraries["numpy"], libraries["numba"],
     )  # fmt: skip
 
@@ -208,7 +213,7 @@ def _fault_texts(env: SnakeVectorEnv) -> list[str]:
 
 
 @cache
-def _code_digest() -> str:
-    """Return a digest of this package's source: rows of older code are played again."""
+def code_digest() -> str:
+    """Return a digest of this package's source, as far as results depend on it."""
     others = ("render", "benchmark", "hardware", "agents")
     return digest(digest_sources(Path(snake_gym.__file__).parent, without=others), Path(__file__).read_bytes())

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 from gymnasium.vector import AutoresetMode
 
+from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policy_fit import (
     column_fault,
     env_note,
@@ -23,12 +24,12 @@ from snake_gym.benchmark.policy_fit import (
     tuning_notes,
 )
 from snake_gym.benchmark.seed_ranges import BENCHMARK
-from snake_gym.config import ConfigError, Settings, build, merge, to_dict
+from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, Range
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
-from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeVectorEnv
-from snake_gym.envs.task_settings import build_env, laid_over
+from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
+from snake_gym.envs.task_settings import build_env, laid_over, scenario_settings
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.plugins import choose_registered
 from snake_gym.registry import find_task
@@ -41,27 +42,27 @@ MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
 
 
 class TrainedPolicy(Policy, Protocol):
-    """Policy with a record of its training."""
+    """Policy with a record of its training, as far as there is one."""
 
     @property
-    def env_id(self) -> str:
-        """Registered name of the env it was trained in."""
+    def env_id(self) -> str | None:
+        """Registered name of the env it was trained in; None: it says nothing, and plays in any."""
 
     @property
-    def env_config(self) -> Mapping[str, Any]:
-        """Settings of the env it was trained in, complete."""
+    def env_config(self) -> Mapping[str, Any] | None:
+        """Settings of the env it was trained in, complete; None as for ``env_id``."""
 
     @property
-    def digest(self) -> str:
-        """Text that changes whenever the policy would act differently."""
+    def digest(self) -> str | None:
+        """Text that changes whenever the policy would act differently; None: there is none."""
 
     @property
-    def observation_space(self) -> Space[Any]:
-        """Observation space of one world."""
+    def observation_space(self) -> Space[Any] | None:
+        """Observation space of one world; None: unknown."""
 
     @property
-    def action_space(self) -> Space[Any]:
-        """Action space of one world."""
+    def action_space(self) -> Space[Any] | None:
+        """Action space of one world; None: unknown."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ class BenchmarkConfig(Settings):
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
     """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``."""
     policies: dict[str, str] = field(default_factory=dict)
-    """Learned entrants: name and path of a run folder, checkpoint or policy file."""
+    """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind."""
+    action: dict[str, Any] | None = None
+    """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
     """Number of bootstrap resamples."""
     replays: Count = 4
@@ -108,7 +111,7 @@ class BenchmarkConfig(Settings):
         find_task(self.env_id)
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
-        for key, instead in (("robot", "robot"), ("action", "controllers and policies")):
+        for key, instead in (("robot", "robot"), ("action", "action, controllers and policies")):
             if key in self.env:
                 raise ValueError(f"env.{key} is not set here; it follows from {instead}")
 
@@ -127,6 +130,8 @@ class Entrant:
     """Plain data that changes whenever the policy would act differently."""
     notes: tuple[str, ...] = ()
     """Notes on its results, without its name."""
+    is_kept: bool = True
+    """False: ``identity`` does not tell whether it would act differently, so it is played again in each run."""
 
 
 @dataclass(frozen=True)
@@ -156,19 +161,31 @@ class Scenarios:
             "episodes": self.episodes,
         }  # fmt: skip
 
+    def title(self) -> str:
+        """Return their number and length for people."""
+        return f"{self.episodes} scenario{'' if self.episodes == 1 else 's'} of {self.env.time_limit_s:g} s"
+
+    def hash(self) -> str:
+        """Return a text by which results of several people are known to be of the same scenarios, on any machine."""
+        robot = {name: value for name, value in to_dict(self.spec).items() if name not in ("name", "source")}
+        return digest(self.env_id, scenario_settings(self.env), robot, self.seed, self.episodes)
+
 
 def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
     """Return the benchmark with the settings of its ``env_file`` and its robot written out. Raises ConfigError."""
     settings = laid_over(config.env_id, config.env_file, config.env)
     robot = settings.pop("robot", "resilient_servo")
-    settings.pop("action", None)
-    return replace(config, env_file=None, env=settings, robot=robot if config.robot is None else config.robot)
+    action = settings.pop("action", {})
+    return replace(
+        config, env_file=None, env=settings, robot=robot if config.robot is None else config.robot,
+        action=action if config.action is None else config.action,
+    )  # fmt: skip
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     """Return the scenarios of a benchmark. Raises ConfigError for wrong env settings."""
     config = resolve_benchmark(config)
-    settings = merge(config.env, {"robot": config.robot})
+    settings = merge(config.env, {"robot": config.robot, "action": config.action})
     env = build_env(config.env_id, settings)
     spec = env.load_robot()
     env.n_steps(spec)
@@ -220,33 +237,45 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
     """Return a trained policy. Raises ConfigError unless its observations and actions are those of the scenarios and
     an imported module registers the task that it was trained in.
 
-    Another robot, scale or kind of scenario than in its training gets a note.
+    Another robot, scale or kind of scenario than in its training gets a note. One that does not say where it was
+    trained plays in the env of the scenarios, with its action space.
     """
-    task = find_task(policy.env_id, f"policy {name}: env_id")
-    settings = policy_settings(policy.env_config)
+    if policy.env_id is None or policy.env_config is None:
+        task, settings = None, {"action": to_dict(scenarios.env.action)}
+    else:
+        task, settings = find_task(policy.env_id, f"policy {name}: env_id"), policy_settings(policy.env_config)
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
     env_here = scenarios.make_env(entrant, 1)
-    core = env_here.core
-    for what, own_space, here_space in (
-        ("observations", policy.observation_space, env_here.single_observation_space),
-        ("actions", policy.action_space, env_here.single_action_space),
+    core, spaces = env_here.core, (env_here.single_observation_space, env_here.single_action_space)
+    if isinstance(policy, OwnPolicy):
+        policy = policy.in_env(lambda: SnakeEnv(scenarios.env_id, config=core.config), spaces[1])
+        identity, kept = {"policy": policy.digest}, policy.digest is not None
+        entrant = replace(entrant, identity=identity, is_kept=kept, notes=policy.notes)
+    for what, own_space, here_space in zip(
+        ("observations", "actions"), (policy.observation_space, policy.action_space), spaces, strict=True
     ):
-        if own_space.shape != here_space.shape:
+        if own_space is not None and own_space.shape != here_space.shape:
             raise ConfigError(
                 f"policy {name} has {own_space.shape} {what}, these scenarios on robot {scenarios.spec.name} have "
                 f"{here_space.shape}; it was trained for another robot or env than {scenarios.env_id}"
             )
+    box = policy.action_space
+    if isinstance(box, Box) and (box.low.min(), box.high.max()) != (-1.0, 1.0):
+        note = f"its actions are in [{box.low.min():g}, {box.high.max():g}]; here they are clipped to [-1, 1]"
+        entrant = replace(entrant, notes=(*entrant.notes, note))
+    if task is None or policy.env_id is None or policy.env_config is None:
+        return entrant
     try:
         env = build(task, policy.env_config)
     except ConfigError:
         env = None
     own, here = None if env is None else layout_in(policy.env_id, env), core.layout
     if env is None or own is None:
-        return replace(entrant, notes=("the env it was trained in is not known to this version",))
+        return replace(entrant, notes=(*entrant.notes, "the env it was trained in is not known to this version"))
     if (fault := column_fault(own, here)) is not None:
         raise ConfigError(f"policy {name} was trained on other observations: {fault}")
     others = env_note(policy.env_id, env, scenarios.env_id, core.config)
-    notes = (robot_note(own.spec, here.spec), scale_note(own, here), others)
+    notes = (*entrant.notes, robot_note(own.spec, here.spec), scale_note(own, here), others)
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 
 

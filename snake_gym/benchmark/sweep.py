@@ -19,7 +19,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from snake_gym.benchmark.report import show_bounds, tables, verdict
+from snake_gym.benchmark.report import show_bounds, tables, verdicts
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, make_scenarios
 from snake_gym.config import ConfigError, build, to_dict, to_json, write_atomic
 
@@ -65,10 +65,10 @@ def play_one(
     """Play the benchmark itself; return the result of ``play``, with ``pictures`` or not, and the tables to show."""
     scenarios = make_scenarios(config)
     summary = play(config, scenarios, out)
-    title = f"{config.episodes} scenarios of {scenarios.env.time_limit_s:g} s, mean of each policy"
+    title = f"{scenarios.title()}, mean of each policy"
     shown: list[Table | str] = [
         *tables(summary, title),
-        verdict(summary),
+        *verdicts(summary),
         *(f"note: {note}" for note in summary["notes"]),
         f"results, plots and replay.html are in {out}" if pictures else f"results are in {out}",
     ]
@@ -87,11 +87,12 @@ def play_sweep(
     results = {"sweep": to_dict(config.sweep), "rows": rows}
     write_atomic(out / "sweep.json", to_json(results))
     write_atomic(out / "sweep.csv", sweep_csv(rows))
-    title = f"{config.episodes} scenarios of {scenarios[0].env.time_limit_s:g} s for each line, 95 % intervals"
-    said = [f"{each.folder}: {verdict(summary)}" for each, summary in zip(made, summaries, strict=True)]
+    title = f"{scenarios[0].title()} for each line, 95 % intervals"
+    pairs_of = zip(made, summaries, strict=True)
+    said = [f"{each.folder}: {sentence}" for each, summary in pairs_of for sentence in verdicts(summary)]
     notes = dict.fromkeys(note for summary in summaries for note in summary["notes"])
     shown = [
-        *(sentence for sentence in said if not sentence.endswith(": ")),
+        *said,
         *(f"note: {note}" for note in notes),
         f"results are in {out}, plots and replays in its folders" if pictures else f"results are in {out}",
     ]

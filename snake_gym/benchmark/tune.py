@@ -19,6 +19,7 @@ from snake_gym.benchmark.tuning import TuningConfig, describe_score, run_search
 from snake_gym.config import (
     ConfigError,
     OptionParser,
+    add_set_option,
     apply_overrides,
     build,
     dump_yaml,
@@ -83,14 +84,10 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--controller", required=True, help=", ".join(CONTROLLERS))
     parser.add_argument("--env-id", help="environment to tune it in (SnakeGym/Waypoints-v0)")
     parser.add_argument("--env", help="YAML file with the settings of the training scenarios")
-    parser.add_argument(
-        "--set",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting of the env (env.faults.n_max=3, or without env.), or one of the controller that stays as given "
-        "(controller.topology=full); may be repeated",
+    add_set_option(
+        parser,
+        "settings of the env (env.faults.n_max=3, or without env.), or of the controller, which stay as given "
+        "(controller.topology=full)",
     )
     parser.add_argument("--budget", help="generations (40)")
     parser.add_argument("--population", help="candidates in each generation (32)")

@@ -55,6 +55,13 @@ class OptionParser(argparse.ArgumentParser):
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
+def add_set_option(parser: argparse.ArgumentParser, what: str = "change settings") -> None:
+    """Give a program the option ``--set A.B=C ...``, which takes several assignments and may be repeated."""
+    parser.add_argument(
+        "--set", action="extend", nargs="+", default=[], metavar="A.B=C", help=f"{what}, as in --set a.b=1 c=2"
+    )
+
+
 def require(purpose: str, *libraries: str) -> None:
     """Raise ConfigError, with what to install, unless the optional ``libraries`` for ``purpose`` are installed."""
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
@@ -65,6 +72,12 @@ def require(purpose: str, *libraries: str) -> None:
             f"{purpose} needs {names}, which {'is' if len(missing) == 1 else 'are'} not installed: "
             f"pip install 'snake_gym[{extras}]'"
         )
+
+
+def locate(module: str) -> str:
+    """Return the full name of a module: ``agents`` is installed below ``snake_gym``, in a checkout beside it."""
+    inside = module.startswith("agents.") and importlib.util.find_spec("snake_gym.agents") is not None
+    return f"snake_gym.{module}" if inside else module
 
 
 def run_program(main: Callable[[list[str] | None], int]) -> NoReturn:

@@ -1,6 +1,7 @@
-"""The acting part of a trained policy in numpy: normalisation, then layers of a multilayer perceptron.
+"""The acting part of a trained policy in numpy: normalisation, then layers of a perceptron, recurrent ones among them.
 
-Layers: ``linear`` (y = W x + b); ``relu``, ``tanh``, ``elu`` and ``silu`` element by element; ``clip`` to [low, high].
+Layers: ``linear`` (y = W x + b); ``relu``, ``tanh``, ``elu`` and ``silu`` element by element; ``clip`` to [low, high];
+``lstm`` and ``gru`` with the gates of torch (input, forget, cell, output; reset, update, new), zero at the start.
 A Gaussian policy (PPO, A2C) ends with ``clip``, as Stable-Baselines3 clips its mean; a squashed one (SAC, TD3) with
 ``tanh``.
 
@@ -24,7 +25,11 @@ SMALL_PRODUCT = 1 << 18
 """Multiplications up to which OpenBLAS, numpy's usual library, keeps a matrix product on one thread. With more threads
 these products gain nothing, and beside a busy neighbour lose a hundredfold, as the threads wait for each other."""
 
-LayerKind = Literal["linear", "relu", "tanh", "elu", "silu", "clip"]
+LayerKind = Literal["linear", "relu", "tanh", "elu", "silu", "clip", "lstm", "gru"]
+GATES = {"lstm": 4, "gru": 3}
+"""Recurrent layer -> number of its gates, which are stacked in the rows of its weights."""
+_KEPT = {"lstm": 2, "gru": 1}
+"""Recurrent layer -> numbers that each of its units keeps: output, and for ``lstm`` the cell."""
 Array = NDArray[Any]
 
 
@@ -34,17 +39,30 @@ class Layer(Settings):
 
     kind: LayerKind
     weight: str | None = None
-    """``linear``: name of W (outputs, inputs)."""
+    """``linear``: name of W (outputs, inputs); ``lstm`` and ``gru``: (gates * units, inputs)."""
     bias: str | None = None
-    """``linear``: name of b (outputs,); None: no bias."""
+    """Name of b, one for each row of W; None: no bias."""
     low: float = -1.0
     """``clip``: lower bound."""
     high: float = 1.0
     """``clip``: upper bound."""
+    hidden_weight: str | None = None
+    """``lstm`` and ``gru``: name of U (gates * units, units), for the layer's last output."""
+    hidden_bias: str | None = None
+    """``lstm`` and ``gru``: name of the bias beside U; None: no bias."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its tensors."""
+        return tuple(n for n in (self.weight, self.bias, self.hidden_weight, self.hidden_bias) if n is not None)
 
     def check(self) -> None:
-        if (self.kind == "linear") != (self.weight is not None) or (self.bias is not None and self.kind != "linear"):
-            raise ValueError(f"a layer of kind {self.kind!r} has weight {self.weight!r} and bias {self.bias!r}")
+        weights, biases = (self.weight, self.hidden_weight), (self.bias, self.hidden_bias)
+        wanted = (self.kind == "linear" or self.kind in GATES, self.kind in GATES)
+        has = tuple(name is not None for name in weights)
+        if has != wanted or any(bias is not None and not want for bias, want in zip(biases, wanted, strict=True)):
+            beside = f", hidden_weight {weights[1]!r} and hidden_bias {biases[1]!r}" if self.kind in GATES else ""
+            raise ValueError(f"a layer of kind {self.kind!r} has weight {weights[0]!r} and bias {biases[0]!r}{beside}")
         if not self.low < self.high:
             raise ValueError(f"low is {self.low:g}, high {self.high:g}; expected low < high")
 
@@ -69,46 +87,85 @@ class ActorNetwork:
 
     def __init__(self, layers: Sequence[Layer], tensors: Mapping[str, Array], n_inputs: int, n_outputs: int) -> None:
         self.layers = tuple(layers)
-        wanted = [name for layer in layers for name in (layer.weight, layer.bias) if name is not None]
+        wanted = [name for layer in layers for name in layer.names]
         if sorted(wanted) != sorted(tensors):
             raise ValueError(f"it holds the tensors {_listed(tensors)}; expected {_listed(wanted)}")
         for name, values in tensors.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"tensor {name!r} is not finite")
         self._tensors = {name: values.astype(np.float64) for name, values in tensors.items()}
-        width = n_inputs
+        width, self.n_state = n_inputs, 0
         for layer in self.layers:
             width = self._width_after(layer, width)
+            self.n_state += _KEPT.get(layer.kind, 0) * width
         if width != n_outputs:
             raise ValueError(f"the last layer gives {width} numbers; expected {n_outputs}, one for each action")
         self.n_outputs = n_outputs
         self._block = max(1, SMALL_PRODUCT // max((values.size for values in self._tensors.values()), default=1))
 
     def __call__(self, obs: Array) -> NDArray[np.float32]:
-        """Actions (W, A) for normalised observations (W, D)."""
+        """Actions (W, A) for normalised observations (W, D), the first of an episode if the network is recurrent."""
+        return self.advance(obs, np.zeros((obs.shape[0], self.n_state)))[0]
+
+    def advance(self, obs: Array, state: Array) -> tuple[NDArray[np.float32], Array]:
+        """Actions (W, A) for normalised observations (W, D), and the next state, for the ``state`` (W, n_state)."""
         actions = np.empty((obs.shape[0], self.n_outputs), np.float32)
+        after = np.empty_like(state)
         for first in range(0, obs.shape[0], self._block):
-            x = obs[first : first + self._block].astype(np.float64)
+            rows = slice(first, first + self._block)
+            x, kept = obs[rows].astype(np.float64), 0
             for layer in self.layers:
-                x = self._apply(layer, x)
-            actions[first : first + self._block] = x
-        return actions
+                if layer.kind in GATES:
+                    x, new = self._advance(layer, x, state[rows, kept:])
+                    after[rows, kept : kept + new.shape[1]] = new
+                    kept += new.shape[1]
+                else:
+                    x = self._apply(layer, x)
+            actions[rows] = x
+        return actions, after
 
     def _width_after(self, layer: Layer, width: int) -> int:
         if layer.weight is None:
             return width
+        found = [None if name is None else self._tensors[name].shape for name in (layer.weight, layer.hidden_weight)]
         shape = self._tensors[layer.weight].shape
         if len(shape) != 2 or shape[1] != width or shape[0] < 1:
             raise ValueError(f"tensor {layer.weight!r} has shape {shape}; expected (outputs, {width})")
-        if layer.bias is not None and self._tensors[layer.bias].shape != shape[:1]:
-            found = self._tensors[layer.bias].shape
-            raise ValueError(f"tensor {layer.bias!r} has shape {found}; expected ({shape[0]},)")
-        return int(shape[0])
+        for bias in (layer.bias, layer.hidden_bias):
+            if bias is not None and self._tensors[bias].shape != shape[:1]:
+                raise ValueError(f"tensor {bias!r} has shape {self._tensors[bias].shape}; expected ({shape[0]},)")
+        if layer.kind == "linear":
+            return int(shape[0])
+        units = int(shape[0]) // GATES[layer.kind]
+        if found[1] != (GATES[layer.kind] * units, units) or shape[0] != GATES[layer.kind] * units:
+            expected = f"({GATES[layer.kind]} * units, inputs) and ({GATES[layer.kind]} * units, units)"
+            raise ValueError(f"the weights of a layer of kind {layer.kind!r} have shapes {found}; expected {expected}")
+        return units
+
+    def _linear(self, x: Array, weight: str | None, bias: str | None) -> Array:
+        assert weight is not None
+        y = x @ self._tensors[weight].T
+        return y if bias is None else y + self._tensors[bias]
+
+    def _advance(self, layer: Layer, x: Array, state: Array) -> tuple[Array, Array]:
+        """Return output and next state of a recurrent layer, whose state comes first in ``state``."""
+        units = self._tensors[layer.hidden_weight or ""].shape[1]
+        last = state[:, :units]
+        of_input = np.split(self._linear(x, layer.weight, layer.bias), GATES[layer.kind], axis=1)
+        of_last = np.split(self._linear(last, layer.hidden_weight, layer.hidden_bias), GATES[layer.kind], axis=1)
+        if layer.kind == "gru":
+            reset, update = (_sigmoid(a + b) for a, b in zip(of_input[:2], of_last[:2], strict=True))
+            new = np.tanh(of_input[2] + reset * of_last[2])
+            output = (1.0 - update) * new + update * last
+            return output, output
+        let_in, keep, cell, show = (a + b for a, b in zip(of_input, of_last, strict=True))
+        cell = _sigmoid(keep) * state[:, units : 2 * units] + _sigmoid(let_in) * np.tanh(cell)
+        output = _sigmoid(show) * np.tanh(cell)
+        return output, np.concatenate([output, cell], axis=1)
 
     def _apply(self, layer: Layer, x: Array) -> Array:
         if layer.weight is not None:
-            y = x @ self._tensors[layer.weight].T
-            return y if layer.bias is None else y + self._tensors[layer.bias]
+            return self._linear(x, layer.weight, layer.bias)
         if layer.kind == "clip":
             return np.clip(x, layer.low, layer.high)
         if layer.kind == "relu":
@@ -116,8 +173,13 @@ class ActorNetwork:
         if layer.kind == "elu":
             return np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0)))
         if layer.kind == "silu":
-            return 0.5 * x * (1.0 + np.tanh(0.5 * x))  # x / (1 + exp(-x)), which would overflow
+            return x * _sigmoid(x)
         return np.tanh(x)
+
+
+def _sigmoid(x: Array) -> Array:
+    """Return 1 / (1 + exp(-x)), which would overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:

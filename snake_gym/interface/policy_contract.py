@@ -120,7 +120,8 @@ class NormaliserContract(Settings):
 class Golden(Settings):
     """Inputs with the outputs that they have to give.
 
-    ``actions`` are the learner's own deterministic actions. ``references`` (2, G, J) [rad] are what the decoder makes
+    ``actions`` are the learner's own deterministic actions; for a recurrent network, in one episode that makes these
+    observations one after the other. ``references`` (2, G, J) [rad] are what the decoder makes
     of them in its first two steps, with the measurements that the observations stand for: they tie down the controller
     underneath.
     """

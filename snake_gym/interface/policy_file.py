@@ -100,17 +100,27 @@ class FilePolicy:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[np.float32], Any]:
-        """Actions (W, A) for observations (W, D), or (A,) for (D,), and ``state`` as it was.
+        """Actions (W, A) for observations (W, D), or (A,) for (D,), and the state for the next call.
 
-        A policy file holds no spread of actions: they are the deterministic ones. Raises ValueError for another shape.
+        Only a recurrent policy has a state: (W, S), or (S,); None, or ``episode_start``, begins anew. Actions are the
+        deterministic ones: a policy file holds no spread of them. Raises ValueError for another shape.
         """
         obs = np.asarray(observation, np.float32)
-        size = self.contract.observation.size
+        size, kept = self.contract.observation.size, self._network.n_state
         if obs.ndim not in (1, 2) or obs.shape[-1] != size:
             raise ValueError(f"observations have shape {obs.shape}; expected ({size},) or (W, {size})")
         batch = obs[None] if obs.ndim == 1 else obs
-        action = self._network(batch if self._normaliser is None else self._normaliser(batch))
-        return (action[0] if obs.ndim == 1 else action), state
+        seen = batch if self._normaliser is None else self._normaliser(batch)
+        if kept == 0:
+            action = self._network(seen)
+            return (action[0] if obs.ndim == 1 else action), state
+        before = np.zeros((len(batch), kept)) if state is None else np.array(state, np.float64, ndmin=2)
+        if before.shape != (len(batch), kept):
+            raise ValueError(f"the policy's state has shape {before.shape}; expected {(len(batch), kept)}")
+        if episode_start is not None:
+            before[np.atleast_1d(episode_start)] = 0.0
+        action, after = self._network.advance(seen, before)
+        return (action[0], after[0]) if obs.ndim == 1 else (action, after)
 
     def check_robot(self, robot: str | Mapping[str, Any] | RobotSpec) -> None:
         """Raise ConfigError if the policy's actions make no sense on ``robot``: other joints, or another timing.
@@ -131,10 +141,19 @@ class FilePolicy:
         obs, expected = np.array(golden.observations, np.float32), np.array(golden.actions, np.float32)
         if (obs.shape, expected.shape) != shapes:
             raise ValueError(f"golden pairs have shapes {obs.shape} and {expected.shape}; expected {shapes}")
-        actions, _ = self.predict(obs)
+        actions = play_through(self, obs) if self._network.n_state else self.predict(obs)[0]
         _check_close("actions", actions, expected, golden.action_tolerance)
         references = golden_references(layout, decoder, obs, expected)
         _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)
+
+
+def play_through(policy: FilePolicy, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Actions (G, A) for observations (G, D) that one robot makes one after the other."""
+    state, actions = None, []
+    for obs in observations:
+        action, state = policy.predict(obs, state)
+        actions.append(action)
+    return np.array(actions)
 
 
 def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | RobotSpec | None = None) -> FilePolicy:

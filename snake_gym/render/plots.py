@@ -30,6 +30,7 @@ class FaultSeries(NamedTuple):
     faults: Sequence[int]
     mean: Sequence[float]
     low: Sequence[float]
+    """Ends of the intervals; nan where there is none, and then no bar is drawn."""
     high: Sequence[float]
 
 
@@ -53,13 +54,14 @@ def plot_by_faults(series: Sequence[FaultSeries], title: str = "", quantity: str
         error = np.abs(np.array([one.low, one.high], dtype=np.float64) - np.asarray(one.mean))
         marker = _MARKERS[index % len(_MARKERS)]
         axes.errorbar(
-            at, one.mean, np.nan_to_num(error), color=one.colour, marker=marker, label=one.name, lw=1.4, ms=6,
+            at, one.mean, error, color=one.colour, marker=marker, label=one.name, lw=1.4, ms=6,
             capsize=3, elinewidth=1.6,
         )  # fmt: skip
     counts = sorted({count for one in series for count in one.faults})
     axes.set_xticks(counts)
     axes.set_xlim(min(counts, default=0) - 0.5, max(counts, default=0) + 0.5)
-    axes.set_ylim(min(0.0, *(low for one in series for low in one.low), 0.0), None)
+    lowest = (value for one in series for value in (*one.low, *one.mean) if np.isfinite(value))
+    axes.set_ylim(min((0.0, *lowest)), None)
     axes.set(xlabel="failed joints in the episode", ylabel=f"{quantity}, 95 % interval")
     return _finish(figure, title, len(series), below=True)
 

@@ -14,6 +14,7 @@ from agents import launch, train
 from agents.checkpoint import list_checkpoints
 from agents.config import TrainConfig
 from agents.run_folder import RunFolder
+from snake_gym.benchmark import evaluate, tune
 from snake_gym.config import ConfigError, build, load_yaml
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import PPO, SNAKE
@@ -158,3 +159,10 @@ def test_runs_of_different_seeds_share_no_world_and_none_with_evaluation() -> No
     assert len(firsts) == 1953
     assert TrainConfig(seed=15_617, n_envs=256).world_seed == 0  # larger seeds go round
     assert max(TrainConfig(seed=s, n_envs=256).world_seed for s in range(0, 2**31, 999_983)) + 256 <= 500_000
+
+
+def test_train_evaluate_and_tune_take_several_settings_after_one_set() -> None:
+    given = ["--set", "env.a=1", "env.b=2", "--seed", "3", "--set", "env.c=3"]
+    needed = ["--robot", "resilient_servo", "--controller", "sjc"]
+    for options in (train.parse(["--config", "x.yaml", *given]), evaluate.parse(given), tune._parse([*needed, *given])):
+        assert options.set == ["env.a=1", "env.b=2", "env.c=3"]

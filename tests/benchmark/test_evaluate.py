@@ -117,6 +117,14 @@ def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> 
     assert (tmp_path / "fresh" / "results.json").read_bytes() == first
 
 
+def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
+    settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assignments = ("--set", "episodes=1", "env.time_limit_s=2", "--set", "resamples=100")
+    run("--config", settings, "--out", tmp_path / "out", "--no-pictures", *assignments)
+    assert "1 scenario of 2 s, mean of each policy" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from snake_gym.benchmark.pictures import typical_scenarios
-from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
+from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict, verdicts
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.scenarios import EntrantKind
 
@@ -75,6 +75,8 @@ def test_the_ratio_is_of_the_first_learned_policy_to_the_best_classical_one() ->
     assert summary["policies"]["sac"]["ratio"] == pytest.approx(means["sac"] / means["strong"])
     assert "ratio" not in summary["policies"]["weak"]
     assert "ppo makes 1.49 [1.4" in verdict(summary)
+    ratio = means["sac"] / means["strong"]
+    assert [text.split(" [")[0] for text in verdicts(summary)] == ["ppo makes 1.49", f"sac makes {ratio:.2f}"]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,7 @@ def test_the_json_has_every_documented_field() -> None:
     of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n", "penetration_m"}  # of obstacles
     asked = {"stood_still", "step_check"}  # reported or asked for
     others = {"by_faults", "ratio", "ahead", "behind", "lead", "controller", "policy", "score", "seeds", "notes"}
+    others |= {"scenarios", "code"}
     assert fields | others | of_fields | asked == set(DEFINITIONS)
     for policy in again["policies"].values():
         assert fields <= policy.keys()

@@ -30,9 +30,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 
 
-def example(section: str, language: str = "python") -> str:
-    """The first block of code of a section of the page."""
-    return PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0].split(f"```{language}\n")[1].split("```")[0]
+def example(section: str, language: str = "python", which: int = 0) -> str:
+    """A block of code of a section of the page."""
+    return PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0].split(f"```{language}\n")[1 + which].split("```")[0]
 
 
 EXAMPLES = {
@@ -40,7 +40,8 @@ EXAMPLES = {
     "reach.yaml": example("A task of your own", "yaml"),
     "curl.py": example("An observation column of your own"),
     "worn.py": example("A fault kind of your own"),
-    "straight.py": example("A policy of your own"),
+    "steady.py": example("A policy of your own"),
+    "straight.py": example("A policy of your own", which=1),
 }
 
 
@@ -329,6 +330,23 @@ def test_a_policy_of_ones_own_is_evaluated_under_a_fault_of_ones_own(folder: Pat
     assert "worn" in (folder / "runs" / "evaluation" / "replay.html").read_text()
     with pytest.raises(ConfigError, match=r"straight.py has no Bent"):
         evaluate.main(["--policy", "x=straight.py:Bent"])
+
+
+def test_the_function_of_the_page_plays_in_the_env_that_is_asked_for(folder: Path) -> None:
+    (folder / "env.yaml").write_text("time_limit_s: 2.0\naction: {kind: gait}\n")
+    play = [
+        "-m",
+        "snake_gym",
+        "evaluate",
+        "--policy",
+        "steady=steady:make",
+        "--controllers",
+        "none",
+        "--env",
+        "env.yaml",
+    ]
+    run(folder, *play, "--episodes", "3", "--set", "resamples=100", "--no-pictures", "--json", "result.json")
+    assert json.loads((folder / "result.json").read_text())["config"]["action"] == {"kind": "gait"}
 
 
 AWAY = """

@@ -128,6 +128,20 @@ def is_png(data: bytes) -> bool:
     return image.format == "PNG" and min(image.size) > 400
 
 
+def test_a_group_of_one_has_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.axes import Axes
+
+    drawn, draw = [], Axes.errorbar
+    monkeypatch.setattr(Axes, "errorbar", lambda *a, **kw: drawn.append(draw(*a, **kw)) or drawn[-1])
+    missing = float("nan")
+    plot_by_faults([FaultSeries("a", "#AA3377", [0, 1], [3.0, 2.0], [2.5, missing], [3.5, missing])])
+    (container,) = drawn
+    bars = [np.asarray(segment, float) for segment in container.lines[2][0].get_segments()]
+    assert [bar[:, 1].tolist() for bar in bars if np.isfinite(bar).all() and bar.size] == [[2.5, 3.5]]
+    for cap in container.lines[1]:
+        assert np.isfinite(np.asarray(cap.get_ydata(), float)).tolist() == [True, False]
+
+
 def test_figures_are_drawn() -> None:
     rng = np.random.default_rng(0)
     series = [

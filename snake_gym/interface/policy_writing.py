@@ -1,0 +1,261 @@
+"""Writer of policy files from plain weights: the result of any learner becomes what a robot plays.
+
+``write_policy`` takes the layers of a multilayer perceptron, with recurrent layers or not, and the env that it was
+trained in. The file that it writes has been loaded again, with every check that a robot makes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors.numpy import save
+
+from snake_gym.config import ConfigError, choose, to_dict, write_atomic
+from snake_gym.config.records import versions as installed_versions
+from snake_gym.interface.actor_network import GATES, ActorNetwork, FrozenNormaliser, Layer, LayerKind
+from snake_gym.interface.observations import BOUND
+from snake_gym.interface.policy_contract import (
+    FORMAT,
+    MAX_TOLERANCE,
+    EnvOrigin,
+    Golden,
+    NormaliserContract,
+    ObservationContract,
+    PolicyContract,
+    WeightsFile,
+    action_contract,
+    format_contract,
+    golden_references,
+)
+from snake_gym.interface.policy_file import CONTRACT, MAX_CONTRACT_BYTES, WEIGHTS, load_policy
+from snake_gym.registry import TASKS, find_task
+
+ACCURACY = 1e-6
+"""Largest distance from the learner's action that needs no larger tolerance in the file."""
+N_GOLDEN = 8
+"""Number of golden observations from resets of the env; as many again are drawn at random."""
+_ACTIVATIONS = tuple(kind for kind in get_args(LayerKind) if kind not in ("linear", "clip", *GATES))
+
+Tensors = Mapping[str, NDArray[np.float32]]
+
+
+def write_policy(
+    path: str | os.PathLike[str],
+    env: Any,
+    layers: Sequence[Sequence[ArrayLike | None]],
+    activation: str = "tanh",
+    *,
+    squash: bool = False,
+    observation_mean: ArrayLike | None = None,
+    observation_var: ArrayLike | None = None,
+    epsilon: float = 1e-8,
+    clip: float = 10.0,
+    learner: Callable[[NDArray[np.float32]], ArrayLike] | None = None,
+    name: str | None = None,
+    training: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a policy file into the folder ``path``, and return its contract.
+
+    Args:
+        path: a folder; a policy file in it is replaced.
+        env: the env that the policy was trained in, single or vector, wrapped or not. It is not changed.
+        layers: from the observation to the action, each (W, b), with W (outputs, inputs) as in torch and b or None; or
+            (W_ih, W_hh, b_ih, b_hh) of ``torch.nn.LSTM`` or ``GRU``, which one is seen from the shapes.
+        activation: after each (W, b) but the last: relu, tanh, elu or silu.
+        squash: True: the action is the tanh of the last layer (SAC); False: it is clipped to [-1, 1] (PPO).
+        observation_mean, observation_var: (D,) running normalisation ``clip((obs - mean) / sqrt(var + epsilon))``;
+            the defaults of ``epsilon`` and ``clip`` are those of Gymnasium's NormalizeObservation and of CleanRL.
+        learner: function that returns the learner's own deterministic actions (G, A) for raw observations (G, D); for a
+            recurrent policy, of one episode that makes them one after the other. The file is checked against it.
+        name: the policy's name; None: the folder's.
+        training: plain data on how the policy came about.
+
+    Raises ConfigError if the layers do not fit each other or the env, or if the ``learner`` acts otherwise.
+    """
+    core = getattr(getattr(env, "unwrapped", env), "core", None)
+    if core is None or not hasattr(core, "layout"):
+        raise ConfigError(f"env is a {type(env).__name__}; expected a simulated env of snake_gym")
+    own = type(core)(core.config, N_GOLDEN)
+    described, tensors = _describe(layers, choose(activation, _ACTIVATIONS, "activation"), squash)
+    normaliser = _normaliser(observation_mean, observation_var, epsilon, clip, own.layout.size)
+    observations = golden_observations(own)
+    try:
+        network = ActorNetwork(described, tensors, own.layout.size, own.decoder.size)
+    except ValueError as error:
+        raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None
+    actions = _play(network, observations if normaliser is None else normaliser(observations))
+    if learner is not None:
+        actions = _compare(np.asarray(learner(observations.copy())), actions)
+    folder = Path(path)
+    summary = {"algorithm": None, **(training or {})}
+    files = encode_policy(
+        own, _env_id(env, core), described, tensors, normaliser, observations, actions,
+        name=name or folder.resolve().name, training=summary, versions=installed_versions(["numpy", "torch"]),
+    )  # fmt: skip
+    for file, data in files.items():
+        write_atomic(folder / file, data)
+    load_policy(folder)
+    return folder / CONTRACT
+
+
+def golden_observations(core: Any) -> NDArray[np.float32]:
+    """Return observations of the first resets of the ``core`` of an env, and as many drawn at random."""
+    drawn = np.random.default_rng(0).normal(size=(core.n_worlds, core.layout.size))
+    fresh = core.reset(np.arange(core.n_worlds))
+    return np.concatenate([fresh, np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
+
+
+def encode_policy(
+    core: Any,
+    env_id: str,
+    layers: tuple[Layer, ...],
+    tensors: Tensors,
+    normaliser: FrozenNormaliser | None,
+    observations: NDArray[np.float32],
+    actions: NDArray[np.float32],
+    *,
+    name: str,
+    training: Mapping[str, Any],
+    versions: Mapping[str, str],
+) -> dict[str, bytes]:
+    """Return the files of a policy by name, the contract last.
+
+    ``core`` is that of its env, ``actions`` (G, A) the learner's for golden ``observations`` (G, D). Raises ConfigError
+    if the contract is too large, FloatingPointError for actions that are not finite.
+    """
+    if not np.isfinite(actions).all():
+        raise FloatingPointError("an action is not finite")
+    weights = save(dict(tensors))
+    network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
+    with np.errstate(all="ignore"):
+        here = _play(network, observations if normaliser is None else normaliser(observations))
+        deviation = float(np.abs(here - actions).max())
+    held = None
+    if normaliser is not None:
+        mean, var = tuple(normaliser.mean.tolist()), tuple(normaliser.var.tolist())
+        held = NormaliserContract(mean, var, normaliser.epsilon, normaliser.clip)
+    settings = to_dict(core.config)
+    contract = format_contract(
+        PolicyContract(
+            format=FORMAT, name=name, weights=WeightsFile(WEIGHTS, len(weights), hashlib.sha256(weights).hexdigest()),
+            robot=core.spec, control_dt_s=core.spec.control_dt_s, observation=_observation_contract(core),
+            action=action_contract(core.config.action, core.decoder), normaliser=held, network=layers,
+            golden=_golden(core, observations, actions, deviation),
+            env=EnvOrigin(env_id, {k: v for k, v in settings.items() if k not in ("robot", "action")}),
+            training=dict(training), versions=dict(versions),
+        )
+    ).encode()  # fmt: skip
+    if len(contract) > MAX_CONTRACT_BYTES:
+        raise ConfigError(
+            f"the contract of a policy with {core.layout.size} observations has {len(contract)} bytes; expected at "
+            f"most {MAX_CONTRACT_BYTES}: fewer columns or beams"
+        )
+    return {WEIGHTS: weights, CONTRACT: contract}
+
+
+def _describe(
+    layers: Sequence[Sequence[ArrayLike | None]], activation: str, squash: bool
+) -> tuple[tuple[Layer, ...], dict[str, NDArray[np.float32]]]:
+    """Return the layers with activations between them and the squash or clip at the end, and their weights by name."""
+    found: list[Layer] = []
+    tensors: dict[str, NDArray[np.float32]] = {}
+    for i, layer in enumerate(layers):
+        parts = [None if part is None else np.ascontiguousarray(part, np.float32) for part in layer]
+        if len(parts) not in (2, 4) or parts[0] is None or (len(parts) == 4 and parts[1] is None):
+            raise ConfigError(f"layers[{i}] has {len(parts)} parts; expected (W, b) or (W_ih, W_hh, b_ih, b_hh)")
+        kind: Any = "linear"
+        names = ("weight", "bias")
+        if len(parts) == 4:
+            names = ("weight", "hidden_weight", "bias", "hidden_bias")  # type: ignore[assignment]
+            rows, units = parts[1].shape if parts[1] is not None and parts[1].ndim == 2 else (0, 1)
+            kind = next((kind for kind, gates in GATES.items() if rows == gates * units), None)
+            if kind is None:
+                shape = None if parts[1] is None else parts[1].shape
+                raise ConfigError(
+                    f"layers[{i}]: W_hh has shape {shape}; expected (4 n, n) of an LSTM, (3 n, n) of a GRU"
+                )
+        named = {part: f"layer{i}.{part}" for part, values in zip(names, parts, strict=True) if values is not None}
+        tensors |= {f"layer{i}.{part}": values for part, values in zip(names, parts, strict=True) if values is not None}
+        found.append(Layer(kind, **named))  # type: ignore[arg-type]
+        if kind == "linear" and i < len(layers) - 1:
+            found.append(Layer(activation))  # type: ignore[arg-type]
+    return (*found, Layer("tanh") if squash else Layer("clip")), tensors
+
+
+def _normaliser(
+    mean: ArrayLike | None, var: ArrayLike | None, epsilon: float, clip: float, size: int
+) -> FrozenNormaliser | None:
+    if mean is None and var is None:
+        return None
+    if mean is None or var is None:
+        raise ConfigError("observation_mean or observation_var is missing; expected both, or neither")
+    both = [np.asarray(values, np.float64) for values in (mean, var)]
+    for name, values in zip(("observation_mean", "observation_var"), both, strict=True):
+        if values.shape != (size,) or not np.isfinite(values).all() or (name[-3:] == "var" and (values < 0.0).any()):
+            raise ConfigError(f"{name} has shape {values.shape}; expected {(size,)}, finite, and a variance >= 0")
+    return FrozenNormaliser(both[0], both[1], epsilon, clip)
+
+
+def _play(network: ActorNetwork, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return actions (G, A); those of a recurrent network follow each other."""
+    if network.n_state == 0:
+        return network(observations)
+    state, actions = np.zeros((1, network.n_state)), []
+    for obs in observations:
+        action, state = network.advance(obs[None], state)
+        actions.append(action[0])
+    return np.array(actions)
+
+
+def _compare(learner: NDArray[Any], here: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the learner's actions. Raises ConfigError if they are others than the written policy's."""
+    if learner.shape != here.shape:
+        raise ConfigError(f"the learner's actions have shape {learner.shape}; expected {here.shape}")
+    distance = float(np.abs(learner - here).max())
+    if not distance <= MAX_TOLERANCE:
+        raise ConfigError(
+            f"the learner's actions differ by {distance:.3g} from those of the layers; expected at most "
+            f"{MAX_TOLERANCE:g}: are all layers there, the activation and the normalisation right, actions in [-1, 1]?"
+        )
+    return learner.astype(np.float32)
+
+
+def _env_id(env: Any, core: Any) -> str:
+    """Return the name under which the env is registered. Raises ConfigError if it has none."""
+    spec = getattr(getattr(env, "unwrapped", env), "spec", None)
+    if spec is not None and spec.id in TASKS:
+        return str(spec.id)
+    found = next((name for name in TASKS if find_task(name) is type(core.config)), None)
+    if found is None:
+        raise ConfigError(f"the task {type(core.config).__name__} of the env has no name; register it (register_task)")
+    return found
+
+
+def _golden(core: Any, obs: NDArray[np.float32], actions: NDArray[np.float32], worst: float) -> Golden:
+    """Return golden pairs; their tolerance is the usual one, or a power of ten where the learner rounds more."""
+    tolerance = ACCURACY if worst <= ACCURACY else 10.0 ** math.ceil(math.log10(worst))
+    references = golden_references(core.layout, core.decoder, obs, actions)
+    plain: Any = np.round(references, 9).tolist()
+    return Golden(_short(obs), _short(actions), plain, min(tolerance, MAX_TOLERANCE))
+
+
+def _short(values: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
+    """Return single-precision numbers in their shortest form that reads back the same."""
+    return tuple(tuple(float(str(value)) for value in row) for row in values)
+
+
+def _observation_contract(core: Any) -> ObservationContract:
+    contact, scan, layout = core.sensors.contact, core.sensors.range_scan, core.layout
+    return ObservationContract(
+        size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
+        reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
+        n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
+        fields=tuple(layout.fields.values()), columns=layout.columns,
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""Results of somebody else: rows are played again and compared, several results stand in one table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snake_gym.benchmark import evaluate
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from tests.agents.runs import untrained
+
+ENV = {"time_limit_s": 4.0, "faults": {"n_max": 2}}
+ACTION = {"kind": "residual", "controller": {"kind": "sjc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with somebody's policy and results, ``results``, and nothing of what he started from but the policy."""
+    root = tmp_path_factory.mktemp("theirs")
+    policy = untrained(root / "policy", {**ENV, "action": ACTION})
+    for kind in ("sjc", "cc"):
+        dump_yaml({"controller": {"kind": kind, "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}, root / f"{kind}.yaml")
+    controllers = f"sjc={root}/sjc.yaml,cc={root}/cc.yaml"
+    evaluate.main(["--policy", f"mine={policy}", "--controllers", controllers, "--episodes", "12", "--set",
+                   "resamples=200", "--no-pictures", "--out", str(root / "results")])  # fmt: skip
+    for kind in ("sjc", "cc"):
+        (root / f"{kind}.yaml").unlink()
+    return root
+
+
+@pytest.fixture
+def results(theirs: Path, tmp_path: Path) -> Path:
+    """A copy of the results that may be changed."""
+    return Path(shutil.copytree(theirs / "results", tmp_path / "results"))
+
+
+def check(results: Path, *options: str) -> int:
+    return evaluate.main(["--check", str(results), *options])
+
+
+def edit_rows(results: Path, change: Callable[[dict[str, str]], Any]) -> None:
+    with (results / "episodes.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        change(row)
+    with (results / "episodes.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def edit_results(results: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    content = json.loads((results / "results.json").read_text())
+    change(content)
+    (results / "results.json").write_text(json.dumps(content))
+
+
+def test_rows_of_policies_and_controllers_are_equal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(results, "--rows", "3") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "9 of 9 rows are equal"
+    assert len([line for line in lines if line.startswith("mine seed 1000") and line.endswith(": equal")]) == 3
+    assert not any(line.startswith("note") for line in lines)
+
+
+def test_a_row_that_was_changed_is_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def better(row: dict[str, str]) -> None:
+        if row["policy"] == "mine" and row["seed"] == "1000004":
+            row["progress_m"] = str(float(row["progress_m"]) + 0.05)
+
+    edit_rows(results, better)
+    assert check(results, "--rows", "12") == 1
+    text = capsys.readouterr().out
+    assert "mine seed 1000004: not equal, here in brackets: progress_m " in text
+    assert "35 of 36 rows are equal" in text
+    assert "note: the mean progress of mine is" in text
+
+
+def test_numbers_that_do_not_follow_from_the_rows_are_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit_results(results, lambda content: content["policies"]["cc"].update(mean=9.0))
+    edit_rows(results, lambda row: row.update(seed="5") if row["seed"] == "1000003" else None)
+    assert check(results, "--rows", "12") == 1
+    text = capsys.readouterr().out
+    assert "the mean progress of cc is 9 in results.json" in text
+    assert "cc seed 5: not equal, here in brackets: its seed is none of 1000000 to 1000011" in text
+
+
+def test_other_scenarios_code_and_rows_are_noted(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = load_yaml(results / "config.yaml")
+    content["env"]["time_limit_s"] = 2.0
+    dump_yaml(content, results / "config.yaml")
+    edit_results(results, lambda content: content.update(code="0") or content["versions"].update(numpy="1.0"))
+    text = (results / "episodes.csv").read_text()
+    (results / "episodes.csv").write_text("\n".join(text.splitlines()[:-1]) + "\n")
+    assert check(results) == 1
+    notes = "".join(line for line in capsys.readouterr().out.splitlines() if line.startswith("note"))
+    for note in ("does not have the scenarios of its results.json", "another version of the code", "numpy 1.0 (",
+                 "has 11 rows; expected 12"):  # fmt: skip
+        assert note in notes
+
+
+def test_code_of_somebody_else_is_played_only_if_it_is_given(
+    theirs: Path, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code_of_theirs.py").write_text("open('executed', 'w')\ndef make(env): raise OSError('none')\n")
+    content = load_yaml(results / "config.yaml")
+    for path in ("code_of_theirs.py:make", "code_of_theirs:make", "model.zip", "nowhere/policy"):
+        content["policies"] = {"mine": path}
+        dump_yaml(content, results / "config.yaml")
+        assert check(results, "--rows", "1") == 0
+        text = capsys.readouterr().out
+        assert "note: mine is not checked: give --policy mine=" in text
+        assert "2 of 2 rows are equal" in text
+    assert not (tmp_path / "executed").exists()
+    assert check(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 0
+    assert "3 of 3 rows are equal" in capsys.readouterr().out
+    untrained(tmp_path / "another", {**ENV, "action": ACTION}, still=True)
+    assert check(results, "--rows", "12", "--policy", f"mine={tmp_path}/another") == 1
+    assert "another is another policy than that of the results" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--check", "{}", "--policy", "cc=x"], "has no learned policy 'cc'; it has mine"),
+        (["--check", "{}", "--episodes", "3"], "--check does not go with --episodes"),
+        (["--check", "{}", "--rows", "0"], "--rows is 0; expected at least 1"),
+        (["--check", "{}/none"], "results/none cannot be read: No such file"),
+        (["--table", "{}", "--policy", "x=y"], "--table does not go with --policy"),
+        (["--table", "{}/episodes.csv"], "episodes.csv is not JSON"),
+        (["--table", "{}/list.json"], "list.json has no policies, score"),
+        (["--table", "{}/odd.json"], "the results are not those of an evaluation of this version"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(options: list[str], message: str, results: Path) -> None:
+    (results / "list.json").write_text("[]")
+    odd = dict.fromkeys(("policies", "score", "scenarios", "code", "config", "versions"), 3)
+    (results / "odd.json").write_text(json.dumps(odd | {"policies": {"a": 3}}))
+    with pytest.raises(ConfigError, match=message) as caught:
+        evaluate.main([text.format(results) for text in options])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_file_of_rows_is_named(results: Path) -> None:
+    (results / "episodes.csv").write_text("policy,seed,progress_m\nmine,1\n")
+    with pytest.raises(ConfigError, match=r"episodes.csv has a row of another form"):
+        check(results)
+    (results / "episodes.csv").write_text("policy,seed,progress_m\nother,1,2\n")
+    with pytest.raises(ConfigError, match=r"episodes.csv has no rows of sjc; it has other"):
+        check(results)
+
+
+def test_results_of_several_people_stand_in_one_table(
+    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = untrained(tmp_path / "own", {**ENV, "action": ACTION}, still=True)
+    named = {"name": "my chain", "preset": "resilient_servo"}
+    play = ["--policy", f"mine={policy}", "--episodes", "12", "--set", "resamples=200", "--no-pictures"]
+    dump_yaml(named, tmp_path / "chain.yaml")
+    evaluate.main([*play, "--robot", str(tmp_path / "chain.yaml"), "--controllers", "none", "--out", f"{tmp_path}/out"])
+    capsys.readouterr()
+    one, other = theirs / "results", tmp_path / "out" / "results.json"
+    assert evaluate.main(["--table", str(one), str(other), str(one / "results.json")]) == 0
+    text = capsys.readouterr().out
+    first = text.split("progress [m] by number")[0]
+    assert [first.count(f"  {name} ") for name in ("sjc", "cc", "mine")] == [1, 1, 2]
+    assert f"mine ({tmp_path}/out)" in first
+    evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", f"{tmp_path}/short"])
+    with pytest.raises(ConfigError, match=r"results and .*short are of different scenarios \(\w{12} and \w{12}\)"):
+        evaluate.main(["--table", str(one), f"{tmp_path}/short"])
+
+
+def test_the_hash_is_that_of_the_scenarios_alone(theirs: Path, tmp_path: Path) -> None:
+    told = json.loads((theirs / "results" / "results.json").read_text())["scenarios"]
+    play = ["--policy", f"x={theirs}/policy", "--controllers", "none", "--episodes", "12", "--no-pictures", "--set",
+            "resamples=100", "--out", f"{tmp_path}/out"]  # fmt: skip
+    for change, same in (
+        ([], True),
+        (["env.reward.progress=3"], True),
+        (["env.n_threads=1"], True),
+        (["seed=1000001"], False),
+        (["env.faults.n_max=1"], False),
+        (["robot={preset: resilient_servo, link_mass_kg: 2.0}"], False),
+    ):
+        evaluate.main([*play, *(["--set", *change] if change else [])])
+        found = json.loads((tmp_path / "out" / "results.json").read_text())["scenarios"]
+        assert (found == told) is same, change
