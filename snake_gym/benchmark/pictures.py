@@ -49,11 +49,12 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     if len(pair) == 2:
         one, other = pair
         by_time = _has_a_goal(one) and _has_a_goal(other)
-        by_score = one.score if one.score != "is_success" else "progress_m"
-        x, y = (_times(episodes) if by_time else episodes.columns[by_score] for episodes in (other, one))
+        compared = one.score if one.score != "is_success" else "progress_m"
+        what = "progress [m]" if compared == "progress_m" else compared.replace("_", " ")
+        x, y = (_times(episodes) if by_time else episodes.columns[compared] for episodes in (other, one))
         files["paired_scenarios.png"] = plot_paired(
             x, y, one.columns["n_faults"], (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
-            "time to the goal, or spent [s]" if by_time else "progress [m]" if by_score == "progress_m" else by_score, by_time,
+            "time to the goal, or spent [s]" if by_time else what, by_time,
         )  # fmt: skip
     return files
 

@@ -296,9 +296,9 @@ def verdict(summary: Mapping[str, Any]) -> str:
         )
     if summary["score"] != "progress_m":
         return (
-            f"{summary['learned']} has {summary['ratio']:.2f}{bounds} times the {summary['score'].replace('_', ' ')} of "
-            f"{summary['best_classical']}, the best classical controller, and is ahead in {summary['ahead']:.0%} of the "
-            "scenarios."
+            f"{summary['learned']} has {summary['ratio']:.2f}{bounds} times the {summary['score'].replace('_', ' ')} "
+            f"of {summary['best_classical']}, the best classical controller, and is ahead in {summary['ahead']:.0%} of "
+            "the scenarios."
         )
     return (
         f"{summary['learned']} makes {summary['ratio']:.2f}{bounds} times the progress of {summary['best_classical']}, "

@@ -27,6 +27,7 @@ Play = Callable[[BenchmarkConfig, Scenarios, Path], dict[str, Any]]
 """Function that plays one benchmark on its scenarios, writes into a folder, and returns the summary."""
 COLUMNS = (
     "success", "success_ci95", "mean", "ci95", "time_to_goal_s", "energy_j_per_m", "episodes", "lead", "lead_ci95",
+    "tracking", "tracking_ci95", "cross_track_m", "speed_error_m_s", "heading_error_rad",
 )  # fmt: skip
 """Keys of each policy's summary that are kept; see ``report.DEFINITIONS``."""
 

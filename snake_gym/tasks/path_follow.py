@@ -86,8 +86,8 @@ class PathFollowConfig(EnvConfig):
     A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
     unknown to the policy. The path begins at its tracked point (centre of mass or head): a line, circle, square, random
     spline or recorded points. Progress counts the path that it passes within ``follow.tolerance_m``, each piece once,
-    and with a wanted speed (``follow.speed_m_s``) no more than the schedule has made by then. Terminated when the end of
-    the path, or of one lap, is reached.
+    and with a wanted speed (``follow.speed_m_s``) no more than the schedule has made by then. Terminated when the end
+    of the path, or of one lap, is reached.
 
     It is shown the place on the path ``follow.lookahead_m`` ahead as its target, and its distance from the path and the
     path's direction at one or several places ahead, all from measurements.

@@ -110,7 +110,7 @@ def read_points(file: str) -> tuple[tuple[float, float], ...]:
         raise ConfigError(f"path.file is {show(file)}, which cannot be read ({error}); {wanted}") from None
     if len(content) > _FILE_BYTES:
         raise ConfigError(f"path.file is {show(file)}, of more than {_FILE_BYTES} bytes; expected a smaller one")
-    points = []
+    points: list[tuple[float, float]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         fields = [field.strip() for field in next(csv.reader([line]), [])]
         if not any(fields) or fields[0].startswith("#") or (not points and fields == ["x", "y"]):

@@ -167,8 +167,9 @@ class Velocity(Task):
         config = self.config
         wait, turn, fast = np.split(u, 3, axis=1)
         interval = config.min_interval_s + wait * (config.max_interval_s - config.min_interval_s)
+        change = config.max_turn_rad * (2.0 * turn - 1.0)
         self.command["begin_s"][rows] = np.cumsum(interval, axis=1) - interval[:, :1]
-        self.command["heading_rad"][rows] = heading[:, None] + np.cumsum(config.max_turn_rad * (2.0 * turn - 1.0), axis=1)
+        self.command["heading_rad"][rows] = heading[:, None] + np.cumsum(change, axis=1)
         self.command["speed_m_s"][rows] = config.min_speed_m_s + fast * (config.max_speed_m_s - config.min_speed_m_s)
         self.restart(rows)
         for values in (self.current, self.steps, self.mean_velocity, self.seen_velocity):

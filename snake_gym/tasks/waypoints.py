@@ -86,8 +86,8 @@ class WaypointsConfig(EnvConfig):
     unknown to the policy. It is to bring its tracked point (centre of mass or head) to one target after another.
     Terminated when the course is complete.
 
-    With ``course.lookahead`` it also sees the next targets after the current one, relative to its measured tracked point
-    and heading.
+    With ``course.lookahead`` it also sees the next targets after the current one, relative to its measured tracked
+    point and heading.
     """
 
     course: CourseConfig = field(default_factory=CourseConfig)
