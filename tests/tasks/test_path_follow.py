@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs import SnakeVectorEnv
+from snake_gym.interface.observations import find_column
 from snake_gym.physics.state import ChainState, zero_state
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.tasks.path_follow import FollowConfig, PathFollow, PathFollowConfig, PathRewardConfig
@@ -243,6 +246,13 @@ def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:
         behind = 0.1 * 0.2 * (i + 1) - np.maximum(cos * x + sin * y, 0.0)
         np.testing.assert_allclose(read(obs, "behind_schedule")[:, 0], behind, atol=1e-6)
     assert env.observation_space.contains(obs)
+
+
+def test_columns_of_tasks_are_known_where_only_a_policy_is_loaded() -> None:
+    program = "from snake_gym.interface.observations import find_column as f; f('cross_track', 'x'); f('velocity', 'x')"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(ConfigError, match=r"x is 'cross_trak'; expected one of .*; did you mean 'cross_track'"):
+        find_column("cross_trak", "x")
 
 
 @pytest.mark.parametrize("robot", ["resilient", "pegboard", "muscle", "sts3215_chain"])

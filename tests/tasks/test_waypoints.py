@@ -59,7 +59,7 @@ def test_random_courses_keep_to_distances_and_turns() -> None:
 
 @pytest.mark.parametrize("point", ["centre", "head"])
 def test_further_targets_are_shown_from_the_measured_pose(point: str) -> None:
-    targets = [[0.0, 0.05], [1.0, 0.5], [0.5, -1.0], [-3.0, 4.0]]
+    targets = [[0.0, 0.05], [0.1, 0.0], [0.5, -1.0], [-3.0, 4.0]]
     course = {"kind": "list", "targets": targets, "radius_m": 0.3, "tracked_point": point}
     settings = {"sensors": {"position_noise_m": 0.03, "heading_noise_rad": 0.05}, "faults": {"n_max": 3}}
     env, plain = (
