@@ -80,13 +80,13 @@ from benchmarks.random_episodes import (
 from snake_gym.config import Settings
 from snake_gym.physics.faults import FREE
 from snake_gym.physics.state import no_faults, no_obstacles
+from snake_gym.robot.measurement import head_angle_for
 from snake_gym.robot.spec import LONGEST_CONTACT_STEP_S, ActuatorSpec, ContactModel, RobotSpec
 from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.sensors import ContactSensorConfig, SensorConfig, SensorSuite
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
-from snake_gym.tasks.obstacle_field import head_angle_for
 
 WORLDS = 32
 SERVO_WORLDS = 8

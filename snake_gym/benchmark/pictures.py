@@ -43,14 +43,19 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     if summary["score"] == "is_success":
         success = _by_faults(results, summary, "success", chosen)
         files["success_by_faults.png"] = plot_by_faults(success, title, "share of episodes that reach the goal")
+    elif summary["score"] not in ("progress_m", None):
+        name = str(summary["score"])
+        files[f"{name}_by_faults.png"] = plot_by_faults(_by_faults(results, summary, name, chosen), title, name)
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
         by_time = _has_a_goal(one) and _has_a_goal(other)
-        x, y = (_times(episodes) if by_time else episodes.columns["progress_m"] for episodes in (other, one))
+        compared = one.score if one.score != "is_success" else "progress_m"
+        what = "progress [m]" if compared == "progress_m" else compared.replace("_", " ")
+        x, y = (_times(episodes) if by_time else episodes.columns[compared] for episodes in (other, one))
         files["paired_scenarios.png"] = plot_paired(
             x, y, one.columns["n_faults"], (other.name, one.name), (chosen[other.name], chosen[one.name]), title,
-            "time to the goal, or spent [s]" if by_time else "progress [m]", by_time,
+            "time to the goal, or spent [s]" if by_time else what, by_time,
         )  # fmt: skip
     return files
 

@@ -33,7 +33,14 @@ DEFINITIONS = {
     "route_share": "mean of progress over the route's length",
     "contact_share": "mean share of the time with at least one contact",
     "contact_force_n": "mean over time of the contact forces of all links together [N]",
-    "score": "what policies are compared by: progress_m or is_success",
+    "score": "what policies are compared by: progress_m, is_success or a record of the task, whose mean then stands "
+    "under its own name",
+    "cross_track_m": "mean distance from the path [m], over time and episodes",
+    "rms_cross_track_m": "mean over the episodes of the root of the mean squared distance from the path [m]",
+    "schedule_error_m": "mean way ahead of or behind the schedule [m]; 0 without a wanted speed",
+    "tracking": "mean of how well commands are followed: 1 is best, 0 worst",
+    "speed_error_m_s": "mean size of the speed error [m/s]",
+    "heading_error_rad": "mean size of the heading error [rad]",
     "stood_still": "mean number of solutions of physics steps in an episode that did not settle",
     "penetration_m": "deepest penetration into an obstacle in any episode [m]",
     "step_check": "mean progress [m] of the first scenarios at the step of the robot and at half of it (step_s), and "
@@ -58,7 +65,8 @@ ROW_COLUMNS = (
     "policy", "kind", "episode", "seed", "n_faults", "faults", "progress_m", "targets_reached",
     "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j", "n_failed_joints", "episode_time_s",
     "return", "route_m", "time_to_goal_s", "contact_time_s", "contact_impulse_ns", "penetration_m", "self_overlap_m",
-    "stood_still",
+    "stood_still", "passed_m", "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m", "tracking",
+    "commanded_m", "mean_speed_error_m_s", "mean_heading_error_rad",
 )  # fmt: skip
 """Columns of the rows, if the env reports them."""
 _COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
@@ -124,7 +132,7 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
         "ci95": _interval(mean_interval(progress, resamples)),
         "episodes": int(progress.size),
     }
-    for name, values in _measures(columns).items():
+    for name, values in _measures(columns, episodes.score).items():
         summary[name] = _number(values.mean())
         bounds = share_interval(values) if values.dtype == np.bool_ else mean_interval(values, resamples)
         summary[f"{name}_ci95"] = _interval(bounds)
@@ -137,7 +145,7 @@ def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> d
     return summary
 
 
-def _measures(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
     """Return quantities averaged besides the progress, by name, (W,) each, if the env reports their inputs."""
     length = columns["episode_time_s"]
     measures = {"success": columns["is_success"], "energy_j": columns["energy_j"]}
@@ -151,7 +159,25 @@ def _measures(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     if "contact_time_s" in columns:
         measures["contact_share"] = columns["contact_time_s"] / length
         measures["contact_force_n"] = columns["contact_impulse_ns"] / length
+    for name, column in _ERRORS.items():
+        if column in columns:
+            measures[name] = columns[column]
+    if _key(score) == score:
+        measures[score] = columns[score]
     return measures
+
+
+_ERRORS = {
+    "cross_track_m": "mean_cross_track_m", "rms_cross_track_m": "rms_cross_track_m",
+    "schedule_error_m": "mean_schedule_error_m", "speed_error_m_s": "mean_speed_error_m_s",
+    "heading_error_rad": "mean_heading_error_rad",
+}  # fmt: skip
+"""Errors averaged over the episodes: name in the summary -> column."""
+
+
+def _key(score: str) -> str:
+    """Return the name, in a policy's summary, of the mean of the score."""
+    return {"progress_m": "mean", "is_success": "success"}.get(score, score)
 
 
 def _number(value: Any) -> float | None:
@@ -191,26 +217,28 @@ def _cell(value: Any) -> Any:
 _CELLS: dict[str, tuple[str, str]] = {
     "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the route", ".0%"),
     "time_to_target_s": ("1st at [s]", ".1f"), "time_to_goal_s": ("goal at [s]", ".1f"),
-    "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"), "energy_j_per_m": ("J/m", ".0f"),
+    "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"),
+    "cross_track_m": ("off path [m]", ".3f"), "speed_error_m_s": ("speed off [m/s]", ".3f"),
+    "heading_error_rad": ("heading off [rad]", ".2f"), "energy_j_per_m": ("J/m", ".0f"),
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""
 
 
 def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     """Return tables for a terminal: every policy's results, and its score by number of failed joints."""
-    by_success = summary["score"] == "is_success"
-    key = "success" if by_success else "mean"
+    key = _key(summary["score"])
+    heading = key.replace("_", " ")
     ranked = sorted(summary["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
     heads = ["progress [m] (95 %)", *(_CELLS[name][0] for name in shown)]
-    overall = _table(title, "policy", ["success (95 %)", *heads] if by_success else heads)
+    overall = _table(title, "policy", heads if key == "mean" else [f"{heading} (95 %)", *heads])
     for name, policy in ranked:
         cells = [_with_interval(policy)]
         cells += ["-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]) for each in shown]
-        if by_success:
-            cells.insert(0, _with_interval(policy, "success"))
+        if key != "mean":
+            cells.insert(0, _with_interval(policy, key))
         overall.add_row(Text(name), *cells, style="bold" if policy["kind"] == "learned" else None)
-    what = "success [%]" if by_success else "progress [m]"
+    what = {"success": "success [%]", "mean": "progress [m]"}.get(key, heading)
     by_faults = _table(
         f"{what} by number of failed joints, ± half of the 95 % interval", "failed",
         [*(name for name, _ in ranked), "episodes"],
@@ -276,6 +304,12 @@ def _verdict(name: str, compared: Mapping[str, Any], best: str, by_success: bool
             f"{name} reaches the goal {compared['ratio']:.2f}{bounds} times as often as {best}, the best classical "
             f"controller: {_points(compared)} percentage points. It does where that does not in "
             f"{compared['ahead']:.1%} of the scenarios, the other way round in {compared['behind']:.1%}."
+        )
+    if summary["score"] != "progress_m":
+        return (
+            f"{summary['learned']} has {summary['ratio']:.2f}{bounds} times the {summary['score'].replace('_', ' ')} "
+            f"of {summary['best_classical']}, the best classical controller, and is ahead in {summary['ahead']:.0%} of "
+            "the scenarios."
         )
     return (
         f"{name} makes {compared['ratio']:.2f}{bounds} times the progress of {best}, the best classical controller, "

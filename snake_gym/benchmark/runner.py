@@ -32,9 +32,11 @@ from snake_gym.robot.spec import FloatArray
 INFO_COLUMNS = (
     "progress_m", "targets_reached", "time_to_first_target_s", "last_target_time_s", "is_success", "energy_j",
     "n_faults", "n_failed_joints", "episode_time_s", "route_m", "time_to_goal_s", "contact_time_s",
-    "contact_impulse_ns", "penetration_m", "self_overlap_m", "stood_still",
+    "contact_impulse_ns", "penetration_m", "self_overlap_m", "stood_still", "passed_m", "mean_cross_track_m",
+    "rms_cross_track_m", "mean_schedule_error_m", "tracking", "commanded_m", "mean_speed_error_m_s",
+    "mean_heading_error_rad",
 )  # fmt: skip
-"""Infos kept at the end of an episode, if the env reports them."""
+"""Infos kept at the end of an episode, if the env reports them, beside the score."""
 MAX_SAMPLES = 240
 """Largest number of samples over time of the progress that are kept of each episode."""
 
@@ -86,11 +88,12 @@ def play(
             on_step(done, n_steps)
     samples += [infos["progress_m"]] * (len(sampled) - len(samples))  # where all episodes ended early
     on_step(n_steps, n_steps)
-    columns = {name: infos[name] for name in INFO_COLUMNS if name in infos}
+    score = env.core.task.score
+    columns = {name: infos[name] for name in dict.fromkeys((*INFO_COLUMNS, score)) if name in infos}
     columns |= {"seed": seeds, "faults": np.array(faults), "return": total}
     times = np.array(sampled) * env.core.spec.control_dt_s
     progress = np.array(samples, dtype=np.float32)
-    return Episodes(entrant.name, entrant.kind, columns, times, progress, scenario, env.core.task.score)
+    return Episodes(entrant.name, entrant.kind, columns, times, progress, scenario, score)
 
 
 def roll(

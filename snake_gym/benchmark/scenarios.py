@@ -244,6 +244,9 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
         task, settings = None, {"action": to_dict(scenarios.env.action)}
     else:
         task, settings = find_task(policy.env_id, f"policy {name}: env_id"), policy_settings(policy.env_config)
+    for group in ("course", "follow"):
+        if not hasattr(scenarios.env, group):  # another task, which does not show this
+            settings.pop(group, None)
     entrant = Entrant(name, "learned", settings, lambda env: policy, {"policy": policy.digest})
     env_here = scenarios.make_env(entrant, 1)
     core, spaces = env_here.core, (env_here.single_observation_space, env_here.single_action_space)
@@ -282,14 +285,20 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
 def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that a learned policy needs of an env, from those of its training env.
 
-    They are its action space, the flag that shows it the faults, and the geometry and scale of its sensors; noise
-    belongs to the scenarios.
+    They are its action space, the flag that shows it the faults, the geometry and scale of its sensors, and how much it
+    is shown of a course or path; noise belongs to the scenarios.
     """
     wanted = {
         "faults": ("reveal",),
         "contact_sensor": ("limit_n",),
         "range_scan": ("n_beams", "field_of_view_rad", "max_range_m"),
+        "course": ("lookahead",),
+        "follow": ("lookahead_m", "preview_m"),
     }
-    groups = {group: {k: trained_in[group][k] for k in keys} for group, keys in wanted.items() if group in trained_in}
+    groups = {
+        group: {k: trained_in[group][k] for k in keys if k in trained_in[group]}
+        for group, keys in wanted.items()
+        if group in trained_in
+    }
     columns = {"columns": trained_in["columns"]} if "columns" in trained_in else {}
     return {"action": trained_in["action"], **groups, **columns}

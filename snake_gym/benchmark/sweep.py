@@ -27,6 +27,7 @@ Play = Callable[[BenchmarkConfig, Scenarios, Path], dict[str, Any]]
 """Function that plays one benchmark on its scenarios, writes into a folder, and returns the summary."""
 COLUMNS = (
     "success", "success_ci95", "mean", "ci95", "time_to_goal_s", "energy_j_per_m", "episodes", "lead", "lead_ci95",
+    "tracking", "tracking_ci95", "cross_track_m", "speed_error_m_s", "heading_error_rad",
 )  # fmt: skip
 """Keys of each policy's summary that are kept; see ``report.DEFINITIONS``."""
 
@@ -130,21 +131,23 @@ def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def sweep_table(made: Sequence[Combination], summaries: Sequence[Mapping[str, Any]], title: str) -> Table:
     """Return the score of every policy with its 95 % interval, one line for each combination."""
-    by_success = summaries[0]["score"] == "is_success"
+    score = summaries[0]["score"]
     shown = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
     for name in (*made[0].values, *summaries[0]["policies"]):
         shown.add_column(Text(name), justify="right")
     for one, summary in zip(made, summaries, strict=True):
-        cells = [_score(policy, by_success) for policy in summary["policies"].values()]
+        cells = [_score(policy, score) for policy in summary["policies"].values()]
         shown.add_row(*(_plain(value) for value in one.values.values()), *cells)
     return shown
 
 
-def _score(policy: Mapping[str, Any], by_success: bool) -> str:
-    if by_success:
+def _score(policy: Mapping[str, Any], score: str) -> str:
+    if score == "is_success":
         bounds = [100.0 * bound for bound in policy["success_ci95"]]
         return f"{100.0 * policy['success']:.1f} {show_bounds(bounds, '.1f')} %"
-    return f"{policy['mean']:.2f} {show_bounds(policy['ci95'], '.2f')} m"
+    if score == "progress_m":
+        return f"{policy['mean']:.2f} {show_bounds(policy['ci95'], '.2f')} m"
+    return f"{policy[score]:.3f} {show_bounds(policy[f'{score}_ci95'], '.3f')}"
 
 
 def _put(settings: dict[str, Any], key: str, value: Any) -> None:

@@ -45,6 +45,7 @@ from snake_gym.config import Range
 from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig
 from snake_gym.controllers.serpenoid import GaitConfig
+from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -170,7 +171,7 @@ class Cpg(Gait):
         mean_u = (u * in_phase + v * quadrature).sum(axis=0)
         mean_v = (v * in_phase - u * quadrature).sum(axis=0)
         phase = np.arctan2(mean_u, -mean_v)  # u = rho sin(phase), v = -rho cos(phase)
-        phase += state["frequency_rad_s"] * self.spec.control_dt_s
+        phase += state["frequency_rad_s"] * pace_of(state) * self.spec.control_dt_s
         wrap_phase(phase)
         return phase
 
@@ -213,7 +214,7 @@ class Cpg(Gait):
         for _ in range(n_steps):
             self._step(y, dt_s / n_steps)
         behind = self._shift_phases(state, dt_s)
-        cos, sin = self._turn(state["phase_shift_rad"], state["frequency_rad_s"] * dt_s - behind)
+        cos, sin = self._turn(state["phase_shift_rad"], state["frequency_rad_s"] * pace_of(state) * dt_s - behind)
         _rotate(y, cos, sin, out=x)
         x *= state["amplitude_rad"]
         if self.config.steering == "centre":

@@ -40,6 +40,7 @@ from snake_gym.controllers.base import ControllerState, Gain, Gait, PerWorld, re
 from snake_gym.controllers.guidance import PointOfSight, SteeringConfig, wrap_angle
 from snake_gym.controllers.nominal_chain import Motion, NominalChain
 from snake_gym.controllers.serpenoid import GaitConfig
+from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement, chain_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -164,7 +165,7 @@ class Pfl(Gait):
 
     def pace(self, past: Motion, goal: Goal, state: ControllerState, dt_s: float) -> Pace:
         """Return the gait's pace in the coming step; ``past`` is the mean motion since the last command."""
-        frequency = self.parameter["frequency_rad_s"]
+        frequency = self.parameter["frequency_rad_s"] * pace_of(state)
         return frequency, np.zeros_like(frequency)
 
     def _column(self, name: str) -> FloatArray:

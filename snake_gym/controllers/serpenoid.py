@@ -18,6 +18,7 @@ import numpy as np
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import Angle
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller, searched, wrap_phase
+from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -79,11 +80,14 @@ class Wave:
         self._frequency = parameter["frequency_rad_s"]
 
     def advance(self, state: ControllerState, dt_s: float, pace: FloatArray | float = 1.0) -> FloatArray:
-        """Return the wave's joint angles (J, W) [rad]; advance ``phase`` by ``dt_s`` [s], ``pace`` times as fast."""
+        """Return the wave's joint angles (J, W) [rad]; advance ``phase`` by ``dt_s`` [s], ``pace`` times as fast.
+
+        A pace in ``state``, of a speed that is held, multiplies it.
+        """
         phase = state["phase"]
         reference = np.sin(phase) * self._in_phase
         reference += np.cos(phase) * self._quadrature
-        phase += self._frequency * pace * dt_s
+        phase += self._frequency * pace * pace_of(state) * dt_s
         wrap_phase(phase)
         return np.asarray(reference, dtype=np.float64)
 

@@ -32,7 +32,7 @@ class SpeedConfig(PflConfig):
     """Settings of a steered gait that holds a speed."""
 
     speed_m_s: Gain = searched(0.1, 0.01, 1.0, log=True)
-    """Wanted speed v_d along the mean direction of the links [m/s]."""
+    """Wanted speed v_d along the mean direction of the links [m/s], where the goal has none."""
     frequency_rad_s: Annotated[float, Range(-1e3, 1e3)] = 0.0
     """Frequency omega at the start of an episode [rad/s]."""
     error_loop: ErrorLoop = "actuator"
@@ -56,7 +56,8 @@ class SpeedControl(Pfl):
         """Return the frequency (W,) [rad/s] and its growth [rad/s^2] towards the wanted speed."""
         heading = past.theta.sum(axis=1) / past.theta.shape[1]
         speed = np.cos(heading) * past.velocity[:, 0] + np.sin(heading) * past.velocity[:, 1]
-        missing = np.where(goal.active, self.parameter["speed_m_s"], 0.0) - speed
+        wanted = self.parameter["speed_m_s"] if goal.speed_m_s is None else goal.speed_m_s
+        missing = np.where(goal.active, wanted, 0.0) - speed
         frequency = state["frequency"].copy()
         faster = frequency + dt_s * self.parameter["frequency_gain_rad_m"] * missing
         limited = np.minimum(np.maximum(faster, 0.0), self.parameter["frequency_limit_rad_s"])

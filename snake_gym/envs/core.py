@@ -61,7 +61,7 @@ class SnakeCore:
         if config.randomisation.ranges:
             self.randomisation = Randomisation(config.randomisation, self.spec, self.robot)
             self.sensors.errors = self.randomisation.sensors
-        self.decoder = ActionDecoder(config.action, self.spec)
+        self.decoder = ActionDecoder(config.action, self.spec, self.task.commands_speed)
         contact, scan = self.sensors.contact, self.sensors.range_scan
         self.layout = ObservationLayout(
             self.spec, self.decoder.size, self.decoder.has_phase, self.task.tracked_point, config.faults.reveal,

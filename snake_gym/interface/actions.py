@@ -20,6 +20,7 @@ import numpy as np
 from snake_gym.config.settings import Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.controllers.speed_hold import SpeedHold
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -53,14 +54,21 @@ class ActionConfig(Settings):
 
 
 class ActionDecoder:
-    """Turns actions (W, A) into joint references (W, J) [rad] for one robot specification."""
+    """Turns actions (W, A) into joint references (W, J) [rad] for one robot specification.
 
-    def __init__(self, config: ActionConfig, spec: RobotSpec) -> None:
+    ``holds_speed``: goals have a speed, at which the gait of the controller underneath is kept.
+    """
+
+    def __init__(self, config: ActionConfig, spec: RobotSpec, holds_speed: bool = False) -> None:
         self.config = config
         self.spec = spec
         self.controller: Controller | None = None
         if config.kind == "residual":
             self.controller = make_controller(config.controller, spec)
+        self.speed_hold: SpeedHold | None = None
+        if holds_speed and self.controller is not None:
+            settings = getattr(self.controller, "config", None)
+            self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
         self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints
         self._joint = np.arange(spec.n_joints)
 
@@ -72,7 +80,8 @@ class ActionDecoder:
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Arrays (W, ...) that the decoder carries from step to step."""
         if self.controller is not None:
-            return self.controller.initial_state(n_worlds)
+            held = {} if self.speed_hold is None else self.speed_hold.initial_state(n_worlds)
+            return {**self.controller.initial_state(n_worlds), **held}
         return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
 
     def phase(self, state: ControllerState) -> FloatArray:
@@ -86,6 +95,8 @@ class ActionDecoder:
         limit, config = self.spec.joint_limit_rad, self.config
         if self.controller is not None:
             what = f"the command of {type(self.controller).__name__}"
+            if self.speed_hold is not None:
+                self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
             base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
             base = check_numbers(base, measurement.joint_angle.shape, what)
             reference = np.clip(base + config.scale_rad * action, -limit, limit)

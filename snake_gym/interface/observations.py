@@ -10,6 +10,7 @@ Directions are relative to the robot, so what it sees does not depend on where i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
+from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -104,7 +106,11 @@ def register_column(
 
 
 def find_column(name: str, where: str) -> Column:
-    """A registered column. Raises ConfigError for a name that is not."""
+    """A registered column; those of this package's tasks come with their modules. Raises ConfigError for another."""
+    if name not in COLUMNS:
+        with suppress(ImportError):  # a small board has no tasks
+            for task in TASKS:
+                find_task(task)
     if name not in COLUMNS and COLUMNS.keys() == set(STANDARD):
         raise ConfigError(f"{where} is {name!r}, which no imported module registers; give it with --plugin FILE.py")
     return COLUMNS[choose_registered(name, COLUMNS, where)]

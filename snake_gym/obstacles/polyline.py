@@ -115,12 +115,19 @@ class Routes:
 
     def place(self, arc_m: FloatArray, rows: Any = slice(None)) -> FloatArray:
         """Return the points (M, 2) [m] at arc lengths (M,) [m] of worlds ``rows``; beyond the ends: the ends."""
+        piece, rest = self._find(arc_m, rows)
+        return piece[:, :2] + np.minimum(rest, piece[:, 4])[:, None] * piece[:, 2:4]
+
+    def tangent(self, arc_m: FloatArray, rows: Any = slice(None)) -> FloatArray:
+        """Return the routes' directions (M, 2) at arc lengths (M,) [m] of worlds ``rows``."""
+        return self._find(arc_m, rows)[0][:, 2:4]
+
+    def _find(self, arc_m: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the pieces (M, 5) at arc lengths (M,) [m], and the arc lengths from their starts."""
         worlds = self._rows[rows]
         arc = np.clip(arc_m, 0.0, self.length_m[worlds])
         at = np.maximum((self._begin[rows] <= arc[:, None]).sum(axis=1) - 1, 0)
-        piece = self._piece[worlds, at]
-        rest = np.minimum(arc - self._begin[worlds, at], piece[:, 4])
-        return piece[:, :2] + rest[:, None] * piece[:, 2:4]
+        return self._piece[worlds, at], arc - self._begin[worlds, at]
 
 
 @cached_njit(nogil=True)

@@ -102,6 +102,8 @@ class FrameRenderer:
             draw_above(self._sketch, surroundings, (joints[:-1] + joints[1:]) / 2.0)
         if 0 <= current < len(goals):
             self._sketch.point_at(goals[current])
+        elif not len(goals) and surroundings is not None:
+            self._sketch.point_at(surroundings.aim_xy)
         self._sketch.scale_bar()
         self._draw_text(text, kinds)
         frame = self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
@@ -232,7 +234,8 @@ class WorldView:
         around = observe_surroundings(core, world)
         contact, seen = "", None
         if around is not None:
-            contact = f"   contact {float(np.hypot(*around.force_w[0].T).sum()):.0f} N"
+            if around.features.size:
+                contact = f"   contact {float(np.hypot(*around.force_w[0].T).sum()):.0f} N"
             seen = surroundings_at(around, 0, head_xy, state.link_angle[world, -1], core.spec)
         text = [
             f"{time_s:.1f} s",
@@ -253,6 +256,8 @@ class WorldView:
 def standing(reached: int, targets_xy: ArrayLike, point_xy: ArrayLike) -> str:
     """Return as text the progress of a robot at point_xy (2,) [m] through its targets_xy (K, 2) [m]."""
     targets = np.asarray(targets_xy, dtype=np.float64)
+    if not len(targets):
+        return ""
     if len(targets) > 1:
         return f"{reached} target{'' if reached == 1 else 's'}"
     if reached:

@@ -47,6 +47,8 @@ class Goal(NamedTuple):
     """Current target (W, 2) [m], world frame."""
     active: NDArray[np.bool_]
     """Activity of the target (W,); False when the last target has been reached: steering stops."""
+    speed_m_s: FloatArray | None = None
+    """Commanded speed towards the target (W,) [m/s]; None: as fast as possible."""
 
 
 def link_angles(measurement: Measurement) -> FloatArray:
@@ -67,6 +69,13 @@ def mean_angle(measurement: Measurement) -> FloatArray:
     weight = np.arange(1, n_joints + 1) / (n_joints + 1)
     # A sum along each row, not a matrix product: BLAS would round a world alone and in a batch differently.
     return measurement.head_angle + (measurement.joint_angle * weight).sum(axis=1)
+
+
+def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
+    """Return the angle (M,) [rad] of the head link at which the mean of the link angles is ``heading`` (M,) [rad]."""
+    n_joints = joint_angle.shape[1]
+    share = np.arange(1, n_joints + 1) / (n_joints + 1)
+    return heading - (joint_angle * share).sum(axis=1)
 
 
 def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.polyline import Routes
 from snake_gym.physics.state import ChainState, Obstacles
-from snake_gym.robot.measurement import Goal, centre_offset, chain_angles
+from snake_gym.robot.measurement import Goal, centre_offset, chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
 from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
@@ -121,13 +121,6 @@ def robot_extent(spec: RobotSpec, amplitude_rad: float, phase_shift_rad: float, 
     start = float(np.abs(aside - point[:, None]).max())
     lane = 0.5 * float(np.ptp(aside, axis=1).max())
     return RobotExtent(front, spec.length_m + 2.0 * radius - front, start + radius, radius, lane + radius)
-
-
-def head_angle_for(joint_angle: FloatArray, heading: FloatArray) -> FloatArray:
-    """Angle (M,) [rad] of the head link at which the mean of the link angles is ``heading`` (M,) [rad]."""
-    n_joints = joint_angle.shape[1]
-    share = np.arange(1, n_joints + 1) / (n_joints + 1)
-    return heading - (joint_angle * share).sum(axis=1)
 
 
 class ObstacleField(Task):

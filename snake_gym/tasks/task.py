@@ -142,13 +142,15 @@ class Task(ABC):
     stream: ClassVar[str] = "task"
     """Name of the random streams that ``begin`` gets its numbers from."""
     score: ClassVar[str] = "progress_m"
-    """Name of the info by which policies are compared: "progress_m" or "is_success"."""
-    columns: ClassVar[tuple[str, ...]] = ()
+    """Name of the info by which policies are compared: "progress_m", "is_success" or a record, the more the better."""
+    columns: tuple[str, ...] = ()
     """Registered observation columns of this task, beside those that every env has."""
     records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
     """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
     further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {"is_success": ("bool", "all targets have been reached")}
     """Unit and meaning of those ``infos`` that are no records, ``is_success`` among them."""
+    commands_speed: bool = False
+    """Whether the goal has a speed, which a gait below the policy then holds."""
     obstacles: Obstacles | None = None
     """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings, check_order
 from snake_gym.config.settings import PositiveCount
+from snake_gym.interface.observations import NEAR_M, Seen, register_column
 from snake_gym.physics.state import ChainState
+from snake_gym.robot.measurement import mean_angle, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Start, Task
 
@@ -47,6 +49,8 @@ class CourseConfig(Settings):
     success_targets: PositiveCount = 3
     """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
     tracked_point: Point = "centre"
+    lookahead: Annotated[int, Range(0, 8)] = 0
+    """Number of further targets, after the current one, that the policy is shown."""
 
     def check(self) -> None:
         if self.kind == "list" and not self.targets:
@@ -81,6 +85,9 @@ class WaypointsConfig(EnvConfig):
     A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
     unknown to the policy. It is to bring its tracked point (centre of mass or head) to one target after another.
     Terminated when the course is complete.
+
+    With ``course.lookahead`` it also sees the next targets after the current one, relative to its measured tracked
+    point and heading.
     """
 
     course: CourseConfig = field(default_factory=CourseConfig)
@@ -88,6 +95,25 @@ class WaypointsConfig(EnvConfig):
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         return Waypoints(self.course, n_worlds, self.reward)
+
+
+def _register_next(number: int) -> str:
+    name = f"next_target_{number}"
+
+    @register_column(
+        name, "1", f"sine and cosine of mean link angle minus bearing of target {number} after the current one (at the "
+        f"course's end: the last), and its distance / {NEAR_M:g} m, at most 1", 3, bound=1.0,
+    )  # fmt: skip
+    def next_target(seen: Seen) -> FloatArray:
+        point = tracked_point(seen.layout.spec, seen.measurement, seen.layout.point)
+        way = seen.signals["next_targets_xy"][:, number - 1] - point
+        error = mean_angle(seen.measurement) - np.arctan2(way[:, 1], way[:, 0])
+        return np.stack([np.sin(error), np.cos(error), np.hypot(way[:, 0], way[:, 1]) / NEAR_M], axis=1)
+
+    return name
+
+
+NEXT_TARGETS = tuple(_register_next(number) for number in range(1, 9))
 
 
 class Waypoints(Task):
@@ -109,6 +135,7 @@ class Waypoints(Task):
         n_targets = config.n_targets if fixed is None else len(fixed)
         super().__init__(reward or RewardConfig(), n_worlds, n_targets, config.radius_m, config.tracked_point)
         self.config = config
+        self.columns = NEXT_TARGETS[: config.lookahead]
         if fixed is not None:
             self.targets_xy[:] = np.array(fixed)
         self.restored()
@@ -156,6 +183,11 @@ class Waypoints(Task):
             "energy": work_j * live,
         }
         return terms, self.index >= self.n_targets
+
+    def signals(self) -> dict[str, FloatArray]:
+        """The next targets, if any are shown."""
+        ahead = self.index[:, None] + np.arange(1, self.config.lookahead + 1)
+        return {"next_targets_xy": self.targets_xy[self._rows[:, None], np.minimum(ahead, self.n_targets - 1)]}
 
     def infos(self) -> dict[str, NDArray[Any]]:
         reached, n_success = self.index.copy(), self.n_targets

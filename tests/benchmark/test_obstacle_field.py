@@ -12,9 +12,16 @@ import pytest
 from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
 from snake_gym.benchmark.runner import Episodes
-from snake_gym.benchmark.scenarios import EntrantKind, policy_settings
-from snake_gym.config import dump_yaml, to_dict
-from snake_gym.envs import ObstacleFieldConfig
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    EntrantKind,
+    learned_entrant,
+    make_scenarios,
+    policy_settings,
+)
+from snake_gym.config import ConfigError, dump_yaml, to_dict
+from snake_gym.envs import ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
+from snake_gym.tasks.waypoints import CourseConfig
 
 ROOT = Path(__file__).parents[2]
 ENV_ID = "SnakeGym/ObstacleField-v0"
@@ -88,3 +95,21 @@ def test_a_learned_policy_takes_its_senses_along() -> None:
     assert settings["contact_sensor"] == {"limit_n": trained["contact_sensor"]["limit_n"]}
     assert settings["faults"] == {"reveal": False}
     assert "field" not in settings
+
+
+def test_a_learned_policy_takes_along_how_many_targets_it_is_shown(tmp_path: Path) -> None:
+    """Also among obstacles, where a course has no meaning: there the observations do not fit, which is said."""
+
+    class Still:
+        env_id, env_config = "SnakeGym/Waypoints-v0", to_dict(WaypointsConfig(course=CourseConfig(lookahead=2)))
+        digest = "none"
+        env = SnakeVectorEnv(env_id, 1, config=env_config)
+        observation_space, action_space = env.single_observation_space, env.single_action_space
+
+    policy: Any = Still()
+    same = make_scenarios(BenchmarkConfig(env={"time_limit_s": 1.0}, episodes=2))
+    made = learned_entrant("still", policy, same)
+    assert same.make_env(made).single_observation_space == policy.observation_space
+    field = make_scenarios(BenchmarkConfig(env_id=ENV_ID, env={"time_limit_s": 1.0}, episodes=2))
+    with pytest.raises(ConfigError, match=r"policy still has .* observations, these scenarios"):
+        learned_entrant("still", policy, field)

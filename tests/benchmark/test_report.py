@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -116,6 +117,8 @@ def test_the_json_has_every_documented_field() -> None:
     assert again["policies"]["ppo"]["by_faults"].keys() == {"0", "1", "2", "3"}
     fields = {"mean", "ci95", "targets", "success", "time_to_target_s", "energy_j", "energy_j_per_m"}
     of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n", "penetration_m"}  # of obstacles
+    of_fields |= {"cross_track_m", "rms_cross_track_m", "schedule_error_m"}  # of paths
+    of_fields |= {"tracking", "speed_error_m_s", "heading_error_rad"}  # of commands
     asked = {"stood_still", "step_check"}  # reported or asked for
     others = {"by_faults", "ratio", "ahead", "behind", "lead", "controller", "policy", "score", "seeds", "notes"}
     others |= {"scenarios", "code"}
@@ -138,6 +141,28 @@ def test_the_tables_fit_a_terminal_and_hold_every_policy() -> None:
     for name in ("ppo", "sjc", "cc", "cp[g]", "progress [m]", "J/m", "episodes"):
         assert name in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+
+
+def test_a_record_that_is_the_score_decides_and_is_told_with_its_interval() -> None:
+    def one(name: str, kind: EntrantKind, tracking: float, progress: float) -> Episodes:
+        columns = {"tracking": np.full(N, tracking) + 0.01 * (np.arange(N) % 2), "progress_m": np.full(N, progress)}
+        return dataclasses.replace(episodes(name, kind, **columns), score="tracking")
+
+    results = [one("ppo", "learned", 0.8, 1.0), one("far", "classical", 0.2, 9.0), one("near", "classical", 0.4, 2.0)]
+    summary = summarise(results, 200)
+    assert (summary["score"], summary["best_classical"]) == ("tracking", "near")
+    assert summary["policies"]["ppo"]["tracking"] == pytest.approx(0.805)
+    low, high = summary["policies"]["ppo"]["tracking_ci95"]
+    assert 0.8 <= low < 0.805 < high <= 0.81
+    assert summary["ratio"] == pytest.approx(0.805 / 0.405) and summary["ahead"] == 1.0
+    assert verdict(summary).startswith("ppo has 1.99 [1.9") and "times the tracking of near" in verdict(summary)
+    overall, by_faults = tables(summary, "")
+    assert [str(column.header) for column in overall.columns][:3] == [
+        "policy",
+        "tracking (95 %)",
+        "progress [m] (95 %)",
+    ]
+    assert "tracking by number of failed joints" in str(by_faults.title)
 
 
 def test_rows_of_all_policies() -> None:

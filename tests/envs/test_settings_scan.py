@@ -28,6 +28,8 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.faults import JointFault
 from snake_gym.simulation.sensors import EncoderFault
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.path_follow import PathFollowConfig
+from snake_gym.tasks.velocity import VelocityConfig
 
 NONSENSE = (math.nan, math.inf, -math.inf, 1e300, -1, 1e-300)
 Path = tuple[str, ...]
@@ -137,6 +139,17 @@ CASES: dict[str, Case] = {
         )
         for kind in ("forest", "corridor", "bends", "gates")
     },
+    **{
+        f"{kind} to follow": Case(
+            PathFollowConfig, {"path": {"kind": kind}, "follow": {"speed_m_s": 0.1}},
+            [path for path in numbers_of(PathFollowConfig) if path[0] in ("path", "follow", "reward")],
+        )
+        for kind in ("line", "circle", "square", "spline")
+    },
+    "commands": Case(
+        VelocityConfig, {"action": {"kind": "residual"}},
+        [path for path in numbers_of(VelocityConfig) if path[0] in ("command", "reward", "time_limit_s")],
+    ),
     "servo robot": Case(WaypointsConfig, {"robot": SERVO}, list(numbers_of(RobotSpec, ("robot",)))),
     "muscle robot": Case(
         WaypointsConfig, {"robot": {"preset": "muscle"}}, list(numbers_of(RobotSpec, ("robot",)))
@@ -215,13 +228,15 @@ def test_an_entry_of_a_list_without_sense_is_refused_by_name_or_harmless(name: s
     assert [wrong for wrong in attempt_all(trials) if near not in wrong] == []
 
 
-@pytest.mark.parametrize("name", ["targets", "points", "goal_m", "joints"])
+@pytest.mark.parametrize("name", ["targets", "points", "goal_m", "joints", "path.points", "preview_m"])
 def test_a_place_or_a_joint_without_sense_is_refused_by_name(name: str) -> None:
     trials = []
     for value in NONSENSE[:4]:
         kind, settings = {
             "targets": (WaypointsConfig, {"course": {"kind": "list", "targets": [[value, 1.0]]}}),
             "joints": (WaypointsConfig, {"faults": {"joints": [value]}}),
+            "path.points": (PathFollowConfig, {"path": {"kind": "recorded", "points": [[0.0, 0.0], [1.0, value]]}}),
+            "preview_m": (PathFollowConfig, {"follow": {"preview_m": [value]}}),
             "points": (
                 ObstacleFieldConfig,
                 {"field": {"kind": "list", "shapes": [{"points": [[value, 0.0], [0.1, 0.3], [0.5, 0.9]]}]}},

@@ -28,6 +28,34 @@ def test_checker_passes(name: str) -> None:
     check_vector_env(lambda n, mode: spread_ends_at_reset(make_waypoints(n, settings, mode)))
 
 
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "targets ahead": (
+        "SnakeGym/Waypoints-v0", {"course": {"lookahead": 3, "tracked_point": "head"}, "action": {"kind": "gait"}}
+    ),
+    "lap": (
+        "SnakeGym/PathFollow-v0",
+        {"path": {"kind": "circle", "radius_m": 0.02}, "faults": {"n_max": 3}, "sensors": {"position_noise_m": 0.01}},
+    ),
+    "schedule": (
+        "SnakeGym/PathFollow-v0",
+        {"follow": {"speed_m_s": 0.1, "tracked_point": "head", "preview_m": []}, "robot": "resilient",
+         "time_limit_s": 1.0, "action": {"kind": "residual", "controller": {"kind": "cpg"}}},
+    ),
+    "commands": (
+        "SnakeGym/Velocity-v0",
+        {"command": {"min_interval_s": 0.3, "max_interval_s": 1.0, "tracked_point": "head"}, "faults": {"n_max": 3},
+         "action": {"kind": "residual", "controller": {"kind": "cc"}}, "sensors": {"position_noise_m": 0.01}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_checker_passes_in_other_tasks(name: str) -> None:
+    env_id, settings = TASKS[name]
+    config = {"time_limit_s": 4.0, **settings}
+    check_vector_env(lambda n, mode: spread_ends_at_reset(SnakeVectorEnv(env_id, n, mode, config=config)))
+
+
 def test_checker_finds_a_shared_random_stream() -> None:
     """The checker must be able to fail: an env whose worlds influence each other is caught."""
 
@@ -47,6 +75,13 @@ BATCHES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "SnakeGym/ObstacleField-v0": (
         {"faults": {"n_max": 3}, "field": {"kind": "forest", "difficulty": 1.0}}, "contact_impulse_ns"
+    ),
+    "SnakeGym/PathFollow-v0": (
+        {"faults": {"n_max": 3}, "follow": {"speed_m_s": 0.1}, "action": {"kind": "residual"}}, "rms_cross_track_m"
+    ),
+    "SnakeGym/Velocity-v0": (
+        {"action": {"kind": "residual", "controller": {"kind": "fault_aware"}}, "command": {"max_interval_s": 0.9,
+         "min_interval_s": 0.3}}, "tracking"
     ),
 }  # fmt: skip
 

@@ -12,8 +12,9 @@ import pytest
 from snake_gym.envs import SnakeEnv
 from snake_gym.envs.recording import RecordedSurroundings, Recorder, Recording
 from snake_gym.obstacles.shapes import Capsule, Circle, Polygon, Wall, features
+from snake_gym.render.animation import scene_gif
 from snake_gym.render.frames import FrameRenderer
-from snake_gym.render.palette import FORCE, ROCK, SKY
+from snake_gym.render.palette import FORCE, ORANGE, ROCK, SKY
 from snake_gym.render.replay import ASSETS, Scene, replay_page
 from snake_gym.render.surroundings import force_arrows, outline, surroundings_at
 from snake_gym.robot.presets import RESILIENT_SERVO as SPEC
@@ -112,6 +113,28 @@ def test_a_recorder_joins_the_moments() -> None:
     assert recorded.around is not None
     np.testing.assert_array_equal(recorded.around.range_m[-1], env.core.measurement.range_m[0])
     assert recorded.around.force_w.shape == (3, 10, 2)
+
+
+@pytest.mark.parametrize("env_id", ["SnakeGym/PathFollow-v0", "SnakeGym/Velocity-v0"])
+def test_paths_and_commands_are_recorded_and_drawn(env_id: str) -> None:
+    env = SnakeEnv(env_id, render_mode="rgb_array")
+    env.reset(seed=3)
+    recorder = Recorder(env.core, [0])
+    for _ in range(3):
+        recorder.take()
+        frame = env.render()
+        env.step(np.ones(env.action_space.shape, np.float32))
+    (recorded,) = recorder.recordings("mine", "learned", 3)
+    assert recorded.around is not None and len(recorded.targets_xy) == 0
+    goal = env.core.task.goal().target_xy_w[0]
+    assert np.hypot(*(recorded.around.aim_xy[-1] - goal)) < 0.1 and recorded.around.aim_xy.shape == (3, 2)
+    if env_id == "SnakeGym/PathFollow-v0":
+        np.testing.assert_array_equal(recorded.around.route_xy, env.core.task.scenario()["path_xy"][0])
+    assert near(frame, ORANGE).sum() > (8 if "Path" in env_id else 30)  # a ring at the aim, or an arrow to it
+    page = replay_page("title", [Scene("one", (recorded,))])
+    assert '"targets_mm":[]' in page and '"aim_mm":[[' in page
+    scene_gif(Scene("one", (recorded,)), duration_s=0.5)
+    env.close()
 
 
 def test_the_env_draws_its_field() -> None:

@@ -7,9 +7,9 @@ from snake_gym.obstacles.fields import FieldConfig
 from snake_gym.obstacles.shapes import Circle
 from snake_gym.physics.state import ChainState, zero_state
 from snake_gym.robot.catalogue import load_robot
-from snake_gym.robot.measurement import centre_offset, chain_angles
+from snake_gym.robot.measurement import centre_offset, chain_angles, head_angle_for
 from snake_gym.simulation.simulated_robot import SimulatedRobot
-from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, ObstacleField, head_angle_for, robot_extent
+from snake_gym.tasks.obstacle_field import FieldRewardConfig, GoalConfig, ObstacleField, robot_extent
 
 SPEC = load_robot("resilient_servo")
 EXTENT = robot_extent(SPEC, 0.35, 0.52, "centre")

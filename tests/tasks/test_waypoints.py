@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.physics.state import zero_state
 from snake_gym.tasks.waypoints import CourseConfig, Waypoints
 
@@ -56,9 +57,44 @@ def test_random_courses_keep_to_distances_and_turns() -> None:
     assert 0.95 < turn.max() <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("point", ["centre", "head"])
+def test_further_targets_are_shown_from_the_measured_pose(point: str) -> None:
+    targets = [[0.0, 0.05], [0.1, 0.0], [0.5, -1.0], [-3.0, 4.0]]
+    course = {"kind": "list", "targets": targets, "radius_m": 0.3, "tracked_point": point}
+    settings = {"sensors": {"position_noise_m": 0.03, "heading_noise_rad": 0.05}, "faults": {"n_max": 3}}
+    env, plain = (
+        SnakeVectorEnv(
+            "SnakeGym/Waypoints-v0", 3, "disabled", config={**settings, "course": {**course, "lookahead": n}}
+        )
+        for n in (2, 0)
+    )
+    obs, _ = env.reset(seed=0)
+    without, _ = plain.reset(seed=0)
+    reached = set()
+    for i in range(12):
+        np.testing.assert_array_equal(obs[:, : without.shape[1]], without)
+        seen, layout = env.core.measurement, env.core.layout
+        links = seen.head_angle[:, None] + np.cumsum(np.insert(seen.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1)
+        place = seen.head_xy_w if point == "head" else seen.centre_xy_w
+        assert place is not None
+        for ahead in (1, 2):
+            now = np.minimum(env.core.task.index + ahead, 3)
+            way = np.array(targets)[now] - place
+            error = links.mean(axis=1) - np.arctan2(way[:, 1], way[:, 0])
+            far = np.minimum(np.hypot(*way.T) / 2.0, 1.0)
+            expected = np.stack([np.sin(error), np.cos(error), far], axis=1)
+            np.testing.assert_allclose(layout.read(obs, f"next_target_{ahead}"), expected, atol=1e-6)
+        reached |= set(env.core.task.index.tolist())
+        action = np.full(env.action_space.shape, 0.5 * np.sin(i), np.float32)
+        obs, *_ = env.step(action)
+        without, *_ = plain.step(action)
+    assert len(reached) > 1 and env.observation_space.contains(obs)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"lookahead": 9}, r"lookahead is 9; expected in \[0, 8\]"),
         ({"kind": "list"}, "targets is empty"),
         ({"kind": "list", "targets": ((0.0, -2e6),)}, r"targets\[0\]\[1\] is -2e\+06; expected in \[-1e\+06, 1e\+06\]"),
         ({"targets": ((1.0, 1.0),)}, "course.targets is given for course.kind random; expected course.kind list"),

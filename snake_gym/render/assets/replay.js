@@ -111,6 +111,7 @@ function drawPanel(panel, ease) {
 
 // How far the robot has got, in words.
 function standing(policy, s) {
+  if (!policy.targets_mm.length) return "";
   if (!policy.around) return `${s.target} target${s.target === 1 ? "" : "s"}`;
   const goal = metres(policy.targets_mm[0]);
   if (s.target > 0) return "goal reached";
@@ -218,8 +219,10 @@ function drawBody(g, policy, s, at, scale) {
 }
 
 function drawArrow(g, policy, s, w, h, px) {
-  if (s.target >= policy.targets_mm.length) return;
-  const at = px(metres(policy.targets_mm[s.target]));
+  const goals = policy.targets_mm, around = policy.around;
+  const goal = s.target < goals.length ? goals[s.target] : !goals.length && around ? around.aim_mm[s.row] : null;
+  if (!goal) return;
+  const at = px(metres(goal));
   if (at[0] > 0 && at[0] < w && at[1] > 0 && at[1] < h) return;
   const d = [at[0] - w / 2, at[1] - h / 2], n = Math.hypot(...d), u = [d[0] / n, d[1] / n];
   const reach = Math.min((w / 2 - 12) / Math.max(Math.abs(u[0]), 1e-9), (h / 2 - 12) / Math.max(Math.abs(u[1]), 1e-9));
@@ -327,7 +330,7 @@ function legend() {
     dot.style.background = colour; item.append(dot, text); byId("legend").append(item);
   };
   kinds.forEach(k => add(data.faults[k].colour, data.faults[k].name + " joint"));
-  if (data.scenes.some(s => s.policies.some(p => p.around))) {
+  if (data.scenes.some(s => s.policies.some(p => p.around && p.around.bars_mm.length + p.around.polygons_mm.length))) {
     add(colours.rock, "obstacle"); add(colours.beam, "beam of the scanner"); add(colours.force, "contact force");
   }
   add(colours.goal, "current target"); add(colours.reached, "target reached");

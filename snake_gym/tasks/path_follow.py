@@ -1,0 +1,289 @@
+"""Task: follow a path with a tracked point of the robot, as fast as possible or at a given speed.
+
+The place on the path is the arc length [m] of the point of the path that is nearest to the tracked point, looked for
+near the last one, so that a path may cross itself. Progress counts each piece of the path once, when the robot passes
+it for the first time, and only while the tracked point is within ``follow.tolerance_m`` of the path: what is passed
+farther off, as by a short cut, is lost. With a wanted speed, progress is at most the way that the schedule has made.
+
+The target that the robot is shown is the place ``lookahead_m`` ahead of the one nearest to the *measured* tracked
+point. Learned and classical policies are shown the same. Scores and ends use the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import Range, Settings
+from snake_gym.config.settings import Limit, Positive, PositiveShare
+from snake_gym.interface.observations import Seen, register_column
+from snake_gym.obstacles.polyline import Routes
+from snake_gym.physics.state import ChainState
+from snake_gym.robot.measurement import Goal, head_angle_for, mean_angle, tracked_point
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.tasks.paths import PathConfig, PathMaker
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
+
+MOST_PREVIEWS = 8
+_REACH_M = 0.5
+"""How far along the path the nearest place is looked for, from the last one on; at most a quarter of the path."""
+_CATCH_UP_S = 5.0
+"""Time in which the commanded speed makes up for being behind the schedule."""
+_FULL_CROSS_M = 0.5
+"""Cross-track error that is shown as 1."""
+
+Ahead = Annotated[float, Range(0.0, 1e6)]
+
+
+@dataclass(frozen=True)
+class FollowConfig(Settings):
+    """What is shown of the path, and how it is to be followed."""
+
+    lookahead_m: Positive | None = None
+    """How far ahead the target lies; None: a third of the robot's length. On closed paths at most one lap."""
+    preview_m: tuple[Ahead, ...] = (0.0, 0.5, 1.0)
+    """How far ahead the path's directions are shown, up to 8 of them; on closed paths at most one lap."""
+    speed_m_s: Annotated[float, Range(0.001, 100.0)] | None = None
+    """Wanted speed along the path, of the schedule; None: as fast as possible."""
+    tolerance_m: Positive = 0.15
+    """Progress counts while the tracked point is this near to the path."""
+    success_share: PositiveShare = 0.9
+    """A success comes to the end, and this share of the path has counted as passed ..."""
+    success_rms_m: Limit = math.inf
+    """... with a cross-track error of at most this (root of the mean square over the episode)."""
+    tracked_point: Point = "centre"
+
+    def check(self) -> None:
+        if len(self.preview_m) > MOST_PREVIEWS:
+            raise ValueError(f"follow.preview_m has {len(self.preview_m)} entries; expected at most {MOST_PREVIEWS}")
+
+
+@dataclass(frozen=True)
+class PathRewardConfig(Settings):
+    """Weights of the reward terms; the reward is the sum of weight times term."""
+
+    progress: float = 10.0
+    """per metre of the path, counted as progress_m."""
+    cross_track: float = -1.0
+    """per metre of distance from the path, in each step."""
+    schedule: float = -0.5
+    """per metre ahead of or behind the schedule, in each step; 0 without a wanted speed."""
+    effort: float = -0.01
+    """per unit of squared action, summed over the action's entries."""
+    energy: float = 0.0
+    """per joule of positive actuator work."""
+
+
+@dataclass(frozen=True)
+class PathFollowConfig(EnvConfig):
+    """A planar snake robot with failing joints follows a path.
+
+    A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+    unknown to the policy. The path begins at its tracked point (centre of mass or head): a line, circle, square, random
+    spline or recorded points. Progress counts the path that it passes within ``follow.tolerance_m``, each piece once,
+    and with a wanted speed (``follow.speed_m_s``) no more than the schedule has made by then. Terminated when the end
+    of the path, or of one lap, is reached.
+
+    It is shown the place on the path ``follow.lookahead_m`` ahead as its target, and its distance from the path and the
+    path's direction at one or several places ahead, all from measurements.
+    """
+
+    path: PathConfig = field(default_factory=PathConfig)
+    follow: FollowConfig = field(default_factory=FollowConfig)
+    reward: PathRewardConfig = field(default_factory=PathRewardConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        return PathFollow(self.path, self.follow, self.reward, spec, n_worlds)
+
+
+@register_column(
+    "cross_track", "m", "distance of the tracked point from the path, positive to its left", scale=1.0 / _FULL_CROSS_M,
+    bound=2.0,
+)  # fmt: skip
+def cross_track(seen: Seen) -> FloatArray:
+    layout = seen.layout
+    point = tracked_point(layout.spec, seen.measurement, layout.point)
+    return _signed_distance(point - seen.signals["path_xy"], seen.signals["path_direction"][:, 0])[:, None]
+
+
+def _register_preview(number: int) -> str:
+    name = f"path_direction_{number}"
+
+    @register_column(
+        name, "1", f"sine and cosine of mean link angle minus the path's direction at preview place {number}", 2,
+        bound=1.0,
+    )  # fmt: skip
+    def direction(seen: Seen) -> FloatArray:
+        ahead = seen.signals["path_direction"][:, number]
+        error = mean_angle(seen.measurement) - np.arctan2(ahead[:, 1], ahead[:, 0])
+        return np.stack([np.sin(error), np.cos(error)], axis=1)
+
+    return name
+
+
+PREVIEWS = tuple(_register_preview(number) for number in range(1, MOST_PREVIEWS + 1))
+
+
+@register_column("behind_schedule", "m", "way that the schedule is ahead of the place on the path")
+def behind_schedule(seen: Seen) -> FloatArray:
+    return seen.signals["behind_m"][:, None]
+
+
+def _signed_distance(gap: FloatArray, direction: FloatArray) -> FloatArray:
+    """Return the length (M,) of ``gap`` (M, 2), positive to the left of ``direction`` (M, 2)."""
+    side = direction[:, 0] * gap[:, 1] - direction[:, 1] * gap[:, 0]
+    return np.copysign(np.hypot(gap[:, 0], gap[:, 1]), side)
+
+
+class PathFollow(Task):
+    """Paths and progress of W worlds; ``index`` is 1 where the end is reached."""
+
+    stream = "path"
+    records = {  # noqa: RUF012
+        "progress_m": Record("m", "path passed within the tolerance so far, at most the schedule's way"),
+        "passed_m": Record("m", "path passed within the tolerance so far"),
+        "arc_m": Record("m", "arc length of the place on the path now"),
+        "furthest_m": Record("m", "largest arc length so far"),
+        "cross_track_error_m": Record("m", "distance from the path now, positive to its left"),
+        "mean_cross_track_m": Record("m", "mean size of the cross-track error so far"),
+        "rms_cross_track_m": Record("m", "root of the mean squared cross-track error so far"),
+        "schedule_m": Record("m", "arc length where the schedule is now; 0 without a wanted speed"),
+        "schedule_error_m": Record("m", "way ahead of the schedule now, negative behind; 0 without a wanted speed"),
+        "mean_schedule_error_m": Record("m", "mean size of the schedule error so far"),
+        "time_to_goal_s": Record("s", "when the end was reached; inf until then", math.inf),
+    }
+    further_infos = {  # noqa: RUF012
+        "route_m": ("m", "length of the path"),
+        "is_success": ("bool", "the end is reached, near enough to the path on the way (`follow.success_*`)"),
+    }
+
+    def __init__(
+        self, path: PathConfig, follow: FollowConfig, reward: PathRewardConfig, spec: RobotSpec, n_worlds: int
+    ) -> None:
+        super().__init__(reward, n_worlds, 0, tracked_point=follow.tracked_point)
+        self.config, self._dt_s = follow, spec.control_dt_s
+        self._lookahead_m = spec.length_m / 3.0 if follow.lookahead_m is None else follow.lookahead_m
+        self._preview_m: Sequence[float] = follow.preview_m
+        self.maker = PathMaker(path, _REACH_M + max(self._lookahead_m, *follow.preview_m, 0.0))
+        self.routes = Routes(n_worlds, self.maker.n_route)
+        self.length_m = self.maker.length_m
+        """[m] of the path, without its run-out."""
+        self._reach_m = min(_REACH_M, 0.25 * self.length_m)
+        if path.is_closed:
+            self._lookahead_m = min(self._lookahead_m, self.length_m)
+            self._preview_m = [min(way, self.length_m) for way in follow.preview_m]
+        self.shown_m: FloatArray = np.zeros(n_worlds)
+        """(W,) [m] arc length nearest to the measured point; ``arc_m`` is that of the true one."""
+        self.steps = np.zeros(n_worlds, np.int64)
+        self.commands_speed = follow.speed_m_s is not None
+        schedule = ("behind_schedule",) if self.commands_speed else ()
+        self.columns = ("cross_track", *PREVIEWS[: len(follow.preview_m)], *schedule)
+        self.restored()
+
+    @property
+    def n_random(self) -> int:
+        return self.maker.n_random
+
+    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
+        """New paths from the origin; the mean of the link angles is ``heading``. See ``Task``."""
+        self.routes.xy[rows] = self.maker.make(heading, u)
+        self.routes.restored(rows)
+        self.restart(rows)
+        self.shown_m[rows] = 0.0
+        self.steps[rows] = 0
+        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
+
+    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Move the target that is shown along the path."""
+        self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], self._reach_m, rows)
+        self._show()
+
+    def evaluate(
+        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
+    ) -> tuple[dict[str, FloatArray], BoolArray]:
+        record, point = self.record, self.point(state)
+        going = live & (self.index == 0)
+        arc = np.where(going, self.routes.nearest(point, record["arc_m"], self._reach_m), record["arc_m"])
+        error = _signed_distance(point - self.routes.place(arc), self.routes.tangent(arc))
+        self.steps += going
+        self._note(record, going, state.time_s, arc, error)
+
+        within = going & (np.abs(error) <= self.config.tolerance_m)
+        new = np.minimum(arc, self.length_m) - record["furthest_m"]
+        record["passed_m"] += np.where(within, np.maximum(new, 0.0), 0.0)
+        record["furthest_m"] += np.where(going, np.maximum(new, 0.0), 0.0)
+        progress = np.minimum(record["passed_m"], record["schedule_m"]) if self.commands_speed else record["passed_m"]
+        made = progress - record["progress_m"]
+        record["progress_m"][:] = progress
+
+        ended = going & (arc >= self.length_m)
+        self.index[ended] = 1
+        record["time_to_goal_s"][ended] = state.time_s[ended]
+        terms = {
+            "progress": made,
+            "cross_track": np.abs(error) * going,
+            "schedule": np.abs(record["schedule_error_m"]) * going,
+            "effort": (action * action).sum(axis=1) * live,
+            "energy": work_j * live,
+        }
+        return terms, self.index > 0
+
+    def _note(
+        self, record: dict[str, FloatArray], going: BoolArray, time_s: FloatArray, arc: FloatArray, error: FloatArray
+    ) -> None:
+        """Write the present errors and their means into the records of the worlds that are ``going`` (W,)."""
+        n = np.maximum(self.steps, 1)
+        wanted = (0.0 if self.config.speed_m_s is None else self.config.speed_m_s) * time_s
+        ahead = arc - wanted if self.commands_speed else np.zeros_like(arc)
+        mean, rms, off = (record[name] for name in ("mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m"))
+        square = rms * rms
+        new = {
+            "arc_m": arc, "cross_track_error_m": error, "schedule_m": wanted, "schedule_error_m": ahead,
+            "mean_cross_track_m": mean + (np.abs(error) - mean) / n,
+            "rms_cross_track_m": np.sqrt(np.maximum(square + (error * error - square) / n, 0.0)),
+            "mean_schedule_error_m": off + (np.abs(ahead) - off) / n,
+        }  # fmt: skip
+        for name, values in new.items():
+            np.copyto(record[name], values, where=going)
+
+    def infos(self) -> dict[str, NDArray[Any]]:
+        config = self.config
+        kept = self.record["passed_m"] >= config.success_share * self.length_m
+        near = self.record["rms_cross_track_m"] <= config.success_rms_m
+        is_success = (self.index > 0) & kept & near
+        return {**super().infos(), "route_m": np.full(near.size, self.length_m), "is_success": is_success}
+
+    def signals(self) -> dict[str, FloatArray]:
+        """The place on the path nearest to the measured point, the directions there and ahead, and the schedule."""
+        ahead = (0.0, *self._preview_m)
+        directions = np.stack([self.routes.tangent(self.shown_m + way) for way in ahead], axis=1)
+        return {
+            "path_xy": self.routes.place(self.shown_m), "path_direction": directions,
+            "behind_m": self.record["schedule_m"] - self.shown_m,
+        }  # fmt: skip
+
+    def scenario(self) -> dict[str, NDArray[Any]]:
+        return {"path_xy": self.routes.xy[:, : self.maker.n_points].copy()}
+
+    def scenery(self, world: int) -> Scenery | None:
+        return Scenery(np.zeros((0, 6)), self.routes.xy[world, : self.maker.n_points].copy())
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {**super().state_arrays(), "path_xy": self.routes.xy, "shown_m": self.shown_m, "steps": self.steps}
+
+    def restored(self) -> None:
+        self.routes.restored()
+        self._show()
+
+    def _show(self) -> None:
+        target = self.routes.place(self.shown_m + self._lookahead_m)
+        speed = None
+        if self.config.speed_m_s is not None:
+            behind = self.record["schedule_m"] - self.shown_m
+            speed = np.maximum(self.config.speed_m_s + behind / _CATCH_UP_S, 0.0)
+        self._goal = Goal(target, self.index == 0, speed)

@@ -1,0 +1,272 @@
+"""Task: follow commands of speed and heading, which change at random times.
+
+The velocity of the tracked point is averaged over about one cycle of the gait (a lag of ``command.smoothing_s``), since
+a snake's speed ripples within it. Its part along the commanded heading is compared with the commanded speed. Heading
+means the direction of this velocity, whichever end leads; a robot slower than a tenth of the command has none, and its
+error counts as a quarter turn.
+
+Policies are compared by ``tracking``, the mean over time of
+
+    exp(-(speed error / speed_scale)^2) exp(-(heading error / heading_scale)^2),
+
+1 for a robot that does exactly what it is told. Scores use the truth; what is shown is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError, Range, Settings, check_order
+from snake_gym.config.settings import Positive
+from snake_gym.interface.observations import Seen, register_column
+from snake_gym.physics.state import ChainState
+from snake_gym.robot.measurement import Goal, head_angle_for
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
+
+MOST_COMMANDS = 10_000
+_FAR_M = 10.0
+"""Distance of the target that is shown, in the commanded heading."""
+_SLOW = 0.1
+"""Share of the commanded speed below which a robot has no heading."""
+_SLACK_S = 1e-9
+
+Speed = Annotated[float, Range(0.001, 100.0)]
+
+
+@dataclass(frozen=True)
+class CommandConfig(Settings):
+    """Which commands come, and how well they are to be followed."""
+
+    min_speed_m_s: Speed = 0.05
+    max_speed_m_s: Speed = 0.3
+    max_turn_rad: Annotated[float, Range(0.0, math.pi)] = 1.0
+    """Largest change of heading from one command to the next; the first one's is from the robot's heading."""
+    min_interval_s: Annotated[float, Range(0.001, 1e6)] = 8.0
+    max_interval_s: Annotated[float, Range(0.001, 1e6)] = 15.0
+    """Shortest and longest time between two commands; the first comes at the start."""
+    smoothing_s: Positive = 1.5
+    """Time over which velocities are averaged (time constant of a lag)."""
+    speed_scale_m_s: Positive = 0.05
+    """Speed error at which the speed's part of tracking is 1/e."""
+    heading_scale_rad: Positive = 0.5
+    """Heading error at which the heading's part of tracking is 1/e."""
+    success_speed_m_s: Positive = 0.05
+    """An episode is a success with a mean speed error of at most this ..."""
+    success_heading_rad: Positive = 0.4
+    """... and a mean heading error of at most this."""
+    tracked_point: Point = "centre"
+
+    def check(self) -> None:
+        check_order(self, "min_speed_m_s", "max_speed_m_s")
+        check_order(self, "min_interval_s", "max_interval_s")
+
+
+@dataclass(frozen=True)
+class VelocityRewardConfig(Settings):
+    """Weights of the reward terms; the reward is the sum of weight times term."""
+
+    speed: float = 1.0
+    """exp(-(speed error / speed_scale)^2), in each step."""
+    heading: float = 0.5
+    """exp(-(heading error / heading_scale)^2), in each step."""
+    effort: float = -0.01
+    """per unit of squared action, summed over the action's entries."""
+    energy: float = 0.0
+    """per joule of positive actuator work."""
+
+
+@dataclass(frozen=True)
+class VelocityConfig(EnvConfig):
+    """A planar snake robot with failing joints follows commands of speed and heading.
+
+    A chain of links crawls on flat ground with anisotropic friction by moving its joints; some joints may fail,
+    unknown to the policy. A command is a heading and a speed in it; new ones come at random times, which are not shown.
+    The target that is shown lies far away in the commanded heading, so heading_error is that to the command. Beside it
+    stand the commanded speed and the robot's own velocity along and across the commanded heading, from measured
+    positions. Never terminated.
+    """
+
+    command: CommandConfig = field(default_factory=CommandConfig)
+    reward: VelocityRewardConfig = field(default_factory=VelocityRewardConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        n_commands = math.ceil(self.time_limit_s / self.command.min_interval_s) + 1
+        if n_commands > MOST_COMMANDS:
+            raise ConfigError(
+                f"env.command.min_interval_s is {self.command.min_interval_s:g} for time_limit_s "
+                f"{self.time_limit_s:g}; expected at most {MOST_COMMANDS} commands in an episode"
+            )
+        return Velocity(self.command, self.reward, spec, n_worlds, n_commands)
+
+
+@register_column("commanded_speed", "m/s", "commanded speed", scale=5.0)
+def commanded_speed(seen: Seen) -> FloatArray:
+    return seen.signals["commanded_speed"][:, None]
+
+
+@register_column("velocity", "m/s", "averaged velocity along the commanded heading and to its left, measured", 2, 5.0)
+def velocity(seen: Seen) -> FloatArray:
+    return seen.signals["velocity"]
+
+
+class Velocity(Task):
+    """Commands and errors of W worlds with up to ``n_commands`` commands; the last one stays."""
+
+    stream = "command"
+    score = "tracking"
+    columns = ("commanded_speed", "velocity")
+    commands_speed = True
+    records = {  # noqa: RUF012
+        "progress_m": Record("m", "way made in the commanded headings so far, in each step at most the commanded way"),
+        "commanded_m": Record("m", "commanded way so far"),
+        "tracking": Record("1", "how well the commands are followed, mean so far: 1 is best, 0 worst"),
+        "speed_error_m_s": Record("m/s", "averaged speed in the commanded heading minus the commanded one, now"),
+        "mean_speed_error_m_s": Record("m/s", "mean size of the speed error so far"),
+        "heading_error_rad": Record("rad", "direction of the averaged velocity minus the commanded heading, now"),
+        "mean_heading_error_rad": Record("rad", "mean size of the heading error so far"),
+    }
+    further_infos = {  # noqa: RUF012
+        "commanded_speed_m_s": ("m/s", "the command now"),
+        "commanded_heading_rad": ("rad", "the command now, world frame"),
+        "is_success": ("bool", "mean errors so far are small enough (`command.success_*`)"),
+    }
+
+    def __init__(
+        self, config: CommandConfig, reward: VelocityRewardConfig, spec: RobotSpec, n_worlds: int, n_commands: int
+    ) -> None:
+        super().__init__(reward, n_worlds, 0, tracked_point=config.tracked_point)
+        self.config, self._dt_s = config, spec.control_dt_s
+        self._share = -math.expm1(-spec.control_dt_s / config.smoothing_s)
+        self.command: dict[str, FloatArray] = {
+            name: np.zeros((n_worlds, n_commands)) for name in ("begin_s", "heading_rad", "speed_m_s")
+        }
+        """Commands (W, K): begin, heading in the world frame, and speed."""
+        self.current = np.zeros(n_worlds, np.int64)
+        """(W,) the command that holds now."""
+        self.steps = np.zeros(n_worlds, np.int64)
+        self.mean_velocity: FloatArray = np.zeros((n_worlds, 2))
+        """(W, 2) [m/s] averaged velocity of the tracked point, world frame."""
+        self.seen_xy: FloatArray = np.full((n_worlds, 2), np.nan)
+        self.seen_velocity: FloatArray = np.zeros((n_worlds, 2))
+        """Last measured position (W, 2) [m] of the tracked point, and its averaged velocity [m/s]."""
+        self._goal = Goal(np.zeros((n_worlds, 2)), np.ones(n_worlds, bool), np.zeros(n_worlds))
+
+    @property
+    def n_random(self) -> int:
+        return 3 * self.command["begin_s"].shape[1]
+
+    def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
+        """New commands; the robots start at the origin, the mean of the link angles is ``heading``. See ``Task``."""
+        config = self.config
+        wait, turn, fast = np.split(u, 3, axis=1)
+        interval = config.min_interval_s + wait * (config.max_interval_s - config.min_interval_s)
+        change = config.max_turn_rad * (2.0 * turn - 1.0)
+        self.command["begin_s"][rows] = np.cumsum(interval, axis=1) - interval[:, :1]
+        self.command["heading_rad"][rows] = heading[:, None] + np.cumsum(change, axis=1)
+        self.command["speed_m_s"][rows] = config.min_speed_m_s + fast * (config.max_speed_m_s - config.min_speed_m_s)
+        self.restart(rows)
+        for values in (self.current, self.steps, self.mean_velocity, self.seen_velocity):
+            values[rows] = 0
+        self.seen_xy[rows] = np.nan
+        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
+
+    def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
+        """Average the measured velocity, and put the target ahead of the measured point."""
+        last = self.seen_xy[rows]
+        moved = np.where(np.isnan(last), 0.0, measured_xy - last) / self._dt_s
+        self.seen_velocity[rows] += self._share * (moved - self.seen_velocity[rows])
+        self.seen_xy[rows] = measured_xy
+        self.restored()
+
+    def evaluate(
+        self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
+    ) -> tuple[dict[str, FloatArray], BoolArray]:
+        config, record = self.config, self.record
+        wanted, ahead = self._now("speed_m_s"), self._ahead()
+        moved = (self.point(state) - before_xy) / self._dt_s
+        self.mean_velocity += np.where(live[:, None], self._share * (moved - self.mean_velocity), 0.0)
+        along, across = _split(self.mean_velocity, ahead)
+        has_heading = np.hypot(along, across) >= _SLOW * wanted
+        heading_error = np.where(has_heading, np.arctan2(across, along), 0.5 * math.pi)
+        speed_error = along - wanted
+        speed_kernel = np.exp(-np.square(np.minimum(np.abs(speed_error) / config.speed_scale_m_s, 20.0)))
+        heading_kernel = np.exp(-np.square(np.minimum(np.abs(heading_error) / config.heading_scale_rad, 20.0)))
+
+        self.steps += live
+        n = np.maximum(self.steps, 1)
+        new = {"speed_error_m_s": speed_error, "heading_error_rad": heading_error}
+        for mean, value in (
+            ("tracking", speed_kernel * heading_kernel), ("mean_speed_error_m_s", np.abs(speed_error)),
+            ("mean_heading_error_rad", np.abs(heading_error)),
+        ):  # fmt: skip
+            new[mean] = record[mean] + (value - record[mean]) / n
+        new["progress_m"] = record["progress_m"] + np.minimum(along, wanted) * self._dt_s
+        new["commanded_m"] = record["commanded_m"] + wanted * self._dt_s
+        for name, values in new.items():
+            np.copyto(record[name], values, where=live)
+        begun = (self.command["begin_s"] <= state.time_s[:, None] + _SLACK_S).sum(axis=1) - 1
+        np.copyto(self.current, begun, where=live)
+        terms = {
+            "speed": speed_kernel * live,
+            "heading": heading_kernel * live,
+            "effort": (action * action).sum(axis=1) * live,
+            "energy": work_j * live,
+        }
+        return terms, np.zeros(live.size, bool)
+
+    def infos(self) -> dict[str, NDArray[Any]]:
+        config, record = self.config, self.record
+        near = record["mean_speed_error_m_s"] <= config.success_speed_m_s
+        straight = record["mean_heading_error_rad"] <= config.success_heading_rad
+        return {
+            **super().infos(), "commanded_speed_m_s": self._now("speed_m_s"),
+            "commanded_heading_rad": self._now("heading_rad"), "is_success": (self.steps > 0) & near & straight,
+        }  # fmt: skip
+
+    def signals(self) -> dict[str, FloatArray]:
+        seen = np.stack(_split(self.seen_velocity, self._ahead()), axis=1)
+        return {"commanded_speed": self._now("speed_m_s"), "velocity": seen}
+
+    def scenario(self) -> dict[str, NDArray[Any]]:
+        return {f"command_{name}": values.copy() for name, values in self.command.items()}
+
+    def scenery(self, world: int) -> Scenery | None:
+        return Scenery(np.zeros((0, 6)), np.zeros((1, 2)))
+
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            **super().state_arrays(), **{f"command_{name}": values for name, values in self.command.items()},
+            "command_now": self.current, "command_steps": self.steps, "mean_velocity": self.mean_velocity,
+            "seen_xy": self.seen_xy, "seen_velocity": self.seen_velocity,
+        }  # fmt: skip
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        n_commands = self.command["begin_s"].shape[1]
+        if (arrays["command_now"] >= n_commands).any():
+            raise ValueError(f"env state command_now holds {arrays['command_now'].max()}; expected < {n_commands}")
+
+    def restored(self) -> None:
+        here = np.where(np.isnan(self.seen_xy), 0.0, self.seen_xy)
+        self._goal = Goal(here + _FAR_M * self._ahead(), np.ones(len(here), bool), self._now("speed_m_s"))
+
+    def _now(self, name: str) -> FloatArray:
+        """Return a part of the present commands (W,)."""
+        return self.command[name][self._rows, self.current]
+
+    def _ahead(self) -> FloatArray:
+        """Return the commanded directions (W, 2)."""
+        heading = self._now("heading_rad")
+        return np.stack([np.cos(heading), np.sin(heading)], axis=1)
+
+
+def _split(vector: FloatArray, ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the parts (M,) of vectors (M, 2) along the directions ``ahead`` (M, 2) and to their left."""
+    along = vector[:, 0] * ahead[:, 0] + vector[:, 1] * ahead[:, 1]
+    return along, ahead[:, 0] * vector[:, 1] - ahead[:, 1] * vector[:, 0]

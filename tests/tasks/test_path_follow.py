@@ -1,0 +1,266 @@
+"""Paths, places on them, and what is counted, against circles, lines and numbers written by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError, build, to_dict
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.interface.observations import find_column
+from snake_gym.physics.state import ChainState, zero_state
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.tasks.path_follow import FollowConfig, PathFollow, PathFollowConfig, PathRewardConfig
+from snake_gym.tasks.paths import PathConfig
+
+SPEC = load_robot("resilient_servo")
+STRAIGHT = {"max_turn_rad": 0.0, "side": "left"}
+PATH_FOLLOW = "SnakeGym/PathFollow-v0"
+
+
+def make(n_worlds: int = 1, heading: float = 0.0, follow: dict[str, Any] | None = None, **path: Any) -> PathFollow:
+    settings = build(PathConfig, {**STRAIGHT, **path})
+    task = PathFollow(settings, build(FollowConfig, follow or {}), PathRewardConfig(), SPEC, n_worlds)
+    u = np.random.default_rng(0).random((n_worlds, task.n_random))
+    task.begin(np.zeros((n_worlds, 9)), np.full(n_worlds, heading), u, np.arange(n_worlds))
+    task.update_goal(np.zeros((n_worlds, 2)), slice(None))
+    return task
+
+
+def step(task: PathFollow, xy: Any, time_s: float = 0.2, live: bool = True) -> tuple[dict[str, Any], bool]:
+    state: ChainState = zero_state(1, SPEC.n_links)
+    state.centre_xy[:] = xy
+    state.time_s[:] = time_s
+    terms, complete = task.evaluate(np.zeros((1, 2)), state, np.full((1, 9), 0.5), np.ones(1), np.array([live]))
+    return {name: float(values[0]) for name, values in terms.items()}, bool(complete[0])
+
+
+def on_circle(angle: float, radius: float, middle: float) -> list[float]:
+    """The place on a circle about (0, middle), from below it counter-clockwise."""
+    return [radius * np.sin(angle), middle - radius * np.cos(angle)]
+
+
+def told(task: PathFollow, name: str) -> float:
+    return float(task.infos()[name][0])
+
+
+@pytest.mark.parametrize(("offset", "counts"), [(0.1, True), (-0.1, True), (0.2, False), (-0.2, False)])
+def test_a_lap_beside_a_circle(offset: float, counts: bool) -> None:
+    """Left of a path that turns left is the side of the middle."""
+    task = make(kind="circle", radius_m=1.5, follow={"tolerance_m": 0.15})
+    complete, made, angles = False, 0.0, np.linspace(0.0, 2.0 * np.pi + 0.02, 200)
+    for i, angle in enumerate(angles):
+        assert not complete
+        terms, complete = step(task, on_circle(angle, 1.5 - offset, 1.5), 0.2 * (i + 1))
+        assert told(task, "cross_track_error_m") == pytest.approx(offset, abs=2e-4)
+        assert terms["cross_track"] == pytest.approx(abs(offset), abs=2e-4)
+        assert told(task, "arc_m") == pytest.approx(1.5 * angle, abs=0.01)
+        made += terms["progress"]
+    lap = 2.0 * np.pi * 1.5
+    assert complete and told(task, "time_to_goal_s") == pytest.approx(40.0)
+    assert told(task, "route_m") == pytest.approx(lap, rel=1e-4)
+    assert made == pytest.approx(told(task, "progress_m")) == pytest.approx(lap if counts else 0.0, rel=1e-4)
+    assert bool(told(task, "is_success")) is counts
+    assert told(task, "rms_cross_track_m") == pytest.approx(abs(offset), abs=2e-4)
+    task.update_goal(np.zeros((1, 2)), slice(None))
+    assert not task.goal().active.any()
+
+
+def test_turning_in_the_middle_of_a_lap_is_no_progress() -> None:
+    task = make(kind="circle", radius_m=1.5)
+    complete, angle = False, 0.0
+    while not complete:
+        angle += 0.1
+        terms, complete = step(task, on_circle(angle, 0.05, 1.5))
+        assert terms["progress"] == 0.0
+    assert told(task, "progress_m") == 0.0 and not told(task, "is_success")
+
+
+def test_errors_beside_a_line_and_their_means() -> None:
+    heading = 2.5
+    task = make(kind="line", length_m=5.0, heading=heading)
+    rng, cos, sin = np.random.default_rng(1), np.cos(heading), np.sin(heading)
+    along, aside = np.linspace(0.1, 4.9, 40), rng.uniform(-0.4, 0.4, 40)
+    for i, (x, y) in enumerate(zip(along, aside, strict=True)):
+        step(task, [cos * x - sin * y, sin * x + cos * y])
+        assert told(task, "arc_m") == pytest.approx(x)
+        assert told(task, "cross_track_error_m") == pytest.approx(y)
+        assert told(task, "mean_cross_track_m") == pytest.approx(np.abs(aside[: i + 1]).mean())
+        assert told(task, "rms_cross_track_m") == pytest.approx(np.sqrt(np.square(aside[: i + 1]).mean()))
+    new = np.diff(np.concatenate([[0.0], along]))
+    assert told(task, "progress_m") == pytest.approx(new[np.abs(aside) <= 0.15].sum())
+
+
+def test_each_piece_of_the_path_counts_once() -> None:
+    task = make(kind="line", length_m=5.0)
+    ways = [(0.4, 0.0, 0.4), (0.1, 0.0, 0.0), (0.3, 0.0, 0.0), (0.5, 0.0, 0.1), (0.8, 0.5, 0.0), (0.6, 0.0, 0.0),
+            (0.9, 0.1, 0.1)]  # fmt: skip
+    for x, y, expected in ways:
+        assert step(task, [x, y])[0]["progress"] == pytest.approx(expected)
+    before = told(task, "progress_m")
+    terms, _ = step(task, [1.2, 0.0], live=False)
+    assert set(terms.values()) == {0.0} and told(task, "progress_m") == before == pytest.approx(0.6)
+    assert step(task, [1.0, 0.0])[0]["effort"] == 9 * 0.25
+
+
+def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
+    task = make(kind="line", length_m=5.0, follow={"speed_m_s": 0.2})
+    off = []
+    for i, x in enumerate((0.1, 0.2, 0.3, 0.4, 0.4, 0.4)):
+        time_s = 0.5 * (i + 1)
+        terms, _ = step(task, [x, 0.0], time_s)
+        off.append(x - 0.2 * time_s)
+        assert told(task, "schedule_error_m") == pytest.approx(off[-1], abs=1e-12)
+        assert terms["schedule"] == pytest.approx(abs(off[-1]), abs=1e-12)
+        assert told(task, "progress_m") == pytest.approx(min(x, 0.2 * time_s))
+    assert told(task, "mean_schedule_error_m") == pytest.approx(np.abs(off).mean())
+    for measured, speed in ((0.4, 0.2 + 0.2 / 5.0), (0.8, 0.2 - 0.2 / 5.0), (5.0, 0.0)):
+        for _ in range(12):
+            task.update_goal(np.array([[measured, 0.0]]), slice(None))
+        assert task.goal().speed_m_s == pytest.approx([speed])
+    assert make(kind="line").goal().speed_m_s is None
+
+
+def test_the_target_goes_ahead_of_the_measured_place_also_beyond_the_end() -> None:
+    for kind, far in (("line", [5.6, 0.0]), ("square", [1.6, 0.0])):
+        task = make(kind=kind, length_m=5.0, side_m=1.0, follow={"lookahead_m": 0.6})
+        assert task.goal().target_xy_w[0] == pytest.approx([0.6, 0.0])
+        step(task, [0.0, 0.0])
+        task.update_goal(np.array([[0.3, 0.05]]), slice(None))
+        assert task.goal().target_xy_w[0] == pytest.approx([0.9, 0.0])
+        if kind == "line":
+            for _ in range(12):
+                task.update_goal(np.array([[5.0, -0.1]]), slice(None))
+            assert task.goal().target_xy_w[0] == pytest.approx(far)
+    places = [[1.0, 0.4], [0.6, 1.0], [0.0, 0.6], [0.0, 0.1]]
+    for xy, target in zip(places, [[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.5, 0.0]], strict=True):
+        for _ in range(3):
+            task.update_goal(np.array([xy]), slice(None))
+        assert task.goal().target_xy_w[0] == pytest.approx(target, abs=1e-12)
+
+
+def test_splines_are_smooth_as_long_as_they_say_and_random() -> None:
+    task = make(300, heading=1.0, length_m=12.0, bend_every_m=1.5, max_bend_rad=1.0, max_turn_rad=0.5)
+    path = task.scenario()["path_xy"]
+    step_xy = np.diff(path, axis=1)
+    length = np.hypot(step_xy[..., 0], step_xy[..., 1])
+    assert length.sum(axis=1) == pytest.approx(np.full(300, 12.0))
+    direction = np.unwrap(np.arctan2(step_xy[..., 1], step_xy[..., 0]), axis=1)
+    assert (path[:, 0] == 0.0).all() and 0.45 < np.abs(direction[:, 0] - 1.0).max() <= 0.51
+    curvature = np.abs(np.diff(direction, axis=1)) / length[:, 1:]
+    assert 0.9 < curvature.max() <= 1.5 * 1.0 / 1.5 * 1.001
+    assert len(np.unique(path[:, -1, 0])) == 300
+    alone = make(300, heading=1.0, length_m=12.0, bend_every_m=1.5, max_bend_rad=1.0, max_turn_rad=0.5)
+    u = np.random.default_rng(0).random((300, alone.n_random))
+    alone.begin(np.zeros((1, 9)), np.ones(1), u[7:8], np.array([3]))
+    np.testing.assert_array_equal(alone.scenario()["path_xy"][3], path[7])
+
+
+def test_circles_go_round_to_either_side() -> None:
+    task = make(200, kind="circle", radius_m=1.0, side="random")
+    top = task.scenario()["path_xy"][:, :, 1]
+    left = top.max(axis=1) > 1.9
+    assert 60 < left.sum() < 140 and (top[~left].min(axis=1) < -1.9).all()
+
+
+def test_recorded_points_are_laid_before_the_robot(tmp_path: Path) -> None:
+    file = tmp_path / "walk.csv"
+    file.write_text("x,y\n# from the corner\n5.0,5.0\n\n5.0, 7.0\n4.0,7.0\n")
+    task = make(kind="recorded", file=str(file), heading=np.pi)
+    path = task.scenario()["path_xy"][0]
+    np.testing.assert_allclose(path, [[0.0, 0.0], [-2.0, 0.0], [-2.0, -1.0]], atol=1e-12)
+    config = build(PathFollowConfig, {"path": {"kind": "recorded", "file": str(file)}})
+    file.unlink()
+    assert config.path.points == ((5.0, 5.0), (5.0, 7.0), (4.0, 7.0))
+    assert build(PathFollowConfig, to_dict(config)) == config  # whatever becomes of the file
+    closed = make(kind="recorded", points=[[0, 0], [1, 0], [1, 1]], closed=True)
+    assert told(closed, "route_m") == pytest.approx(2.0 + np.sqrt(2.0))
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no such file": ({"kind": "recorded", "file": "no.csv"}, "path.file is 'no.csv', which is no file; expected a CSV"),
+    "a word": ({"text": "0,0\n1,a\n"}, r"walk.csv, line 2 is '1,a'; expected two numbers x,y"),
+    "three numbers": ({"text": "0,0,0\n"}, r"line 1 is '0,0,0'; expected two numbers x,y"),
+    "no number": ({"text": "0,0\nnan,0\n"}, r"line 2 is 'nan,0'; expected numbers in \[-1e\+06, 1e\+06\]"),
+    "a header alone": ({"text": "x,y\n"}, "has no points; expected a CSV file"),
+    "one point": ({"text": "0,0\n"}, "path.points has 1 entries for path.kind recorded; expected 2 to 5000"),
+    "bytes": ({"text": b"\xff\xfe\x00"}, "walk.csv', which cannot be read"),
+    "large": ({"text": "0,0\n" * 300_000}, "of more than 1000000 bytes"),
+    "a point twice": ({"kind": "recorded", "points": [[0, 0], [1, 0], [1, 0]]}, r"points\[1\] is \[1.0, 0.0\], as the"),
+    "back at the start": (
+        {"kind": "recorded", "points": [[0, 0], [1, 0], [0, 0]], "closed": True},
+        r"points\[2\] is \[0.0, 0.0\], as",
+    ),
+    "nothing": ({"kind": "recorded"}, "path.points has 0 entries"),
+    "points for a line": ({"kind": "line", "points": [[0, 0], [1, 0]]}, "path.points or a file is given for path.kind"),
+    "a closed line": (
+        {"kind": "line", "closed": True},
+        "path.closed is given for path.kind line; expected path.kind r",
+    ),
+    "many bends": (
+        {"length_m": 1e4, "bend_every_m": 1.0},
+        "bend_every_m is 1 for length_m 10000; expected at least 39",
+    ),
+    "a kind": ({"kind": "cirle"}, "path.kind is 'cirle'; expected one of .*; did you mean 'circle'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_path_is_one_clear_error(name: str, tmp_path: Path) -> None:
+    settings, message = WRONG[name]
+    if "text" in settings:
+        file, text = tmp_path / "walk.csv", settings["text"]
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        settings = {"kind": "recorded", "file": str(file)}
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(PathFollowConfig, {"path": settings}, "env")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_seen_of_a_line_comes_from_the_measured_pose() -> None:
+    """Cross-track error and directions of a line from the origin, by hand from the measurement."""
+    config = {
+        "path": {"kind": "line", "max_turn_rad": 1.0}, "sensors": {"position_noise_m": 0.05, "heading_noise_rad": 0.1},
+        "follow": {"preview_m": [0.0, 2.0], "speed_m_s": 0.1, "tracked_point": "head"}, "faults": {"n_max": 3},
+    }  # fmt: skip
+    env = SnakeVectorEnv(PATH_FOLLOW, 5, "disabled", config=config)
+    obs, _ = env.reset(seed=3)
+    end = env.core.task.scenario()["path_xy"][:, -1]
+    direction = np.arctan2(end[:, 1], end[:, 0])
+    for i in range(8):
+        obs, *_, infos = env.step(np.full(env.action_space.shape, 0.3 * np.sin(i)))
+        seen, read = env.core.measurement, env.core.layout.read
+        cos, sin, (x, y) = np.cos(direction), np.sin(direction), seen.head_xy_w.T
+        aside = np.where(cos * x + sin * y > 0.0, cos * y - sin * x, np.copysign(np.hypot(x, y), cos * y - sin * x))
+        np.testing.assert_allclose(read(obs, "cross_track")[:, 0], aside, atol=1e-6)
+        assert np.abs(aside - infos["cross_track_error_m"]).max() > 1e-3
+        links = seen.head_angle[:, None] + np.cumsum(np.insert(seen.joint_angle[:, ::-1], 0, 0.0, axis=1), axis=1)
+        error = links.mean(axis=1) - direction
+        for name in ("path_direction_1", "path_direction_2"):
+            np.testing.assert_allclose(read(obs, name), np.stack([np.sin(error), np.cos(error)], axis=1), atol=1e-6)
+        behind = 0.1 * 0.2 * (i + 1) - np.maximum(cos * x + sin * y, 0.0)
+        np.testing.assert_allclose(read(obs, "behind_schedule")[:, 0], behind, atol=1e-6)
+    assert env.observation_space.contains(obs)
+
+
+def test_columns_of_tasks_are_known_where_only_a_policy_is_loaded() -> None:
+    program = "from snake_gym.interface.observations import find_column as f; f('cross_track', 'x'); f('velocity', 'x')"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(ConfigError, match=r"x is 'cross_trak'; expected one of .*; did you mean 'cross_track'"):
+        find_column("cross_trak", "x")
+
+
+@pytest.mark.parametrize("robot", ["resilient", "pegboard", "muscle", "sts3215_chain"])
+def test_every_robot_follows(robot: str) -> None:
+    robot = f"configs/robot/{robot}.yaml" if robot == "sts3215_chain" else robot
+    for env_id in (PATH_FOLLOW, "SnakeGym/Velocity-v0"):
+        env = SnakeVectorEnv(env_id, 2, "disabled", config={"robot": robot, "time_limit_s": 1.0})
+        env.reset(seed=0)
+        for _ in range(3):
+            obs, reward, *_ = env.step(env.action_space.sample())
+        assert np.isfinite(obs).all() and np.isfinite(reward).all()
