@@ -74,7 +74,7 @@ class PolicyWriter:
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         self._config, self._folder = config, folder
-        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env"), _N_GOLDEN)
+        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env").without_privileged(), _N_GOLDEN)
         drawn = np.random.default_rng(0).normal(size=(_N_GOLDEN, self._core.layout.size))
         fresh = self._core.reset(np.arange(_N_GOLDEN))
         self._observations = np.concatenate([fresh, np.clip(drawn, -BOUND, BOUND).astype(np.float32)])
@@ -202,5 +202,5 @@ def _observation_contract(core: SnakeCore) -> ObservationContract:
         size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
         reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
         n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
-        fields=tuple(layout.fields.values()), columns=layout.columns,
+        fields=tuple(layout.fields.values()), history=layout.history,
     )  # fmt: skip

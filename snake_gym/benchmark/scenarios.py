@@ -262,5 +262,5 @@ def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
         "range_scan": ("n_beams", "field_of_view_rad", "max_range_m"),
     }
     groups = {group: {k: trained_in[group][k] for k in keys} for group, keys in wanted.items() if group in trained_in}
-    columns = {"columns": trained_in["columns"]} if "columns" in trained_in else {}
-    return {"action": trained_in["action"], **groups, **columns}
+    seen = {"observation": {**trained_in["observation"], "privileged": []}} if "observation" in trained_in else {}
+    return {"action": trained_in["action"], **groups, **seen}
