@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import stable_baselines3
 import torch
+from gymnasium.spaces import flatdim
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -32,6 +33,7 @@ from snake_gym.config.errors import hint
 from snake_gym.config.schema import coerce
 from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Range, Share
 
+from .asymmetric import choose_policy
 from .sb3_internals import BetweenRollouts
 
 POLICY = "MlpPolicy"
@@ -197,7 +199,8 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
 
     Raises ConfigError for what SB3 finds wrong with the parameters, and for networks and buffers that are too large.
     """
-    n_inputs, n_outputs = (math.prod(space.shape or ()) for space in (venv.observation_space, venv.action_space))
+    policy = choose_policy(algorithm.cls, venv.observation_space, POLICY)
+    n_inputs, n_outputs = (flatdim(space) for space in (venv.observation_space, venv.action_space))
     algorithm.network.check_size(n_inputs, n_outputs)
     _check_memory(algorithm, venv.num_envs, n_inputs, n_outputs)
     parameters = dict(algorithm.parameters)
@@ -208,7 +211,7 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
     cls = typing.cast(Any, type(algorithm.name, (BetweenRollouts, algorithm.cls), {}))
     try:
         model = cls(
-            POLICY, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
+            policy, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
         )
     except (AssertionError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error

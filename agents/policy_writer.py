@@ -12,8 +12,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
+from gymnasium.spaces import flatdim
 from numpy.typing import NDArray
 from safetensors.numpy import save
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -21,7 +23,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from snake_gym.config import ConfigError, build, to_dict
-from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.core import POLICY, PRIVILEGED, SnakeCore
 from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
 from snake_gym.interface.observations import BOUND
 from snake_gym.interface.policy_contract import (
@@ -59,13 +61,17 @@ class LearnerPolicy:
 
     def __init__(self, model: BaseAlgorithm) -> None:
         self._model = model
+        space: Any = model.observation_space
+        self._n_privileged = flatdim(space[PRIVILEGED]) if isinstance(space, gym.spaces.Dict) else None
         self.normaliser: FrozenNormaliser | None = frozen_normaliser(model)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """Return SB3's actions (W, A) for observations (W, D)."""
+        """Return SB3's actions (W, A) for observations (W, D), the policy's part of them."""
         obs = observation if self.normaliser is None else self.normaliser(observation)
+        if self._n_privileged is not None:  # SB3 asks for all parts; an actor has no use for this one
+            obs = {POLICY: obs, PRIVILEGED: np.zeros((len(obs), self._n_privileged), np.float32)}
         return self._model.predict(obs, state, episode_start, deterministic)
 
 
@@ -117,7 +123,7 @@ class PolicyWriter:
         if len(contract) > MAX_CONTRACT_BYTES:
             raise ConfigError(
                 f"the contract of a policy with {core.layout.size} observations has {len(contract)} bytes; expected at "
-                f"most {MAX_CONTRACT_BYTES}: fewer columns or beams"
+                f"most {MAX_CONTRACT_BYTES}: fewer columns, beams or steps of history"
             )
         return {WEIGHTS: weights, CONTRACT: contract}
 

@@ -97,7 +97,7 @@ class ObservationConfig(Settings):
     columns: tuple[str, ...] = (USUAL,)
     """Columns in order; ``standard`` stands for those of the table above and the task's."""
     history: Annotated[int, Range(1, 64)] = 1
-    """Number of control steps that an observation shows, newest first; an episode's first one stands for earlier ones."""
+    """Number of control steps that an observation shows, newest first; the first of an episode stands for earlier."""
     privileged: tuple[str, ...] = ()
     """Truth for critics, by the names of the table above; with any, observations are {policy, privileged}."""
 
