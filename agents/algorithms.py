@@ -55,6 +55,7 @@ class NetworkConfig(Settings):
     net_arch: tuple[PositiveCount, ...] | dict[str, tuple[PositiveCount, ...]] | None = None
     """Widths of the hidden layers, or {pi: [...], vf: [...]} (qf for off-policy algorithms)."""
     activation: Literal["tanh", "relu", "elu", "silu"] | None = None
+    """Function between layers: tanh, relu, elu or silu."""
     log_std_init: Annotated[float, Range(-20.0, 20.0)] | None = None
     """Logarithm of the action's standard deviation at the start."""
 
@@ -89,8 +90,11 @@ class ScheduleConfig(Settings):
     """Schedule of a value that changes linearly from ``start`` to ``end`` over the first ``fraction`` of the run."""
 
     start: Positive
+    """Value at the first step."""
     end: NonNegative = 0.0
+    """Value from the end of the fraction on."""
     fraction: PositiveShare = 1.0
+    """Share of the run after which the end is reached."""
 
 
 Schedule = Positive | ScheduleConfig

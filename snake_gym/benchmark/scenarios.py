@@ -71,6 +71,7 @@ class Axis(Settings):
     keys: tuple[str, ...]
     """Settings of the benchmark, such as ``env.field.difficulty``; each of them gets the same value."""
     values: tuple[float | int | bool | str, ...]
+    """Values that they get one after another."""
 
     def check(self) -> None:
         if not self.keys or not self.values:

@@ -37,7 +37,9 @@ NEAR_M = 2.0
 """From here on, [m], a target is far: ``distance`` grows no more, so that a long leg looks like any leg."""
 FULL_SCALE = 5.0
 """What the largest force that a sensor can tell becomes: forces in use are small beside it."""
-JOINT_SIGN = "joint i is the angle of link i minus that of link i + 1, links from the tail, counter-clockwise positive"
+JOINT_SIGN = (
+    "joint i is the angle of link i minus that of link i + 1, links from the tail, so that > 0 bends to the right"
+)
 
 
 class Seen(NamedTuple):

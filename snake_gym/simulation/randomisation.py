@@ -59,7 +59,9 @@ class Uniform(Settings):
 
     nominal: ClassVar[float] = 0.0
     low: float
+    """Lowest value."""
     high: float
+    """Highest value."""
 
     def check(self) -> None:
         """Raise ValueError unless low and high are in this order."""

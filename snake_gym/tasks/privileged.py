@@ -189,8 +189,8 @@ def position_error(truth: Truth) -> FloatArray:
     return turn_back(truth.measurement.centre_xy_w - truth.robot.state.centre_xy, truth.heading)
 
 
-@register_privileged("heading_error", "rad", "measured minus true mean link angle")
-def heading_error(truth: Truth) -> FloatArray:
+@register_privileged("mean_angle_error", "rad", "measured minus true mean link angle")
+def mean_angle_error(truth: Truth) -> FloatArray:
     return (mean_angle(truth.measurement) - truth.heading)[:, None]
 
 

@@ -41,7 +41,9 @@ class StartConfig(Settings):
     """How an episode begins: at rest, bent as one moment of a serpenoid wave, the tracked point at the origin."""
 
     amplitude_rad: Annotated[float, Range(0.0, math.pi)] = math.radians(20.0)
+    """Amplitude of the wave: largest joint angle."""
     phase_shift_rad: float = math.radians(30.0)
+    """Phase shift of the wave from joint to joint."""
     random: bool = True
     """Random phase of the wave and random heading; else phase 0 and head along x (sibilska2022)."""
 
@@ -61,6 +63,7 @@ class EnvConfig(Settings, ABC):
     sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     randomisation: RandomisationConfig = dataclasses.field(default_factory=RandomisationConfig)
     time_limit_s: Positive = 60.0
+    """Time until an episode is truncated; a whole number of the robot's control steps."""
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use."""
     observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)

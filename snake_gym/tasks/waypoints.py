@@ -39,7 +39,9 @@ class CourseConfig(Settings):
     n_targets: Annotated[int, Range(1, 10_000)] = 64
     """Length of a random course; every world holds all its targets."""
     min_distance_m: Distance = 1.0
+    """Random course: shortest way from one target to the next."""
     max_distance_m: Distance = 2.0
+    """Random course: longest way from one target to the next."""
     max_turn_rad: Annotated[float, Range(0.0, math.pi)] = math.pi
     """Random course: largest change of direction from one target to the next."""
     radius_m: Distance = 0.1
@@ -47,6 +49,7 @@ class CourseConfig(Settings):
     success_targets: PositiveCount = 3
     """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
     tracked_point: Point = "centre"
+    """Point of the robot that is to reach the targets: centre (of mass), or head (the centre of the head link)."""
 
     def check(self) -> None:
         if self.kind == "list" and not self.targets:

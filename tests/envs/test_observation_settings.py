@@ -25,7 +25,7 @@ from snake_gym.simulation.fault_kinds import fault_code
 W, J, N = 64, 9, 10
 SHORT = {"time_limit_s": 4.0, "n_threads": 1}
 TRUTH = [
-    "true_joint_angle", "true_joint_rate", "true_velocity", "true_turning_rate", "position_error", "heading_error",
+    "true_joint_angle", "true_joint_rate", "true_velocity", "true_turning_rate", "position_error", "mean_angle_error",
     "fault_kind", "randomisation/friction_along", "randomisation/payload_kg_place", "randomisation/level",
     "randomisation/command_delay_s", "randomisation/mass",
 ]  # fmt: skip
@@ -292,7 +292,7 @@ def test_privileged_columns_tell_the_truth() -> None:
             "true_velocity": np.stack([velocity.real, velocity.imag], axis=1),
             "true_turning_rate": state.link_rate.mean(axis=1)[:, None],
             "position_error": np.stack([off_c.real, off_c.imag], axis=1),
-            "heading_error": (measured_mean - mean)[:, None],
+            "mean_angle_error": (measured_mean - mean)[:, None],
             "randomisation/friction_along": (infos["randomisation/friction_along"][:, None] - 1.25) / 0.75,
             "randomisation/payload_kg_place": 2.0 * infos["randomisation/payload_kg_place"][:, None] - 1.0,
             "randomisation/level": np.ones((6, 1)),
@@ -307,7 +307,7 @@ def test_privileged_columns_tell_the_truth() -> None:
             np.testing.assert_array_equal(acting[..., i], (core.robot.faults.kind == fault_code(kind)) & begun)
         kinds += int(acting.sum())
     assert kinds > 0
-    assert np.abs(told["position_error"]).max() > 1e-3 and np.abs(told["heading_error"]).max() > 1e-3
+    assert np.abs(told["position_error"]).max() > 1e-3 and np.abs(told["mean_angle_error"]).max() > 1e-3
 
 
 def test_contact_forces_are_told_where_there_are_obstacles() -> None:
