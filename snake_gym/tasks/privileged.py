@@ -138,7 +138,7 @@ class PrivilegedLayout:
 def _column_of(name: str, truth: Truth) -> PrivilegedColumn:
     drawn = truth.randomisation
     if not name.startswith(DRAWN) or drawn is None:
-        return PRIVILEGED[name]
+        return PRIVILEGED[choose_registered(name, PRIVILEGED, "a name in observation.privileged")]
     quantity = name.removeprefix(DRAWN)
     return PrivilegedColumn(
         lambda truth: drawn.shares(quantity), "1", f"what was drawn of {quantity}, from -1 (lowest) to 1 (highest)",
