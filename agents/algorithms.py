@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import stable_baselines3
 import torch
+from gymnasium.spaces import flatdim
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -32,6 +33,7 @@ from snake_gym.config.errors import hint
 from snake_gym.config.schema import coerce
 from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Range, Share
 
+from .asymmetric import choose_policy
 from .sb3_internals import BetweenRollouts
 
 POLICY = "MlpPolicy"
@@ -53,6 +55,7 @@ class NetworkConfig(Settings):
     net_arch: tuple[PositiveCount, ...] | dict[str, tuple[PositiveCount, ...]] | None = None
     """Widths of the hidden layers, or {pi: [...], vf: [...]} (qf for off-policy algorithms)."""
     activation: Literal["tanh", "relu", "elu", "silu"] | None = None
+    """Function between layers: tanh, relu, elu or silu."""
     log_std_init: Annotated[float, Range(-20.0, 20.0)] | None = None
     """Logarithm of the action's standard deviation at the start."""
 
@@ -87,8 +90,11 @@ class ScheduleConfig(Settings):
     """Schedule of a value that changes linearly from ``start`` to ``end`` over the first ``fraction`` of the run."""
 
     start: Positive
+    """Value at the first step."""
     end: NonNegative = 0.0
+    """Value from the end of the fraction on."""
     fraction: PositiveShare = 1.0
+    """Share of the run after which the end is reached."""
 
 
 Schedule = Positive | ScheduleConfig
@@ -197,7 +203,8 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
 
     Raises ConfigError for what SB3 finds wrong with the parameters, and for networks and buffers that are too large.
     """
-    n_inputs, n_outputs = (math.prod(space.shape or ()) for space in (venv.observation_space, venv.action_space))
+    policy = choose_policy(algorithm.cls, venv.observation_space, POLICY)
+    n_inputs, n_outputs = (flatdim(space) for space in (venv.observation_space, venv.action_space))
     algorithm.network.check_size(n_inputs, n_outputs)
     _check_memory(algorithm, venv.num_envs, n_inputs, n_outputs)
     parameters = dict(algorithm.parameters)
@@ -208,7 +215,7 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
     cls = typing.cast(Any, type(algorithm.name, (BetweenRollouts, algorithm.cls), {}))
     try:
         model = cls(
-            POLICY, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
+            policy, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
         )
     except (AssertionError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error

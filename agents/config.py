@@ -86,6 +86,7 @@ class TrainConfig(Settings):
     total_steps: Annotated[int, Range(1, MAX_TOTAL_STEPS)] = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
+    """Seed of networks, noise and worlds."""
     eval: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log_every_steps: PositiveCount = 8192
@@ -95,7 +96,7 @@ class TrainConfig(Settings):
     run_dir: str | None = None
     """Folder of the run; None: a new one in runs/, named after config, algorithm, seed and time."""
     if_exists: Literal["refuse", "continue"] = "refuse"
-    """Action if the folder already holds a run: raise an error, or continue that run (with the same settings)."""
+    """refuse: an error if the folder already holds a run; continue: go on with that run (with the same settings)."""
     torch_threads: Annotated[int, Range(1, 256)] = 1
     """Threads of the learner. Small networks gain nothing from more if waiting threads sleep; two threads that spin
     lose most of their speed to one busy neighbour. Another number rounds sums differently, so exact resuming needs the

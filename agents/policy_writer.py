@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
+from gymnasium.spaces import flatdim
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from snake_gym.config import ConfigError, build, to_dict
-from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.core import POLICY, PRIVILEGED, SnakeCore
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
 from snake_gym.interface.policy_writing import N_GOLDEN, encode_policy, golden_observations
 from snake_gym.registry import find_task
@@ -38,13 +40,17 @@ class LearnerPolicy:
 
     def __init__(self, model: BaseAlgorithm) -> None:
         self._model = model
+        space: Any = model.observation_space
+        self._n_privileged = flatdim(space[PRIVILEGED]) if isinstance(space, gym.spaces.Dict) else None
         self.normaliser: FrozenNormaliser | None = frozen_normaliser(model)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """Return SB3's actions (W, A) for observations (W, D)."""
+        """Return SB3's actions (W, A) for observations (W, D), the policy's part of them."""
         obs = observation if self.normaliser is None else self.normaliser(observation)
+        if self._n_privileged is not None:  # SB3 asks for all parts; an actor has no use for this one
+            obs = {POLICY: obs, PRIVILEGED: np.zeros((len(obs), self._n_privileged), np.float32)}
         return self._model.predict(obs, state, episode_start, deterministic)
 
 
@@ -53,7 +59,7 @@ class PolicyWriter:
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         self._config, self._folder = config, folder
-        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env"), N_GOLDEN)
+        self._core = SnakeCore(build(find_task(config.env_id), config.env, "env").without_privileged(), N_GOLDEN)
         self._observations = golden_observations(self._core)
 
     def encode(self, model: BaseAlgorithm, evaluation: Mapping[str, float] | None = None) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import snake_gym
 from snake_gym.config import ConfigError, build, dump_yaml, load_yaml, near_path, read_json, to_json, write_atomic
 from snake_gym.config.records import versions
+from snake_gym.interface.policy_contract import present_settings
 from snake_gym.plugins import check_plugins
 
 from .config import TrainConfig
@@ -52,6 +53,7 @@ class RunFolder:
             raise ConfigError(f"{self.path} holds no {CONFIG}; expected the folder of a run that train.py made")
         settings = load_yaml(self.path / CONFIG)
         check_plugins(settings.get("plugins") or (), str(self.path / CONFIG))
+        settings["env"] = present_settings(settings.get("env") or {})
         return build(TrainConfig, settings, str(self.path / CONFIG))
 
     def write_config(self, config: TrainConfig) -> None:

@@ -23,6 +23,7 @@ from stable_baselines3.common.save_util import recursive_getattr, recursive_seta
 from stable_baselines3.common.vec_env import VecEnv
 from torch.utils.tensorboard import SummaryWriter
 
+from snake_gym.envs.core import POLICY
 from snake_gym.interface.actor_network import FrozenNormaliser
 
 from .sb3_vec_env import Sb3VecEnv
@@ -101,7 +102,9 @@ def frozen_normaliser(model: BaseAlgorithm) -> FrozenNormaliser | None:
     normaliser = model.get_vec_normalize_env()
     if normaliser is None or not normaliser.norm_obs:
         return None
-    rms: Any = normaliser.obs_rms  # of a flat observation; SB3 declares that of a dict of them
+    rms: Any = normaliser.obs_rms
+    if isinstance(rms, dict):  # of a policy and its critic
+        rms = rms[POLICY]
     return FrozenNormaliser(rms.mean.copy(), rms.var.copy(), normaliser.epsilon, normaliser.clip_obs)
 
 
@@ -127,9 +130,12 @@ def capture(model: BaseAlgorithm) -> Snapshot:
     arrays = {f"venv/{name}": values for name, values in unwrap(model.env).get_state().items()}
     for name in LAST_STEP:
         value = getattr(model, name, None)
-        if value is not None:
+        if isinstance(value, dict):
+            arrays |= {f"model/{name}/{part}": np.array(values) for part, values in value.items()}
+        elif value is not None:
             arrays[f"model/{name}"] = np.array(value)
-    arrays |= {f"normaliser/{name}": values for name, values in _normaliser_arrays(model).items()}
+    places = _normaliser_places(model)
+    arrays |= {f"normaliser/{path}": np.array(getattr(owner, name)) for path, (owner, name) in places.items()}
     # SB3 draws from numpy's global generator.
     kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002
     arrays["numpy_generator"] = np.asarray(keys)
@@ -159,12 +165,12 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     for name in model._get_torch_save_params()[1]:
         recursive_setattr(model, f"{name}.data", tensors["variables"][name].to(model.device))
     unwrap(model.env).set_state(_part(arrays, "venv/"))
-    for name, values in _part(arrays, "model/").items():
-        setattr(model, name, values)
+    for path, values in _part(arrays, "model/").items():
+        name, _, part = path.partition("/")
+        setattr(model, name, {**(getattr(model, name) or {}), part: values} if part else values)
     stored = _part(arrays, "normaliser/")
-    for name in _normaliser_arrays(model):
-        value = float(stored[name]) if name.endswith("count") else np.array(stored[name])
-        recursive_setattr(model.get_vec_normalize_env(), name.replace("/", "."), value)
+    for path, (owner, name) in _normaliser_places(model).items():
+        setattr(owner, name, float(stored[path]) if name == "count" else np.array(stored[path]))
     for name in COUNTERS:
         if hasattr(model, name):
             setattr(model, name, plain["counters"][name])
@@ -206,14 +212,19 @@ def _replay_arrays(model: OffPolicyAlgorithm) -> Arrays:
     }
 
 
-def _normaliser_arrays(model: BaseAlgorithm) -> Arrays:
-    """Return the state of SB3's VecNormalize, empty without one."""
-    normaliser = model.get_vec_normalize_env()
+def _normaliser_places(model: BaseAlgorithm) -> dict[str, tuple[Any, str]]:
+    """Return object and attribute of each part of the state of SB3's VecNormalize, empty without one."""
+    normaliser: Any = model.get_vec_normalize_env()
     if normaliser is None:
         return {}
-    parts = [part for part in ("obs_rms", "ret_rms") if getattr(normaliser, part, None) is not None]
-    names = ["returns", *(f"{part}/{name}" for part in parts for name in ("mean", "var", "count"))]
-    return {name: np.array(recursive_getattr(normaliser, name.replace("/", "."))) for name in names}
+    means = {"ret_rms": normaliser.ret_rms}
+    of_obs = getattr(normaliser, "obs_rms", None)
+    if isinstance(of_obs, dict):
+        means |= {f"obs_rms/{part}": mean for part, mean in of_obs.items()}
+    elif of_obs is not None:
+        means["obs_rms"] = of_obs
+    places = {f"{part}/{name}": (mean, name) for part, mean in means.items() for name in ("mean", "var", "count")}
+    return {"returns": (normaliser, "returns"), **places}
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.core import Observations, SnakeCore
 
 Infos = Mapping[str, Any]
 
@@ -66,8 +66,8 @@ class Sb3VecEnv(VecEnv):
         self._first_seed = seed
         return [None if seed is None else seed + world for world in range(self.num_envs)]
 
-    def reset(self) -> NDArray[np.float32]:
-        """Start new episodes in all worlds and return observations (W, D)."""
+    def reset(self) -> Observations:
+        """Start new episodes in all worlds and return observations (W, D), or such arrays by part."""
         obs, self.infos = self.env.reset(seed=self._first_seed)
         self._first_seed = None
         if self.stagger:
@@ -80,7 +80,7 @@ class Sb3VecEnv(VecEnv):
     def step_async(self, actions: NDArray[Any]) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Return observations (W, D) and rewards (W,), float32 and fresh; dones (W,); infos, filled where done."""
         self.had_cut_episodes = self.stagger and self._core.has_cut_episodes
         obs, reward, terminated, truncated, self.infos = self.env.step(self._actions)
@@ -162,5 +162,7 @@ class Sb3VecEnv(VecEnv):
         return listed
 
 
-def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+def _as_float32(values: Observations) -> Observations:
+    if isinstance(values, dict):
+        return {part: _as_float32(own) for part, own in values.items()}
     return values if values.dtype == np.float32 else values.astype(np.float32)

@@ -21,7 +21,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from snake_gym.config import ConfigError, build
-from snake_gym.envs import SnakeVectorEnv
+from snake_gym.envs import EnvConfig, SnakeVectorEnv
 from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm, make_learner
@@ -302,8 +302,15 @@ class StepCallback(BaseCallback):
 
 
 def make_envs(config: TrainConfig) -> MakeEnv:
-    settings = build(find_task(config.env_id), config.env, "env")
-    return lambda n_worlds, mode: SnakeVectorEnv(config.env_id, n_worlds, mode, config=settings)
+    """Return a maker of the run's envs; those of evaluations, which begin no episodes by themselves, tell no truth."""
+    settings: EnvConfig = build(find_task(config.env_id), config.env, "env")
+    plain = settings.without_privileged()
+
+    def make(n_worlds: int, mode: AutoresetMode) -> SnakeVectorEnv:
+        chosen = plain if mode is AutoresetMode.DISABLED else settings
+        return SnakeVectorEnv(config.env_id, n_worlds, mode, config=chosen)
+
+    return make
 
 
 def _describe(means: dict[str, float]) -> str:

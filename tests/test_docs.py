@@ -11,7 +11,7 @@ import sys
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -19,9 +19,10 @@ import pytest
 from papers.__main__ import main as papers_main
 from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.config import ConfigError
-from snake_gym.envs.tables import write_page
+from snake_gym.config.settings import declared_types
+from snake_gym.envs.tables import groups, setting_rows, write_page
 from snake_gym.hardware.__main__ import main as hardware_main
-from snake_gym.registry import TASKS
+from snake_gym.registry import TASKS, find_task
 from snake_gym.render import joint_drawing
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -32,6 +33,33 @@ README = (ROOT / "README.md").read_text()
 
 def test_env_page_is_up_to_date() -> None:
     assert (ROOT / "docs/env.md").read_text() == write_page(), "run: python -m snake_gym.envs.tables > docs/env.md"
+
+
+def test_settings_page_is_up_to_date() -> None:
+    page = pytest.importorskip("agents.settings_page")  # needs torch
+    written = (ROOT / "docs/settings.md").read_text()
+    assert written == page.write_page(), "run: python -m agents.settings_page > docs/settings.md"
+
+
+def literals(tp: Any) -> list[Any]:
+    """The allowed values of a setting's type that are a choice of a few."""
+    own = list(get_args(tp)) if get_origin(tp) is Literal else []
+    return [*own, *(value for part in get_args(tp) for value in literals(part))]
+
+
+def test_every_setting_has_a_meaning_and_so_has_every_value_to_choose() -> None:
+    page = pytest.importorskip("agents.settings_page")
+    classes = [*map(find_task, TASKS), *(cls for *_, cls in (*page.SECTIONS, *page.ALGORITHM))]
+    owners = {group: path for cls in classes for path, group in groups(cls)}
+    assert len(owners) > 35
+    without = []
+    for group, path in owners.items():
+        types = declared_types(group)  # type: ignore[arg-type]
+        for name, _, allowed, meaning in setting_rows(group, path):
+            choices = map(str, literals(types[name.strip("`").rpartition(".")[2]]))
+            without += [name] if not meaning.strip() or not allowed else []
+            without += [f"{name}: {value}" for value in choices if not re.search(rf"\b{value}\b", meaning)]
+    assert not without, f"their docstrings say nothing: {', '.join(without)}"
 
 
 def test_files_and_modules_named_in_the_readme_exist() -> None:

@@ -293,25 +293,21 @@ def verdicts(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each learned policy that is compared with the best classical one."""
     best = summary["best_classical"]
     learned = ((name, each) for name, each in summary["policies"].items() if each.get("ratio") is not None)
-    return [_verdict(name, each, best, summary["score"] == "is_success") for name, each in learned]
+    return [_verdict(name, each, best, summary["score"]) for name, each in learned]
 
 
-def _verdict(name: str, compared: Mapping[str, Any], best: str, by_success: bool) -> str:
+def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> str:
     interval = compared["ratio_ci95"]
     bounds = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-    if by_success:
+    if score == "is_success":
         return (
             f"{name} reaches the goal {compared['ratio']:.2f}{bounds} times as often as {best}, the best classical "
             f"controller: {_points(compared)} percentage points. It does where that does not in "
             f"{compared['ahead']:.1%} of the scenarios, the other way round in {compared['behind']:.1%}."
         )
-    if summary["score"] != "progress_m":
-        return (
-            f"{summary['learned']} has {summary['ratio']:.2f}{bounds} times the {summary['score'].replace('_', ' ')} "
-            f"of {summary['best_classical']}, the best classical controller, and is ahead in {summary['ahead']:.0%} of "
-            "the scenarios."
-        )
+    does = "makes" if score == "progress_m" else "has"
+    of = "progress" if score == "progress_m" else score.replace("_", " ")
     return (
-        f"{name} makes {compared['ratio']:.2f}{bounds} times the progress of {best}, the best classical controller, "
+        f"{name} {does} {compared['ratio']:.2f}{bounds} times the {of} of {best}, the best classical controller, "
         f"and is ahead in {compared['ahead']:.0%} of the scenarios."
     )

@@ -72,6 +72,7 @@ class Axis(Settings):
     keys: tuple[str, ...]
     """Settings of the benchmark, such as ``env.field.difficulty``; each of them gets the same value."""
     values: tuple[float | int | bool | str, ...]
+    """Values that they get one after another."""
 
     def check(self) -> None:
         if not self.keys or not self.values:
@@ -300,5 +301,5 @@ def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
         for group, keys in wanted.items()
         if group in trained_in
     }
-    columns = {"columns": trained_in["columns"]} if "columns" in trained_in else {}
-    return {"action": trained_in["action"], **groups, **columns}
+    seen = {"observation": {**trained_in["observation"], "privileged": []}} if "observation" in trained_in else {}
+    return {"action": trained_in["action"], **groups, **seen}

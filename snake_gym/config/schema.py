@@ -43,7 +43,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     if not (isinstance(cls, type) and is_dataclass(cls)):
         raise TypeError(f"build needs a dataclass, not {cls!r}")
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{where or cls.__name__} is {show(mapping)}; expected {_describe(cls)}")
+        raise ConfigError(f"{where or cls.__name__} is {show(mapping)}; expected {describe_type(cls)}")
     settings = {f.name: f for f in fields(cls) if f.init}
     declared = declared_types(cls)
     for key in mapping:
@@ -54,7 +54,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
         if name in mapping:
             values[name] = coerce(declared[name], mapping[name], join(where, name))
         elif setting.default is MISSING and setting.default_factory is MISSING:
-            raise ConfigError(f"{join(where, name)} is missing; expected {_describe(declared[name])}")
+            raise ConfigError(f"{join(where, name)} is missing; expected {describe_type(declared[name])}")
     try:
         return cast(T, cls(**values))
     except ValueError as error:
@@ -96,20 +96,24 @@ def _members(tp: Any) -> tuple[Any, ...]:
     return (tp,)
 
 
-def _describe(tp: Any) -> str:
+def describe_type(tp: Any) -> str:
     """Return a description, for the user, of values of this type."""
     origin, args = typing.get_origin(tp), typing.get_args(tp)
     if len(_members(tp)) > 1:
-        return " or ".join(_describe(member) for member in _members(tp))
+        return " or ".join(describe_type(member) for member in _members(tp))
     if origin is Annotated:
         allowed = _range_of(args)
-        return _describe(args[0]) + (f" {allowed.describe(args[0])}" if allowed != _ANY else "")
+        return describe_type(args[0]) + (f" {allowed.describe(args[0])}" if allowed != _ANY else "")
     if origin is Literal:
         return ("one of " if len(args) > 1 else "") + ", ".join(show(arg) for arg in args)
     if (origin or tp) in _SEQUENCES:
         return _describe_list(origin or tp, args)
     if (origin or tp) in _MAPPINGS:
-        return "a group of settings" if not args or args[1] is Any else f"a group whose values are {_describe(args[1])}"
+        return (
+            "a group of settings"
+            if not args or args[1] is Any
+            else f"a group whose values are {describe_type(args[1])}"
+        )
     if isinstance(tp, type) and is_dataclass(tp):
         return f"a group of settings ({', '.join(f.name for f in fields(tp) if f.init)})"
     plain = {bool: "true or false", int: "an integer", float: "a number", str: "text", Path: "a path"}
@@ -120,12 +124,12 @@ def _describe_list(kind: Any, args: tuple[Any, ...]) -> str:
     if not args:
         return "a list"
     if kind is tuple and args[-1] is not Ellipsis:
-        return f"a list of {len(args)}: {', '.join(_describe(arg) for arg in args)}"
-    return f"a list, each {_describe(args[0])}"
+        return f"a list of {len(args)}: {', '.join(describe_type(arg) for arg in args)}"
+    return f"a list, each {describe_type(args[0])}"
 
 
 def _refuse(tp: Any, value: object, where: str, note: str = "") -> NoReturn:
-    raise ConfigError(f"{where} is {show(value)}; expected {_describe(tp)}{note}")
+    raise ConfigError(f"{where} is {show(value)}; expected {describe_type(tp)}{note}")
 
 
 def coerce(tp: Any, value: Any, where: str, allowed: Range = _ANY) -> Any:

@@ -20,6 +20,7 @@ from snake_gym.envs.arguments import NO_SEED, check_action
 from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Measurement, tracked_point
@@ -29,13 +30,23 @@ from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
+from snake_gym.tasks.privileged import PrivilegedLayout, Truth
 from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
 _END_GROUPS = 32
 """Number of groups in which worlds with spread ends end: a reset costs about the same for one world as for many."""
 
-StepResult = tuple[NDArray[np.float32], FloatArray, BoolArray, BoolArray, dict[str, Any]]
+POLICY, PRIVILEGED = "policy", "privileged"
+"""Parts of observations where ``observation.privileged`` names any columns."""
+Observations = Any
+"""Observations (W, D) float32; with privileged columns a dict of such arrays by part."""
+StepResult = tuple[Observations, FloatArray, BoolArray, BoolArray, dict[str, Any]]
+
+
+def pick(obs: Observations, rows: Any) -> Observations:
+    """Return the rows of observations, in each of their parts."""
+    return {part: values[rows] for part, values in obs.items()} if isinstance(obs, dict) else obs[rows]
 
 
 class SnakeCore:
@@ -66,8 +77,10 @@ class SnakeCore:
         self.layout = ObservationLayout(
             self.spec, self.decoder.size, self.decoder.has_phase, self.task.tracked_point, config.faults.reveal,
             None if contact is None else contact.limit_n, 0 if scan is None else scan.n_beams,
-            1.0 if scan is None else scan.max_range_m, (*self.task.columns, *config.columns),
+            1.0 if scan is None else scan.max_range_m, config.observation.columns, self.task.columns,
+            config.observation.history,
         )  # fmt: skip
+        self.observer = Observer(self.layout, n_worlds)
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)
         self.seeds = np.zeros(n_worlds, np.int64)
@@ -88,6 +101,12 @@ class SnakeCore:
             bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
             raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
         self.measurement: Measurement = self.sensors.measure(self.robot)
+        self.privileged: PrivilegedLayout | None = None
+        """What observations tell a critic besides; None: nothing."""
+        if config.observation.privileged:
+            kinds, among = tuple(sorted(config.faults.present_kinds)), self.task.obstacles is not None
+            truth = Truth(self.robot, self.measurement, self.randomisation, kinds, among)
+            self.privileged = PrivilegedLayout(config.observation.privileged, truth)
         self._at_first = self.get_state()
 
     def use_controller(self, controller: Controller) -> None:
@@ -102,7 +121,7 @@ class SnakeCore:
         self.config = replace(self.config, time_limit_s=n * self.spec.control_dt_s)
         self.n_steps = self.config.n_steps(self.spec)
 
-    def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> NDArray[np.float32]:
+    def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> Observations:
         """Begin a new episode in the worlds of ``mask`` (W,) and return observations of all worlds (W, D).
 
         ``seeds`` (M,) are those of the masked worlds, whose episodes then count from 0 again; NO_SEED (or None for
@@ -137,6 +156,7 @@ class SnakeCore:
             if own is not None and new is not None:
                 own[rows] = new
         self.reference[rows] = sample.joint_angle
+        self.observer.begin(self.measurement, rows)
         self.task.update_goal(tracked_point(self.spec, sample, self.task.tracked_point), rows)
         return self.observe()
 
@@ -170,6 +190,7 @@ class SnakeCore:
         self.robot.step(self.reference, mask=None if all_live else live)
         self._check_finite()
         self.measurement = self.sensors.measure(self.robot)
+        self.observer.advance(self.measurement)
         work = self.robot.state.work_j - work_before
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
         if self._checks_task:
@@ -208,14 +229,18 @@ class SnakeCore:
                 f"robot.sim_dt_s than {self.spec.step_s:g}, or softer servos and contacts, may help"
             )
 
-    def observe(self) -> NDArray[np.float32]:
-        """Return observations (W, D) of the present measurement, a fresh array."""
+    def observe(self) -> Observations:
+        """Return observations (W, D) of the present measurement, a fresh array, or such arrays by part."""
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
         goal, signals = self.task.goal(), self.task.signals()
         if self._checks_task:
             for name, values in signals.items():
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")
-        return self.layout.build(self.measurement, goal, self.reference, self.action, phase, signals)
+        remaining = 1.0 - self.step_count / self.step_limit if "remaining_time" in self.layout.fields else None
+        obs = self.observer.look(self.measurement, goal, self.reference, self.action, phase, signals, remaining)
+        if self.privileged is None:
+            return obs
+        return {POLICY: obs, PRIVILEGED: self.privileged.build(self.measurement)}
 
     def infos(self) -> dict[str, Any]:
         """Return the infos on each world's episode so far; fresh arrays (W,)."""
@@ -287,6 +312,7 @@ class SnakeCore:
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
             "live": self.live, "terminated": self.terminated, "truncated": self.truncated, "action": self.action,
             "reference": self.reference, **self.task.state_arrays(), **self.sensors.state_arrays(),
+            **self.observer.state_arrays(),
         }  # fmt: skip
         parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
             "robot": self.robot.state._asdict(),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.envs.arguments import SEED_END, check_action, check_options, check_seed, read_settings
-from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.core import Observations, SnakeCore, pick
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.envs.vector_env import single_spaces
@@ -30,6 +30,8 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
     Observations:
         ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase
         (where a gait runs below the policy), direction and distance of the target, and what task and settings add.
+        ``observation`` names other columns, stacks control steps, and adds truth for critics:
+        ``Dict(policy=Box, privileged=Box)``.
 
     Rewards:
         Weighted sum of the task's terms (``reward.*``); each is in the info, raw (``reward_raw/<term>``) and weighted
@@ -70,7 +72,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         """Begin a new episode: that of ``seed``, or the next one of the present seed.
 
         The first episode without a seed gets that of ``np_random_seed``, or, if ``np_random`` was set from outside,
@@ -86,9 +88,9 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         obs = self.core.reset(None if seed is None else np.array([seed]))
         if self.render_mode == "human":
             self.render()
-        return obs[0], self._info(self.core.infos())
+        return pick(obs, 0), self._info(self.core.infos())
 
-    def step(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[np.float32]) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
         """Advance one control step. Raises ValueError for an action of the wrong shape or with a non-finite entry."""
         if self.core.episode[0] < 0:
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
@@ -96,7 +98,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         obs, reward, terminated, truncated, infos = self.core.step(checked[None])
         if self.render_mode == "human":
             self.render()
-        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
+        return pick(obs, 0), float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""

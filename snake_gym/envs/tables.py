@@ -12,13 +12,19 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
+from snake_gym.config import build
+from snake_gym.config.schema import describe_type
+from snake_gym.config.settings import LARGEST, Range, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import ActionConfig, describe_action
+from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
+from snake_gym.tasks.privileged import PRIVILEGED
 from snake_gym.tasks.task import EnvConfig
 
 INFO_NOTES = {
@@ -45,7 +51,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def setting_notes(cls: type[Any]) -> dict[str, str]:
     """Return the string under each field of a dataclass and its bases, by the field's name."""
     notes: dict[str, str] = {}
-    owners = [owner for owner in reversed(cls.__mro__) if dataclasses.is_dataclass(owner)]
+    owners = [
+        owner for owner in reversed(cls.__mro__) if issubclass(owner, Settings) or dataclasses.is_dataclass(owner)
+    ]
     bodies = [ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0] for owner in owners]
     lines = [line for body in bodies if isinstance(body, ast.ClassDef) for line in body.body]
     for line, after in itertools.pairwise(lines):
@@ -68,16 +76,65 @@ def show(value: Any) -> str:
     return str(value)
 
 
-def settings_table(cls: type[Any], prefix: str) -> str:
-    """Return name, default and meaning of every setting of a dataclass that is not a group."""
-    notes = setting_notes(cls)
-    default = cls()
-    rows = [
-        (f"`{prefix}{f.name}`", f"`{show(getattr(default, f.name))}`", notes.get(f.name, ""))
-        for f in dataclasses.fields(cls)
-        if not dataclasses.is_dataclass(getattr(default, f.name))
-    ]
-    return table(("setting", "default", "meaning"), rows)
+def groups_in(tp: Any) -> list[type[Any]]:
+    """Return the groups of settings that values of a declared type are or contain."""
+    if isinstance(tp, type) and dataclasses.is_dataclass(tp):
+        return [] if tp is Range else [tp]
+    return [group for part in typing.get_args(tp) for group in groups_in(part)]
+
+
+def groups(cls: type[Any], path: str = "", without: Sequence[str] = ()) -> Iterator[tuple[str, type[Any]]]:
+    """Yield a dataclass and all groups of settings below it, with their paths; a kind of group once for each owner.
+
+    ``without``: settings of ``cls`` to leave out.
+    """
+    yield path, cls
+    shown: set[type[Any]] = set()
+    for name, tp in declared_types(cls).items():  # type: ignore[arg-type]
+        if name in without or typing.get_origin(tp) is ClassVar:
+            continue
+        for group in groups_in(tp):
+            if group not in shown:
+                shown.add(group)
+                within = {tuple: f"{name}[i]", dict: f"{name}.<name>"}
+                place = name if tp is group else within.get(typing.get_origin(tp), f"<{group.__name__}>")
+                yield from groups(group, f"{path}.{place}" if path else place)
+
+
+def describe_allowed(tp: Any) -> str:
+    """Return what values of a type a setting may have, shorter than in a message."""
+    text = (
+        describe_type(tp).replace("finite and ", "").replace(f", at most {LARGEST:g}", "").replace("a number in", "in")
+    )
+    text, null = text.removesuffix(" or null"), "; or null" if text.endswith(" or null") else ""
+    for group in groups_in(tp) if null else []:
+        text = text.replace(describe_type(group), f"`<{group.__name__}>`")
+    text = re.sub(r"^(.+) or a list of 2: \1, \1$", r"\1, or [low, high] of such", text)
+    text = re.sub(r"^(.+) or a list, each \1$", r"\1, or a list of such", text)
+    return text[0].upper() + text[1:] + null
+
+
+def setting_rows(cls: type[Any], path: str = "") -> list[tuple[str, str, str, str]]:
+    """Return name, default, allowed values and meaning of every setting of a dataclass that is not a group."""
+    notes, types = setting_notes(cls), declared_types(cls)  # type: ignore[arg-type]
+    rows = []
+    for f in dataclasses.fields(cls):
+        if f.init and types[f.name] not in groups_in(types[f.name]):
+            factory = f.default_factory
+            default = f.default if factory is dataclasses.MISSING else factory()
+            told = "-" if default is dataclasses.MISSING else f"`{show(default)}`"
+            name = f"`{path}.{f.name}`" if path else f"`{f.name}`"
+            rows.append((name, told, describe_allowed(types[f.name]), _for_yaml(notes.get(f.name, ""))))
+    return rows
+
+
+def _for_yaml(note: str) -> str:
+    return re.sub(r"\bNone\b", "null", note.replace("``", "`"))
+
+
+def settings_table(cls: type[Any], path: str = "", without: Sequence[str] = ()) -> str:
+    rows = [row for row in setting_rows(cls, path) if row[0].strip("`") not in without]
+    return table(("setting", "default", "allowed", "meaning"), rows)
 
 
 def describe(owner: type[Any]) -> str:
@@ -91,12 +148,29 @@ def default_core(config_type: type[EnvConfig], kind: str) -> SnakeCore:
     return SnakeCore(config_type(action=ActionConfig(kind=kind)), 1)  # type: ignore[arg-type]
 
 
-def observation_table(core: SnakeCore) -> str:
+def observation_table(fields: Mapping[str, Field]) -> str:
     rows = [
-        (f"{part.first}-{part.first + part.width - 1}", part.name, part.unit, f"{part.scale:g}", part.meaning)
-        for part in core.layout.fields.values()
-    ]
-    return table(("columns", "name", "unit", "scale", "meaning"), rows)
+        (f"{part.first}-{part.first + part.width - 1}", part.name, str(part.width), part.unit, f"{part.scale:.4g}",
+         f"{part.bound:g}", part.meaning)
+        for part in fields.values()
+    ]  # fmt: skip
+    return table(("entries", "column", "width", "unit", "scale", "bound", "meaning"), rows)
+
+
+def privileged_part() -> list[str]:
+    """Return the text and table of the columns that only a critic may be told."""
+    names = list(PRIVILEGED)
+    settings = {"faults": {"n_max": 1}, "observation": {"privileged": names}}
+    core = SnakeCore(build(find_task("SnakeGym/ObstacleField-v0"), settings), 1)
+    assert core.privileged is not None
+    text = (
+        "`observation: {privileged: [names]}` makes observations `Dict(policy=Box, privileged=Box)`. The second part\n"
+        "is the truth, for the critic of a training (PPO, A2C, TRPO); no policy file and no robot has it. Entries are\n"
+        "`clip(value * scale, -10, 10)`. `fault_kind` has an entry for each joint and each kind that may come, here\n"
+        "one. `randomisation/<name>` is what was drawn for the episode, as in the info of that name: -1 the lowest\n"
+        "value of its range, 1 the highest."
+    )
+    return ["## Privileged table", text, observation_table(core.privileged.fields)]
 
 
 def action_table(core: SnakeCore) -> str:
@@ -113,15 +187,12 @@ def info_table(core: SnakeCore) -> str:
     return table(("key", "unit", "meaning"), ((f"`{key}`", *note) for key, note in infos.items()))
 
 
-def group_tables(config: Any, without: Sequence[str] = (), prefix: str = "") -> list[str]:
-    """Return one table of settings for each group of a dataclass, and for each group within it."""
+def group_tables(cls: type[Any], without: Sequence[str] = (), level: int = 3) -> list[str]:
+    """Return text and table of settings for each group below a dataclass."""
     parts: list[str] = []
-    for f in dataclasses.fields(config):
-        group = getattr(config, f.name)
-        if dataclasses.is_dataclass(group) and f.name not in without:
-            kind, name = type(group), prefix + f.name
-            parts += [f"### `{name}`", (kind.__doc__ or "").strip(), settings_table(kind, f"{name}.")]
-            parts += group_tables(group, prefix=f"{name}.")
+    for path, group in list(groups(cls, without=without))[1:]:
+        rows = setting_rows(group, path)
+        parts += [f"{'#' * level} `{path}`", describe(group), *([settings_table(group, path)] if rows else [])]
     return parts
 
 
@@ -129,36 +200,60 @@ def describe_task(env_id: str, shared: Sequence[str]) -> list[str]:
     """Return a task's own part: its text, observations, infos and settings, except the ``shared`` ones."""
     config_type: type[EnvConfig] = find_task(env_id)
     core = default_core(config_type, "residual")
+    own = [row for row in setting_rows(config_type) if row[0].strip("`") not in shared]
     return [
         f"# {env_id}", describe(config_type),
-        "## Observation table (robot `resilient_servo`, `action.kind: residual`)", observation_table(core),
+        "## Observation table (robot `resilient_servo`, `action.kind: residual`)",
+        observation_table(core.layout.fields),
         "## Info", info_table(core),
-        "## Settings", *group_tables(config_type(), shared),
+        "## Settings", *([settings_table(config_type, without=shared)] if own else []),
+        *group_tables(config_type, shared),
     ]  # fmt: skip
+
+
+def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
+    """Return text and tables of the observations of every task."""
+    spec = next(iter(cores.values())).spec
+    every = ObservationLayout(
+        spec, spec.n_joints, True, "centre", reveal_faults=True, contact_limit_n=100.0, n_beams=16, max_range_m=2.0,
+        columns=(USUAL, *FURTHER),
+    )  # fmt: skip
+    parts = [
+        "## Observation table (robot `resilient_servo`)",
+        "Each entry is `clip(value * scale, -bound, bound)`, float32, as it is at the end of a control step (the "
+        f"robot's\n`control_dt_s`, here {spec.control_dt_s:g} s). Joints: {JOINT_SIGN}.",
+    ]
+    for kind, core in cores.items():
+        parts += [f"### `action.kind: {kind}`", observation_table(core.layout.fields)]
+    parts += [
+        "### All columns",
+        "By default an observation has the first ten of these that there is a use for (`failed`: `faults.reveal`; "
+        "`contact_force`\nand `range`: in obstacle fields), then the task's own. `observation: {columns: [names]}` "
+        "names others, in any order;\n`standard` stands for the default ones. `history: k` shows the last k control "
+        "steps, the newest first.", observation_table(every.fields), *privileged_part(),
+    ]  # fmt: skip
+    return parts
 
 
 def write_page() -> str:
     """Return the whole page as Markdown."""
     shared = [f.name for f in dataclasses.fields(EnvConfig)]
     first: type[EnvConfig] = find_task(next(iter(TASKS)))
-    own = [f.name for f in dataclasses.fields(first) if f.name not in shared]
     ours = [env_id for env_id, task in TASKS.items() if isinstance(task, str)]
+    cores = {kind: default_core(first, kind) for kind in ("residual", "joint_reference", "gait")}
     parts = [
         "# Environments", "<!-- made by: python -m snake_gym.envs.tables > docs/env.md -->",
-        f"What every task has comes first, then each task: {', '.join(ours)}.", describe(SnakeEnv),
-        "## Observation table (robot `resilient_servo`)", "Each entry is `clip(value * scale, -10, 10)`.",
+        f"What every task has comes first, then each task: {', '.join(ours)}.\n[settings.md](settings.md) has the "
+        "settings of robots, trainings and benchmarks.", describe(SnakeEnv), *observation_part(cores),
+        "## Action table (robot `resilient_servo`)",
     ]  # fmt: skip
-    cores = {kind: default_core(first, kind) for kind in ("residual", "joint_reference", "gait")}
-    for kind, core in cores.items():
-        parts += [f"### `action.kind: {kind}`", observation_table(core)]
-    parts.append("## Action table (robot `resilient_servo`)")
     for kind, core in cores.items():
         parts += [f"### `action.kind: {kind}`", action_table(core)]
     parts += [
         "## Info", "Single env: numbers. Vector env: arrays (W,), present at every step, all of one episode in each "
         "world. With\nautoreset mode SAME_STEP, the step that ends an episode returns the infos of the new episode's "
         "begin, reward\nterms 0; those of the end, whose reward the step returns, stand in `final_info`.",
-        "## Settings", settings_table(first, ""), *group_tables(first(), own),
+        "## Settings", settings_table(EnvConfig), *group_tables(EnvConfig),
     ]  # fmt: skip
     for env_id in ours:
         parts += describe_task(env_id, shared)

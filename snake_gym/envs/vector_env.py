@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError
 from snake_gym.config.errors import show
 from snake_gym.envs.arguments import NO_SEED, SEED_END, check_options, check_seeds, read_settings
-from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pick
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
 from snake_gym.interface.observations import BOUND
@@ -25,9 +25,12 @@ MAX_ENVS = 1_000_000
 """Largest number of worlds of a vector env: more would take the memory of any machine."""
 
 
-def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Box, gym.spaces.Box]:
+def single_spaces(core: SnakeCore) -> tuple[gym.spaces.Space[Any], gym.spaces.Box]:
     """Return the observation and action space of one world."""
-    observation = gym.spaces.Box(-BOUND, BOUND, (core.layout.size,), np.float32)
+    observation: gym.spaces.Space[Any] = gym.spaces.Box(-BOUND, BOUND, (core.layout.size,), np.float32)
+    if core.privileged is not None:
+        truth = gym.spaces.Box(-BOUND, BOUND, (core.privileged.size,), np.float32)
+        observation = gym.spaces.Dict({POLICY: observation, PRIVILEGED: truth})
     return observation, gym.spaces.Box(-1.0, 1.0, (core.decoder.size,), np.float32)
 
 
@@ -89,7 +92,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         """Begin new episodes in all worlds, or in those of ``options["reset_mask"]`` (W,) bool.
 
         A world without a seed (None in a list) continues with its next episode. World i that has had none gets
@@ -108,7 +111,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
 
     def step(
         self, actions: NDArray[Any]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    ) -> tuple[Observations, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Advance one control step; see ``SnakeCore.step``, and the class for ends and resets."""
         if (self.core.episode < 0).any():
             raise gym.error.ResetNeeded("step before the first reset; call reset() first")
@@ -124,7 +127,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
             infos_at_end = infos
             final_obs = np.full(self.num_envs, None, dtype=object)
             for world in np.flatnonzero(ended):
-                final_obs[world] = obs[world]
+                final_obs[world] = pick(obs, world)
             obs = self.core.reset(None, ended)
             infos = self.core.infos()
             infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": infos_at_end, "_final_info": ended}

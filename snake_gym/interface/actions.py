@@ -34,6 +34,8 @@ class ActionConfig(Settings):
     """What an action means."""
 
     kind: ActionKind = "joint_reference"
+    """joint_reference: actions are joint references, 1 is ``joint_limit_rad``; residual: they are added to what a
+    controller commands; gait: they are amplitude, frequency, phase shift and offset of a wave."""
     controller: dict[str, Any] = field(default_factory=lambda: {"kind": "sjc"})
     """Base of ``residual``: {kind: a controller of ``snake_gym.controllers``, and that controller's settings}, or
     {tuned: a controller}, with the settings that were tuned for the robot."""

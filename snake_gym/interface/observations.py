@@ -1,10 +1,12 @@
 """What a policy sees, built from measurements alone: the same code for the simulated and the real robot.
 
-An observation consists of named columns, each a function of what is ``Seen``. Every robot's are those of ``STANDARD``
-for which it has a use; a user's own are registered by ``register_column`` and named in ``columns`` of the env.
+An observation consists of named columns, each a function of what is ``Seen``. By default they are those of ``STANDARD``
+for which the robot has a use, and those of the task; ``observation.columns`` of the env names others, among them a
+user's own (``register_column``). ``observer`` keeps what is needed of earlier control steps.
 
 Every entry is ``clip(value * scale, -bound, bound)`` as float32; the bound is its column's, ``BOUND`` for most.
-Directions are relative to the robot, so what it sees does not depend on where in the world it is.
+Directions are relative to the robot, so what it sees does not depend on where in the world it is. Joints are in the
+order of ``RobotSpec``, from the tail; ``JOINT_SIGN`` says which way they turn.
 """
 
 from __future__ import annotations
@@ -12,16 +14,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.errors import show
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
-from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, mean_angle, tracked_point
+from snake_gym.robot.measurement import (
+    Goal,
+    Measurement,
+    centre_offset,
+    link_angles,
+    mean_angle,
+    tracked_point,
+    turn_back,
+)
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 BOUND = 10.0
@@ -29,6 +39,9 @@ NEAR_M = 2.0
 """From here on, [m], a target is far: ``distance`` grows no more, so that a long leg looks like any leg."""
 FULL_SCALE = 5.0
 """What the largest force that a sensor can tell becomes: forces in use are small beside it."""
+JOINT_SIGN = (
+    "joint i is the angle of link i minus that of link i + 1, links from the tail, so that > 0 bends to the right"
+)
 
 
 class Seen(NamedTuple):
@@ -47,6 +60,10 @@ class Seen(NamedTuple):
     """(W,) [rad] of the gait below the policy; None: there is none."""
     signals: Mapping[str, FloatArray]
     """What the task tells besides, by name; nothing on a real robot."""
+    remaining: FloatArray | None = None
+    """(W,) share of the episode's time limit that is left; None: there is no limit."""
+    velocity: FloatArray | None = None
+    """(W, 3) [m/s, m/s, rad/s] of the measured centre of mass and mean link angle, world frame; None: not known."""
 
 
 class Column(NamedTuple):
@@ -69,7 +86,31 @@ STANDARD = (
     "joint_angle", "joint_rate", "reference_error", "last_action", "phase", "heading_error", "distance", "failed",
     "contact_force", "range",
 )  # fmt: skip
-"""Columns that an observation has wherever there is a use for them, in this order."""
+"""Columns that an observation has by default wherever there is a use for them, in this order."""
+FURTHER = ("joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time")
+"""Columns that it has where they are named."""
+OWN = (*STANDARD, *FURTHER)
+USUAL = "standard"
+"""Name that stands for ``STANDARD`` and the task's columns in ``observation.columns``."""
+
+
+@dataclass(frozen=True)
+class ObservationConfig(Settings):
+    """What a policy sees, and what its critic sees besides in training."""
+
+    columns: tuple[str, ...] = (USUAL,)
+    """Columns in order; ``standard`` stands for those of the table above and the task's."""
+    history: Annotated[int, Range(1, 64)] = 1
+    """Number of control steps that an observation shows, newest first; the first of an episode stands for earlier."""
+    privileged: tuple[str, ...] = ()
+    """Truth for critics, by the names of the table above; with any, observations are {policy, privileged}."""
+
+    def check(self) -> None:
+        if not self.columns:
+            raise ValueError(f"columns is empty; expected at least one, such as {USUAL}")
+        for i, column in enumerate(self.columns):
+            if column != USUAL:
+                find_column(column, f"columns[{i}]")
 
 
 def register_column(
@@ -80,15 +121,15 @@ def register_column(
     scale: float | Callable[[ObservationLayout], float] = 1.0,
     bound: float = BOUND,
 ) -> Callable[[Values], Values]:
-    """Decorator: make a function from ``Seen`` to values (W, width) an observation column, named so in ``columns``.
+    """Decorator: make a function from ``Seen`` to values (W, width) a column, named in ``observation.columns``.
 
     ``unit`` and ``meaning`` stand in the table of observations. ``width``: entries; ``scale``: what values are
     multiplied by; either may be a function of the layout. ``bound``: largest size of a scaled value, at most ``BOUND``.
 
     Raises ConfigError for numbers out of their range, and where another function has the name.
     """
-    if name in STANDARD and name in COLUMNS:
-        raise ConfigError(f"the column {name!r} is taken; expected another name than {', '.join(STANDARD)}")
+    if name == USUAL or (name in OWN and name in COLUMNS):
+        raise ConfigError(f"the column {name!r} is taken; expected another name than {', '.join((USUAL, *OWN))}")
     if not 0.0 < bound <= BOUND:
         raise ConfigError(f"the bound of column {name} is {bound:g}; expected in (0, {BOUND:g}]")
 
@@ -111,8 +152,6 @@ def find_column(name: str, where: str) -> Column:
         with suppress(ImportError):  # a small board has no tasks
             for task in TASKS:
                 find_task(task)
-    if name not in COLUMNS and COLUMNS.keys() == set(STANDARD):
-        raise ConfigError(f"{where} is {name!r}, which no imported module registers; give it with --plugin FILE.py")
     return COLUMNS[choose_registered(name, COLUMNS, where)]
 
 
@@ -144,9 +183,13 @@ class ObservationLayout:
 
     ``has_phase``: a gait clock runs below the policy. ``point``: "centre" or "head", from where the target is seen.
     ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
-    scanner, 0: none; ``max_range_m``: its reach. ``columns``: registered columns after the standard ones.
+    scanner, 0: none; ``max_range_m``: its reach. ``columns`` and ``history``: see ``ObservationConfig``;
+    ``task_columns``: what ``standard`` in ``columns`` stands for beside ``STANDARD``.
 
-    Raises ConfigError where nobody has registered such a column, or it is there already.
+    ``fields`` are the places in the newest control step, which are the first ``step_size`` entries.
+
+    Raises ConfigError where nobody has registered a column, where it is there already, or, if it is named, where there
+    is no use for it.
     """
 
     def __init__(
@@ -159,27 +202,39 @@ class ObservationLayout:
         contact_limit_n: float | None = None,
         n_beams: int = 0,
         max_range_m: float = 1.0,
-        columns: Sequence[str] = (),
+        columns: Sequence[str] = (USUAL,),
+        task_columns: Sequence[str] = (),
+        history: int = 1,
     ) -> None:
         self.spec, self.n_actions, self.has_phase, self.point = spec, n_actions, has_phase, point
         self.reveal_faults, self.contact_limit_n = reveal_faults, contact_limit_n
         self.n_beams, self.max_range_m = n_beams, max_range_m
-        self.columns = tuple(columns)
+        self.history = history
+        """Number k of control steps that an observation shows."""
         self.fields: dict[str, Field] = {}
         start = 0
-        for name in (*STANDARD, *columns):
-            column = find_column(name, "a column of the observations")
-            if name in self.fields:
-                raise ConfigError(f"the column {name} of the observations is named twice; expected each once")
-            width, scale = column.width(self), column.scale(self)
-            if not isinstance(width, int | np.integer) or width < 0:
-                raise ConfigError(f"the width of column {name} is {show(width)}; expected an integer >= 0")
-            if check_numbers(scale, (), f"the scale of column {name}") == 0.0:
-                raise ConfigError(f"the scale of column {name} is 0; expected another number")
-            if width:
-                self.fields[name] = Field(name, start, width, scale, column.bound, column.unit, column.meaning)
-                start += width
-        self.size = start
+        for given in columns:
+            for name in (*STANDARD, *task_columns) if given == USUAL else (given,):
+                column = find_column(name, "a column of the observations")
+                if name in self.fields:
+                    raise ConfigError(f"the column {name} of the observations is named twice; expected each once")
+                width, scale = column.width(self), column.scale(self)
+                if not isinstance(width, int | np.integer) or width < 0:
+                    raise ConfigError(f"the width of column {name} is {show(width)}; expected an integer >= 0")
+                if check_numbers(scale, (), f"the scale of column {name}") == 0.0:
+                    raise ConfigError(f"the scale of column {name} is 0; expected another number")
+                if width:
+                    self.fields[name] = Field(name, start, width, scale, column.bound, column.unit, column.meaning)
+                    start += width
+                elif given != USUAL:
+                    raise ConfigError(
+                        f"the column {name} of the observations has no entries with this robot and these settings "
+                        f"({column.meaning}); expected others"
+                    )
+        self.step_size = start
+        """Entries of one control step."""
+        self.size = start * history
+        """Entries D of an observation."""
         self._bound = np.concatenate([np.full(f.width, f.bound, np.float32) for f in self.fields.values()])
 
     def build(
@@ -190,16 +245,21 @@ class ObservationLayout:
         last_action: FloatArray,
         phase: FloatArray | None,
         signals: Mapping[str, FloatArray] | None = None,
+        remaining: FloatArray | None = None,
+        velocity: FloatArray | None = None,
     ) -> NDArray[np.float32]:
-        """The observation (W, D) float32, a fresh array; arguments as in ``Seen``.
+        """What one control step shows (W, step_size) float32, a fresh array; arguments as in ``Seen``.
 
-        Where the robot lacks a sensor that the layout has, no force is felt, every beam is free, and no joint failed.
+        ``Observer`` makes observations of several steps, and velocities. Where the robot lacks a sensor that the layout
+        has, no force is felt, every beam is free, and no joint failed.
         """
         to_target = goal.target_xy_w - tracked_point(self.spec, measurement, self.point)
         seen = Seen(self, measurement, goal, to_target, reference, last_action, phase, signals or {})
-        obs = np.empty((last_action.shape[0], self.size), np.float32)
+        if remaining is not None or velocity is not None:
+            seen = seen._replace(remaining=remaining, velocity=velocity)
+        obs = np.empty((last_action.shape[0], self.step_size), np.float32)
         for name, place in self.fields.items():
-            if name in STANDARD:
+            if name in OWN:
                 values = COLUMNS[name].values(seen)
             else:
                 values = _own_values(name, seen, (obs.shape[0], place.width))
@@ -210,23 +270,30 @@ class ObservationLayout:
         return np.clip(obs, -self._bound, self._bound, out=obs)
 
     def read(self, obs: NDArray[np.float32], name: str) -> FloatArray:
-        """The part ``name`` of observations (W, D), unscaled: (W, width)."""
+        """The part ``name`` of observations (W, D), unscaled, in their newest control step: (W, width)."""
         part = self.fields[name]
         return obs[:, part.columns].astype(np.float64) / part.scale
 
     def restore(self, obs: NDArray[np.float32]) -> tuple[Measurement, Goal]:
         """Measurement and goal that look like ``obs`` (W, D): tracked point at the origin, mean link angle 0.
 
-        A target that is farther away than the observation tells is put where the observation's bound is.
+        A target that is farther away than the observation tells is put where the observation's bound is. What no column
+        tells is straight, at rest, and 1 m ahead.
         """
-        angle = self.read(obs, "joint_angle")
-        n_worlds = angle.shape[0]
-        sin_cos = self.read(obs, "heading_error")
+        n_worlds = obs.shape[0]
+
+        def read(name: str, otherwise: float, width: int = 1) -> FloatArray:
+            return self.read(obs, name) if name in self.fields else np.full((n_worlds, width), otherwise)
+
+        angle = read("joint_angle", 0.0, self.spec.n_joints)
+        sin_cos = (
+            self.read(obs, "heading_error") if "heading_error" in self.fields else np.tile([0.0, 1.0], (n_worlds, 1))
+        )
         bearing = -np.arctan2(sin_cos[:, 0], sin_cos[:, 1])
-        distance = self.read(obs, "distance")
+        distance = read("distance", 1.0)
         zero = np.zeros((n_worlds, 2))
         pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
-        sample = Measurement(angle, self.read(obs, "joint_rate"), *pose)
+        sample = Measurement(angle, read("joint_rate", 0.0, self.spec.n_joints), *pose)
         sample = sample._replace(head_angle=-mean_angle(sample))
         centre = centre_offset(self.spec, link_angles(sample))
         if self.point == "head":
@@ -255,7 +322,7 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
     return check_numbers(values, shape, what)
 
 
-# --- the standard columns --------------------------------------------------------------------------------------------
+# --- our own columns -------------------------------------------------------------------------------------------------
 
 
 def _n_joints(layout: ObservationLayout) -> int:
@@ -334,3 +401,33 @@ def contact_force(seen: Seen) -> FloatArray:
 def free_range(seen: Seen) -> FloatArray:
     measured = seen.measurement.range_m
     return np.array([seen.layout.max_range_m]) if measured is None else measured
+
+
+@register_column("joint_reference", "rad", "last joint reference", _n_joints)
+def joint_reference(seen: Seen) -> FloatArray:
+    return seen.reference
+
+
+@register_column("pose_valid", "1", "1 while the pose source sees the robot, 0 while its last pose is repeated")
+def pose_valid(seen: Seen) -> FloatArray:
+    return seen.measurement.pose_valid[:, None].astype(np.float64)
+
+
+@register_column(
+    "body_velocity", "m/s", "velocity of the centre of mass from its measured places, along the mean link angle and to "
+    "its left", 2,
+)  # fmt: skip
+def body_velocity(seen: Seen) -> FloatArray:
+    if seen.velocity is None:
+        return np.zeros(1)
+    return turn_back(seen.velocity[:, :2], mean_angle(seen.measurement))
+
+
+@register_column("turning_rate", "rad/s", "rate of the mean link angle, from its measured values")
+def turning_rate(seen: Seen) -> FloatArray:
+    return np.zeros(1) if seen.velocity is None else seen.velocity[:, 2:]
+
+
+@register_column("remaining_time", "1", "share of the episode's time limit that is left")
+def remaining_time(seen: Seen) -> FloatArray:
+    return np.ones(1) if seen.remaining is None else seen.remaining[:, None]

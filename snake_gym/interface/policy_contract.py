@@ -19,7 +19,7 @@ from snake_gym.config import ConfigError, Settings, build, read_json, to_json
 from snake_gym.config.settings import Limit, NonNegative, Positive, Range
 from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.actor_network import FrozenNormaliser, Layer
-from snake_gym.interface.observations import BOUND, Field, ObservationLayout
+from snake_gym.interface.observations import BOUND, USUAL, Field, ObservationLayout
 from snake_gym.registry import check_env_id
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -28,8 +28,8 @@ MAX_TOLERANCE = 1e-4
 Tolerance = Annotated[float, Range(0.0, MAX_TOLERANCE, without_low=True)]
 SEAL = "sha256"
 """Key of the contract's own SHA-256."""
-TRAINING_ONLY: Final = ("stagger",)
-"""Settings that stood among those of the env in earlier files; they concern the training alone."""
+_TRAINING_ONLY: Final = "stagger"
+"""Setting that stood among those of the env in earlier files; it concerns the training alone."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,15 @@ class ObservationContract(Settings):
     n_beams: Annotated[int, Range(0, 10_000)]
     max_range_m: float
     fields: tuple[Field, ...]
-    columns: tuple[str, ...] = ()
-    """Registered columns after the standard ones."""
+    """The columns of one control step, in order."""
+    history: Annotated[int, Range(1, 64)] = 1
+    """Control steps that an observation shows, the newest first."""
 
     def make_layout(self, spec: RobotSpec, decoder: ActionDecoder) -> ObservationLayout:
         """The layout of this contract. Raises ValueError unless it is the one that the table describes."""
         layout = ObservationLayout(
             spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
-            self.n_beams, self.max_range_m, self.columns,
+            self.n_beams, self.max_range_m, [field.name for field in self.fields], history=self.history,
         )  # fmt: skip
         here = list(layout.fields.values())
         for own, other in zip(self.fields, here, strict=False):
@@ -143,11 +144,19 @@ class EnvOrigin(Settings):
 
     id: str
     settings: dict[str, Any]
-    """Complete, but for ``robot`` and ``action``, which stand in the contract itself."""
+    """Complete, but for ``robot`` and ``action``, which stand in the contract itself; no privileged columns."""
 
     def check(self) -> None:
         """Raise ConfigError for a name that makes Gymnasium import a module."""
         check_env_id(self.id, "id")
+
+
+def present_settings(env: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete settings of an env, of this version or an earlier one, by their present names."""
+    present = {name: value for name, value in env.items() if name not in (_TRAINING_ONLY, "columns")}
+    if env.get("columns"):
+        present["observation"] = {"columns": [USUAL, *env["columns"]]}
+    return present
 
 
 @dataclass(frozen=True)
@@ -224,4 +233,6 @@ def parse_contract(text: str, where: str) -> PolicyContract:
     expected = seal(content)
     if content.pop(SEAL, None) != expected:
         raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
+    if isinstance(content.get("observation"), dict):
+        content["observation"].pop("columns", None)  # of earlier files; the fields tell them
     return build(PolicyContract, content, where)

@@ -23,7 +23,7 @@ from snake_gym.config import ConfigError, near_path, read_json, to_dict
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.actor_network import ActorNetwork
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.interface.policy_contract import TRAINING_ONLY, PolicyContract, golden_references, parse_contract
+from snake_gym.interface.policy_contract import PolicyContract, golden_references, parse_contract, present_settings
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.spec import RobotSpec
 
@@ -52,9 +52,8 @@ class FilePolicy:
         """The robot it was trained on."""
         self.env_id = contract.env.id
         """Registered name of the env it was trained in."""
-        settings = {name: value for name, value in contract.env.settings.items() if name not in TRAINING_ONLY}
         own = {"robot": to_dict(contract.robot), "action": to_dict(contract.action.settings)}
-        self.env_config: Mapping[str, Any] = {**settings, **own}
+        self.env_config: Mapping[str, Any] = {**present_settings(contract.env.settings), **own}
         """Settings of the env it was trained in, complete: ``gym.make(policy.env_id, config=policy.env_config)``."""
         size = contract.observation.size
         self._network = ActorNetwork(contract.network, tensors, size, contract.action.size)

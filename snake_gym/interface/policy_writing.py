@@ -82,7 +82,7 @@ def write_policy(
     core = getattr(getattr(env, "unwrapped", env), "core", None)
     if core is None or not hasattr(core, "layout"):
         raise ConfigError(f"env is a {type(env).__name__}; expected a simulated env of snake_gym")
-    own = type(core)(core.config, N_GOLDEN)
+    own = type(core)(core.config.without_privileged(), N_GOLDEN)
     described, tensors = _describe(layers, choose(activation, _ACTIVATIONS, "activation"), squash)
     normaliser = _normaliser(observation_mean, observation_var, epsilon, clip, own.layout.size)
     observations = golden_observations(own)
@@ -155,7 +155,7 @@ def encode_policy(
     if len(contract) > MAX_CONTRACT_BYTES:
         raise ConfigError(
             f"the contract of a policy with {core.layout.size} observations has {len(contract)} bytes; expected at "
-            f"most {MAX_CONTRACT_BYTES}: fewer columns or beams"
+            f"most {MAX_CONTRACT_BYTES}: fewer columns, beams or steps of history"
         )
     return {WEIGHTS: weights, CONTRACT: contract}
 
@@ -257,5 +257,5 @@ def _observation_contract(core: Any) -> ObservationContract:
         size=layout.size, bound=BOUND, tracked_point="head" if layout.point == "head" else "centre",
         reveal_faults=core.config.faults.reveal, contact_limit_n=None if contact is None else contact.limit_n,
         n_beams=0 if scan is None else scan.n_beams, max_range_m=layout.max_range_m,
-        fields=tuple(layout.fields.values()), columns=layout.columns,
+        fields=tuple(layout.fields.values()), history=layout.history,
     )  # fmt: skip

@@ -82,6 +82,8 @@ class FieldConfig(Settings):
     """Obstacles between start and goal. None: from the robot's size, and from the difficulty where it is said so."""
 
     kind: FieldKind = "pegboard"
+    """pegboard: a lattice of pegs; forest: trees at random places; corridor: two straight walls, at an angle to the
+    start; bends: a corridor with bends; gates: walls across the way, each with an opening; list: ``shapes``."""
     difficulty: Share = 0.5
     """From 0, wide and straight, to 1: sets the gap and the turns of each kind of field."""
     goal_distance_m: Size | None = None

@@ -34,8 +34,11 @@ class Circle(Settings):
     """Round peg, post or tree."""
 
     x_m: Place
+    """x coordinate of the centre."""
     y_m: Place
+    """y coordinate of the centre."""
     radius_m: Radius
+    """Radius."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,15 @@ class Capsule(Settings):
     """All points within ``radius_m`` of a segment: a log, or a wall with a thickness and round ends."""
 
     x0_m: Place
+    """x coordinate of the segment's begin."""
     y0_m: Place
+    """y coordinate of the segment's begin."""
     x1_m: Place
+    """x coordinate of its end."""
     y1_m: Place
+    """y coordinate of its end."""
     radius_m: Radius
+    """Distance from the segment to the surface."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,13 @@ class Wall(Settings):
     """Wall without thickness, solid from both sides."""
 
     x0_m: Place
+    """x coordinate of the wall's begin."""
     y0_m: Place
+    """y coordinate of the wall's begin."""
     x1_m: Place
+    """x coordinate of its end."""
     y1_m: Place
+    """y coordinate of its end."""
 
     def check(self) -> None:
         if (self.x0_m, self.y0_m) == (self.x1_m, self.y1_m):
@@ -68,6 +80,7 @@ class Polygon(Settings):
     """Convex polygon; corners in order, either way round."""
 
     points: tuple[tuple[Place, Place], ...]
+    """Corners [x, y] [m] in order, at least three."""
 
     def check(self) -> None:
         if len(self.points) < 3:

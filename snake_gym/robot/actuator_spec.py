@@ -113,10 +113,16 @@ class ActuatorSpec(Settings):
     """
 
     kind: ActuatorKind = "position"
+    """acceleration: joints accelerate as commanded; torque: a PD law commands the torque; position: a servo follows its
+    reference; muscle: pairs of pneumatic muscles."""
     kp: NonNegativePerJoint = 1.0
+    """Gain of the joint's angle error."""
     kd: NonNegativePerJoint = 1.0
+    """Gain of the joint's rate error."""
     torque_limit_nm: LimitPerJoint = math.inf
+    """Largest torque of the actuator; inf: no limit."""
     speed_limit_rad_s: LimitPerJoint = math.inf
+    """Largest rate that the servo's loop demands; inf: no limit."""
     dead_band_rad: NonNegativePerJoint = 0.0
     """Largest error to which the loop does not react but brakes only; a larger error counts from there."""
     delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0

@@ -106,6 +106,12 @@ def weigh_directions(weight: FloatArray, theta: FloatArray) -> FloatArray:
     return np.stack([(np.cos(theta) * weight).sum(axis=1), (np.sin(theta) * weight).sum(axis=1)], axis=1)
 
 
+def turn_back(xy_w: FloatArray, angle: FloatArray) -> FloatArray:
+    """Return world vectors (W, 2) in frames at angles (W,) [rad]: their parts along the x axis and to its left."""
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.stack([cos * xy_w[:, 0] + sin * xy_w[:, 1], cos * xy_w[:, 1] - sin * xy_w[:, 0]], axis=1)
+
+
 def tracked_point(spec: RobotSpec, measurement: Measurement, point: str) -> FloatArray:
     """Return the measured position (W, 2) [m] of ``point``: "head" (its centre) or "centre" (of mass, nominal)."""
     if point == "head":

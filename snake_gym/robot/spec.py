@@ -68,6 +68,8 @@ class FrictionSpec(Settings):
     rotational_coulomb_nm: NonNegativePerLink = 0.0
     """Dry friction torque against rotation about the link's centre [N m]."""
     coulomb_axes: CoulombAxes = "independent"
+    """independent: Coulomb forces along and across a link follow from the speed along each axis; coupled: both follow
+    from the speed of the link's centre."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class ContactSpec(Settings):
     """
 
     model: ContactModel = "stiff"
+    """stiff: a spring and damper at each contact; rigid: no overlap, by impulses."""
     stiffness_n_m: Positive = 5.0e5
     """Spring at each ``stiff`` contact [N/m]."""
     damping_ns_m: NonNegative | None = None
@@ -111,11 +114,15 @@ class RobotSpec(Settings):
     """Planar chain of rigid links with one actuated joint between neighbours."""
 
     name: str = "snake"
+    """Name for results and messages."""
     source: str = "user defined"
     """Source of the numbers."""
     n_links: Annotated[int, Range(2, MAX_LINKS)] = 10
+    """Number N of links; there are N - 1 joints."""
     link_half_length_m: HalfLength | tuple[HalfLength, ...] = 0.07
+    """Half the length of each link, from the tail."""
     link_mass_kg: PositivePerLink = 1.0
+    """Mass of each link."""
     link_inertia_kgm2: PositivePerLink | None = None
     """Moment of inertia about the link's centre; None: that of a uniform rod, m l^2 / 3."""
     link_radius_m: Radius | tuple[Radius, ...] = 0.03
@@ -136,9 +143,11 @@ class RobotSpec(Settings):
     joint_friction_nm: NonNegativePerJoint = 0.0
     """Dry friction of the joint and its gears [N m], with power and without."""
     control_dt_s: Positive = 0.2
+    """Control step: time from one command to the next."""
     sim_dt_s: Positive | None = None
     """Physics step; None: chosen from ground, sizes and servos (see ``step_s``)."""
     integrator: IntegratorKind = "implicit"
+    """implicit: BDF2, stable at any step, for all laws; rk4: classical Runge-Kutta, for smooth laws and short steps."""
 
     def check(self) -> None:
         """Raise ValueError unless lists have a number per link or joint, and actuator and integrator suit the rest."""

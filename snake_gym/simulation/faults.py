@@ -89,14 +89,19 @@ class FaultDistribution(Settings):
     """Most listed faults of a joint."""
 
     n_min: Count = 0
+    """Smallest number of faults."""
     n_max: Count = 0
+    """Largest number of faults; 0: none."""
     kinds: tuple[str, ...] = ()
+    """Each fault draws one of these."""
     onset_min_s: NonNegative = 0.0
+    """Earliest begin of a fault."""
     onset_max_s: NonNegative = 0.0
     """Each fault begins at a time uniform in [onset_min_s, onset_max_s]."""
     duration_s: Limit = math.inf
     """How long a fault lasts."""
     events: tuple[Any, ...] = ()
+    """A list of faults instead of drawn ones."""
 
     def check(self) -> None:
         """Raise ValueError unless number, kinds and times go together."""
@@ -177,8 +182,11 @@ class FaultEvent(Settings):
     joint: PositiveCount
     """Numbered from 1 at the tail as in the papers."""
     kind: str
+    """What the fault does; see ``kinds``."""
     onset_s: NonNegative | tuple[NonNegative, NonNegative] = 0.0
+    """Time at which it begins."""
     duration_s: Limit | tuple[Positive, Positive] = math.inf
+    """How long it lasts."""
 
     def check(self) -> None:
         """Raise ValueError for a range that is none."""
@@ -192,7 +200,9 @@ class JointFault(FaultEvent):
 
     kind: str = "locked"
     strength: PositiveShareSpread = 0.3
+    """Share that is left of the torque (weak), of the speed limit (slow), or what a registered kind makes of it."""
     offset_rad: AngleSpread = _OFFSET_RAD
+    """Shift of the reference (offset), or slip (slipped)."""
     period_s: Annotated[float, Range(SHORTEST_PERIOD_S, infinite=True)] | tuple[Period, Period] = math.inf
     """Intermittent: from burst to burst; inf: the fault acts all the time."""
     duty: PositiveShareSpread = 0.5
@@ -241,6 +251,7 @@ class FaultConfig(FaultDistribution):
     intermittent_share: Share = 0.0
     """Share of the faults that act in bursts, one per period from the onset on."""
     period_min_s: Period = 0.5
+    """Shortest period of an intermittent fault, from burst to burst."""
     period_max_s: Period = 2.0
     """The period of each intermittent fault is uniform in [period_min_s, period_max_s]."""
     duty: PositiveShareSpread = 0.5

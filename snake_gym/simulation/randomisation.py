@@ -59,7 +59,9 @@ class Uniform(Settings):
 
     nominal: ClassVar[float] = 0.0
     low: float
+    """Lowest value."""
     high: float
+    """Highest value."""
 
     def check(self) -> None:
         """Raise ValueError unless low and high are in this order."""
@@ -207,6 +209,12 @@ class RandomisationConfig(Settings):
         """The quantities that vary, by name."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Uniform)}
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Names of the infos on what was drawn, without ``randomisation/``."""
+        places = [name + _PLACE for name in self.ranges if name in _PLACES]
+        return ("level", *self.ranges, *places) if self.ranges else ()
 
     def highest(self, name: str) -> float:
         """Return the largest value of a quantity at any level; the nominal one where it does not vary."""
@@ -420,6 +428,18 @@ class Randomisation:
             streams.key, streams.counter, self._least_delay_s, self._jitter_s, self._delay_s, self._push_chance,
             self._push_acc, self._base_acc, self.robot.params.body_acc,
         )  # fmt: skip
+
+    def shares(self, name: str) -> FloatArray:
+        """Return where what was drawn lies in its range (W, n), from -1 to 1 at the highest; 0 in a range of one value.
+
+        ``name``: one of ``RandomisationConfig.told``.
+        """
+        if name == "level":
+            return 2.0 * self._present_level[:, None] - 1.0
+        columns = self._columns.of[name]
+        low, values = self._columns.low[columns], self.values[:, columns]
+        half = 0.5 * (self._columns.high[columns] - low)
+        return np.where(half > 0.0, (values - low - half) / np.where(half > 0.0, half, 1.0), 0.0)
 
     def infos(self) -> Mapping[str, NDArray[Any]]:
         """Return what was drawn for the present episodes, by name; read-only arrays that later episodes replace."""

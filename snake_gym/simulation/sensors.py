@@ -54,9 +54,14 @@ class EncoderFault(FaultEvent):
     be ranges [low, high]."""
 
     kind: EncoderFaultKind = "dead"
+    """dead: the reading stays what it was, its rate is 0; biased: the angle errs by ``bias_rad``; noisy: ``noise_rad``
+    and ``noise_rad_s`` are added."""
     bias_rad: Bias | tuple[Bias, Bias] = 0.2
+    """Error of the angle."""
     noise_rad: SensorErrorSpread = 0.1
+    """Standard deviation that the angle has more."""
     noise_rad_s: SensorErrorSpread = 0.5
+    """Standard deviation that the rate has more."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,13 @@ class SensorConfig(Settings):
     """Standard deviations of white noise, and the encoders' resolution; all zero: perfect sensors."""
 
     angle_noise_rad: SensorError = 0.0
+    """Standard deviation of white noise on joint angles."""
     rate_noise_rad_s: SensorError = 0.0
+    """Standard deviation of white noise on joint rates."""
     position_noise_m: SensorError = 0.0
+    """Standard deviation of white noise on the head's position, along x and along y."""
     heading_noise_rad: SensorError = 0.0
+    """Standard deviation of white noise on the head's angle."""
     encoder_step_rad: SensorError = 0.0
     """Joint angles are rounded to multiples of this (2 pi / 4096 for a 12 bit encoder)."""
     encoder_faults: EncoderFaultConfig = field(default_factory=EncoderFaultConfig)
@@ -119,9 +128,11 @@ class RangeScanConfig(Settings):
     """The scanner on the head."""
 
     n_beams: Annotated[int, Range(1, 1024)] = 16
+    """Number of beams, spread evenly over the field of view."""
     field_of_view_rad: Annotated[float, Range(0.0, 2.0 * math.pi)] = math.radians(240.0)
     """From the first beam on the right to the last one on the left, symmetric about the head's direction."""
     max_range_m: Annotated[float, Range(0.0, 1000.0, without_low=True)] = 2.0
+    """Reach of a beam; a free one reads as this."""
     noise_m: NonNegative = 0.0
     """Standard deviation of white noise [m]."""
     dropout: Share = 0.0

@@ -364,12 +364,14 @@ class SimulatedRobot:
         first = acting(self.faults, self.state.time_s)
         return first | acting(self.second_faults, self.state.time_s) if self.second_faults.kind.any() else first
 
+    def acting_kinds(self) -> NDArray[np.int64]:
+        """Return the kinds of each joint's first and second fault that act at the present time (2, W, J); 0: none."""
+        both = (self.faults, self.second_faults)
+        return np.stack([np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY) for faults in both])
+
     def acting_kind(self) -> NDArray[np.int64]:
         """Return the kind of fault of each joint that acts at the present time (W, J), of two the first; 0: none."""
-        first, second = (
-            np.where(acting(faults, self.state.time_s), faults.kind, HEALTHY)
-            for faults in (self.faults, self.second_faults)
-        )
+        first, second = self.acting_kinds()
         return np.where(first == HEALTHY, second, first)
 
     def allow_faults(self, kinds: Iterable[str]) -> None:

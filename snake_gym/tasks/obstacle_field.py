@@ -50,7 +50,8 @@ class GoalConfig(Settings):
     radius_m: Positive = 0.15
     """The goal is reached when the tracked point is this near."""
     tracked_point: Point = "head"
-    """What goes along the route and to the goal. At the end of a corridor the goal is within the head's reach only."""
+    """What goes along the route and to the goal: head, or centre (of mass). At the end of a corridor the goal is within
+    the head's reach only."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.settings import Positive, PositiveCount
 from snake_gym.interface.actions import ActionConfig
-from snake_gym.interface.observations import find_column
+from snake_gym.interface.observations import ObservationConfig
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Goal
@@ -28,6 +28,7 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.sensors import SensorConfig, SensorSuite
+from snake_gym.tasks.privileged import check_privileged
 
 BoolArray = NDArray[np.bool_]
 Point = Literal["centre", "head"]
@@ -40,7 +41,9 @@ class StartConfig(Settings):
     """How an episode begins: at rest, bent as one moment of a serpenoid wave, the tracked point at the origin."""
 
     amplitude_rad: Annotated[float, Range(0.0, math.pi)] = math.radians(20.0)
+    """Amplitude of the wave: largest joint angle."""
     phase_shift_rad: float = math.radians(30.0)
+    """Phase shift of the wave from joint to joint."""
     random: bool = True
     """Random phase of the wave and random heading; else phase 0 and head along x (sibilska2022)."""
 
@@ -60,14 +63,17 @@ class EnvConfig(Settings, ABC):
     sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     randomisation: RandomisationConfig = dataclasses.field(default_factory=RandomisationConfig)
     time_limit_s: Positive = 60.0
+    """Time until an episode is truncated; a whole number of the robot's control steps."""
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use."""
-    columns: tuple[str, ...] = ()
-    """Observation columns beside those that every env has, by the names that they are registered by."""
+    observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)
 
     def check(self) -> None:
-        for i, column in enumerate(self.columns):
-            find_column(column, f"columns[{i}]")
+        check_privileged(self.observation.privileged, self.randomisation)
+
+    def without_privileged(self) -> EnvConfig:
+        """The same env for a policy alone, whose observations have no privileged part."""
+        return dataclasses.replace(self, observation=dataclasses.replace(self.observation, privileged=()))
 
     def load_robot(self) -> RobotSpec:
         """The robot's specification, checked against the other settings."""
@@ -144,7 +150,7 @@ class Task(ABC):
     score: ClassVar[str] = "progress_m"
     """Name of the info by which policies are compared: "progress_m", "is_success" or a record, the more the better."""
     columns: tuple[str, ...] = ()
-    """Registered observation columns of this task, beside those that every env has."""
+    """Registered observation columns of this task, to which ``standard`` in ``observation.columns`` refers too."""
     records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
     """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
     further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {"is_success": ("bool", "all targets have been reached")}

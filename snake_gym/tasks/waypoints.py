@@ -41,7 +41,9 @@ class CourseConfig(Settings):
     n_targets: Annotated[int, Range(1, 10_000)] = 64
     """Length of a random course; every world holds all its targets."""
     min_distance_m: Distance = 1.0
+    """Random course: shortest way from one target to the next."""
     max_distance_m: Distance = 2.0
+    """Random course: longest way from one target to the next."""
     max_turn_rad: Annotated[float, Range(0.0, math.pi)] = math.pi
     """Random course: largest change of direction from one target to the next."""
     radius_m: Distance = 0.1
@@ -49,6 +51,7 @@ class CourseConfig(Settings):
     success_targets: PositiveCount = 3
     """Random course: an episode with at least so many targets counts as a success; else all targets must be reached."""
     tracked_point: Point = "centre"
+    """Point of the robot that is to reach the targets: centre (of mass), or head (the centre of the head link)."""
     lookahead: Annotated[int, Range(0, 8)] = 0
     """Number of further targets, after the current one, that the policy is shown."""
 

@@ -165,16 +165,16 @@ def test_a_name_is_taken_once_and_a_bad_one_leaves_nothing_behind(folder: Path) 
 
 def test_a_column_follows_the_others_and_is_checked(folder: Path) -> None:
     snake_gym.load_plugins("curl.py")
-    settings: dict[str, Any] = {"columns": ["curl"], "action": {"kind": "gait"}}
+    settings: dict[str, Any] = {"observation": {"columns": ["standard", "curl"]}, "action": {"kind": "gait"}}
     env = gym.make("SnakeGym/Waypoints-v0", **settings)
     plain = gym.make("SnakeGym/Waypoints-v0", action={"kind": "gait"})
     obs, without = env.reset(seed=4)[0], plain.reset(seed=4)[0]
     assert_same(obs[:-1], without, "the columns before it")
     assert obs[-1] == pytest.approx(0.5 * obs[:9].sum(), abs=1e-6)
     typo = r"columns\[0\] is 'crul'.*did you mean 'curl'"
-    for columns, message in ((["crul"], typo), (["curl", "curl"], "named twice")):
+    for columns, message in ((["crul"], typo), (["curl", "curl"], "named twice"), ([], "columns is empty")):
         with pytest.raises(ConfigError, match=message):
-            gym.make("SnakeGym/Waypoints-v0", columns=columns)
+            gym.make("SnakeGym/Waypoints-v0", observation={"columns": columns})
     with pytest.raises(ConfigError, match="the column 'phase' is taken"):
         snake_gym.register_column("phase", "1", "mine")
 
@@ -244,7 +244,7 @@ def test_a_column_gives_finite_numbers_of_its_width(
 ) -> None:
     snake_gym.register_column("odd", "1", "odd", **settings)(lambda seen: values)
     with pytest.raises(ConfigError, match=message):
-        make_waypoints(2, config={"columns": ["odd"]}).reset(seed=0)
+        make_waypoints(2, config={"observation": {"columns": ["odd"]}}).reset(seed=0)
 
 
 def test_a_column_that_fails_is_named_with_its_error(folder: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_column_that_fails_is_named_with_its_error(folder: Path) -> None:
     snake_gym.load_plugins("boom.py")
     message = r"the column boom of the observations fails in line 5: KeyError: 'nope'"
     with pytest.raises(ConfigError, match=message) as caught:
-        make_waypoints(2, config={"columns": ["boom"]}).reset(seed=0)
+        make_waypoints(2, config={"observation": {"columns": ["boom"]}}).reset(seed=0)
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -314,7 +314,8 @@ def test_a_speed_share_needs_a_speed_limit(folder: Path) -> None:
         {"action": {"kind": "residual", "controller": {"kind": "mine"}}},
         {"faults": {"kinds": ["mine"]}},
         {"faults": {"events": [{"joint": 1, "kind": "mine"}]}},
-        {"columns": ["mine"]},
+        {"observation": {"columns": ["mine"]}},
+        {"observation": {"privileged": ["mine"]}},
     ],
 )
 def test_a_name_that_nobody_registered_asks_for_its_plugin(settings: dict[str, Any]) -> None:

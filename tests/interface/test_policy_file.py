@@ -20,11 +20,13 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from snake_gym.benchmark import evaluate
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, build
 from snake_gym.interface.actor_network import ActorNetwork, FrozenNormaliser, Layer
 from snake_gym.interface.policy_contract import SEAL, parse_contract, seal
 from snake_gym.interface.policy_file import MAX_HEADER_BYTES, FilePolicy, fallback_note, load_policy, read_tensors
+from snake_gym.registry import find_task
 from snake_gym.robot.presets import RESILIENT_SERVO
+from tests.interface.policy_steps import play
 
 SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
 POLICY = load_policy(SHIPPED)
@@ -51,6 +53,20 @@ def refusal(path: Path) -> str:
         load_policy(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def test_a_file_of_the_version_before_columns_could_be_chosen_loads_and_plays_the_same(folder: Path) -> None:
+    def as_before(content: dict[str, Any]) -> None:
+        content["observation"] |= {"columns": []}
+        content["env"]["settings"] |= {"columns": []}
+
+    edit(folder, as_before)
+    before = load_policy(folder)
+    np.testing.assert_array_equal(play(before), play(POLICY))
+    assert before.env_config == POLICY.env_config
+    build(find_task(before.env_id), before.env_config)
+    edit(folder, lambda content: content["env"]["settings"].update(columns=["distance"]))
+    assert load_policy(folder).env_config["observation"] == {"columns": ["standard", "distance"]}
 
 
 def test_the_shipped_policy_loads_by_its_file_or_folder() -> None:

@@ -15,7 +15,7 @@ from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.run.robot_loop import Contract, StepRecord
 from snake_gym.hardware.run.run_config import LoopSettings, action_contract, file_contract, open_loop
 from snake_gym.interface.actions import ActionConfig
-from snake_gym.interface.observations import BOUND
+from snake_gym.interface.observations import BOUND, ObservationConfig
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.catalogue import load_robot
 
@@ -40,11 +40,14 @@ class RealConfig(LoopSettings):
     """Policy file; its contract then gives the action and the tracked point."""
     action: ActionConfig | None = None
     """Action; None: the policy's, or the default of ``ActionConfig``."""
+    observation: ObservationConfig | None = None
+    """Columns and history, without privileged ones; None: the policy's, or the default of ``ObservationConfig``."""
     reward: RealRewardConfig = field(default_factory=RealRewardConfig)
 
     def check(self) -> None:
-        if self.policy is not None and self.action is not None:
-            raise ValueError("action is set beside policy; expected one of them: the policy file says its action")
+        for name in ("action", "observation"):
+            if self.policy is not None and getattr(self, name) is not None:
+                raise ValueError(f"{name} is set beside policy; expected one of them: the policy file says its {name}")
 
 
 class RealSnakeEnv(gym.Env[Any, Any]):
@@ -91,7 +94,6 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         self._close = connected.close
         self.robot_spec = self.loop.spec
         self.n_steps = max(1, round(self.config.time_limit_s / self.robot_spec.control_dt_s))
-        self.step_count = 0
         self.observation_space = gym.spaces.Box(-BOUND, BOUND, (self.loop.layout.size,), np.float32)
         self.action_space = gym.spaces.Box(-1.0, 1.0, (self.loop.decoder.size,), np.float32)
         self.render_mode = None
@@ -101,21 +103,19 @@ class RealSnakeEnv(gym.Env[Any, Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin an episode at the robot's present place. Raises BringUpError if it may not move."""
         super().reset(seed=seed)
-        self.step_count = 0
         obs = self.loop.reset((options or {}).get("targets"))
         return obs, {"progress_m": 0.0, "targets_reached": 0}
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Run one control period, in real time."""
         record = self.loop.step(np.asarray(action))
-        self.step_count += 1
         terms = {
             "progress": record.progress_m,
             "target": float(record.reached),
             "effort": float((self.loop.action**2).sum()),
         }
         weighted = {name: getattr(self.config.reward, name) * value for name, value in terms.items()}
-        truncated = not record.complete and (self.step_count >= self.n_steps or record.stop_reason is not None)
+        truncated = not record.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
         info = self._info(record)
         for name, value in terms.items():
             info |= {"reward_raw/" + name: value, "reward/" + name: weighted[name]}
@@ -150,4 +150,5 @@ def contract_of(config: RealConfig) -> Contract:
     if config.policy is not None:
         return file_contract(load_policy(config.policy, config.robot), config.robot, config.course)
     spec = load_robot("resilient_servo" if config.robot is None else config.robot)
-    return action_contract(ActionConfig() if config.action is None else config.action, spec, config.course)
+    action = ActionConfig() if config.action is None else config.action
+    return action_contract(action, spec, config.course, config.observation)

@@ -27,6 +27,7 @@ from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.guarded_body import Body
 from snake_gym.interface.actions import ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.observer import Observer
 from snake_gym.robot.measurement import Goal, Measurement, centre_offset, link_angles, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -149,7 +150,13 @@ class RobotLoop:
     """Control loop of one real robot, on a body and a pose source that the caller closes."""
 
     def __init__(
-        self, contract: Contract, body: Body, pose: PoseSource, course: CourseConfig, config: LoopConfig
+        self,
+        contract: Contract,
+        body: Body,
+        pose: PoseSource,
+        course: CourseConfig,
+        config: LoopConfig,
+        time_limit_s: float = math.inf,
     ) -> None:
         self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
         self.spec = self.decoder.spec
@@ -158,6 +165,10 @@ class RobotLoop:
         self.action: FloatArray = np.zeros((1, self.decoder.size))
         self.reference: FloatArray = np.zeros((1, self.spec.n_joints))
         self.measurement: Measurement | None = None
+        self.observer = Observer(self.layout, 1)
+        self.step_count = 0
+        self.n_steps = max(1.0, time_limit_s / self.spec.control_dt_s)
+        """Control steps of an episode's time limit."""
         self._tick_s = 0.0
         self._pose = NO_POSE
 
@@ -174,6 +185,8 @@ class RobotLoop:
         self.action = np.zeros((1, self.decoder.size))
         self.reference = sample.joint_angle[None].copy()
         self.course.begin(self.measurement, targets)
+        self.step_count = 0
+        self.observer.begin(self.measurement)
         self._tick_s = self.body.clock.now()
         return self._observe(self.measurement)
 
@@ -198,6 +211,8 @@ class RobotLoop:
         self._tick_s += self.spec.control_dt_s
         sample = self.body.run_until(self._tick_s)
         self.measurement = self._measure(sample)
+        self.step_count += 1
+        self.observer.advance(self.measurement)
         now = self.body.clock.now()
         progress, reached = self.course.advance(self.measurement)
         return StepRecord(
@@ -237,4 +252,6 @@ class RobotLoop:
 
     def _observe(self, measurement: Measurement) -> NDArray[np.float32]:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
-        return self.layout.build(measurement, self.course.goal(), self.reference, self.action, phase)[0]
+        remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
+        goal = self.course.goal()
+        return self.observer.look(measurement, goal, self.reference, self.action, phase, {}, remaining)[0]

@@ -19,7 +19,7 @@ from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emula
 from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
-from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.observations import ObservationConfig, ObservationLayout
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
@@ -148,10 +148,20 @@ def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course
     return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_robot(robot))
 
 
-def action_contract(action: ActionConfig, robot: RobotSpec, course: CourseConfig) -> Contract:
+def action_contract(
+    action: ActionConfig, robot: RobotSpec, course: CourseConfig, observation: ObservationConfig | None = None
+) -> Contract:
     """Return the contract of an action without policy file, with its observation. Raises ConfigError."""
-    decoder = ActionDecoder(action, robot)
-    return Contract(decoder, ObservationLayout(robot, decoder.size, decoder.has_phase, course.tracked_point), robot)
+    decoder, seen = ActionDecoder(action, robot), observation or ObservationConfig()
+    if seen.privileged:
+        raise ConfigError(
+            f"observation.privileged is [{', '.join(seen.privileged)}]; expected none: nobody knows the truth about a "
+            "real robot"
+        )
+    layout = ObservationLayout(
+        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history
+    )
+    return Contract(decoder, layout, robot)
 
 
 def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> tuple[RobotLoop, Connected]:
@@ -160,7 +170,8 @@ def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> t
         raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
     connected = connect(settings.connection, settings.safety, contract.robot, emulate)
     try:
-        return RobotLoop(contract, connected.body, connected.pose, settings.course, settings.loop), connected
+        limit_s = settings.time_limit_s
+        return RobotLoop(contract, connected.body, connected.pose, settings.course, settings.loop, limit_s), connected
     except BaseException:
         connected.close()
         raise

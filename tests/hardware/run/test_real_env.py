@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -36,6 +37,7 @@ from snake_gym.hardware.safety.cycle_time import READING_SHARE, shortest_period_
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
+from snake_gym.interface.observer import Observer
 from snake_gym.interface.policy_file import load_policy
 from snake_gym.robot.measurement import centre_offset, chain_angles
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -133,6 +135,46 @@ def test_the_shipped_policy_makes_the_same_progress_through_driver_and_bytes(
 def test_the_default_clamps_let_the_shipped_policy_crawl(latch: Path) -> None:
     made = progress_on_servos(latch, course(0), 20.0, {})
     assert made > 0.93 * progress_in_simulation(course(0), 20.0)
+
+
+def test_history_and_velocity_on_servos_are_those_of_the_exported_policy(latch: Path, tmp_path: Path) -> None:
+    """The policy file's own layout, from the measurements; and a deque of what each step showed."""
+    columns = ["joint_angle", "body_velocity", "heading_error", "remaining_time", "pose_valid", "distance"]
+    settings = {"observation": {"columns": columns, "history": 3}, "action": {"kind": "gait"}}
+    runs = pytest.importorskip("tests.agents.runs")  # needs torch
+    policy = load_policy(runs.untrained(tmp_path / "run", settings))
+    time_limit_s = 2.0
+    env = make(latch, policy=str(tmp_path / "run"), time_limit_s=time_limit_s, connection={"port": "memory"})
+    assert env.observation_space == policy.observation_space and env.observation_space.shape == (3 * 16,)
+    layout, loop = policy.make_layout(), env.loop
+    assert env.observation_space == make(latch, **settings, connection={"port": "memory"}).observation_space
+    for episode in range(2):
+        observer = Observer(layout, 1)
+        obs, _ = env.reset()
+        steps: deque[Any] = deque([obs[:16]] * 3, maxlen=3)
+        assert loop.measurement is not None
+        observer.begin(loop.measurement)
+        for i in range(10):
+            expected = observer.look(
+                loop.measurement, loop.course.goal(), loop.reference, loop.action, loop.decoder.phase(loop.state), {},
+                np.array([1.0 - i / 10.0]),
+            )  # fmt: skip
+            np.testing.assert_array_equal(obs, expected[0], err_msg=f"episode {episode}, step {i}")
+            np.testing.assert_array_equal(obs, np.concatenate(list(steps)[::-1]))
+            obs, _, _, truncated, _ = env.step(0.8 * policy.predict(obs)[0])
+            observer.advance(loop.measurement)
+            steps.append(obs[:16])
+        assert truncated
+        assert np.abs(layout.read(obs[None], "body_velocity")).max() > 1e-3
+    env.close()
+
+
+def test_a_real_robot_knows_no_truth(latch: Path) -> None:
+    with pytest.raises(ConfigError, match=r"observation.privileged is \[true_velocity\]; expected none") as caught:
+        make(latch, observation={"privileged": ["true_velocity"]})
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="observation is set beside policy"):
+        make(latch, policy=POLICY, observation={"history": 2})
 
 
 def test_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:

@@ -1,0 +1,215 @@
+"""What a critic is told besides in training, and a policy never: the truth about W simulated robots, as named columns.
+
+``observation.privileged`` names them, in this order; a user's own are registered by ``register_privileged``. No policy
+file holds them, and a real robot does not know them. Entries are ``clip(value * scale, -10, 10)``, as of observations.
+
+``randomisation/<name>`` is what was drawn for the episode, as in the info of that name, from -1 (the lowest value that
+the settings allow) to 1 (the highest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.config import ConfigError
+from snake_gym.interface.observations import BOUND, Field
+from snake_gym.plugins import check_numbers, choose_registered, is_again
+from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
+from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
+from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.simulation.randomisation import Randomisation, RandomisationConfig
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+DRAWN = "randomisation/"
+
+
+class Truth(NamedTuple):
+    """What privileged columns are made from, in W worlds."""
+
+    robot: SimulatedRobot
+    measurement: Measurement
+    randomisation: Randomisation | None
+    fault_kinds: tuple[str, ...]
+    """Kinds of joint faults that may come."""
+    among_obstacles: bool
+
+    @property
+    def spec(self) -> RobotSpec:
+        return self.robot.spec
+
+    @property
+    def heading(self) -> FloatArray:
+        """(W,) [rad] true mean link angle."""
+        return self.robot.state.link_angle.mean(axis=1)
+
+
+Values = TypeVar("Values", bound=Callable[[Truth], FloatArray])
+
+
+class PrivilegedColumn(NamedTuple):
+    """A named part of the truth."""
+
+    values: Callable[[Truth], FloatArray]
+    """(W, width)."""
+    unit: str
+    meaning: str
+    width: Callable[[Truth], int]
+    """Entries that it has; 0: there is no such thing in these worlds."""
+    scale: Callable[[Truth], float]
+
+
+PRIVILEGED: dict[str, PrivilegedColumn] = {}
+"""All privileged columns by name, but for those of the randomisation."""
+
+
+def register_privileged(
+    name: str,
+    unit: str,
+    meaning: str,
+    width: int | Callable[[Truth], int] = 1,
+    scale: float | Callable[[Truth], float] = 1.0,
+) -> Callable[[Values], Values]:
+    """Decorator: make a function from ``Truth`` to values (W, width) a column for ``observation.privileged``.
+
+    Arguments as of ``register_column``. Raises ConfigError where another function has the name.
+    """
+
+    def add(values: Values) -> Values:
+        if name.startswith(DRAWN) or (name in PRIVILEGED and not is_again(PRIVILEGED[name].values, values)):
+            raise ConfigError(f"the privileged column {name!r} is taken; expected another name")
+        widths = width if callable(width) else lambda truth: width
+        scales = scale if callable(scale) else lambda truth: scale
+        PRIVILEGED[name] = PrivilegedColumn(values, unit, meaning, widths, scales)
+        return values
+
+    return add
+
+
+def check_privileged(names: Sequence[str], randomisation: RandomisationConfig) -> None:
+    """Raise ConfigError for a name that is not known, or named twice."""
+    known = [*PRIVILEGED, *(DRAWN + name for name in randomisation.told)]
+    for i, name in enumerate(names):
+        where = f"observation.privileged[{i}]"
+        asked = name.removeprefix(DRAWN)
+        if asked != name and asked not in randomisation.told and hasattr(randomisation, asked):
+            raise ConfigError(f"{where} is {name!r}, but randomisation.{asked} is null; expected {{low, high}} there")
+        choose_registered(name, known, where)
+        if name in names[:i]:
+            raise ConfigError(f"{where} is {name!r} again; expected each once")
+
+
+class PrivilegedLayout:
+    """Names, places and scales of the columns ``names`` in the worlds of ``truth``.
+
+    Raises ConfigError for a column of which there is nothing in these worlds.
+    """
+
+    def __init__(self, names: Sequence[str], truth: Truth) -> None:
+        self._truth = truth
+        self._columns = [_column_of(name, truth) for name in names]
+        self.fields: dict[str, Field] = {}
+        self.size = 0
+        for name, column in zip(names, self._columns, strict=True):
+            width = column.width(truth)
+            if width == 0:
+                raise ConfigError(
+                    f"observation.privileged has {name}, of which there is nothing here ({column.meaning}); expected "
+                    "others"
+                )
+            scale = column.scale(truth)
+            self.fields[name] = Field(name, self.size, width, scale, BOUND, column.unit, column.meaning)
+            self.size += width
+
+    def build(self, measurement: Measurement) -> NDArray[np.float32]:
+        """The truth (W, P) float32 at the time of ``measurement``, a fresh array."""
+        truth = self._truth._replace(measurement=measurement)
+        n_worlds = truth.robot.n_worlds
+        told = np.empty((n_worlds, self.size), np.float32)
+        for column, place in zip(self._columns, self.fields.values(), strict=True):
+            values = check_numbers(column.values(truth), (n_worlds, place.width), f"the privileged column {place.name}")
+            np.multiply(values, place.scale, out=told[:, place.columns], casting="same_kind")
+        return np.clip(told, -BOUND, BOUND, out=told)
+
+
+def _column_of(name: str, truth: Truth) -> PrivilegedColumn:
+    drawn = truth.randomisation
+    if not name.startswith(DRAWN) or drawn is None:
+        return PRIVILEGED[choose_registered(name, PRIVILEGED, "a name in observation.privileged")]
+    quantity = name.removeprefix(DRAWN)
+    return PrivilegedColumn(
+        lambda truth: drawn.shares(quantity), "1", f"what was drawn of {quantity}, from -1 (lowest) to 1 (highest)",
+        lambda truth: drawn.shares(quantity).shape[1], lambda truth: 1.0,
+    )  # fmt: skip
+
+
+# --- our own columns -------------------------------------------------------------------------------------------------
+
+
+def _n_joints(truth: Truth) -> int:
+    return truth.spec.n_joints
+
+
+def _rate_scale(truth: Truth) -> float:
+    fastest = truth.spec.joints("actuator.speed_limit_rad_s")
+    return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
+
+
+@register_privileged("true_joint_angle", "rad", "joint angle", _n_joints)
+def true_joint_angle(truth: Truth) -> FloatArray:
+    return truth.robot.joint_angle()
+
+
+@register_privileged("true_joint_rate", "rad/s", "joint rate", _n_joints, _rate_scale)
+def true_joint_rate(truth: Truth) -> FloatArray:
+    return truth.robot.joint_rate()
+
+
+@register_privileged(
+    "true_velocity", "m/s", "velocity of the centre of mass, along the mean link angle and to its left", 2
+)
+def true_velocity(truth: Truth) -> FloatArray:
+    return turn_back(truth.robot.state.centre_vel, truth.heading)
+
+
+@register_privileged("true_turning_rate", "rad/s", "rate of the mean link angle")
+def true_turning_rate(truth: Truth) -> FloatArray:
+    return truth.robot.state.link_rate.mean(axis=1, keepdims=True)
+
+
+@register_privileged(
+    "position_error", "m", "measured minus true centre of mass, along the true mean link angle and to its left", 2, 10.0
+)
+def position_error(truth: Truth) -> FloatArray:
+    """The measured centre is worked out from the measured head and joints (``simulation.sensors``)."""
+    assert truth.measurement.centre_xy_w is not None
+    return turn_back(truth.measurement.centre_xy_w - truth.robot.state.centre_xy, truth.heading)
+
+
+@register_privileged("mean_angle_error", "rad", "measured minus true mean link angle")
+def mean_angle_error(truth: Truth) -> FloatArray:
+    return (mean_angle(truth.measurement) - truth.heading)[:, None]
+
+
+@register_privileged(
+    "fault_kind", "1", "1 where a joint has a fault now, for each joint, in it for each kind that may come, by name",
+    lambda truth: truth.spec.n_joints * len(truth.fault_kinds),
+)  # fmt: skip
+def fault_kind(truth: Truth) -> FloatArray:
+    codes = np.array([fault_code(kind) for kind in truth.fault_kinds])
+    acting = truth.robot.acting_kinds()[..., None] == codes
+    return acting.any(axis=0).reshape(truth.robot.n_worlds, -1).astype(np.float64)
+
+
+@register_privileged(
+    "true_contact_force", "N", "force of the obstacles on each link from the tail, along the link and to its left",
+    lambda truth: 2 * truth.spec.n_links if truth.among_obstacles else 0,
+    lambda truth: 1.0 / (GRAVITY_M_S2 * float(truth.spec.links("link_mass_kg").sum())),
+)  # fmt: skip
+def true_contact_force(truth: Truth) -> FloatArray:
+    state = truth.robot.state
+    force = turn_back(state.contact_force.reshape(-1, 2), state.link_angle.ravel())
+    return force.reshape(truth.robot.n_worlds, -1)

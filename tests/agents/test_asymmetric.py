@@ -1,0 +1,161 @@
+"""Critics that are told the truth: they use it, their actors never see it, and it stands in no policy file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from agents.checkpoint import list_checkpoints
+from agents.export import export_policy
+from agents.metrics import play_episodes
+from agents.policy_writer import LearnerPolicy
+from benchmarks.zero_cost_env import CopyEnv
+from snake_gym.benchmark.evaluate import main as evaluate
+from snake_gym.config import ConfigError
+from snake_gym.envs import make_waypoints
+from snake_gym.interface.policy_file import load_policy
+from tests.agents.runs import (
+    NETWORK,
+    PPO,
+    SAC,
+    SNAKE,
+    assert_same_state,
+    make_training,
+    resume_to_end,
+    run_to_end,
+    small_config,
+    stop_after,
+)
+
+TRUTH = ["true_joint_angle", "true_velocity", "fault_kind", "randomisation/friction_across"]
+ENV = {
+    **SNAKE,
+    "randomisation": {"friction_across": {"low": 0.5, "high": 2.0}},
+    "observation": {"columns": ["standard", "turning_rate"], "history": 2, "privileged": TRUTH},
+}
+NORMALISE = {"observation": True, "reward": True}
+
+
+class LuckyCopyEnv(CopyEnv):
+    """``CopyEnv`` whose rewards add luck of standard deviation 1, which only the privileged part tells."""
+
+    def __init__(self, num_envs: int, mode: AutoresetMode = AutoresetMode.SAME_STEP) -> None:
+        super().__init__(num_envs, mode=mode)
+        truth = gym.spaces.Box(-10.0, 10.0, (1,), np.float32)
+        self.single_observation_space = gym.spaces.Dict(policy=self.single_observation_space, privileged=truth)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.luck = np.zeros((num_envs, 1), np.float32)
+
+    def _draw(self) -> Any:
+        obs = super()._draw()
+        rng = np.random.default_rng([7, int(self._count[0])])
+        self.luck = rng.normal(size=self.luck.shape).astype(np.float32)
+        return Parts(policy=obs, privileged=self.luck.copy())
+
+    def step(self, actions: Any) -> Any:
+        luck = self.luck[:, 0].astype(np.float64)
+        obs, reward, *rest = super().step(actions)
+        return dict(obs), reward + luck, *rest
+
+    def reset(self, **kw: Any) -> Any:
+        obs, infos = super().reset(**kw)
+        return dict(obs), infos
+
+
+class Parts(dict[str, Any]):
+    """Parts of observations whose rows can be picked, as ``report_ends`` does."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key) if isinstance(key, str) else {name: own[key] for name, own in self.items()}
+
+
+def lucky_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
+    return LuckyCopyEnv(n_worlds, mode) if mode is AutoresetMode.SAME_STEP else CopyEnv(n_worlds, mode=mode)
+
+
+def test_the_critic_uses_the_truth_and_the_actor_learns(tmp_path: Path) -> None:
+    algorithm = {"name": "PPO", "n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0, "learning_rate": 3e-3,
+                 "network": {"net_arch": [32], "log_std_init": -1.0}}  # fmt: skip
+    once = {"every_steps": 0, "episodes": 64}
+    config = small_config(algorithm=algorithm, stagger=False, total_steps=20_480, eval=once)
+    training = run_to_end(config, tmp_path / "run", make_env=lucky_envs)
+    columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
+    assert columns is not None
+    assert columns["return"].mean() > 0.1 * -0.64 * 2 / 3 * 10  # one that always answers 0 gets ten times less
+    obs = {
+        "policy": np.zeros((200, 2), np.float32),
+        "privileged": np.linspace(-2.0, 2.0, 200, dtype=np.float32)[:, None],
+    }
+    policy: Any = training.model.policy
+    with torch.no_grad():
+        values = policy.predict_values(policy.obs_to_tensor(obs)[0])[:, 0].numpy()
+    slope, _ = np.polyfit(obs["privileged"][:, 0], values, 1)
+    assert 0.8 < slope < 1.2  # the luck itself
+    actions = policy.predict(obs, deterministic=True)[0]
+    np.testing.assert_array_equal(actions, np.tile(actions[:1], (200, 1)))
+
+
+@pytest.mark.parametrize("normalise", [{}, pytest.param(NORMALISE, marks=pytest.mark.slow)])
+def test_stopped_and_resumed_equals_uninterrupted(normalise: dict[str, bool], tmp_path: Path) -> None:
+    config = small_config(env=ENV, normalise=normalise)
+    run_to_end(config, tmp_path / "a")
+    stop_after(config, tmp_path / "b", rollouts=7)
+    resume_to_end(config, tmp_path / "b")
+    assert_same_state(list_checkpoints(tmp_path / "a")[0], list_checkpoints(tmp_path / "b")[0])
+
+
+@pytest.mark.parametrize("name", ["PPO", "A2C", "TRPO"])
+def test_the_exported_policy_is_the_actor_alone(name: str, tmp_path: Path) -> None:
+    if name == "TRPO":
+        pytest.importorskip("sb3_contrib")
+    algorithm = {**PPO} if name == "PPO" else {"name": name, "n_steps": 8, "network": NETWORK}
+    config = small_config(env=ENV, algorithm=algorithm, normalise=NORMALISE, total_steps=384)
+    run, path = run_to_end(config, tmp_path / "run"), tmp_path / "run"
+    (path / "config.yaml").write_text("")
+    export_policy(path / "policy" / "final", tmp_path / "out", onnx=True)
+    content = json.loads((tmp_path / "out" / "policy.json").read_text())
+    assert content["env"]["settings"]["observation"].pop("privileged") == []
+    for column in [*TRUTH, "privileged"]:
+        assert column not in json.dumps({**content, "robot": {}, "training": {}})
+    policy = load_policy(tmp_path / "out")
+    env = make_waypoints(4, policy.env_config, "DISABLED")
+    assert env.single_observation_space == policy.observation_space
+    learner, (obs, _) = LearnerPolicy(run.model), env.reset(seed=1)
+    assert obs.shape[1] == 2 * policy.make_layout().step_size == content["observation"]["size"]
+    for _ in range(10):
+        expected = learner.predict(obs, deterministic=True)[0]
+        action = policy.predict(obs)[0]
+        np.testing.assert_allclose(action, expected, atol=2e-6)
+        obs = env.step(action)[0]
+
+
+def test_it_is_evaluated_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_to_end(small_config(env=ENV, total_steps=256), tmp_path / "run")
+    asked = [
+        "--policy",
+        f"mine={tmp_path / 'run'}",
+        "--controllers",
+        "cc",
+        "--episodes",
+        "4",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    assert (
+        evaluate([*asked, "--set", "resamples=100", "--set", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")])
+        == 0
+    )
+    assert "mine" in (tmp_path / "r.json").read_text()
+
+
+def test_an_algorithm_whose_critic_cannot_be_told_more_refuses(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"privileged is set, but the critic of SAC .*; expected none, or PPO"):
+        make_training(small_config(env=ENV, algorithm=SAC), tmp_path / "run")

@@ -1,0 +1,342 @@
+"""The group ``observation``: columns, history and truth for critics, each against an oracle of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections import deque
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+import snake_gym  # noqa: F401  registers
+from snake_gym.config import ConfigError
+from snake_gym.envs import SnakeVectorEnv, make_obstacle_field, make_waypoints
+from snake_gym.envs.checker import assert_same, check_vector_env
+from snake_gym.interface.observations import FURTHER, ObservationLayout
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.presets import RESILIENT_SERVO
+from snake_gym.simulation.fault_kinds import fault_code
+
+W, J, N = 64, 9, 10
+SHORT = {"time_limit_s": 4.0, "n_threads": 1}
+TRUTH = [
+    "true_joint_angle", "true_joint_rate", "true_velocity", "true_turning_rate", "position_error", "mean_angle_error",
+    "fault_kind", "randomisation/friction_along", "randomisation/payload_kg_place", "randomisation/level",
+    "randomisation/command_delay_s", "randomisation/mass",
+]  # fmt: skip
+VARIED: dict[str, Any] = {
+    **SHORT,
+    "faults": {"n_max": 3, "kinds": ["locked", "weak"], "onset_max_s": 2.0},
+    "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
+    "randomisation": {
+        "friction_along": {"low": 0.5, "high": 2.0}, "payload_kg": {"high": 0.5}, "mass": {"low": 0.8, "high": 1.1},
+        "command_delay_s": {"high": 0.05}, "pose_loss_hz": {"high": 1.0}, "pose_outage_s": {"high": 1.0},
+    },
+}  # fmt: skip
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_actions", "arguments", "digest"),
+    [
+        (J, {"has_phase": True, "point": "centre"}, "e9b316d63bd6a3e7"),
+        (J, {"has_phase": False, "point": "head"}, "38058291d9cf7e95"),
+        (4, {"has_phase": True, "point": "head", "reveal_faults": True, "contact_limit_n": 50.0, "n_beams": 8,
+             "max_range_m": 2.0}, "a36e7da6c4781689"),
+    ],
+)  # fmt: skip
+def test_default_observations_are_those_from_before_there_was_a_choice(
+    n_actions: int, arguments: dict[str, Any], digest: str
+) -> None:
+    """Digests made by the version before ``observation`` existed."""
+    rng = np.random.default_rng(5)
+    measurement = Measurement(
+        rng.normal(size=(W, J)), rng.normal(size=(W, J)), rng.normal(size=(W, 2)), rng.normal(size=W),
+        rng.random(W) < 0.5, rng.normal(size=(W, 2)), rng.normal(size=(W, N, 2)) * 30, rng.random((W, 8)),
+        rng.random((W, J)) < 0.5,
+    )  # fmt: skip
+    goal = Goal(rng.normal(size=(W, 2)), np.ones(W, bool))
+    layout = ObservationLayout(RESILIENT_SERVO, n_actions, **arguments)
+    obs = layout.build(measurement, goal, rng.normal(size=(W, J)), rng.normal(size=(W, n_actions)), rng.normal(size=W))
+    assert hashlib.sha256(obs.tobytes()).hexdigest()[:16] == digest
+
+
+def test_columns_stand_in_the_order_in_which_they_are_named() -> None:
+    named = ["distance", *FURTHER, "joint_angle"]
+    settings = {**SHORT, "action": {"kind": "gait"}}
+    some = make_waypoints(3, {**settings, "observation": {"columns": named}})
+    all_of = make_waypoints(3, {**settings, "observation": {"columns": ["standard", *FURTHER]}})
+    plain = make_waypoints(3, settings)
+    layout = all_of.core.layout
+    assert list(some.core.layout.fields) == named
+    assert list(layout.fields) == [*plain.core.layout.fields, *FURTHER]
+    for env in (some, all_of, plain):
+        env.reset(seed=3)
+    for action in np.random.default_rng(0).uniform(-1.0, 1.0, (5, 3, 4)):
+        few, every, usual = (env.step(action)[0] for env in (some, all_of, plain))
+        assert_same(every[:, : usual.shape[1]], usual, "the standard columns")
+        assert_same(few, np.hstack([every[:, layout.fields[name].columns] for name in named]), "those named")
+
+
+def test_further_columns_tell_what_they_say() -> None:
+    core = make_waypoints(4, {**SHORT, "observation": {"columns": list(FURTHER)}}).core
+    core.reset(np.arange(4))
+    before = core.robot.state
+    place, angle = before.centre_xy.copy(), before.link_angle.mean(axis=1)
+    for i, action in enumerate(np.random.default_rng(0).uniform(-1.0, 1.0, (6, 4, J)), start=1):
+        obs = core.step(action)[0]
+        state = core.robot.state
+        turned = state.link_angle.mean(axis=1)
+        moved = ((state.centre_xy - place) / 0.2)[:, 0] + 1j * ((state.centre_xy - place) / 0.2)[:, 1]
+        seen = moved * np.exp(-1j * turned)
+        expected = {
+            "joint_reference": action * RESILIENT_SERVO.joint_limit_rad, "pose_valid": np.ones((4, 1)),
+            "body_velocity": np.stack([seen.real, seen.imag], axis=1), "turning_rate": (turned - angle)[:, None] / 0.2,
+            "remaining_time": np.full((4, 1), 1.0 - i / 20.0),
+        }  # fmt: skip
+        for name, values in expected.items():
+            np.testing.assert_allclose(core.layout.read(obs, name), values, atol=2e-6, err_msg=name)
+        assert np.abs(seen).max() > 0.01
+        place, angle = state.centre_xy.copy(), turned
+
+
+def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap() -> None:
+    """A robot that moves evenly and turns through pi; its pose source tells angles from -pi to pi."""
+    from snake_gym.interface.observer import Observer
+
+    layout = ObservationLayout(RESILIENT_SERVO, J, False, "centre", columns=["body_velocity", "turning_rate"])
+    observer, zeros = Observer(layout, 2), np.zeros((2, J))
+    lost = [(False, True), (True, True), (True, False), (False, False), (True, True), (True, True)]
+    seen = []
+    for i, valid in enumerate(lost):
+        head = np.array([0.1 * i, 0.0])
+        angle = (2.9 + 0.2 * i + np.pi) % (2.0 * np.pi) - np.pi
+        measurement = Measurement(zeros, zeros, np.tile(head, (2, 1)), np.full(2, angle), np.array(valid),
+                                  np.tile(head, (2, 1)))  # fmt: skip
+        if i == 0:
+            observer.begin(measurement)
+        else:
+            observer.advance(measurement)
+        obs = observer.look(measurement, Goal(np.ones((2, 2)), np.ones(2, bool)), zeros, zeros, None)
+        seen.append(np.hypot(obs[:, 0], obs[:, 1]) * 1j + obs[:, 2])
+    moving = 0.5j + 1.0
+    np.testing.assert_allclose(np.array(seen)[:, 0], [0, 0, moving, moving, moving, moving], atol=1e-6)
+    np.testing.assert_allclose(np.array(seen)[:, 1], [0, moving, moving, moving, moving, moving], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"columns": ["joint_angel"]}, r"columns\[0\] is 'joint_angel'.*did you mean 'joint_angle'"),
+        ({"columns": ["standard", "distance"]}, "named twice"),
+        ({"columns": ["joint_angle", "range"]}, "the column range of the observations has no entries"),
+        ({"columns": []}, "columns is empty"),
+        ({"history": 0}, r"history is 0; expected in \[1, 64\]"),
+        ({"privileged": ["true_velocty"]}, r"privileged\[0\] is 'true_velocty'.*did you mean 'true_velocity'"),
+        ({"privileged": ["true_velocity"] * 2}, r"privileged\[1\] is 'true_velocity' again"),
+        ({"privileged": ["randomisation/mass"]}, r"'randomisation/mass', but randomisation.mass is null"),
+        ({"privileged": ["fault_kind"]}, "fault_kind, of which there is nothing here"),
+        ({"privileged": ["true_contact_force"]}, "true_contact_force, of which there is nothing here"),
+        ({"history": 2, "histroy": 3}, "histroy is not a setting; did you mean 'history'"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_nearest(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_waypoints(2, {"observation": settings})
+    with pytest.raises(ConfigError, match=r"columns is not a setting; did you mean 'observation.columns'"):
+        make_waypoints(2, {"columns": ["phase"]})
+
+
+# --- history ---------------------------------------------------------------------------------------------------------
+
+
+class Stacked:
+    """Oracle: one deque for each world over the observations of an env without history."""
+
+    def __init__(self, n_worlds: int, k: int) -> None:
+        self.steps: list[deque[Any]] = [deque(maxlen=k) for _ in range(n_worlds)]
+
+    def begin(self, obs: Any, worlds: Any) -> None:
+        for world in worlds:
+            self.steps[world].extend([obs[world]] * 8)
+
+    def go_on(self, obs: Any, worlds: Any) -> None:
+        for world in worlds:
+            self.steps[world].append(obs[world])
+
+    def told(self) -> Any:
+        return np.stack([np.concatenate(list(steps)[::-1]) for steps in self.steps])
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_history_is_that_of_a_deque(mode: AutoresetMode) -> None:
+    k, n = 3, 5
+    columns = ["standard", "body_velocity"]
+    envs = [make_waypoints(n, {**VARIED, "observation": {"columns": columns, "history": h}}, mode) for h in (1, k)]
+    oracle = Stacked(n, k)
+    obs, stacked = (env.reset(seed=4)[0] for env in envs)
+    assert obs.shape[1] * k == stacked.shape[1] == envs[1].single_observation_space.shape[0]
+    oracle.begin(obs, range(n))
+    assert_same(stacked, oracle.told(), "at the begin")
+    for env in envs:
+        env.core.spread_ends()
+    rng, ended = np.random.default_rng(1), np.zeros(n, bool)
+    for i in range(60):
+        if mode is AutoresetMode.DISABLED and i % 7 == 6:
+            mask = ended | (rng.random(n) < 0.3)
+            mask[i % n] = True
+            obs, stacked = (env.reset(options={"reset_mask": mask})[0] for env in envs)
+            oracle.begin(obs, np.flatnonzero(mask))
+            ended &= ~mask
+            assert_same(stacked, oracle.told(), f"masked reset before step {i}")
+        action = rng.uniform(-1.0, 1.0, (n, J))
+        (obs, _, terminated, truncated, infos), (stacked, *_, infos_k) = (env.step(action) for env in envs)
+        now = terminated | truncated
+        if mode is AutoresetMode.SAME_STEP and now.any():
+            oracle.go_on({world: infos["final_obs"][world] for world in np.flatnonzero(now)}, np.flatnonzero(now))
+            for world in np.flatnonzero(now):
+                assert_same(infos_k["final_obs"][world], oracle.told()[world], f"final_obs of step {i}")
+            oracle.begin(obs, np.flatnonzero(now))
+            oracle.go_on(obs, np.flatnonzero(~now))
+        elif mode is AutoresetMode.NEXT_STEP:
+            oracle.begin(obs, np.flatnonzero(ended))
+            oracle.go_on(obs, np.flatnonzero(~ended))
+        else:
+            oracle.go_on(obs, range(n))
+        ended = now if mode is not AutoresetMode.DISABLED else ended | now
+        assert_same(stacked, oracle.told(), f"step {i}")
+        assert_same(envs[1].core.observe(), stacked, "looked at again")
+        assert_same(envs[1].core.observe(), stacked, "and again")
+
+
+def test_an_env_with_history_and_velocity_keeps_every_rule_of_vector_envs() -> None:
+    """Worlds alone, autoreset modes, masked resets and saved states among them."""
+    settings = {**VARIED, "observation": {"columns": ["standard", *FURTHER], "history": 3}}
+
+    def make(n: int, mode: AutoresetMode) -> Any:
+        env = make_waypoints(n, settings, mode)
+        reset = env.reset
+
+        def spread(**kw: Any) -> Any:
+            result = reset(**kw)
+            if not (kw.get("options") or {}):
+                for world in range(n):
+                    env.core.step_limit[world] = 8 + env.core.seeds[world] % 7
+            return result
+
+        env.reset = spread  # type: ignore[method-assign]
+        return env
+
+    check_vector_env(make, n_worlds=4, n_steps=18)
+
+
+# --- truth for critics -----------------------------------------------------------------------------------------------
+
+
+def test_the_policy_s_part_is_what_it_is_without_a_privileged_one() -> None:
+    plain = make_waypoints(4, {**VARIED, "observation": {"history": 2}}, "SAME_STEP")
+    both = make_waypoints(4, {**VARIED, "observation": {"history": 2, "privileged": TRUTH}}, "SAME_STEP")
+    assert isinstance(both.single_observation_space, gym.spaces.Dict)
+    assert both.single_observation_space["policy"] == plain.single_observation_space
+    alone = [make_waypoints(1, both.core.config, "SAME_STEP") for _ in range(4)]
+    obs, seen = plain.reset(seed=3)[0], both.reset(seed=3)[0]
+    for world, env in enumerate(alone):
+        assert_same(env.reset(seed=3 + world)[0]["privileged"][0], seen["privileged"][world], "alone")
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        assert both.observation_space.contains(seen)
+        assert_same(seen["policy"], obs, "the policy's part")
+        action = rng.uniform(-1.0, 1.0, (4, J))
+        (obs, *rest, infos), (seen, *rest_b, infos_b) = plain.step(action), both.step(action)
+        assert_same(tuple(rest), tuple(rest_b), "rewards and flags")
+        for world in np.flatnonzero(infos.get("_final_obs", [])):
+            assert_same(infos_b["final_obs"][world]["policy"], infos["final_obs"][world], "final_obs")
+            assert both.single_observation_space.contains(infos_b["final_obs"][world])
+        for world, env in enumerate(alone):
+            mine = env.step(action[world : world + 1])[0]
+            assert_same(mine["privileged"][0], seen["privileged"][world], "alone")
+    saved = both.get_state()
+    went_on = both.step(action)
+    both.set_state(saved)
+    assert_same(both.step(action), went_on, "restored")
+
+
+def test_privileged_columns_tell_the_truth() -> None:
+    core = make_waypoints(6, {**VARIED, "observation": {"privileged": TRUTH}}).core
+    core.reset(np.arange(6))
+    rng = np.random.default_rng(0)
+    kinds = 0
+    for _ in range(20):
+        seen = core.step(rng.uniform(-1.0, 1.0, (6, J)))[0]["privileged"].astype(np.float64)
+        assert core.privileged is not None
+        told = {name: seen[:, f.columns] / f.scale for name, f in core.privileged.fields.items()}
+        state, infos = core.robot.state, core.infos()
+        angle, mean = state.link_angle, state.link_angle.mean(axis=1)
+        turn = np.exp(-1j * mean)
+        velocity = (state.centre_vel[:, 0] + 1j * state.centre_vel[:, 1]) * turn
+        off = core.measurement.centre_xy_w - state.centre_xy
+        off_c = (off[:, 0] + 1j * off[:, 1]) * turn
+        theta = np.hstack([core.measurement.joint_angle[:, ::-1].cumsum(axis=1)[:, ::-1], np.zeros((6, 1))])
+        measured_mean = core.measurement.head_angle + theta.mean(axis=1)
+        names = sorted(["locked", "weak"])
+        expected = {
+            "true_joint_angle": angle[:, :-1] - angle[:, 1:],
+            "true_joint_rate": state.link_rate[:, :-1] - state.link_rate[:, 1:],
+            "true_velocity": np.stack([velocity.real, velocity.imag], axis=1),
+            "true_turning_rate": state.link_rate.mean(axis=1)[:, None],
+            "position_error": np.stack([off_c.real, off_c.imag], axis=1),
+            "mean_angle_error": (measured_mean - mean)[:, None],
+            "randomisation/friction_along": (infos["randomisation/friction_along"][:, None] - 1.25) / 0.75,
+            "randomisation/payload_kg_place": 2.0 * infos["randomisation/payload_kg_place"][:, None] - 1.0,
+            "randomisation/level": np.ones((6, 1)),
+            "randomisation/command_delay_s": infos["randomisation/command_delay_s"][:, None] / 0.025 - 1.0,
+            "randomisation/mass": (infos["randomisation/mass"] - 0.95) / 0.15,
+        }
+        for name, values in expected.items():
+            np.testing.assert_allclose(told[name], values, atol=1e-5, err_msg=name)
+        acting = told["fault_kind"].reshape(6, J, 2)
+        begun = core.robot.faults.onset_s <= state.time_s[:, None] + 1e-9
+        for i, kind in enumerate(names):
+            np.testing.assert_array_equal(acting[..., i], (core.robot.faults.kind == fault_code(kind)) & begun)
+        kinds += int(acting.sum())
+    assert kinds > 0
+    assert np.abs(told["position_error"]).max() > 1e-3 and np.abs(told["mean_angle_error"]).max() > 1e-3
+
+
+def test_contact_forces_are_told_where_there_are_obstacles() -> None:
+    observation = {"privileged": ["true_contact_force"]}
+    core = make_obstacle_field(4, {"action": {"kind": "residual"}, "observation": observation}).core
+    core.reset(np.arange(4))
+    weight_n, touched = 9.81 * core.spec.links("link_mass_kg").sum(), 0
+    for _ in range(80):
+        seen = core.step(np.zeros((4, J)))[0]["privileged"].reshape(4, N, 2).astype(np.float64)
+        state = core.robot.state
+        expected = (state.contact_force[..., 0] + 1j * state.contact_force[..., 1]) * np.exp(-1j * state.link_angle)
+        expected = np.stack([expected.real, expected.imag], axis=-1) / weight_n
+        np.testing.assert_allclose(seen, expected.clip(-10.0, 10.0), rtol=1e-5, atol=1e-6)
+        touched += np.count_nonzero(np.abs(seen) > 1e-3)
+    assert touched > 10
+
+
+def test_checkers_are_silent_with_truth_and_history() -> None:
+    sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    settings = {**VARIED, "observation": {"history": 2, "privileged": TRUTH}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make("SnakeGym/Waypoints-v0", render_mode="rgb_array", **settings).unwrapped)
+        sb3.check_env(gym.make("SnakeGym/Waypoints-v0", **settings))
+
+
+def test_settings_of_the_group_reach_the_spaces_of_an_async_env() -> None:
+    settings = {**SHORT, "observation": {"privileged": ["true_velocity"]}}
+    env = SnakeVectorEnv("SnakeGym/Waypoints-v0", 2, config=settings)
+    single = gym.make("SnakeGym/Waypoints-v0", **settings)
+    assert env.single_observation_space == single.observation_space
+    assert_same(single.reset(seed=5)[0], {k: v[0] for k, v in env.reset(seed=5)[0].items()}, "single and vector")
