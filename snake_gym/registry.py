@@ -19,6 +19,7 @@ from snake_gym.plugins import is_again, plugin_of
 TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/Waypoints-v0": "snake_gym.tasks.waypoints:WaypointsConfig",
     "SnakeGym/ObstacleField-v0": "snake_gym.tasks.obstacle_field:ObstacleFieldConfig",
+    "SnakeGym/Escape-v0": "snake_gym.tasks.escape:EscapeConfig",
 }
 """Settings class of each simulated task; those given as text are imported when the env is made."""
 REAL = "SnakeGym/Real-v0"

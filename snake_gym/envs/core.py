@@ -32,6 +32,7 @@ from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
+_KEPT_DIFFICULTIES = 256
 _END_GROUPS = 32
 """Number of groups in which worlds with spread ends end: a reset costs about the same for one world as for many."""
 
@@ -55,6 +56,7 @@ class SnakeCore:
         laws_of = config.randomisation.check_robot(self.spec)
         self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles, laws_of)
         self.robot.allow_faults(config.faults.present_kinds)
+        self.task.robot = self.robot
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: Randomisation | None = None
         """What varies from episode to episode; None: nothing does."""
@@ -70,6 +72,10 @@ class SnakeCore:
         )  # fmt: skip
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)
+        self.difficulty: FloatArray = np.ones(n_worlds)
+        """Difficulty of each world's next episode (W,), see ``set_difficulty``."""
+        self._present_difficulty: FloatArray = np.ones(n_worlds)
+        self._at_difficulty: dict[float, EnvConfig] = {}
         self.seeds = np.zeros(n_worlds, np.int64)
         self.episode = np.full(n_worlds, -1, np.int64)
         self.step_count = np.zeros(n_worlds, np.int64)
@@ -87,8 +93,40 @@ class SnakeCore:
         if config.start.amplitude_rad > stop_rad:
             bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
             raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
+        self.set_difficulty(config.difficulty)
+        self._present_difficulty[:] = self.difficulty
         self.measurement: Measurement = self.sensors.measure(self.robot)
         self._at_first = self.get_state()
+
+    def set_difficulty(self, difficulty: Any) -> None:
+        """Let each world's next episode have the share ``difficulty`` of what makes one hard: a number, or (W,).
+
+        See ``EnvConfig.at_difficulty``. Raises ConfigError for what is not in [0, 1], or has a field that this robot
+        does not fit in, with nothing changed.
+        """
+        try:
+            wanted = np.array(np.broadcast_to(np.asarray(difficulty, np.float64), (self.n_worlds,)))
+        except (TypeError, ValueError):
+            wanted = np.full(1, np.nan)
+        if not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+            raise ConfigError(f"difficulty is {show(difficulty)}; expected a number in [0, 1], or {self.n_worlds}")
+        level = np.ones(self.n_worlds)
+        for share in np.unique(wanted).tolist():
+            config = self._config_at(share)
+            self.task.follow(config)  # says now what cannot be made
+            level[wanted == share] = config.randomisation.level
+        self.difficulty[:] = wanted
+        if self.randomisation is not None:
+            self.randomisation.level[:] = level
+
+    def _config_at(self, difficulty: float) -> EnvConfig:
+        """Return the settings at a difficulty; the last ones are kept."""
+        if difficulty not in self._at_difficulty:
+            if len(self._at_difficulty) >= _KEPT_DIFFICULTIES:
+                self._at_difficulty.clear()
+            own = self.config
+            self._at_difficulty[difficulty] = own if difficulty == 1.0 else own.at_difficulty(difficulty)
+        return self._at_difficulty[difficulty]
 
     def use_controller(self, controller: Controller) -> None:
         """Replace the controller under the residual action, for example by one with parameters for each world."""
@@ -116,12 +154,11 @@ class SnakeCore:
             self.episode[seeded] = 0
         for streams in self.streams.values():
             streams.begin(self.seeds[rows], self.episode[rows], rows)
-        self.sensors.begin(self.seeds[rows], self.episode[rows], rows)
         if self.randomisation is not None:
             self.randomisation.begin(self.seeds[rows], self.episode[rows], rows)
-        self._place_robots(rows)
-        both = (self.robot.faults, self.robot.second_faults)
-        draw_faults(self.config.faults, self.streams["faults"], both, rows)
+        self._present_difficulty[rows] = self.difficulty[rows]
+        for share in np.unique(self.difficulty[rows]).tolist():
+            self._begin(rows[self.difficulty[rows] == share], self._config_at(share))
         for name, values in self.decoder_state.items():
             values[rows] = self._initial_decoder_state[name][rows]
         self.action[rows] = 0.0
@@ -230,6 +267,7 @@ class SnakeCore:
             "episode_time_s": state.time_s.copy(),
             "stood_still": state.stood_still.copy(),
             "self_overlap_m": state.self_overlap_m.copy(),
+            "difficulty": self._present_difficulty.copy(),
         }
         if self.randomisation is not None:
             infos |= {name: values.copy() for name, values in self.randomisation.infos().items()}
@@ -278,6 +316,9 @@ class SnakeCore:
     def _check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for slot in ("fault", "second_fault"):
             check_codes(arrays[f"{slot}/kind"])
+        for name in ("difficulty", "present_difficulty"):
+            if (arrays[name] > 1.0).any() or (arrays[name] < 0.0).any():
+                raise ValueError(f"env state {name} holds {arrays[name].max():g}; expected in [0, 1]")
         if self.randomisation is not None:
             self.randomisation.check_state(arrays)
         self.task.check_state(arrays)
@@ -286,7 +327,8 @@ class SnakeCore:
         arrays: dict[str, NDArray[Any]] = {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
             "live": self.live, "terminated": self.terminated, "truncated": self.truncated, "action": self.action,
-            "reference": self.reference, **self.task.state_arrays(), **self.sensors.state_arrays(),
+            "reference": self.reference, "difficulty": self.difficulty,
+            "present_difficulty": self._present_difficulty, **self.task.state_arrays(), **self.sensors.state_arrays(),
         }  # fmt: skip
         parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
             "robot": self.robot.state._asdict(),
@@ -306,6 +348,13 @@ class SnakeCore:
         for name, streams in self.streams.items():
             arrays |= streams.state_arrays(f"stream/{name}")
         return arrays
+
+    def _begin(self, rows: NDArray[np.int64], config: EnvConfig) -> None:
+        """Begin the episodes of worlds with the same difficulty, whose settings are ``config``."""
+        self.sensors.begin(self.seeds[rows], self.episode[rows], rows, config.sensors.encoder_faults)
+        self.task.follow(config)
+        self._place_robots(rows)
+        draw_faults(config.faults, self.streams["faults"], (self.robot.faults, self.robot.second_faults), rows)
 
     def _place_robots(self, rows: NDArray[np.int64]) -> None:
         start = self.config.start

@@ -98,6 +98,10 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
             self.render()
         return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
 
+    def set_difficulty(self, difficulty: float) -> None:
+        """Let the next episodes have this share, in [0, 1], of what makes them hard. Raises ConfigError."""
+        self.core.set_difficulty(difficulty)
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""
         return self.core.get_state()

@@ -32,6 +32,7 @@ INFO_NOTES = {
         "m",
         "deepest overlap of two links so far, but for pairs that overlap when straight: the robot is folded",
     ),
+    "difficulty": ("1", "share of what makes an episode hard that this one has, see `difficulty`"),
     "randomisation/<name>": ("", "what was drawn of each quantity that varies in this episode"),
 }
 """Unit and meaning of the infos of every task."""
