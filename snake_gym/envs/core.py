@@ -29,6 +29,7 @@ from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
+from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
@@ -57,6 +58,8 @@ class SnakeCore:
         self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles, laws_of)
         self.robot.allow_faults(config.faults.present_kinds)
         self.task.robot = self.robot
+        self.costs = Costs(config.costs, self.robot) if config.costs.names else None
+        """Costs beside the reward; None: none are on."""
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: Randomisation | None = None
         """What varies from episode to episode; None: nothing does."""
@@ -169,6 +172,8 @@ class SnakeCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
+        if self.costs is not None:
+            self.costs.begin(rows)
         sample = self.sensors.measure(self.robot, rows)
         for own, new in zip(self.measurement, sample, strict=True):
             if own is not None and new is not None:
@@ -211,6 +216,8 @@ class SnakeCore:
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
         if self._checks_task:
             complete = self._check_scores(complete)
+        if self.costs is not None:
+            self.costs.count(live)
         self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
@@ -271,6 +278,8 @@ class SnakeCore:
         }
         if self.randomisation is not None:
             infos |= {name: values.copy() for name, values in self.randomisation.infos().items()}
+        if self.costs is not None:
+            infos |= self.costs.infos()
         for name, term in self.terms.items():
             infos["reward_raw/" + name] = term.copy()
             infos["reward/" + name] = self.weights[name] * term
@@ -345,6 +354,8 @@ class SnakeCore:
             arrays["robot/waiting"] = self.robot.delay.waiting
         if self.randomisation is not None:
             arrays |= self.randomisation.state_arrays()
+        if self.costs is not None:
+            arrays |= self.costs.state_arrays()
         for name, streams in self.streams.items():
             arrays |= streams.state_arrays(f"stream/{name}")
         return arrays

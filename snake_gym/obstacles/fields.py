@@ -160,7 +160,7 @@ def or_default(value: float | None, default: float) -> float:
 
 
 def count_route_points(wanted: int | None, clearance_m: float, way_m: float, n_corners: int | None = None) -> int:
-    """Points of a field's route, ``wanted`` of them unless that is None; its corners are ``n_corners`` where the field is known.
+    """Points of a field's route, ``wanted`` unless that is None; ``n_corners`` are its corners where they are known.
 
     Raises ConfigError for fewer than the corners, or than those of a random field may need.
     """
@@ -346,7 +346,7 @@ class FieldMaker:
             return self.bounds
         easiest = _make_plan(replace(self.config, difficulty=difficulty), self.robot)
         wide = _plan_bounds(easiest._replace(n_turns=self._plan.n_turns))
-        return FieldBounds(*map(max, self.bounds, wide))
+        return FieldBounds(*(max(pair) for pair in zip(self.bounds, wide, strict=True)))  # type: ignore[arg-type]
 
     def make(
         self, rng: np.random.Generator, start_xy: tuple[float, float] = (0.0, 0.0), heading_rad: float = 0.0

@@ -63,7 +63,7 @@ _ROUNDING_M = 1e-9
 class ThicketConfig(Settings):
     """Pegs around the robot. None: from the robot's size, and from the difficulty where it is said so."""
 
-    difficulty: Share = 0.5
+    difficulty: Share = 0.9
     """From 0, wide, to 1, narrow: sets gap, jam and turn."""
     radius_m: Size | None = None
     """Radius of the thicket, in which all pegs lie; None: the robot's length."""
@@ -187,9 +187,7 @@ class ThicketMaker:
         """Radius of the disc that is sure to get out."""
         self.step_m = STEP * self.clearance_m
         n_fill = max(round(COVER * (2.0 * self.radius_m / (2.0 * peg + gap)) ** 2), 1)
-        self._plan = ThicketPlan(
-            self.radius_m, gap, near, max(near, 0.5 * gap), peg, config.radius_spread, n_fill
-        )
+        self._plan = ThicketPlan(self.radius_m, gap, near, max(near, 0.5 * gap), peg, config.radius_spread, n_fill)
         n_most = n_fill + 2 * (n_links - 1)
         if n_most > MAX_OBSTACLES:
             raise ConfigError(

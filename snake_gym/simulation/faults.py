@@ -134,9 +134,7 @@ class FaultDistribution(Settings):
 
     def at_share(self, share: float) -> Self:
         """Return these faults with ``share`` of their number, rounded; of a list, its first ones."""
-        n_min, n_max, n_events = (
-            math.floor(share * n + 0.5) for n in (self.n_min, self.n_max, len(self.events))
-        )
+        n_min, n_max, n_events = (math.floor(share * n + 0.5) for n in (self.n_min, self.n_max, len(self.events)))
         return replace(self, n_min=n_min, n_max=n_max, events=self.events[:n_events])
 
     def draw(
@@ -297,7 +295,7 @@ class FaultConfig(FaultDistribution):
                 )
 
     def at_share(self, share: float) -> Self:
-        """Return these faults with ``share`` of their number, rounded; of a list of faults or joints, its first ones."""
+        """Return these faults with ``share`` of their number, rounded; of a list of them or of joints, its first."""
         if self.joints is None:
             return super().at_share(share)
         kept = self.joints[: math.floor(share * len(self.joints) + 0.5)]

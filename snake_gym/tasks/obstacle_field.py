@@ -169,7 +169,7 @@ class ObstacleField(Task):
 
     def __init__(
         self,
-        field: FieldConfig,
+        field: Any,
         goal: GoalConfig,
         reward: FieldRewardConfig,
         spec: RobotSpec,

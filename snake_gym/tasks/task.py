@@ -29,6 +29,7 @@ from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.sensors import SensorConfig, SensorSuite
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.costs import CostConfig
 
 BoolArray = NDArray[np.bool_]
 Point = Literal["centre", "head"]
@@ -60,6 +61,7 @@ class EnvConfig(Settings, ABC):
     faults: FaultConfig = dataclasses.field(default_factory=FaultConfig)
     sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     randomisation: RandomisationConfig = dataclasses.field(default_factory=RandomisationConfig)
+    costs: CostConfig = dataclasses.field(default_factory=CostConfig)
     time_limit_s: Positive = 60.0
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use."""
