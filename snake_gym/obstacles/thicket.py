@@ -195,7 +195,8 @@ class ThicketMaker:
                 "obstacle_radius_m, or a smaller radius_m)"
             )
         self.bounds = FieldBounds(n_most, 2.0 * self.radius_m, 0.0, peg * (1.0 + config.radius_spread))
-        self.route_points = count_route_points(config.route_points, self.clearance_m, 2.0 * self.radius_m + end_m)
+        narrowest = or_default(config.gap_m, width * GAP[1]) / NARROWEST  # as many points, whatever the difficulty
+        self.route_points = count_route_points(config.route_points, narrowest, 2.0 * self.radius_m)
         self._reach_m = self.radius_m + 2.0 * (self.clearance_m + self.step_m)
         self._buffer = np.empty((n_most, 6))
         self._space = search_space(count_nodes(2.0 * self._reach_m, 2.0 * self._reach_m, self.step_m))
