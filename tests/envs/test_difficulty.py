@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_zero_draws_no_fault_and_more_draw_more_of_the_same(env_id: str) -> None
         levels.append(np.abs(infos["randomisation/friction_across"] - 1.0).max())
         assert (infos["difficulty"] == share).all()
     assert not kinds[0].any() and not encoders[0].any() and levels[0] == 0.0
-    for fewer, more in (*zip(kinds[:-1], kinds[1:], strict=True), *zip(encoders[:-1], encoders[1:], strict=True)):
+    for fewer, more in (*itertools.pairwise(kinds), *itertools.pairwise(encoders)):
         assert not (fewer & ~more).any()
     assert [int(kind.sum(axis=1).max()) for kind in kinds] == [0, 1, 2, 3, 4]
     assert np.all(np.diff(levels) > 0.0)
@@ -202,6 +203,6 @@ def test_a_field_that_does_not_fit_when_it_is_easier_is_refused_at_once() -> Non
     """Between so many bends there is no room for a wider corridor."""
     env = make("SnakeGym/ObstacleField-v0", 2, field={"kind": "bends", "difficulty": 1.0, "n_turns": 6})
     env.reset(seed=0)
-    with pytest.raises(ConfigError, match="field.n_turns is 6: the turns are .* m apart; expected at least"):
+    with pytest.raises(ConfigError, match=r"field\.n_turns is 6: the turns are .* m apart; expected at least"):
         env.set_difficulty(0.0)
     assert env.reset(seed=1)[1]["difficulty"].tolist() == [1.0, 1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]
 def dense(line: NDArray[np.float64], step_m: float = 1e-3) -> NDArray[np.float64]:
     """Points at most ``step_m`` apart on a polyline."""
     pieces = []
-    for a, b in zip(line[:-1], line[1:], strict=True):
+    for a, b in itertools.pairwise(line):
         n = max(int(np.ceil(np.hypot(*(b - a)) / step_m)), 1)
         pieces.append(a + np.linspace(0.0, 1.0, n + 1)[:, None] * (b - a))
     return np.concatenate(pieces)

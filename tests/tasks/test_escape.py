@@ -76,12 +76,12 @@ def test_it_is_out_when_every_part_of_every_link_is_beyond_the_distance() -> Non
 
 def test_robots_get_out_while_joints_fail_and_what_is_told_is_true() -> None:
     env = make(16, action=CC, field={"difficulty": 0.5})
-    obs, info = env.reset(seed=0)
+    env.reset(seed=0)
     action, going = np.zeros(env.action_space.shape, np.float32), np.ones(16, bool)
     onset = env.core.scenario()["fault_onset_s"]
-    assert 0.0 <= np.nanmin(onset) and 2.0 < np.nanmax(onset) <= 5.0
+    assert np.nanmin(onset) >= 0.0 and 2.0 < np.nanmax(onset) <= 5.0
     for _ in range(150):
-        obs, _, terminated, _, info = env.step(action)
+        _, _, terminated, _, info = env.step(action)
         state, task = env.core.robot.state, env.core.task
         for world in np.flatnonzero(going):
             points = body(state.link_angle[world], state.head_xy[world], env.core.robot.params.half_length[world])
