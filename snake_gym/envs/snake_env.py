@@ -35,9 +35,13 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         Weighted sum of the task's terms (``reward.*``); each is in the info, raw (``reward_raw/<term>``) and weighted
         (``reward/<term>``).
 
+    Costs:
+        What goes beyond a threshold of ``costs.*`` costs, beside the reward, as in Safety-Gymnasium: each cost is in
+        [0, 1] in every step (``info["cost/<name>"]``), ``info["cost"]`` is their sum. None is on by default.
+
     Start:
-        At rest, bent as one moment of a serpenoid wave, tracked point at the origin; by default with random phase and
-        heading. Targets or obstacles, faults and start depend on the seed and the episode's number alone.
+        At rest, bent as one moment of a serpenoid wave, tracked point at the origin unless the task says otherwise; by
+        default with random phase and heading. Targets or obstacles, faults and start depend on the seed and the episode's number alone.
 
     End:
         Terminated when the task is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of

@@ -96,7 +96,7 @@ class Costs:
                 self.heat += np.where(live[:, None], self._gain * (load2 - self.heat), 0.0)
                 values["heat"][:] = (self.heat >= config.heat_share).mean(axis=1)
         if config.contact_force_n is not None:
-            force2 = (state.contact_force * state.contact_force).sum(axis=2)
+            force2 = state.contact_force[..., 0] ** 2 + state.contact_force[..., 1] ** 2
             values["contact_force"][:] = force2.max(axis=1) > config.contact_force_n**2
         for cost in values.values():
             cost *= live

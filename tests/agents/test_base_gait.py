@@ -57,7 +57,7 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
         launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r")
 
 
-@pytest.mark.parametrize("name", ["ppo", "sac", "obstacle_field"])
+@pytest.mark.parametrize("name", ["ppo", "sac", "obstacle_field", "escape"])
 def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_path: Path) -> None:
     file = ROOT / f"configs/train/{name}.yaml"
     plan = launch.plan_new(file, [], tmp_path / "run")
@@ -65,7 +65,8 @@ def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_
     tuned = base.get("file", f"configs/controllers/resilient_servo/{base.get('tuned')}.yaml")
     expected = load_yaml(ROOT / tuned)["controller"]
     assert plan.config.env["action"]["controller"].items() >= expected.items()
-    assert plan.notes == ()
+    other = "tuned in SnakeGym/ObstacleField-v0, plays in SnakeGym/Escape-v0"
+    assert [other in note for note in plan.notes] == [True] * (name == "escape")
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:

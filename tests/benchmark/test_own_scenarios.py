@@ -120,7 +120,7 @@ def test_another_task_is_not_mixed_with_the_config_s_settings(policies: Path, tm
 
 
 def test_shipped_benchmarks_are_their_env_files() -> None:
-    for benchmark, env in (("demo", "locked_joints"), ("obstacle_field", "obstacle_field")):
+    for benchmark, env in (("demo", "locked_joints"), ("obstacle_field", "obstacle_field"), ("escape", "escape")):
         content = load_yaml(ROOT / f"configs/benchmark/{benchmark}.yaml")
         assert content["env_file"] == f"configs/env/{env}.yaml" and "env" not in content
         config = config_of("--config", ROOT / f"configs/benchmark/{benchmark}.yaml")

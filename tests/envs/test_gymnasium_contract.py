@@ -24,7 +24,7 @@ from snake_gym.envs.checker import assert_same
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.simulation.faults import FaultConfig
 
-IDS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0"]
+IDS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0"]
 CONFIGS = {"mapping": {"faults": {"n_max": 2}}, "object": WaypointsConfig(faults=FaultConfig(n_max=2))}
 
 
