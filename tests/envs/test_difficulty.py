@@ -119,6 +119,8 @@ def test_every_easier_field_has_room_and_its_gaps_are_wider(kind: str) -> None:
         alone = make("SnakeGym/ObstacleField-v0", 4, field={"kind": kind, "difficulty": 0.9 * round(32 * share) / 32})
         alone.reset(seed=2)
         assert alone.core.task.maker._plan.gap_m == gap
+        for name in ("feature", "cell_start", "cell_item"):
+            assert getattr(env.core.task.obstacles, name).shape >= getattr(alone.core.task.obstacles, name).shape
         for world in range(4):
             np.testing.assert_array_equal(
                 env.core.task.scenery(world).features, alone.core.task.scenery(world).features
@@ -129,7 +131,8 @@ def test_it_takes_effect_at_each_world_s_next_reset_and_stands_in_the_infos() ->
     env = make("SnakeGym/Escape-v0", 4)
     _, infos = env.reset(seed=1)
     assert infos["difficulty"].tolist() == [1.0] * 4 and (infos["n_faults"] > 0).all()
-    before = env.core.task.n_features.copy()
+    before, encoders = env.core.task.n_features.copy(), env.core.sensors.encoders.faults.kind
+    assert (encoders[1] > 0).any()
     env.set_difficulty(0.0)
     action = np.zeros(env.action_space.shape, np.float32)
     infos = env.step(action)[4]
@@ -140,6 +143,7 @@ def test_it_takes_effect_at_each_world_s_next_reset_and_stands_in_the_infos() ->
     assert infos["difficulty"].tolist() == [1.0, 0.0, 1.0, 0.0]
     assert (infos["n_faults"] > 0).tolist() == [True, False, True, False]
     assert (env.core.task.n_features < 0.5 * before).tolist() == [False, True, False, True]
+    assert not encoders[mask].any() and encoders[~mask].any()
     env.set_difficulty([0.1, 0.2, 0.3, 1.0])
     assert env.reset()[1]["difficulty"].tolist() == [0.1, 0.2, 0.3, 1.0]
     single = gym.make("SnakeGym/Escape-v0", faults=FAULTS)

@@ -54,6 +54,7 @@ def to_pegs(points: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[n
 def test_a_disc_wider_than_the_robot_gets_out_along_the_route(difficulty: float) -> None:
     for seed in range(FIELDS):
         maker, field, body = make(difficulty, seed)
+        assert (field.n_draws, field.n_removed) == (1, 0)
         assert maker.clearance_m > RADIUS
         np.testing.assert_allclose(field.route[0], 0.5 * (body[-2] + body[-1]), atol=1e-12)
         assert np.hypot(*field.route[-1]) == pytest.approx(END_M)
