@@ -41,7 +41,8 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
 
     Start:
         At rest, bent as one moment of a serpenoid wave, tracked point at the origin unless the task says otherwise; by
-        default with random phase and heading. Targets or obstacles, faults and start depend on the seed and the episode's number alone.
+        default with random phase and heading. Targets or obstacles, faults and start depend on the seed and the
+        episode's number alone.
 
     End:
         Terminated when the task is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of

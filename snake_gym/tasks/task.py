@@ -39,7 +39,7 @@ MAX_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class StartConfig(Settings):
-    """How an episode begins: at rest, bent as one moment of a serpenoid wave, by default the tracked point at the origin."""
+    """How an episode begins: at rest, bent as one moment of a serpenoid wave, where the task says."""
 
     amplitude_rad: Annotated[float, Range(0.0, math.pi)] = math.radians(20.0)
     phase_shift_rad: float = math.radians(30.0)
