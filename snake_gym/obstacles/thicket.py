@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.settings import Share
@@ -48,6 +47,7 @@ from snake_gym.obstacles.grid import FieldBounds
 from snake_gym.obstacles.layouts import THROWS, put_segment, thin_out, to_world, uniform
 from snake_gym.obstacles.passage import count_nodes, find_route, search_space
 from snake_gym.obstacles.polyline import spread_points
+from snake_gym.physics.compilation import cached_njit
 from snake_gym.physics.state import FloatArray
 
 COVER = 0.45
@@ -97,7 +97,7 @@ class ThicketPlan(NamedTuple):
     """Pegs that the disc is filled with."""
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _fits(plan, x, y, radius, body, middle_x, middle_y, features, n):  # type: ignore[no-untyped-def]
     """Return True if a peg may stand at (x, y): within the disc, off the robot, off the first ``n`` pegs."""
     if math.hypot(x - middle_x, y - middle_y) + radius > plan.radius_m:
@@ -116,12 +116,12 @@ def _fits(plan, x, y, radius, body, middle_x, middle_y, features, n):  # type: i
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _peg_radius(plan, state):  # type: ignore[no-untyped-def]
     return plan.peg_m * (1.0 + plan.peg_spread * (2.0 * uniform(state) - 1.0))
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _jam(plan, state, body, middle_x, middle_y, features):  # type: ignore[no-untyped-def]
     """Write pegs beside the links but the head, as near as may be, flanks in random order; return their number."""
     flanks = np.arange(2 * (len(body) - 2))
@@ -142,7 +142,7 @@ def _jam(plan, state, body, middle_x, middle_y, features):  # type: ignore[no-un
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@cached_njit()
 def _grow(plan, seed, body, middle_x, middle_y, features):  # type: ignore[no-untyped-def]
     """Write the pegs of a thicket; return their number."""
     state = np.empty(1, np.uint64)
