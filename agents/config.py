@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from snake_gym.benchmark.policy_fit import tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import EVALUATION, TRAINING
 from snake_gym.config import ConfigError, Settings, differences, to_dict
-from snake_gym.config.settings import Count, Limit, PositiveCount, Range
+from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Range, Share
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig
 from snake_gym.envs.task_settings import build_env, laid_over
@@ -65,6 +65,24 @@ class NormaliseConfig(Settings):
 
 
 @dataclass(frozen=True)
+class CurriculumConfig(Settings):
+    """Difficulty of the training episodes, linear in the steps: a world's next episode has that of its beginning.
+
+    Evaluations have the difficulty of the env's settings.
+    """
+
+    start: Share = 0.0
+    """Difficulty of the first episodes; see ``difficulty`` of the env."""
+    end: Share = 1.0
+    share: PositiveShare = 0.5
+    """Share of the run's steps after which the end is reached."""
+
+    def difficulty(self, done: float) -> float:
+        """Return the difficulty, to three decimals, after the share ``done`` of the run."""
+        return round(self.start + min(done / self.share, 1.0) * (self.end - self.start), 3)
+
+
+@dataclass(frozen=True)
 class TrainConfig(Settings):
     """All settings of a run."""
 
@@ -83,6 +101,8 @@ class TrainConfig(Settings):
     """Number of worlds simulated at once."""
     stagger: bool = False
     """True to end first episodes at up to 32 times spread over the time limit, so that worlds are never all in step."""
+    curriculum: CurriculumConfig | None = None
+    """Difficulty of the episodes {start, end, share of the run}; None: that of the env's settings."""
     total_steps: Annotated[int, Range(1, MAX_TOTAL_STEPS)] = 3_000_000
     """Env steps of all worlds together; the run ends with the first rollout that reaches it."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0

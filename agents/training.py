@@ -101,6 +101,7 @@ class Training:
         self._evaluation_env: VectorEnv[Any, Any, Any] | None = None
         self._clock = (time.monotonic(), 0)
         self._resumed_from: int | None = None
+        self._difficulty: float | None = None
 
     def resume(self) -> int:
         """Restore the newest checkpoint and return its step. Raises ConfigError if there is no usable one."""
@@ -148,6 +149,7 @@ class Training:
         model.between_rollouts = self._between_rollouts
         self._clock = (time.monotonic(), model.num_timesteps)
         torch.set_num_threads(self.config.torch_threads)
+        self._set_difficulty()  # the first episodes begin before the first rollout
         model.learn(
             max(until - model.num_timesteps, 0),
             callback=StepCallback(self.window, self.display),
@@ -162,6 +164,7 @@ class Training:
 
     def _between_rollouts(self) -> None:
         step, standing, config = self.model.num_timesteps, self.standing, self.config
+        self._set_difficulty()
         if _is_due(step, standing.logged, config.log_every_steps):
             self._log()
         if not self.should_stop() and _is_due(step, standing.evaluated, config.eval.every_steps):
@@ -171,6 +174,16 @@ class Training:
             self._save()
         if stop:
             raise TrainingStopped
+
+    def _set_difficulty(self) -> None:
+        """Let the episodes that begin from now on have the curriculum's difficulty, which follows from the step."""
+        curriculum = self.config.curriculum
+        if curriculum is None:
+            return
+        wanted = curriculum.difficulty(self.model.num_timesteps / self.config.total_steps)
+        if wanted != self._difficulty:
+            self.venv.env_method("set_difficulty", wanted)
+            self._difficulty = wanted
 
     def _finish(self) -> None:
         self._log()
@@ -188,6 +201,8 @@ class Training:
         means = summarise(self.window.columns)
         for name, value in means.items():
             logger.record(name if "/" in name else f"rollout/{name}", value)
+        if self._difficulty is not None:
+            logger.record("rollout/difficulty", self._difficulty)
         now, (before, step_before) = time.monotonic(), self._clock
         logger.record("time/fps", (step - step_before) / max(now - before, 1e-9))
         logger.dump(step)

@@ -21,6 +21,7 @@ TASKS: dict[str, str | type[Any]] = {
     "SnakeGym/ObstacleField-v0": "snake_gym.tasks.obstacle_field:ObstacleFieldConfig",
     "SnakeGym/PathFollow-v0": "snake_gym.tasks.path_follow:PathFollowConfig",
     "SnakeGym/Velocity-v0": "snake_gym.tasks.velocity:VelocityConfig",
+    "SnakeGym/Escape-v0": "snake_gym.tasks.escape:EscapeConfig",
 }
 """Settings class of each simulated task; those given as text are imported when the env is made."""
 REAL = "SnakeGym/Real-v0"

@@ -51,7 +51,8 @@ def describe_env(env_id: str, config: EnvConfig) -> str:
             f"{spec.control_dt_s:g} s ({spec.n_substeps} physics steps), an episode {core.n_steps} steps "
             f"({config.time_limit_s:g} s).",
             "# Settings that differ from the defaults", "\n".join(f"- `{line}`" for line in changed) or "none",
-            f"# Observation: `{observation}`", "Each entry is `clip(value * scale, -10, 10)`.", observation_table(core.layout.fields),
+            f"# Observation: `{observation}`", "Each entry is `clip(value * scale, -10, 10)`.",
+            observation_table(core.layout.fields),
             f"# Action: `{action}`, kind {config.action.kind}", action_table(core),
             "# Reward: weighted sum", weights, "# Info", info_table(core),
         )

@@ -30,10 +30,12 @@ from snake_gym.simulation.faults import draw_faults
 from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
+from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
 from snake_gym.tasks.task import EnvConfig, Task
 
 BoolArray = NDArray[np.bool_]
+_KEPT_DIFFICULTIES = 256
 _END_GROUPS = 32
 """Number of groups in which worlds with spread ends end: a reset costs about the same for one world as for many."""
 
@@ -66,6 +68,9 @@ class SnakeCore:
         laws_of = config.randomisation.check_robot(self.spec)
         self.robot = SimulatedRobot(self.spec, n_worlds, config.n_threads, self.task.obstacles, laws_of)
         self.robot.allow_faults(config.faults.present_kinds)
+        self.task.robot = self.robot
+        self.costs = Costs(config.costs, self.robot) if config.costs.names else None
+        """Costs beside the reward; None: none are on."""
         self.sensors = config.make_sensors(self.spec, n_worlds)
         self.randomisation: Randomisation | None = None
         """What varies from episode to episode; None: nothing does."""
@@ -83,6 +88,10 @@ class SnakeCore:
         self.observer = Observer(self.layout, n_worlds)
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)
+        self.difficulty: FloatArray = np.ones(n_worlds)
+        """Difficulty of each world's next episode (W,), see ``set_difficulty``."""
+        self._present_difficulty: FloatArray = np.ones(n_worlds)
+        self._at_difficulty: dict[float, EnvConfig] = {}
         self.seeds = np.zeros(n_worlds, np.int64)
         self.episode = np.full(n_worlds, -1, np.int64)
         self.step_count = np.zeros(n_worlds, np.int64)
@@ -100,6 +109,8 @@ class SnakeCore:
         if config.start.amplitude_rad > stop_rad:
             bend = f"env.start.amplitude_rad is {config.start.amplitude_rad:g}"
             raise ConfigError(f"{bend}; expected at most the robot's joint_stop_rad, {stop_rad:g}")
+        self.set_difficulty(config.difficulty)
+        self._present_difficulty[:] = self.difficulty
         self.measurement: Measurement = self.sensors.measure(self.robot)
         self.privileged: PrivilegedLayout | None = None
         """What observations tell a critic besides; None: nothing."""
@@ -108,6 +119,36 @@ class SnakeCore:
             truth = Truth(self.robot, self.measurement, self.randomisation, kinds, among)
             self.privileged = PrivilegedLayout(config.observation.privileged, truth)
         self._at_first = self.get_state()
+
+    def set_difficulty(self, difficulty: Any) -> None:
+        """Let each world's next episode have the share ``difficulty`` of what makes one hard: a number, or (W,).
+
+        See ``EnvConfig.at_difficulty``. Raises ConfigError for what is not in [0, 1], or has a field that this robot
+        does not fit in, with nothing changed.
+        """
+        try:
+            wanted = np.array(np.broadcast_to(np.asarray(difficulty, np.float64), (self.n_worlds,)))
+        except (TypeError, ValueError):
+            wanted = np.full(1, np.nan)
+        if not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+            raise ConfigError(f"difficulty is {show(difficulty)}; expected a number in [0, 1], or {self.n_worlds}")
+        level = np.ones(self.n_worlds)
+        for share in np.unique(wanted).tolist():
+            config = self._config_at(share)
+            self.task.follow(config)  # says now what cannot be made
+            level[wanted == share] = config.randomisation.level
+        self.difficulty[:] = wanted
+        if self.randomisation is not None:
+            self.randomisation.level[:] = level
+
+    def _config_at(self, difficulty: float) -> EnvConfig:
+        """Return the settings at a difficulty; the last ones are kept."""
+        if difficulty not in self._at_difficulty:
+            if len(self._at_difficulty) >= _KEPT_DIFFICULTIES:
+                self._at_difficulty.clear()
+            own = self.config
+            self._at_difficulty[difficulty] = own if difficulty == 1.0 else own.at_difficulty(difficulty)
+        return self._at_difficulty[difficulty]
 
     def use_controller(self, controller: Controller) -> None:
         """Replace the controller under the residual action, for example by one with parameters for each world."""
@@ -135,12 +176,11 @@ class SnakeCore:
             self.episode[seeded] = 0
         for streams in self.streams.values():
             streams.begin(self.seeds[rows], self.episode[rows], rows)
-        self.sensors.begin(self.seeds[rows], self.episode[rows], rows)
         if self.randomisation is not None:
             self.randomisation.begin(self.seeds[rows], self.episode[rows], rows)
-        self._place_robots(rows)
-        both = (self.robot.faults, self.robot.second_faults)
-        draw_faults(self.config.faults, self.streams["faults"], both, rows)
+        self._present_difficulty[rows] = self.difficulty[rows]
+        for share in np.unique(self.difficulty[rows]).tolist():
+            self._begin(rows[self.difficulty[rows] == share], self._config_at(share))
         for name, values in self.decoder_state.items():
             values[rows] = self._initial_decoder_state[name][rows]
         self.action[rows] = 0.0
@@ -151,6 +191,8 @@ class SnakeCore:
         self.truncated[rows] = False
         for term in self.terms.values():
             term[rows] = 0.0
+        if self.costs is not None:
+            self.costs.begin(rows)
         sample = self.sensors.measure(self.robot, rows)
         for own, new in zip(self.measurement, sample, strict=True):
             if own is not None and new is not None:
@@ -195,6 +237,8 @@ class SnakeCore:
         self.terms, complete = self.task.evaluate(before_xy, self.robot.state, self.action, work, live)
         if self._checks_task:
             complete = self._check_scores(complete)
+        if self.costs is not None:
+            self.costs.count(live)
         self.task.update_goal(tracked_point(self.spec, self.measurement, self.task.tracked_point), slice(None))
         reward = np.zeros(self.n_worlds)
         for name, weight in self.weights.items():
@@ -255,9 +299,12 @@ class SnakeCore:
             "episode_time_s": state.time_s.copy(),
             "stood_still": state.stood_still.copy(),
             "self_overlap_m": state.self_overlap_m.copy(),
+            "difficulty": self._present_difficulty.copy(),
         }
         if self.randomisation is not None:
             infos |= {name: values.copy() for name, values in self.randomisation.infos().items()}
+        if self.costs is not None:
+            infos |= self.costs.infos()
         for name, term in self.terms.items():
             infos["reward_raw/" + name] = term.copy()
             infos["reward/" + name] = self.weights[name] * term
@@ -303,6 +350,9 @@ class SnakeCore:
     def _check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for slot in ("fault", "second_fault"):
             check_codes(arrays[f"{slot}/kind"])
+        for name in ("difficulty", "present_difficulty"):
+            if (arrays[name] > 1.0).any() or (arrays[name] < 0.0).any():
+                raise ValueError(f"env state {name} holds {arrays[name].max():g}; expected in [0, 1]")
         if self.randomisation is not None:
             self.randomisation.check_state(arrays)
         self.task.check_state(arrays)
@@ -311,7 +361,8 @@ class SnakeCore:
         arrays: dict[str, NDArray[Any]] = {
             "seeds": self.seeds, "episode": self.episode, "step_count": self.step_count, "step_limit": self.step_limit,
             "live": self.live, "terminated": self.terminated, "truncated": self.truncated, "action": self.action,
-            "reference": self.reference, **self.task.state_arrays(), **self.sensors.state_arrays(),
+            "reference": self.reference, "difficulty": self.difficulty,
+            "present_difficulty": self._present_difficulty, **self.task.state_arrays(), **self.sensors.state_arrays(),
             **self.observer.state_arrays(),
         }  # fmt: skip
         parts: dict[str, Mapping[str, NDArray[Any] | None]] = {
@@ -329,9 +380,18 @@ class SnakeCore:
             arrays["robot/waiting"] = self.robot.delay.waiting
         if self.randomisation is not None:
             arrays |= self.randomisation.state_arrays()
+        if self.costs is not None:
+            arrays |= self.costs.state_arrays()
         for name, streams in self.streams.items():
             arrays |= streams.state_arrays(f"stream/{name}")
         return arrays
+
+    def _begin(self, rows: NDArray[np.int64], config: EnvConfig) -> None:
+        """Begin the episodes of worlds with the same difficulty, whose settings are ``config``."""
+        self.sensors.begin(self.seeds[rows], self.episode[rows], rows, config.sensors.encoder_faults)
+        self.task.follow(config)
+        self._place_robots(rows)
+        draw_faults(config.faults, self.streams["faults"], (self.robot.faults, self.robot.second_faults), rows)
 
     def _place_robots(self, rows: NDArray[np.int64]) -> None:
         start = self.config.start

@@ -37,9 +37,14 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         Weighted sum of the task's terms (``reward.*``); each is in the info, raw (``reward_raw/<term>``) and weighted
         (``reward/<term>``).
 
+    Costs:
+        What goes beyond a threshold of ``costs.*`` costs, beside the reward, as in Safety-Gymnasium: each cost is in
+        [0, 1] in every step (``info["cost/<name>"]``), ``info["cost"]`` is their sum. None is on by default.
+
     Start:
-        At rest, bent as one moment of a serpenoid wave, tracked point at the origin; by default with random phase and
-        heading. Targets or obstacles, faults and start depend on the seed and the episode's number alone.
+        At rest, bent as one moment of a serpenoid wave, tracked point at the origin unless the task says otherwise; by
+        default with random phase and heading. Targets or obstacles, faults and start depend on the seed and the
+        episode's number alone.
 
     End:
         Terminated when the task is complete; truncated after ``time_limit_s``, or after the ``max_episode_steps`` of
@@ -99,6 +104,10 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         if self.render_mode == "human":
             self.render()
         return pick(obs, 0), float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info(infos)
+
+    def set_difficulty(self, difficulty: float) -> None:
+        """Let the next episodes have this share, in [0, 1], of what makes them hard. Raises ConfigError."""
+        self.core.set_difficulty(difficulty)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""

@@ -24,6 +24,7 @@ from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.interface.actions import ActionConfig, describe_action
 from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
+from snake_gym.tasks.costs import COST_NOTES
 from snake_gym.tasks.privileged import PRIVILEGED
 from snake_gym.tasks.task import EnvConfig
 
@@ -38,6 +39,9 @@ INFO_NOTES = {
         "m",
         "deepest overlap of two links so far, but for pairs that overlap when straight: the robot is folded",
     ),
+    "difficulty": ("1", "share of what makes an episode hard that this one has, see `difficulty`"),
+    "cost": ("1", "sum of the costs of this step, where any is on (`costs`)"),
+    **{f"cost/{name}": ("1", f"cost of this step, where it is on: {note}") for name, note in COST_NOTES.items()},
     "randomisation/<name>": ("", "what was drawn of each quantity that varies in this episode"),
 }
 """Unit and meaning of the infos of every task."""

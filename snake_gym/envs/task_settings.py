@@ -15,7 +15,7 @@ from snake_gym.config import ConfigError, apply_overrides, build, differences, l
 from snake_gym.registry import DEFAULT_ENV, TASKS, find_task
 from snake_gym.tasks.task import EnvConfig
 
-_NOT_SCENARIO = ("robot", "action", "reward", "n_threads", "observation")
+_NOT_SCENARIO = ("robot", "action", "reward", "costs", "n_threads", "observation")
 """Settings that are no part of a scenario."""
 
 

@@ -134,6 +134,12 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         self._ended = ended.copy()  # the other stands in the infos
         return obs, reward, terminated, truncated, infos
 
+    def set_difficulty(self, difficulty: Any) -> None:
+        """Let each world's next episode have this share, in [0, 1], of what makes it hard: a number, or one for each
+        world. Raises ConfigError.
+        """
+        self.core.set_difficulty(difficulty)
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state that later steps depend on; ``set_state`` continues from it bit for bit."""
         return {**self.core.get_state(), "ended": self._ended.copy()}

@@ -30,7 +30,7 @@ as it is set.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -151,42 +151,44 @@ class RobotExtent(Settings):
         return self.front_m + self.rear_m
 
 
-def _mix(d: float, easy: float, hard: float) -> float:
+def blend(d: float, easy: float, hard: float) -> float:
+    """Return the number at difficulty ``d`` between those at 0 and 1."""
     return easy + d * (hard - easy)
 
 
-def _or(value: float | None, default: float) -> float:
+def or_default(value: float | None, default: float) -> float:
+    """Return a setting, or the default where it is None."""
     return float(default if value is None else value)  # an int would compile every kernel once more
 
 
-def _count_route_points(config: FieldConfig, clearance_m: float, way_m: float, n_corners: int | None = None) -> int:
-    """Points of a field's route, whose corners are ``n_corners`` where the field is known.
+def count_route_points(wanted: int | None, clearance_m: float, way_m: float, n_corners: int | None = None) -> int:
+    """Points of a field's route, ``wanted`` unless that is None; ``n_corners`` are its corners where they are known.
 
     Raises ConfigError for fewer than the corners, or than those of a random field may need.
     """
     least = max(MIN_ROUTE_POINTS, math.ceil(way_m / clearance_m)) if n_corners is None else n_corners
-    if config.route_points is None:
+    if wanted is None:
         return max(64, math.ceil(2.0 * way_m / clearance_m), least)
-    if config.route_points < least:
+    if wanted < least:
         raise ConfigError(
-            f"field.route_points is {config.route_points}; expected at least {least}, or null: the route may have as "
+            f"field.route_points is {wanted}; expected at least {least}, or null: the route may have as "
             f"many corners ({way_m:.4g} m long, with a clearance of {clearance_m:.4g} m)"
         )
-    return config.route_points
+    return wanted
 
 
 def _make_plan(config: FieldConfig, robot: RobotExtent) -> Plan:
     """The numbers of a layout (any kind but list). Raises ConfigError for what cannot be built."""
-    kind, d, c = config.kind, config.difficulty, _or(config.clearance_m, robot.clearance_m)
+    kind, d, c = config.kind, config.difficulty, or_default(config.clearance_m, robot.clearance_m)
     is_tree, is_corridor = kind == "forest", kind in ("corridor", "bends")
     layout = {"pegboard": PEGBOARD, "forest": FOREST, "corridor": CORRIDOR, "bends": CORRIDOR, "gates": GATES}[kind]
-    radius = _or(config.obstacle_radius_m, max(2.0 * robot.radius_m, 0.01 * robot.length_m))
-    spread = _or(config.radius_spread, 0.4 if is_tree else 0.0)
-    wall = _or(config.wall_radius_m, robot.radius_m)
-    gap = _or(config.gap_m, 2.0 * c * (_mix(d, 1.5, 0.75) if is_tree else _mix(d, 2.2, NARROWEST / 2.0)))
-    turn = _or(config.turn_rad, math.radians(_mix(d, 15.0, 45.0 if kind == "gates" else 60.0)))
-    goal = _or(config.goal_distance_m, 3.0 * robot.length_m)
-    half_width = 0.5 * _or(config.width_m, 1.5 * robot.length_m)
+    radius = or_default(config.obstacle_radius_m, max(2.0 * robot.radius_m, 0.01 * robot.length_m))
+    spread = or_default(config.radius_spread, 0.4 if is_tree else 0.0)
+    wall = or_default(config.wall_radius_m, robot.radius_m)
+    gap = or_default(config.gap_m, 2.0 * c * (blend(d, 1.5, 0.75) if is_tree else blend(d, 2.2, NARROWEST / 2.0)))
+    turn = or_default(config.turn_rad, math.radians(blend(d, 15.0, 45.0 if kind == "gates" else 60.0)))
+    goal = or_default(config.goal_distance_m, 3.0 * robot.length_m)
+    half_width = 0.5 * or_default(config.width_m, 1.5 * robot.length_m)
     begin, end = robot.front_m + c, goal - (1.0 + STEP) * c  # free of obstacles' surfaces: before and behind
     chamber = max(robot.half_width_m + c, 0.5 * gap)
     n_trees = 0
@@ -225,7 +227,7 @@ def _check_width(half_width: float, robot: RobotExtent, c: float, obstacle: floa
 
 def _count_trees(config: FieldConfig, area: float, distance: float) -> int:
     circle = 0.25 * math.pi * distance**2
-    density = _or(config.density_m2, TREE_COVER / circle)
+    density = or_default(config.density_m2, TREE_COVER / circle)
     if density * circle > MAX_TREE_COVER:
         raise ConfigError(
             f"field.density_m2 is {density:g}; expected at most {MAX_TREE_COVER / circle:.4g} for trees whose centres "
@@ -307,11 +309,11 @@ class FieldMaker:
     def __init__(self, config: FieldConfig, robot: RobotExtent) -> None:
         self.config = config
         self.robot = robot
-        self.clearance_m = _or(config.clearance_m, robot.clearance_m)
+        self.clearance_m = or_default(config.clearance_m, robot.clearance_m)
         self.step_m = STEP * self.clearance_m
         self.bounds: FieldBounds
         """What every field stays within: the room to reserve for it."""
-        way = _or(config.goal_distance_m, 3.0 * robot.length_m)
+        way = or_default(config.goal_distance_m, 3.0 * robot.length_m)
         if config.kind == "list":
             self._goal = np.array(config.goal_m if config.goal_m is not None else (way, 0.0))
             way = float(np.hypot(*self._goal))
@@ -332,10 +334,21 @@ class FieldMaker:
         self._space = search_space(count_nodes(high[0] - low[0], high[1] - low[1], self.step_m))
         if config.kind == "list":
             route = self._find_list_route()
-            self.route_points = _count_route_points(config, self.clearance_m, way, len(route))
+            self.route_points = count_route_points(config.route_points, self.clearance_m, way, len(route))
             self._list_route = spread_points(route, self.route_points)
         else:
-            self.route_points = _count_route_points(config, self.clearance_m, way)
+            self.route_points = count_route_points(config.route_points, self.clearance_m, way)
+
+    def bounds_down_to(self, difficulty: float) -> FieldBounds:
+        """Return the bounds of this maker's fields and of those of any difficulty from ``difficulty`` to its own.
+
+        Gaps are wider in easier fields, and turns at most as many.
+        """
+        if self.config.kind == "list":
+            return self.bounds
+        easiest = _make_plan(replace(self.config, difficulty=difficulty), self.robot)
+        wide = _plan_bounds(easiest._replace(n_turns=self._plan.n_turns))
+        return FieldBounds(*(max(pair) for pair in zip(self.bounds, wide, strict=True)))  # type: ignore[arg-type]
 
     def make(
         self, rng: np.random.Generator, start_xy: tuple[float, float] = (0.0, 0.0), heading_rad: float = 0.0

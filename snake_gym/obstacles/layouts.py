@@ -68,14 +68,14 @@ _mix = cached_njit()(mix)
 
 
 @cached_njit()
-def _uniform(state):  # type: ignore[no-untyped-def]
+def uniform(state):  # type: ignore[no-untyped-def]
     """Return the next random number in [0, 1)."""
     state[0] += GOLDEN
     return float(_mix(state[0]) >> np.uint64(11)) * TO_UNIT
 
 
 @cached_njit()
-def _put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untyped-def]
+def put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untyped-def]
     """Write the feature around a segment as row n; return the number of rows then."""
     length = math.hypot(x1 - x0, y1 - y0)
     features[n, 0], features[n, 1], features[n, 4], features[n, 5] = x0, y0, length, radius
@@ -86,7 +86,7 @@ def _put_segment(features, n, x0, y0, x1, y1, radius):  # type: ignore[no-untype
 
 @cached_njit()
 def _random_radius(plan, state):  # type: ignore[no-untyped-def]
-    return plan.radius_m * (1.0 + plan.radius_spread * (2.0 * _uniform(state) - 1.0))
+    return plan.radius_m * (1.0 + plan.radius_spread * (2.0 * uniform(state) - 1.0))
 
 
 @cached_njit()
@@ -97,17 +97,17 @@ def _set_pegs(plan, state, features):  # type: ignore[no-untyped-def]
     n_columns = math.floor((plan.end_m - plan.begin_m) / along) + 1
     n_rows = math.ceil(2.0 * plan.half_width_m / across) + 2
     spare = plan.end_m - plan.begin_m - (n_columns - 1) * along
-    x0, phase = plan.begin_m + _uniform(state) * spare, _uniform(state)
+    x0, phase = plan.begin_m + uniform(state) * spare, uniform(state)
     n = 0
     for column in range(n_columns):
         shift = phase + (0.5 * (column % 2) if plan.is_staggered else 0.0)
         for row in range(n_rows):
-            x = x0 + column * along + plan.jitter_m * (2.0 * _uniform(state) - 1.0)
-            y = -plan.half_width_m + (row + shift - 1.0) * across + plan.jitter_m * (2.0 * _uniform(state) - 1.0)
+            x = x0 + column * along + plan.jitter_m * (2.0 * uniform(state) - 1.0)
+            y = -plan.half_width_m + (row + shift - 1.0) * across + plan.jitter_m * (2.0 * uniform(state) - 1.0)
             x = min(max(x, plan.begin_m), plan.end_m)
             radius = _random_radius(plan, state)
             if abs(y) + radius <= plan.half_width_m:
-                n = _put_segment(features, n, x, y, x, y, radius)
+                n = put_segment(features, n, x, y, x, y, radius)
     return n
 
 
@@ -118,8 +118,8 @@ def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
     for _ in range(plan.n_trees):
         radius = _random_radius(plan, state)
         for _ in range(THROWS):
-            x = plan.begin_m + _uniform(state) * (plan.end_m - plan.begin_m)
-            y = (2.0 * _uniform(state) - 1.0) * (plan.half_width_m - radius)
+            x = plan.begin_m + uniform(state) * (plan.end_m - plan.begin_m)
+            y = (2.0 * uniform(state) - 1.0) * (plan.half_width_m - radius)
             is_free = True
             for i in range(n):
                 far = radius + features[i, 5] + plan.gap_m
@@ -127,7 +127,7 @@ def _plant_trees(plan, state, features):  # type: ignore[no-untyped-def]
                     is_free = False
                     break
             if is_free:
-                n = _put_segment(features, n, x, y, x, y, radius)
+                n = put_segment(features, n, x, y, x, y, radius)
                 break
     return n
 
@@ -137,8 +137,8 @@ def _side_walls(plan, n, features):  # type: ignore[no-untyped-def]
     """Write walls along both sides of the field if it has any; return the number of rows then."""
     if plan.has_walls:
         y, end = plan.half_width_m + plan.wall_radius_m, plan.goal_m + plan.beyond_m
-        n = _put_segment(features, n, -plan.rear_m, y, end, y, plan.wall_radius_m)
-        n = _put_segment(features, n, -plan.rear_m, -y, end, -y, plan.wall_radius_m)
+        n = put_segment(features, n, -plan.rear_m, y, end, y, plan.wall_radius_m)
+        n = put_segment(features, n, -plan.rear_m, -y, end, -y, plan.wall_radius_m)
     return n
 
 
@@ -150,26 +150,26 @@ def _build_gates(plan, state, features):  # type: ignore[no-untyped-def]
     room = plan.half_width_m - 0.5 * plan.gap_m
     y, n = 0.0, 0
     for gate in range(plan.n_turns):
-        shift = spacing * math.tan(plan.turn_rad) * (0.4 + 0.6 * _uniform(state))
-        side = 1.0 if _uniform(state) < 0.5 else -1.0
+        shift = spacing * math.tan(plan.turn_rad) * (0.4 + 0.6 * uniform(state))
+        side = 1.0 if uniform(state) < 0.5 else -1.0
         if abs(y + side * shift) > room:
             side = -side
         y = min(max(y + side * shift, -room), room)
         y = math.floor(abs(y) / plan.step_m) * plan.step_m * (1.0 if y >= 0.0 else -1.0)
         x, half = plan.begin_m + (gate + 1) * spacing, 0.5 * plan.gap_m + plan.wall_radius_m
         if y - half > -edge:
-            n = _put_segment(features, n, x, -edge, x, y - half, plan.wall_radius_m)
+            n = put_segment(features, n, x, -edge, x, y - half, plan.wall_radius_m)
         if y + half < edge:
-            n = _put_segment(features, n, x, y + half, x, edge, plan.wall_radius_m)
+            n = put_segment(features, n, x, y + half, x, edge, plan.wall_radius_m)
     return _side_walls(plan, n, features)
 
 
 @cached_njit()
 def _draw_headings(plan, state, headings):  # type: ignore[no-untyped-def]
     """Draw the direction of each piece of a corridor; a bend that would turn too far from ahead goes the other way."""
-    headings[0] = (2.0 * _uniform(state) - 1.0) * plan.first_turn_rad
+    headings[0] = (2.0 * uniform(state) - 1.0) * plan.first_turn_rad
     for i in range(plan.n_turns):
-        turn = plan.turn_rad * (0.7 + 0.3 * _uniform(state)) * (1.0 if _uniform(state) < 0.5 else -1.0)
+        turn = plan.turn_rad * (0.7 + 0.3 * uniform(state)) * (1.0 if uniform(state) < 0.5 else -1.0)
         if abs(headings[i] + turn) > MAX_HEADING_RAD:
             turn = -turn
         headings[i + 1] = headings[i] + turn
@@ -186,7 +186,7 @@ def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def
     for k in range(2):
         side = 1.0 - 2.0 * k
         wide = side * (plan.chamber_m + plan.wall_radius_m)
-        n = _put_segment(features, n, -plan.rear_m, wide, plan.chamber_end_m, wide, plan.wall_radius_m)
+        n = put_segment(features, n, -plan.rear_m, wide, plan.chamber_end_m, wide, plan.wall_radius_m)
         last_x, last_y = plan.chamber_end_m, wide
         x, y, before = plan.begin_m, 0.0, 0.0
         for i in range(plan.n_turns + 2):
@@ -194,14 +194,14 @@ def _build_corridor(plan, state, features, goal):  # type: ignore[no-untyped-def
             reach = side * off / math.cos(0.5 * (after - before))  # to the corner, along the middle of the bend
             normal = 0.5 * (before + after)
             corner_x, corner_y = x - reach * math.sin(normal), y + reach * math.cos(normal)
-            n = _put_segment(features, n, last_x, last_y, corner_x, corner_y, plan.wall_radius_m)
+            n = put_segment(features, n, last_x, last_y, corner_x, corner_y, plan.wall_radius_m)
             last_x, last_y = corner_x, corner_y
             if i == plan.n_turns:
                 goal[0], goal[1] = x + piece * math.cos(after), y + piece * math.sin(after)
             length = piece + (plan.beyond_m if i == plan.n_turns else 0.0)
             x, y, before = x + length * math.cos(after), y + length * math.sin(after), after
         ends[k, 0], ends[k, 1] = last_x, last_y
-    return _put_segment(features, n, ends[0, 0], ends[0, 1], ends[1, 0], ends[1, 1], plan.wall_radius_m)
+    return put_segment(features, n, ends[0, 0], ends[0, 1], ends[1, 0], ends[1, 1], plan.wall_radius_m)
 
 
 @cached_njit()

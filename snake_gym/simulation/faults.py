@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from snake_gym.config import Range, Settings, check_order
 from snake_gym.config.settings import Angle, Count, Limit, NonNegative, Positive, PositiveCount, PositiveShare, Share
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
-from snake_gym.physics.state import FaultState
+from snake_gym.physics.state import FaultState, no_faults
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation import servo_faults as servo_faults  # registers its kinds
@@ -136,6 +136,11 @@ class FaultDistribution(Settings):
                 raise ValueError(f"{self.group}.{name} is {given}; expected each joint {told}")
         if self.n_max > n_joints:
             raise ValueError(f"{self.group}.n_max is {self.n_max}; expected at most {n_joints} (the robot's joints)")
+
+    def at_share(self, share: float) -> Self:
+        """Return these faults with ``share`` of their number, rounded; of a list, its first ones."""
+        n_min, n_max, n_events = (math.floor(share * n + 0.5) for n in (self.n_min, self.n_max, len(self.events)))
+        return replace(self, n_min=n_min, n_max=n_max, events=self.events[:n_events])
 
     def draw(
         self, u: FloatArray, joints: tuple[int, ...] | None = None
@@ -300,6 +305,13 @@ class FaultConfig(FaultDistribution):
                     "kind of fault"
                 )
 
+    def at_share(self, share: float) -> Self:
+        """Return these faults with ``share`` of their number, rounded; of a list of them or of joints, its first."""
+        if self.joints is None:
+            return super().at_share(share)
+        kept = self.joints[: math.floor(share * len(self.joints) + 0.5)]
+        return replace(self, n_min=0, n_max=0, joints=kept or None)
+
     def without_unused_sizes(self) -> FaultConfig:
         """Return these settings with sizes of kinds that are not drawn at their defaults: alike if the faults are."""
         drawn, default = set() if self.events else self.present_kinds, FaultConfig()
@@ -323,6 +335,10 @@ def draw_faults(
     n_joints = slots[0].kind.shape[1]
     u = streams.uniform(1 + 3 * n_joints, rows)
     if not config.present_kinds:
+        if any(faults.kind[rows].any() for faults in slots):  # those of an episode of another difficulty
+            for faults in slots:
+                for values, none in zip(faults, no_faults(rows.size, n_joints), strict=True):
+                    values[rows] = none
         return
     for n, faults in enumerate(slots[: 2 if config.events or config.second_share > 0.0 else 1]):
         faults.memory[rows] = 0.0

@@ -173,13 +173,25 @@ class Encoders:
         self.faults = EncoderFaultState(*(np.full((n_worlds, n_joints), value) for value in start))
         self.streams = RandomStreams("encoders", n_worlds)
 
-    def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Draw the faults of new episodes of the worlds ``rows``; arguments as of RandomStreams."""
-        config, faults = self.config, self.faults
+    def begin(
+        self,
+        seeds: NDArray[np.int64],
+        episodes: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        easier: EncoderFaultConfig | None = None,
+    ) -> None:
+        """Draw the faults of new episodes of the worlds ``rows``; arguments as of RandomStreams.
+
+        ``easier``: settings with fewer faults than the encoders' own, instead of them.
+        """
+        config, faults = self.config if easier is None else easier, self.faults
         faults.last_rad[rows], faults.last_rad_s[rows] = np.nan, np.nan
-        if not config.any:
+        if not self.config.any:
             return
         self.streams.begin(seeds, episodes, rows)
+        if not config.any:
+            faults.kind[rows] = HEALTHY
+            return
         if config.events:
             config.list_events(self.streams, [faults], rows)
             return
@@ -298,11 +310,17 @@ class SensorSuite:
         self.streams = {name: RandomStreams(name, n_worlds) for name, config in has.items() if config is not None}
         self._beam_angle = range_scan.beam_angles() if range_scan is not None else np.zeros(0)
 
-    def begin(self, seeds: NDArray[np.int64], episodes: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """New episodes in the worlds of ``rows``; arguments as of ``RandomStreams``."""
+    def begin(
+        self,
+        seeds: NDArray[np.int64],
+        episodes: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        encoder_faults: EncoderFaultConfig | None = None,
+    ) -> None:
+        """New episodes in the worlds of ``rows``; arguments as of ``RandomStreams`` and ``Encoders.begin``."""
         for streams in self.streams.values():
             streams.begin(seeds, episodes, rows)
-        self.encoders.begin(seeds, episodes, rows)
+        self.encoders.begin(seeds, episodes, rows, encoder_faults)
 
     def measure(self, robot: SimulatedRobot, rows: Any = slice(None)) -> Measurement:
         """One sample of every sensor of the worlds of ``rows`` (M of them; all by default); fresh arrays (M, ...)."""

@@ -384,6 +384,10 @@ class SimulatedRobot:
             imperfect=self._laws.imperfect or "imperfect" in laws,
         )
 
+    def note_torques(self) -> None:
+        """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""
+        self._laws = self._laws._replace(servo_faults=True)
+
     def step(
         self,
         reference: FloatArray,

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive
-from snake_gym.obstacles.fields import FieldConfig, FieldMaker, RobotExtent
+from snake_gym.obstacles.fields import Field, FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
 from snake_gym.obstacles.polyline import Routes
 from snake_gym.physics.state import ChainState, Obstacles
@@ -37,6 +38,8 @@ _OBSTACLE = "obstacle/"
 """The names of the obstacles' arrays in a state begin with it."""
 _PHASES = 64
 """Moments of the wave that the robot's width is taken from."""
+_LEVELS = 32
+"""Steps in which fields change with the env's difficulty."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,27 @@ class FieldRewardConfig(Settings):
 
 
 @dataclass(frozen=True)
-class ObstacleFieldConfig(EnvConfig):
+class AmongObstaclesConfig(EnvConfig):
+    """Settings of every task among obstacles: their field and the goal belong to the task."""
+
+    reward: FieldRewardConfig = dataclasses.field(default_factory=FieldRewardConfig)
+    contact_sensor: ContactSensorConfig = dataclasses.field(default_factory=ContactSensorConfig)
+    range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
+
+    def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
+        return SensorSuite(
+            self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan, self.faults.reveal
+        )
+
+    def at_difficulty(self, difficulty: float) -> Self:
+        """The field's difficulty is that share of its own, in 32 steps."""
+        field: Any = self.field  # type: ignore[attr-defined]  # every task among obstacles has one
+        easier = replace(field, difficulty=round(_LEVELS * difficulty) / _LEVELS * field.difficulty)
+        return replace(super().at_difficulty(difficulty), field=easier)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class ObstacleFieldConfig(AmongObstaclesConfig):
     """A planar snake robot with failing joints finds its way through a field of obstacles.
 
     A chain of links crawls on flat ground with anisotropic friction among pegs, trees or walls, which it may touch
@@ -86,20 +109,12 @@ class ObstacleFieldConfig(EnvConfig):
 
     field: FieldConfig = dataclasses.field(default_factory=FieldConfig)
     goal: GoalConfig = dataclasses.field(default_factory=GoalConfig)
-    reward: FieldRewardConfig = dataclasses.field(default_factory=FieldRewardConfig)
-    contact_sensor: ContactSensorConfig = dataclasses.field(default_factory=ContactSensorConfig)
-    range_scan: RangeScanConfig = dataclasses.field(default_factory=RangeScanConfig)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         start = self.start
         extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, self.goal.tracked_point)
         longest = self.randomisation.longest_link()
         return ObstacleField(self.field, self.goal, self.reward, spec, extent, n_worlds, longest)
-
-    def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
-        return SensorSuite(
-            self.sensors, n_worlds, spec.n_joints, self.contact_sensor, self.range_scan, self.faults.reveal
-        )
 
 
 def robot_extent(spec: RobotSpec, amplitude_rad: float, phase_shift_rad: float, tracked_point: str) -> RobotExtent:
@@ -148,7 +163,7 @@ class ObstacleField(Task):
 
     def __init__(
         self,
-        field: FieldConfig,
+        field: Any,
         goal: GoalConfig,
         reward: FieldRewardConfig,
         spec: RobotSpec,
@@ -158,11 +173,18 @@ class ObstacleField(Task):
     ) -> None:
         super().__init__(reward, n_worlds, 1, goal.radius_m, goal.tracked_point)
         self.config = goal
-        self.maker = FieldMaker(field, extent)
+        self._spec, self._extent = spec, extent
+        self._makers: dict[Any, Any] = {}
+        self.maker = self._maker_of(field)
         half_length, radius = spec.links("link_half_length_m").max(), spec.links("link_radius_m").max()
         skin = float(half_length)
         self._grid_reach_m = float(longest_link * half_length + radius) + skin
-        self._arrays = empty_arrays(n_worlds, self.maker.bounds.with_ends(), self._grid_reach_m, skin)
+        bounds = self.maker.bounds
+        for level in range(_LEVELS):  # room for the easiest fields that there are
+            with suppress(ConfigError):
+                bounds = self.maker.bounds_down_to(level / _LEVELS * field.difficulty)
+                break
+        self._arrays = empty_arrays(n_worlds, bounds.with_ends(), self._grid_reach_m, skin)
         self.obstacles: Obstacles = Obstacles(*self._arrays)
         self.n_features = np.zeros(n_worlds, np.int64)
         self.routes = Routes(n_worlds, self.maker.route_points)
@@ -176,10 +198,29 @@ class ObstacleField(Task):
     def n_random(self) -> int:
         return 1
 
+    def make_maker(self, field: Any) -> Any:
+        """Return what makes the fields of these settings."""
+        return FieldMaker(field, self._extent)
+
+    def follow(self, config: EnvConfig) -> None:
+        self.maker = self._maker_of(config.field)  # type: ignore[attr-defined]
+
+    def _maker_of(self, field: Any) -> Any:
+        if field not in self._makers:
+            self._makers[field] = self.make_maker(field)
+        return self._makers[field]
+
+    def draw_fields(
+        self, joint_angle: FloatArray, heading: FloatArray, rngs: Iterable[np.random.Generator], rows: Any
+    ) -> tuple[Start, Iterable[Field]]:
+        """Return where the robots of ``rows`` start and their new fields, each by its generator; see ``begin``."""
+        fields = (self.maker.make(rng, (0.0, 0.0), ahead) for rng, ahead in zip(rngs, heading.tolist(), strict=True))
+        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading)), fields
+
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
-        for world, direction, number in zip(rows.tolist(), heading.tolist(), u[:, 0].tolist(), strict=True):
-            rng = np.random.default_rng(int(number * 2.0**53))
-            field = self.maker.make(rng, (0.0, 0.0), direction)
+        rngs = (np.random.default_rng(int(number * 2.0**53)) for number in u[:, 0].tolist())
+        start, fields = self.draw_fields(joint_angle, heading, rngs, rows)
+        for world, field in zip(rows.tolist(), fields, strict=True):
             write_world(self._arrays, world, with_ends(field.features), self._grid_reach_m)
             self.n_features[world] = len(field.features)
             self.routes.xy[world] = field.route
@@ -187,7 +228,7 @@ class ObstacleField(Task):
         self.routes.restored(rows)
         self.restart(rows)
         self.shown_m[rows] = 0.0
-        return Start(np.zeros((rows.size, 2)), head_angle_for(joint_angle, heading))
+        return start
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
         """Move the target that is shown along the route."""
@@ -195,14 +236,18 @@ class ObstacleField(Task):
             self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
         self._show(rows)
 
+    def has_reached(self, state: ChainState, point: FloatArray) -> BoolArray:
+        """Return which robots (W,), whose tracked points are ``point`` (W, 2) [m], have done what they are to do."""
+        gap = self.targets_xy[:, 0] - point
+        return np.hypot(gap[:, 0], gap[:, 1]) <= self.radius_m
+
     def evaluate(
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
     ) -> tuple[dict[str, FloatArray], BoolArray]:
         point = self.point(state)
         going = live & (self.index == 0)
         made = np.where(going, self.routes.nearest(point, self.progress_m, _REACH_M) - self.progress_m, 0.0)
-        gap = self.targets_xy[:, 0] - point
-        reached = going & (np.hypot(gap[:, 0], gap[:, 1]) <= self.radius_m)
+        reached = going & self.has_reached(state, point)
         self.index[reached] = 1
         force = np.hypot(state.contact_force[..., 0], state.contact_force[..., 1]).sum(axis=1) * live
         record = self.record

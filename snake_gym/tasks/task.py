@@ -11,14 +11,14 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings
-from snake_gym.config.settings import Positive, PositiveCount
+from snake_gym.config.settings import Positive, PositiveCount, Share
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import ObservationConfig
 from snake_gym.physics.state import ChainState, Obstacles
@@ -28,6 +28,8 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
 from snake_gym.simulation.randomisation import RandomisationConfig
 from snake_gym.simulation.sensors import SensorConfig, SensorSuite
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.costs import CostConfig
 from snake_gym.tasks.privileged import check_privileged
 
 BoolArray = NDArray[np.bool_]
@@ -38,7 +40,7 @@ MAX_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class StartConfig(Settings):
-    """How an episode begins: at rest, bent as one moment of a serpenoid wave, the tracked point at the origin."""
+    """How an episode begins: at rest, bent as one moment of a serpenoid wave, where the task says."""
 
     amplitude_rad: Annotated[float, Range(0.0, math.pi)] = math.radians(20.0)
     """Amplitude of the wave: largest joint angle."""
@@ -62,11 +64,15 @@ class EnvConfig(Settings, ABC):
     faults: FaultConfig = dataclasses.field(default_factory=FaultConfig)
     sensors: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     randomisation: RandomisationConfig = dataclasses.field(default_factory=RandomisationConfig)
+    costs: CostConfig = dataclasses.field(default_factory=CostConfig)
     time_limit_s: Positive = 60.0
     """Time until an episode is truncated; a whole number of the robot's control steps."""
     n_threads: PositiveCount | None = None
     """Threads for the physics; None: as many as the process may use."""
     observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)
+    difficulty: Share = 1.0
+    """Share of what makes an episode hard: 1: all of it, as set; 0: no faults, nothing random in the world, the widest
+    fields (`at_difficulty` of the settings). `env.unwrapped.set_difficulty` changes it for the next episodes."""
 
     def check(self) -> None:
         check_privileged(self.observation.privileged, self.randomisation)
@@ -101,6 +107,21 @@ class EnvConfig(Settings, ABC):
                 f"{spec.control_dt_s:g} (nearest: {near:g})"
             )
         return round(steps)
+
+    def at_difficulty(self, difficulty: float) -> Self:
+        """Return these settings with the share ``difficulty`` of what makes an episode hard; 1: as they are.
+
+        It scales the number of faults of joints and encoders, and the level of the randomisation. A task with more to
+        scale adds it, and its ``Task.follow`` takes it over.
+        """
+        encoder_faults = self.sensors.encoder_faults.at_share(difficulty)
+        return replace(
+            self,
+            difficulty=1.0,
+            faults=self.faults.at_share(difficulty),
+            sensors=replace(self.sensors, encoder_faults=encoder_faults),
+            randomisation=replace(self.randomisation, level=difficulty * self.randomisation.level),
+        )
 
     @abstractmethod
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
@@ -159,6 +180,8 @@ class Task(ABC):
     """Whether the goal has a speed, which a gait below the policy then holds."""
     obstacles: Obstacles | None = None
     """What the robots may touch: the same arrays for good, rewritten in place by ``begin``; None: nothing."""
+    robot: SimulatedRobot
+    """The robots, for their true parameters; the env sets it before the first episode."""
 
     def __init__(
         self, reward: Any, n_worlds: int, n_targets: int = 1, radius_m: float = 0.1, tracked_point: Point = "centre"
@@ -179,6 +202,12 @@ class Task(ABC):
     def n_random(self) -> int:
         """Random numbers that ``begin`` needs per world."""
         return 0
+
+    def follow(self, config: Any) -> None:  # noqa: B027
+        """Let ``begin`` follow the settings ``config``: those that made the task, at some difficulty.
+
+        Raises ConfigError for what cannot be made.
+        """
 
     @abstractmethod
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:

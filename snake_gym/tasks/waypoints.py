@@ -8,8 +8,8 @@ measurements.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,11 @@ class WaypointsConfig(EnvConfig):
     course: CourseConfig = field(default_factory=CourseConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
 
+    def at_difficulty(self, difficulty: float) -> Self:
+        """Random courses turn by that share of their largest turn."""
+        course = replace(self.course, max_turn_rad=difficulty * self.course.max_turn_rad)
+        return replace(super().at_difficulty(difficulty), course=course)
+
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         return Waypoints(self.course, n_worlds, self.reward)
 
@@ -146,6 +151,9 @@ class Waypoints(Task):
     @property
     def n_random(self) -> int:
         return 2 * self.n_targets if self.config.kind == "random" else 0
+
+    def follow(self, config: WaypointsConfig) -> None:
+        self.config = config.course
 
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: Any) -> Start:
         """New courses, from the origin in the direction ``heading``; any joint angles will do. See ``Task``."""

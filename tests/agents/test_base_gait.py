@@ -57,7 +57,7 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
         launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r")
 
 
-@pytest.mark.parametrize("name", ["ppo", "sac", "obstacle_field", "path_follow", "velocity"])
+@pytest.mark.parametrize("name", ["ppo", "sac", "obstacle_field", "path_follow", "velocity", "escape"])
 def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_path: Path) -> None:
     file = ROOT / f"configs/train/{name}.yaml"
     plan = launch.plan_new(file, [], tmp_path / "run")
@@ -65,9 +65,9 @@ def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_
     tuned = base.get("file", f"configs/controllers/resilient_servo/{base.get('tuned')}.yaml")
     expected = load_yaml(ROOT / tuned)["controller"]
     assert plan.config.env["action"]["controller"].items() >= expected.items()
-    elsewhere = [] if name not in ("path_follow", "velocity") else [plan.config.env_id]
-    told = [f"env.action.controller: tuned in SnakeGym/Waypoints-v0, plays in {env_id}:" for env_id in elsewhere]
-    assert [note.partition(": faults")[0] + ":" for note in plan.notes] == told
+    made_in = {"path_follow": "Waypoints", "velocity": "Waypoints", "escape": "ObstacleField"}.get(name)
+    other = f"tuned in SnakeGym/{made_in}-v0, plays in {plan.config.env_id}"
+    assert [other in note for note in plan.notes] == [True] * (made_in is not None)
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:

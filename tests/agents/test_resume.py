@@ -45,6 +45,7 @@ TD3 = {"name": "TD3", "buffer_size": 2000, "batch_size": 32, "learning_starts": 
         pytest.param({"algorithm": SAC, "total_steps": 640, **NORMALISE}, id="sac-normalised"),
         pytest.param({"algorithm": TD3, "total_steps": 480}, id="td3", marks=pytest.mark.slow),
         pytest.param({"env_id": "SnakeGym/ObstacleField-v0"}, id="obstacle-field"),
+        pytest.param({"env_id": "SnakeGym/Escape-v0", "curriculum": {"share": 0.8}}, id="escape-curriculum"),
     ],
 )
 def test_stopped_and_resumed_equals_uninterrupted(changes: dict[str, Any], tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def test_another_task_is_not_mixed_with_the_config_s_settings(policies: Path, tm
 
 
 def test_shipped_benchmarks_are_their_env_files() -> None:
-    for benchmark, env in (("demo", "locked_joints"), ("obstacle_field",) * 2, ("path_follow",) * 2, ("velocity",) * 2):
+    same = ("obstacle_field", "path_follow", "velocity", "escape")
+    for benchmark, env in (("demo", "locked_joints"), *zip(same, same, strict=True)):
         content = load_yaml(ROOT / f"configs/benchmark/{benchmark}.yaml")
         assert content["env_file"] == f"configs/env/{env}.yaml" and "env" not in content
         config = config_of("--config", ROOT / f"configs/benchmark/{benchmark}.yaml")

@@ -22,9 +22,10 @@ from snake_gym.controllers import CONTROLLERS
 from snake_gym.envs import SnakeEnv, WaypointsConfig, make_waypoints
 from snake_gym.envs.checker import assert_same
 from snake_gym.envs.vector_env import SnakeVectorEnv
+from snake_gym.registry import TASKS
 from snake_gym.simulation.faults import FaultConfig
 
-IDS = ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0", "SnakeGym/PathFollow-v0", "SnakeGym/Velocity-v0"]
+IDS = list(TASKS)
 CONFIGS = {"mapping": {"faults": {"n_max": 2}}, "object": WaypointsConfig(faults=FaultConfig(n_max=2))}
 
 

@@ -28,6 +28,7 @@ from snake_gym.robot.spec import RobotSpec
 from snake_gym.simulation.faults import JointFault
 from snake_gym.simulation.sensors import EncoderFault
 from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.escape import EscapeConfig
 from snake_gym.tasks.path_follow import PathFollowConfig
 from snake_gym.tasks.velocity import VelocityConfig
 
@@ -130,6 +131,10 @@ CASES: dict[str, Case] = {
     "field": Case(
         ObstacleFieldConfig, FIELD,
         [path for path in numbers_of(ObstacleFieldConfig) if path[0] not in ("faults", "sensors", "action")],
+    ),
+    "thicket": Case(
+        EscapeConfig, {"costs": {"heat_share": 0.5, "contact_force_n": 10.0}},
+        [path for path in numbers_of(EscapeConfig) if path[0] in ("field", "goal", "costs", "difficulty")],
     ),
     **{
         f"field of {kind}": Case(

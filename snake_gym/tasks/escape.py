@@ -1,0 +1,137 @@
+"""Task: get out of a thicket of pegs in which the robot stands jammed.
+
+Pegs stand all around the robot's own start shape, and close to it; joints may fail while it is there. A route leads
+from its head out of the thicket and straight on, as far as the robot is long and more: progress on it, and the place
+on it that is shown, are those of ``obstacle_field``.
+
+The robot is out when every part of every link is beyond a distance from the thicket's middle, not its head alone: a
+robot whose tail is still jammed is not free to go anywhere, and failed joints hold the tail as often as the head. The
+middle of the thicket is that of the robot's links at the start, and the origin.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from snake_gym.config import Settings
+from snake_gym.config.settings import Positive
+from snake_gym.obstacles.fields import Field
+from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
+from snake_gym.physics.state import ChainState
+from snake_gym.robot.measurement import chain_angles, head_angle_for
+from snake_gym.robot.spec import FloatArray, RobotSpec
+from snake_gym.simulation.faults import FaultConfig
+from snake_gym.tasks.obstacle_field import (
+    AmongObstaclesConfig,
+    GoalConfig,
+    ObstacleField,
+    head_angle_for,
+    robot_extent,
+)
+from snake_gym.tasks.task import BoolArray, Record, Start, Task
+
+_BEYOND = 1.5
+"""Way that a route goes on beyond the distance at which the robot is out, in robot lengths."""
+
+
+@dataclass(frozen=True)
+class WayOutConfig(Settings):
+    """When the robot is out, and what is shown of the way."""
+
+    distance_m: Positive | None = None
+    """The robot is out when all of it is farther than this from the middle of the thicket; None: its radius."""
+    guidance: Literal["route", "goal"] = "route"
+    """The target shown: a place on the route ahead of the robot, or the route's end, far outside."""
+    lookahead_m: Positive | None = None
+    """How far ahead on the route; None: a third of the robot's length."""
+
+
+@dataclass(frozen=True)
+class EscapeConfig(AmongObstaclesConfig):
+    """A planar snake robot gets out of a thicket of pegs in which it stands jammed while joints fail.
+
+    Pegs stand all around the robot and close to its sides, which it may touch and push off from. By default, up to two
+    joints lock within the first five seconds, unknown to the policy. Every thicket is random and has a way out that a
+    disc wider than the robot gets along. Terminated when the whole robot is farther than `goal.distance_m` from the
+    middle of the thicket, which is the middle of the robot's links at the start, and the origin.
+
+    It feels the contact force on each link (``contact_sensor.*``) and sees the distances to the pegs around its head
+    (``range_scan.*``). The target that it is shown is a place ahead of it on the route out, or the route's end
+    (``goal.guidance``). The tracked point is the head.
+    """
+
+    faults: FaultConfig = dataclasses.field(default_factory=lambda: FaultConfig(n_max=2, onset_max_s=5.0))
+    field: ThicketConfig = dataclasses.field(default_factory=ThicketConfig)
+    goal: WayOutConfig = dataclasses.field(default_factory=WayOutConfig)
+
+    def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
+        return Escape(self, spec, n_worlds)
+
+
+class Escape(ObstacleField):
+    """Thickets, routes and progress of W worlds."""
+
+    records = {  # noqa: RUF012
+        **ObstacleField.records,
+        "time_to_goal_s": Record("s", "when all of the robot was out; inf until then", math.inf),
+    }
+    further_infos = {  # noqa: RUF012
+        **ObstacleField.further_infos,
+        "is_success": ("bool", "all of the robot is out of the thicket"),
+    }
+
+    def __init__(self, config: EscapeConfig, spec: RobotSpec, n_worlds: int) -> None:
+        start, goal = config.start, config.goal
+        extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, "head")
+        self._wanted_m = goal.distance_m
+        shown = GoalConfig(guidance=goal.guidance, lookahead_m=goal.lookahead_m, tracked_point="head")
+        longest = config.randomisation.longest_link()
+        super().__init__(config.field, shown, config.reward, spec, extent, n_worlds, longest)
+
+    @property
+    def distance_m(self) -> float:
+        """Distance from the middle beyond which the robot is out."""
+        return float(self.maker.radius_m if self._wanted_m is None else self._wanted_m)
+
+    def make_maker(self, field: ThicketConfig) -> ThicketMaker:
+        length = self._extent.length_m
+        out_m = field.radius_m or length
+        end_m = max(self._wanted_m or out_m, out_m) + _BEYOND * length
+        return ThicketMaker(field, self._extent, self._spec.n_links, end_m)
+
+    def draw_fields(
+        self, joint_angle: FloatArray, heading: FloatArray, rngs: Iterable[np.random.Generator], rows: Any
+    ) -> tuple[Start, Iterable[Field]]:
+        head_angle = head_angle_for(joint_angle, heading)
+        ends = self.link_ends(chain_angles(joint_angle, head_angle), np.zeros((rows.size, 2)), rows)
+        centre = 0.5 * (ends[:, :-1] + ends[:, 1:])
+        body = ends - centre.mean(axis=1)[:, None]
+        n_points = self.routes.xy.shape[1]
+        fields = (
+            self.maker.make(rng, one, ahead, n_points)
+            for rng, one, ahead in zip(rngs, body, heading.tolist(), strict=True)
+        )
+        return Start(0.5 * (body[:, -2] + body[:, -1]), head_angle), fields
+
+    def link_ends(self, link_angle: FloatArray, head_xy: FloatArray, rows: Any = slice(None)) -> FloatArray:
+        """Return the ends of the true links (M, N + 1, 2) [m], from the tip of the tail to that of the head."""
+        along = np.stack([np.cos(link_angle), np.sin(link_angle)], axis=-1)
+        along *= 2.0 * self.robot.params.half_length[rows][..., None]
+        ends = np.empty((along.shape[0], along.shape[1] + 1, 2))
+        ends[:, -1] = head_xy + 0.5 * along[:, -1]
+        ends[:, :-1] = ends[:, -1:] - np.cumsum(along[:, ::-1], axis=1)[:, ::-1]
+        return ends
+
+    def has_reached(self, state: ChainState, point: FloatArray) -> BoolArray:
+        ends = self.link_ends(state.link_angle, state.head_xy)
+        step = np.diff(ends, axis=1)
+        share = np.clip(-(ends[:, :-1] * step).sum(axis=-1) / (step * step).sum(axis=-1), 0.0, 1.0)
+        nearest = ends[:, :-1] + share[..., None] * step
+        clear = np.hypot(nearest[..., 0], nearest[..., 1]) - self.robot.params.radius
+        return np.asarray(clear.min(axis=1) > self.distance_m)

@@ -1,0 +1,54 @@
+"""A training's curriculum: episodes grow harder with the steps, and evaluations stay as hard as the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.config import CurriculumConfig, resolve_env
+from agents.launch import plan_new
+from snake_gym.config import ConfigError
+from tests.agents.runs import make_training, small_config
+
+
+def test_difficulty_is_linear_in_the_share_of_the_run_that_is_done() -> None:
+    curriculum = CurriculumConfig(start=0.2, end=0.8, share=0.5)
+    given = [curriculum.difficulty(done) for done in (0.0, 0.125, 0.25, 0.5, 0.9, 1.1)]
+    assert given == [0.2, 0.35, 0.5, 0.8, 0.8, 0.8]
+    assert CurriculumConfig(start=1.0, end=0.5, share=1.0).difficulty(0.4) == 0.8
+
+
+def test_episodes_grow_harder_with_the_steps_and_evaluations_do_not(tmp_path: Path) -> None:
+    config = small_config(curriculum={"start": 0.0, "end": 1.0, "share": 0.5}, stagger=False, env={"time_limit_s": 1.6})
+    training = make_training(config, tmp_path / "run")
+    seen: list[tuple[int, float, float]] = []
+    update = training.window.update
+
+    def watch(venv: object) -> None:
+        update(venv)  # type: ignore[arg-type]
+        difficulty = training.venv.unwrapped.infos["difficulty"]  # type: ignore[attr-defined]
+        seen.append((training.model.num_timesteps, difficulty.min(), difficulty.max()))
+
+    training.window.update = watch  # type: ignore[method-assign, assignment]
+    training.run()
+    # Episodes and rollouts have 8 steps of 16 worlds: the last step of a rollout begins the next episodes.
+    for step, least, most in seen:
+        begun = max(step // 128 - 1, 0) * 128
+        assert least == most == pytest.approx(min(begun / 640, 1.0), abs=6e-4), step
+    assert seen[0][1] == 0.0 and seen[-1][1] == 1.0
+    env = training._evaluation_env
+    assert env is not None and (env.core.difficulty == 1.0).all()  # type: ignore[attr-defined]
+    training.close()
+
+
+def test_shipped_training_takes_a_curriculum_from_the_command_line(tmp_path: Path) -> None:
+    file = Path(__file__).parents[2] / "configs/train/escape.yaml"
+    assert resolve_env(plan_new(file, [], tmp_path / "a").config).curriculum is None
+    config = plan_new(file, ["curriculum.start=0.25"], tmp_path / "b").config
+    assert config.curriculum == CurriculumConfig(start=0.25)
+    assert plan_new(file, ["curriculum={}"], tmp_path / "c").config.curriculum == CurriculumConfig()
+    with pytest.raises(ConfigError, match=r"curriculum\.end is 1\.5"):
+        plan_new(file, ["curriculum={end: 1.5}"], tmp_path / "d")
+    assert np.isclose(CurriculumConfig().difficulty(0.25), 0.5)

@@ -1,0 +1,141 @@
+"""Costs against closed forms, on states that are written by hand and on motors that stall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.envs import SnakeEnv, SnakeVectorEnv, WaypointsConfig
+from snake_gym.envs.checker import assert_same
+from snake_gym.envs.task_settings import scenario_settings
+from snake_gym.robot.catalogue import load_robot
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+from snake_gym.tasks.costs import CostConfig, Costs
+
+SPEC = load_robot({"preset": "resilient_servo", "joint_limit_rad": 1.0})  # limit 8 N m, control step 0.2 s
+LIVE = np.ones(2, bool)
+ALL = {"joint_limit_share": 0.9, "torque_share": 0.8, "contact_force_n": 10.0, "heat_share": 0.02}
+
+
+def make(**thresholds: Any) -> Costs:
+    return Costs(CostConfig(**thresholds), SimulatedRobot(SPEC, 2))
+
+
+def bend(robot: SimulatedRobot, world: int, joint: int, angle_rad: float) -> None:
+    """Bend one joint of a straight robot; joint i is theta_i - theta_{i+1}."""
+    robot.state.link_angle[world] = 0.0
+    robot.state.link_angle[world, : joint + 1] = angle_rad
+
+
+def test_joints_cost_from_the_share_of_their_limit_on() -> None:
+    costs = make(joint_limit_share=0.9)
+    bend(costs.robot, 0, 4, -0.9001)
+    bend(costs.robot, 1, 4, 0.8999)
+    costs.count(LIVE)
+    assert costs.infos()["cost/joint_limit"].tolist() == [1.0 / 9.0, 0.0]
+
+
+def test_the_stop_counts_where_it_is_nearer_than_the_limit_of_commands() -> None:
+    spec = load_robot({"preset": "resilient_servo", "joint_limit_rad": 1.0, "joint_stop_rad": 0.5})
+    costs = Costs(CostConfig(joint_limit_share=0.9), SimulatedRobot(spec, 2))
+    bend(costs.robot, 0, 0, 0.46)
+    costs.count(LIVE)
+    assert costs.infos()["cost"].tolist() == [1.0 / 9.0, 0.0]
+
+
+def test_forces_and_torques_cost_beyond_their_limits() -> None:
+    costs = make(torque_share=0.8, contact_force_n=10.0)
+    costs.robot.servos.torque_square[0, :3] = [6.4001**2, 6.3999**2, 8.0**2]
+    costs.robot.state.contact_force[0, 7] = [6.0, -8.001]
+    costs.robot.state.contact_force[1, :2] = [[6.0, -7.999], [9.0, 0.0]]  # no link alone
+    costs.count(LIVE)
+    infos = costs.infos()
+    assert infos["cost/torque"].tolist() == [2.0 / 9.0, 0.0]
+    assert infos["cost/contact_force"].tolist() == [1.0, 0.0]
+    assert infos["cost"].tolist() == [1.0 + 2.0 / 9.0, 0.0]
+
+
+def test_heat_follows_the_square_of_the_load_exponentially_and_begins_cold() -> None:
+    costs = make(heat_share=0.5, heating_s=4.0)
+    costs.robot.servos.torque_square[0, 0] = 64.0  # full load: heat 1 - exp(-t / 4 s), a half after 2.77 s
+    costs.robot.servos.torque_square[0, 1] = 16.0  # half load: a quarter of that
+    told = []
+    for step in range(1, 21):
+        costs.count(LIVE)
+        told.append(costs.infos()["cost/heat"][0])
+        warm = 1.0 - np.exp(-0.2 * step / 4.0)
+        np.testing.assert_allclose(costs.heat[0, :3], [warm, 0.25 * warm, 0.0], rtol=1e-12)
+    assert told == [0.0] * 13 + [1.0 / 9.0] * 7
+    held = costs.heat.copy()
+    costs.count(np.array([False, True]))
+    np.testing.assert_array_equal(costs.heat, held)
+    assert costs.infos()["cost"][0] == 0.0  # a world that has ended
+    costs.begin(np.array([0]))
+    assert (costs.heat == 0.0).all()
+
+
+def test_a_stalled_motor_costs_its_torque_and_grows_hot_as_told() -> None:
+    """A locked joint is commanded away: its motor stalls at its limit from the first step on."""
+    env = SnakeEnv(
+        start={"amplitude_rad": 0.0, "random": False},
+        faults={"joints": [4]}, costs={"torque_share": 0.99, "heat_share": 0.5, "heating_s": 2.0},
+        action={"kind": "joint_reference"},
+    )  # fmt: skip
+    _, info = env.reset(seed=0)
+    assert info["cost"] == 0.0
+    action = np.zeros(9, np.float32)
+    action[3] = 1.0
+    for step in range(1, 15):
+        info = env.step(action)[4]
+        hot = step >= 7  # 2 s ln 2 = 1.39 s
+        assert info["cost/torque"] == pytest.approx(1.0 / 9.0)
+        assert info["cost"] == pytest.approx((1.0 + hot) / 9.0)
+        assert env.core.costs is not None
+        assert env.core.costs.heat[0, 3] == pytest.approx(1.0 - np.exp(-0.2 * step / 2.0), rel=1e-9)
+    _, info = env.reset(seed=0)
+    assert info["cost"] == 0.0 and (env.core.costs.heat == 0.0).all()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/ObstacleField-v0", "SnakeGym/Escape-v0"])
+def test_costs_change_nothing_but_the_infos_and_go_on_from_a_saved_state(env_id: str) -> None:
+    off, on, other = (
+        SnakeVectorEnv(env_id, 4, "SAME_STEP", config={"time_limit_s": 3.0, "faults": {"n_max": 2}, "costs": costs})
+        for costs in ({}, ALL, ALL)
+    )
+    first, infos = off.reset(seed=3)
+    np.testing.assert_array_equal(first, on.reset(seed=3)[0])
+    assert not any(name.startswith("cost") for name in infos)
+    other.reset(seed=80)
+    rng, total, hot = np.random.default_rng(0), 0.0, 0.0
+    for step in range(30):
+        if step == 10:
+            other.set_state(
+                {name: values.tolist() if values.size else values for name, values in on.get_state().items()}
+            )
+        action = rng.uniform(-1.0, 1.0, off.action_space.shape).astype(np.float32)
+        plain, told = off.step(action), on.step(action)
+        assert_same(plain[:4], told[:4], "with costs")
+        if step >= 10:
+            assert_same(other.step(action), told, "from a saved state")
+            hot += float(told[4]["cost/heat"].sum())
+        each = [told[4][f"cost/{name}"] for name in ("joint_limit", "torque", "contact_force", "heat")]
+        np.testing.assert_allclose(told[4]["cost"], np.sum(each, axis=0))
+        assert all(((cost >= 0.0) & (cost <= 1.0)).all() for cost in each)
+        total += float(told[4]["cost"].sum())
+    assert total > hot > 0.0
+
+
+def test_costs_are_no_part_of_a_scenario() -> None:
+    assert scenario_settings(WaypointsConfig(costs=CostConfig(**ALL))) == scenario_settings(WaypointsConfig())
+
+
+def test_what_a_robot_cannot_cost_is_refused() -> None:
+    for name in ("torque_share", "heat_share"):
+        with pytest.raises(ConfigError, match=rf"costs\.{name} is set, but resilient has no torque limit"):
+            gym.make("SnakeGym/Waypoints-v0", robot="resilient", costs={name: 0.5})
+    with pytest.raises(ConfigError, match=r"costs\.torque_share is 1\.5"):
+        gym.make("SnakeGym/Waypoints-v0", costs={"torque_share": 1.5})

@@ -1,0 +1,130 @@
+"""``SnakeGym/Escape-v0``: where the robot starts, when it is out, and the contract of every env."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from numpy.typing import NDArray
+
+from snake_gym.config import load_yaml
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.envs.checker import check_vector_env
+from snake_gym.physics.state import ChainState, zero_state
+from tests.envs.test_vector_env import spread_ends_at_reset
+
+ESCAPE = "SnakeGym/Escape-v0"
+SHIPPED = load_yaml("configs/env/escape.yaml")
+CC = {"kind": "residual", "controller": {"file": "configs/controllers/resilient_servo/obstacle_field/cc.yaml"}}
+
+
+def make(n_worlds: int, mode: Any = "DISABLED", **settings: Any) -> SnakeVectorEnv:
+    return SnakeVectorEnv(ESCAPE, n_worlds, mode, config={**SHIPPED, **settings})
+
+
+def body(
+    link_angle: NDArray[np.float64], head_xy: NDArray[np.float64], half: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Points (p, 2) all along one robot, link by link from the head on."""
+    points, tip = [], head_xy + half[-1] * np.array([np.cos(link_angle[-1]), np.sin(link_angle[-1])])
+    for angle, reach in zip(link_angle[::-1], half[::-1], strict=True):
+        back = tip - 2.0 * reach * np.array([np.cos(angle), np.sin(angle)])
+        points.append(tip + np.linspace(0.0, 1.0, 201)[:, None] * (back - tip))
+        tip = back
+    return np.concatenate(points)
+
+
+@pytest.mark.parametrize("lengths", [{}, {"randomisation": {"link_length": {"low": 0.9, "high": 1.1}}}])
+def test_no_peg_is_on_the_true_robot_as_it_starts_whatever_its_links_are(lengths: dict[str, Any]) -> None:
+    env = make(48, field={"difficulty": 1.0}, **lengths)
+    env.reset(seed=0)
+    core = env.core
+    half, state = core.robot.params.half_length, core.robot.state
+    nearest = []
+    for world in range(48):
+        points, rows = (
+            body(state.link_angle[world], state.head_xy[world], half[world]),
+            core.task.scenery(world).features,
+        )
+        gap = np.hypot(*(points[:, None] - rows[None, :, :2]).transpose(2, 0, 1)) - rows[:, 5] - 0.03
+        nearest.append(gap.min())
+        middle = points.reshape(-1, 201, 2)[:, 100].mean(axis=0)
+        np.testing.assert_allclose(middle, 0.0, atol=1e-9)
+    assert min(nearest) > 0.003 - 1e-6 and max(nearest) < 0.004
+
+
+def test_it_is_out_when_every_part_of_every_link_is_beyond_the_distance() -> None:
+    n, distance = 400, 1.1
+    env = make(n, goal={"distance_m": distance})
+    env.reset(seed=0)
+    rng, task = np.random.default_rng(1), env.core.task
+    state: ChainState = zero_state(n, 10)
+    state.link_angle[:] = rng.uniform(-np.pi, np.pi, (n, 1)) + np.cumsum(rng.normal(0.0, 0.4, (n, 10)), axis=1)
+    state.head_xy[:] = rng.uniform(-2.2, 2.2, (n, 2))
+    half = env.core.robot.params.half_length
+    clear = np.array([np.hypot(*body(state.link_angle[w], state.head_xy[w], half[w]).T).min() - 0.03 for w in range(n)])
+    decided = np.abs(clear - distance) > 1e-4
+    out = task.has_reached(state, state.head_xy)
+    np.testing.assert_array_equal(out[decided], (clear > distance)[decided])
+    assert 40 < out.sum() < n - 40
+    head_alone = np.hypot(*state.head_xy.T) > distance + 0.1
+    assert (head_alone & ~out).sum() > 40  # a head outside is not enough
+
+
+def test_robots_get_out_while_joints_fail_and_what_is_told_is_true() -> None:
+    env = make(16, action=CC, field={"difficulty": 0.5})
+    env.reset(seed=0)
+    action, going = np.zeros(env.action_space.shape, np.float32), np.ones(16, bool)
+    onset = env.core.scenario()["fault_onset_s"]
+    assert np.nanmin(onset) >= 0.0 and 2.0 < np.nanmax(onset) <= 5.0
+    for _ in range(150):
+        _, _, terminated, _, info = env.step(action)
+        state, task = env.core.robot.state, env.core.task
+        for world in np.flatnonzero(going):
+            points = body(state.link_angle[world], state.head_xy[world], env.core.robot.params.half_length[world])
+            is_out = np.hypot(*points.T).min() - 0.03 > task.distance_m
+            assert bool(info["is_success"][world]) == bool(terminated[world]) == bool(is_out)
+            assert np.isfinite(info["time_to_goal_s"][world]) == is_out
+        going &= ~terminated
+        if not going.any():
+            break
+    assert info["is_success"].sum() >= 12
+    assert (info["progress_m"][info["is_success"]] > 1.0).all() and info["contact_time_s"].max() > 0.0
+    assert (info["progress_m"] < info["route_m"]).all()
+
+
+def test_the_place_shown_is_on_the_route_ahead_of_the_head() -> None:
+    env = make(8)
+    env.reset(seed=3)
+    task = env.core.task
+    for world in range(8):
+        route, target = task.routes.xy[world], task.goal().target_xy_w[world]
+        step = np.diff(route, axis=0)
+        arc = np.concatenate([[0.0], np.cumsum(np.hypot(*step.T))])
+        wanted = [np.interp(env.core.spec.length_m / 3.0, arc, route[:, axis]) for axis in (0, 1)]
+        np.testing.assert_allclose(target, wanted, atol=1e-9)
+    shown = make(8, goal={"guidance": "goal"})
+    shown.reset(seed=3)
+    np.testing.assert_allclose(shown.core.task.goal().target_xy_w, task.routes.xy[:, -1])
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "shipped": {},
+    "varied": {
+        "action": {"kind": "gait"}, "randomisation": {"link_length": {"low": 0.95, "high": 1.05}},
+        "costs": {"heat_share": 0.2, "torque_share": 0.5, "contact_force_n": 1.0, "joint_limit_share": 0.3},
+        "difficulty": 0.6,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_vector_checker_passes(settings: dict[str, Any]) -> None:
+    check_vector_env(lambda n, mode: spread_ends_at_reset(make(n, mode, **{"time_limit_s": 4.0, **settings})))
+
+
+def test_gymnasium_s_checker_passes() -> None:
+    check_env(gym.make(ESCAPE, time_limit_s=2.0).unwrapped)
