@@ -31,7 +31,6 @@ from snake_gym.tasks.obstacle_field import (
     AmongObstaclesConfig,
     GoalConfig,
     ObstacleField,
-    head_angle_for,
     robot_extent,
 )
 from snake_gym.tasks.task import BoolArray, Record, Start, Task
