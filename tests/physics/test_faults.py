@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
+from snake_gym.physics import worlds
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED, OFFSET, SLIPPED, SLOW, WEAK, acting
 from snake_gym.physics.state import FaultState, no_faults
-from snake_gym.physics.worlds import fault_steps
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 from snake_gym.robot.spec import ActuatorSpec, FrictionSpec, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
@@ -314,6 +315,9 @@ def test_a_joint_locks_at_the_angle_it_had_at_the_onset_not_at_the_end_of_the_su
     rate = 0.5 * 1.5
     error = abs(coarse.joint_angle()[0, 3] - fine.joint_angle()[0, 3])
     assert error < 0.1 * rate * spec.sim_dt_s
+
+
+fault_steps = njit(worlds.fault_steps.py_func)
 
 
 @given(

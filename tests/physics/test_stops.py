@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import njit
 from numpy.typing import NDArray
 
-from snake_gym.physics import lanes
-from snake_gym.physics.chain import eliminate_links, substitute_back
-from snake_gym.physics.contact import hold_links
+from snake_gym.physics import chain, contact, lanes
 from snake_gym.physics.simd import LANES
 from snake_gym.robot.presets import ROBO_CONDA
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 FloatArray = NDArray[np.float64]
+eliminate_links, substitute_back, hold_links = (
+    njit(kernel.py_func) for kernel in (chain.eliminate_links, chain.substitute_back, contact.hold_links)
+)
 LIMIT = 1.19
 """[N m]"""
 WORLDS = 16
