@@ -74,6 +74,7 @@ class CurriculumConfig(Settings):
     start: Share = 0.0
     """Difficulty of the first episodes; see ``difficulty`` of the env."""
     end: Share = 1.0
+    """Difficulty of the last episodes."""
     share: PositiveShare = 0.5
     """Share of the run's steps after which the end is reached."""
 

@@ -46,7 +46,7 @@ class WayOutConfig(Settings):
     distance_m: Positive | None = None
     """The robot is out when all of it is farther than this from the middle of the thicket; None: its radius."""
     guidance: Literal["route", "goal"] = "route"
-    """The target shown: a place on the route ahead of the robot, or the route's end, far outside."""
+    """The target shown: a place on the route ahead of the robot (route), or the route's end, far outside (goal)."""
     lookahead_m: Positive | None = None
     """How far ahead on the route; None: a third of the robot's length."""
 
