@@ -57,6 +57,7 @@ class FollowConfig(Settings):
     success_rms_m: Limit = math.inf
     """... with a cross-track error of at most this (root of the mean square over the episode)."""
     tracked_point: Point = "centre"
+    """Point of the robot that is to stay on the path: centre (of mass), or head (the centre of the head link)."""
 
     def check(self) -> None:
         if len(self.preview_m) > MOST_PREVIEWS:

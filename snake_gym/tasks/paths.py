@@ -53,7 +53,7 @@ class PathConfig(Settings):
     closed: bool = False
     """Recorded path: from its last point it goes back to its first one, and the path is one lap."""
     side: Literal["left", "right", "random"] = "random"
-    """Side to which a circle or square goes round."""
+    """Circle and square: to which side they turn: left, right, or random (drawn for each episode)."""
     max_turn_rad: Annotated[float, Range(0.0, math.pi)] = 0.5
     """Largest angle between the robot's heading and the path's first direction, random in each episode."""
 

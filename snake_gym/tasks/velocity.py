@@ -45,12 +45,15 @@ class CommandConfig(Settings):
     """Which commands come, and how well they are to be followed."""
 
     min_speed_m_s: Speed = 0.05
+    """Lowest commanded speed."""
     max_speed_m_s: Speed = 0.3
+    """Highest commanded speed."""
     max_turn_rad: Annotated[float, Range(0.0, math.pi)] = 1.0
     """Largest change of heading from one command to the next; the first one's is from the robot's heading."""
     min_interval_s: Annotated[float, Range(0.001, 1e6)] = 8.0
+    """Shortest time between two commands; the first comes at the start."""
     max_interval_s: Annotated[float, Range(0.001, 1e6)] = 15.0
-    """Shortest and longest time between two commands; the first comes at the start."""
+    """Longest time between two commands."""
     smoothing_s: Positive = 1.5
     """Time over which velocities are averaged (time constant of a lag)."""
     speed_scale_m_s: Positive = 0.05
@@ -62,6 +65,7 @@ class CommandConfig(Settings):
     success_heading_rad: Positive = 0.4
     """... and a mean heading error of at most this."""
     tracked_point: Point = "centre"
+    """Point of the robot whose velocity counts: centre (of mass), or head (the centre of the head link)."""
 
     def check(self) -> None:
         check_order(self, "min_speed_m_s", "max_speed_m_s")

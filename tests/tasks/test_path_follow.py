@@ -189,7 +189,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no number": ({"text": "0,0\nnan,0\n"}, r"line 2 is 'nan,0'; expected numbers in \[-1e\+06, 1e\+06\]"),
     "a header alone": ({"text": "x,y\n"}, "has no points; expected a CSV file"),
     "one point": ({"text": "0,0\n"}, "path.points has 1 entries for path.kind recorded; expected 2 to 5000"),
-    "bytes": ({"text": b"\xff\xfe\x00"}, "walk.csv', which cannot be read"),
+    "bytes": ({"text": b"\xff\xfe\x00"}, "which cannot be read"),
     "large": ({"text": "0,0\n" * 300_000}, "of more than 1000000 bytes"),
     "a point twice": ({"kind": "recorded", "points": [[0, 0], [1, 0], [1, 0]]}, r"points\[1\] is \[1.0, 0.0\], as the"),
     "back at the start": (
