@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,12 @@ class PathFollowConfig(EnvConfig):
     path: PathConfig = field(default_factory=PathConfig)
     follow: FollowConfig = field(default_factory=FollowConfig)
     reward: PathRewardConfig = field(default_factory=PathRewardConfig)
+
+    def at_difficulty(self, difficulty: float) -> Self:
+        """Paths bend, and turn from the robot's heading, by that share of their largest bend and turn."""
+        path, bend = self.path, difficulty * self.path.max_bend_rad
+        easier = replace(path, max_bend_rad=bend, max_turn_rad=difficulty * path.max_turn_rad)
+        return replace(super().at_difficulty(difficulty), path=easier)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         return PathFollow(self.path, self.follow, self.reward, spec, n_worlds)
@@ -189,6 +195,9 @@ class PathFollow(Task):
     @property
     def n_random(self) -> int:
         return self.maker.n_random
+
+    def follow(self, config: PathFollowConfig) -> None:
+        self.maker.config = config.path
 
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
         """New paths from the origin; the mean of the link angles is ``heading``. See ``Task``."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,11 @@ class VelocityConfig(EnvConfig):
     command: CommandConfig = field(default_factory=CommandConfig)
     reward: VelocityRewardConfig = field(default_factory=VelocityRewardConfig)
 
+    def at_difficulty(self, difficulty: float) -> Self:
+        """Commands turn by that share of their largest turn."""
+        command = replace(self.command, max_turn_rad=difficulty * self.command.max_turn_rad)
+        return replace(super().at_difficulty(difficulty), command=command)
+
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
         n_commands = math.ceil(self.time_limit_s / self.command.min_interval_s) + 1
         if n_commands > MOST_COMMANDS:
@@ -165,6 +170,9 @@ class Velocity(Task):
     @property
     def n_random(self) -> int:
         return 3 * self.command["begin_s"].shape[1]
+
+    def follow(self, config: VelocityConfig) -> None:
+        self.config = config.command
 
     def begin(self, joint_angle: FloatArray, heading: FloatArray, u: FloatArray, rows: NDArray[np.int64]) -> Start:
         """New commands; the robots start at the origin, the mean of the link angles is ``heading``. See ``Task``."""

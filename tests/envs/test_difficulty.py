@@ -108,6 +108,23 @@ def test_courses_turn_less() -> None:
     assert largest(1.0) > 0.9 * np.pi
 
 
+def test_paths_bend_and_commands_turn_less() -> None:
+    def largest(env_id: str, share: float) -> float:
+        env = make(env_id, 64)
+        env.set_difficulty(share)
+        env.reset(seed=5)
+        task, heading = env.core.task, env.core.robot.state.link_angle.mean(axis=1)
+        if env_id == "SnakeGym/Velocity-v0":
+            return float(np.abs(np.diff(task.command["heading_rad"], axis=1)).max())
+        step = np.diff(task.routes.xy, axis=1)
+        turn = np.arctan2(step[..., 1], step[..., 0]) - heading[:, None]
+        return float(np.abs(np.angle(np.exp(1j * turn))).max())
+
+    for env_id, most in (("SnakeGym/Velocity-v0", 1.0), ("SnakeGym/PathFollow-v0", np.pi)):
+        assert largest(env_id, 0.0) == pytest.approx(0.0, abs=1e-9)
+        assert 0.0 < largest(env_id, 0.05) < 0.6 * largest(env_id, 1.0) <= 0.6 * most
+
+
 @pytest.mark.parametrize("kind", ["pegboard", "forest", "corridor", "bends", "gates"])
 def test_every_easier_field_has_room_and_its_gaps_are_wider(kind: str) -> None:
     settings = {"field": {"kind": kind, "difficulty": 0.9}}
