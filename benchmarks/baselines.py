@@ -1,5 +1,6 @@
 """Scores of a random policy and of the tuned controllers in every env, and of PPO where a run is given.
 
+    python benchmarks/baselines.py --train                     trains PPO in every env first: half an hour on two cores
     python benchmarks/baselines.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
     python benchmarks/baselines.py --only Waypoints --policy ppo=runs/demo
     python benchmarks/baselines.py --episodes 16 --out runs/quick            a trial, which leaves docs/ alone
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.evaluate import load_policy, tuned_kinds
 from snake_gym.benchmark.report import show_bounds
@@ -53,8 +55,8 @@ from snake_gym.envs.tables import table
 from snake_gym.registry import DEFAULT_ENV, TASKS
 
 ROOT = Path(__file__).parents[1]
-BENCHMARKS = ROOT / "configs" / "benchmark"
-HEADS = ("policy", "progress [m]", "success", "energy [J/m]")
+BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
+HEADS = ("success", "energy [J/m]")
 
 
 class RandomPolicy:
@@ -76,6 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = OptionParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="ENV", help="play this env only (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
+    parser.add_argument("--train", action="store_true", help="train PPO in each env first (configs/train)")
     parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the benchmark)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
     parser.add_argument("--no-pictures", action="store_true", help="no pictures of the envs")
@@ -92,12 +95,15 @@ def main(argv: list[str] | None = None) -> int:
         config, source = benchmark_of(env_id)
         if args.episodes is not None:
             config = build(BenchmarkConfig, {**vars(config), "episodes": args.episodes})
-        mine = {name: policy for name, (_, policy) in learned.items() if policy.env_id == env_id}
-        config = replace(config, policies={name: learned[name][0] for name in mine})
+        own = {name: given for name, given in learned.items() if given[1].env_id == env_id}
+        if args.train:
+            run = train(env_id)
+            own["ppo"] = str(run), load_policy("ppo", str(run))
+        config = replace(config, policies={name: path for name, (path, _) in own.items()})
         scenarios = make_scenarios(config)
         entrants = [random_entrant(config.episodes)]
         entrants += [classical_entrant(entry, config) for entry in config.controllers]
-        entrants += [learned_entrant(name, policy, scenarios) for name, policy in mine.items()]
+        entrants += [learned_entrant(name, policy, scenarios) for name, (_, policy) in own.items()]
         print(f"{env_id}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
         folder = Path("runs", "baselines", short_name(env_id))
         found = compare(config, scenarios, entrants, folder, pictures=False, progress=Console(stderr=True))
@@ -128,6 +134,20 @@ def benchmark_of(env_id: str) -> tuple[BenchmarkConfig, str]:
     return replace(config, controllers=tuned_kinds(config)), "default settings"
 
 
+def train(env_id: str) -> Path:
+    """Return the run folder of PPO trained in an env as its shipped configuration says; a finished run is kept.
+
+    Raises ConfigError if no configuration is shipped.
+    """
+    for path in sorted(TRAININGS.glob("*.yaml")):
+        content = load_yaml(path)
+        if content.get("env_id", DEFAULT_ENV) == env_id and content["algorithm"]["name"] == "PPO":
+            run = Path("runs", "baselines", f"{short_name(env_id)}_ppo")
+            snake_gym_main(["train", "--config", str(path), "--run-dir", str(run), "--set", "if_exists=continue"])
+            return run
+    raise ConfigError(f"no training of PPO in {env_id} is shipped; leave --train out, or name others with --only")
+
+
 def random_entrant(episodes: int) -> Entrant:
     """Return the random policy."""
     settings = {"action": {"kind": "joint_reference"}}
@@ -152,8 +172,9 @@ def page(rows: Mapping[str, Any]) -> str:
         "# Baselines",
         "<!-- made by: python benchmarks/baselines.py -->",
         "Every env's shipped benchmark, played by a policy of random joint references and by the classical controllers "
-        "that are tuned for it. Means over the scenarios, with 95 % intervals. `python benchmarks/baselines.py` makes "
-        "this page anew; `--policy NAME=RUN` adds a trained policy.",
+        "that are tuned for it, and by PPO trained as configs/train says (seed 0). Means over the scenarios, with 95 % "
+        "intervals, which do not cover other seeds of the training. `python benchmarks/baselines.py --train` makes this "
+        "page anew; `--policy NAME=RUN` adds a policy of yours.",
     ]
     for env_id, found in rows.items():
         parts += [f"## {env_id}", section(found)]
@@ -166,7 +187,8 @@ def section(found: Mapping[str, Any]) -> str:
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1]["success" if by_success else "mean"] or 0.0))
     lines = [(name, *cells(policy)) for name, policy in ranked]
     told = f"{found['episodes']} scenarios from seed {found['first_seed']} on ({found['scenarios']})."
-    return f"{told}\n\n{table(HEADS, lines)}".rstrip("\n")
+    score = "progress [m]" if by_success or found["score"] == "progress_m" else found["score"].replace("_", " ")
+    return f"{told}\n\n{table(('policy', score, *HEADS), lines)}".rstrip("\n")
 
 
 def cells(policy: Mapping[str, Any]) -> Sequence[str]:
