@@ -173,8 +173,8 @@ def page(rows: Mapping[str, Any]) -> str:
         "<!-- made by: python benchmarks/baselines.py -->",
         "Every env's shipped benchmark, played by a policy of random joint references and by the classical controllers "
         "that are tuned for it, and by PPO trained as configs/train says (seed 0). Means over the scenarios, with 95 % "
-        "intervals, which do not cover other seeds of the training. `python benchmarks/baselines.py --train` makes this "
-        "page anew; `--policy NAME=RUN` adds a policy of yours.",
+        "intervals, which do not cover other seeds of the training. `python benchmarks/baselines.py --train` makes "
+        "this page anew; `--policy NAME=RUN` adds a policy of yours.",
     ]
     for env_id, found in rows.items():
         parts += [f"## {env_id}", section(found)]
