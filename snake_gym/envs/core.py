@@ -127,11 +127,13 @@ class SnakeCore:
         does not fit in, with nothing changed.
         """
         try:
-            wanted = np.array(np.broadcast_to(np.asarray(difficulty, np.float64), (self.n_worlds,)))
+            given = np.asarray(difficulty)
+            wanted = np.array(np.broadcast_to(given.astype(np.float64), (self.n_worlds,)))
         except (TypeError, ValueError):
             wanted = np.full(1, np.nan)
-        if not ((wanted >= 0.0) & (wanted <= 1.0)).all():
-            raise ConfigError(f"difficulty is {show(difficulty)}; expected a number in [0, 1], or {self.n_worlds}")
+        if isinstance(difficulty, bool) or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+            each = "" if self.n_worlds == 1 else f", or one for each of {self.n_worlds} worlds"
+            raise ConfigError(f"difficulty is {show(difficulty)}; expected a number in [0, 1]{each}")
         level = np.ones(self.n_worlds)
         for share in np.unique(wanted).tolist():
             config = self._config_at(share)

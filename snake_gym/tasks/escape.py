@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from snake_gym.config import Settings
+from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive
 from snake_gym.obstacles.fields import Field
 from snake_gym.obstacles.thicket import ThicketConfig, ThicketMaker
@@ -44,7 +44,8 @@ class WayOutConfig(Settings):
     """When the robot is out, and what is shown of the way."""
 
     distance_m: Positive | None = None
-    """The robot is out when all of it is farther than this from the middle of the thicket; None: its radius."""
+    """The robot is out when all of it is farther than this from the middle of the thicket; None: the thicket's radius.
+    At least half the robot's length."""
     guidance: Literal["route", "goal"] = "route"
     """The target shown: a place on the route ahead of the robot (route), or the route's end, far outside (goal)."""
     lookahead_m: Positive | None = None
@@ -87,6 +88,15 @@ class Escape(ObstacleField):
 
     def __init__(self, config: EscapeConfig, spec: RobotSpec, n_worlds: int) -> None:
         start, goal = config.start, config.goal
+        try:
+            spec.check_among_obstacles()
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        if goal.distance_m is not None and goal.distance_m < 0.5 * spec.length_m:
+            raise ConfigError(
+                f"goal.distance_m is {goal.distance_m:g}; expected at least half the robot's length, "
+                f"{0.5 * spec.length_m:g}: it would be out where it begins"
+            )
         extent = robot_extent(spec, start.amplitude_rad, start.phase_shift_rad, "head")
         self._wanted_m = goal.distance_m
         shown = GoalConfig(guidance=goal.guidance, lookahead_m=goal.lookahead_m, tracked_point="head")

@@ -32,6 +32,8 @@ from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, S
 MOST_PREVIEWS = 8
 _REACH_M = 0.5
 """How far along the path the nearest place is looked for, from the last one on; at most a quarter of the path."""
+_PIECES = 8
+"""Pieces of the path passed in a step, each of which has been near the robot or not."""
 _CATCH_UP_S = 5.0
 """Time in which the commanded speed makes up for being behind the schedule."""
 _FULL_CROSS_M = 0.5
@@ -100,8 +102,10 @@ class PathFollowConfig(EnvConfig):
 
     def at_difficulty(self, difficulty: float) -> Self:
         """Paths bend, and turn from the robot's heading, by that share of their largest bend and turn."""
-        path, bend = self.path, difficulty * self.path.max_bend_rad
-        easier = replace(path, max_bend_rad=bend, max_turn_rad=difficulty * path.max_turn_rad)
+        path = self.path
+        easier = replace(path, max_turn_rad=difficulty * path.max_turn_rad)
+        if path.kind == "spline":
+            easier = replace(easier, max_bend_rad=difficulty * path.max_bend_rad)
         return replace(super().at_difficulty(difficulty), path=easier)
 
     def make_task(self, spec: RobotSpec, n_worlds: int) -> Task:
@@ -159,7 +163,7 @@ class PathFollow(Task):
         "cross_track_error_m": Record("m", "distance from the path now, positive to its left"),
         "mean_cross_track_m": Record("m", "mean size of the cross-track error so far"),
         "rms_cross_track_m": Record("m", "root of the mean squared cross-track error so far"),
-        "schedule_m": Record("m", "arc length where the schedule is now; 0 without a wanted speed"),
+        "schedule_m": Record("m", "arc length of the schedule now, at most the path's; 0 without a wanted speed"),
         "schedule_error_m": Record("m", "way ahead of the schedule now, negative behind; 0 without a wanted speed"),
         "mean_schedule_error_m": Record("m", "mean size of the schedule error so far"),
         "time_to_goal_s": Record("s", "when the end was reached; inf until then", math.inf),
@@ -223,9 +227,9 @@ class PathFollow(Task):
         self.steps += going
         self._note(record, going, state.time_s, arc, error)
 
-        within = going & (np.abs(error) <= self.config.tolerance_m)
         new = np.minimum(arc, self.length_m) - record["furthest_m"]
-        record["passed_m"] += np.where(within, np.maximum(new, 0.0), 0.0)
+        near = self._share_near(before_xy, point, record["furthest_m"], new)
+        record["passed_m"] += np.where(going, near * np.maximum(new, 0.0), 0.0)
         record["furthest_m"] += np.where(going, np.maximum(new, 0.0), 0.0)
         progress = np.minimum(record["passed_m"], record["schedule_m"]) if self.commands_speed else record["passed_m"]
         made = progress - record["progress_m"]
@@ -243,12 +247,24 @@ class PathFollow(Task):
         }
         return terms, self.index > 0
 
+    def _share_near(self, begin_xy: FloatArray, end_xy: FloatArray, arc: FloatArray, way: FloatArray) -> FloatArray:
+        """Return which share (W,) of the path from ``arc`` on, ``way`` long (W,), lies within the tolerance of the line
+        that the tracked point has gone in this step."""
+        moved = end_xy - begin_xy
+        square = np.maximum((moved * moved).sum(axis=1), 1e-300)
+        near = np.zeros(arc.size)
+        for part in range(_PIECES):
+            gap = self.routes.place(arc + (part + 0.5) / _PIECES * way) - begin_xy
+            along = np.clip((gap * moved).sum(axis=1) / square, 0.0, 1.0)
+            near += np.hypot(*(gap - along[:, None] * moved).T) <= self.config.tolerance_m
+        return near / _PIECES
+
     def _note(
         self, record: dict[str, FloatArray], going: BoolArray, time_s: FloatArray, arc: FloatArray, error: FloatArray
     ) -> None:
         """Write the present errors and their means into the records of the worlds that are ``going`` (W,)."""
         n = np.maximum(self.steps, 1)
-        wanted = (0.0 if self.config.speed_m_s is None else self.config.speed_m_s) * time_s
+        wanted = np.minimum((self.config.speed_m_s or 0.0) * time_s, self.length_m)
         ahead = arc - wanted if self.commands_speed else np.zeros_like(arc)
         mean, rms, off = (record[name] for name in ("mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m"))
         square = rms * rms

@@ -7,6 +7,7 @@ closed path, the straight continuation of an open one.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,14 @@ _CIRCLE_POINTS = 257
 """Points of a circle; its chords are nearer to it than 1e-4 of its radius."""
 _BEND_POINTS = 16
 """Points of a spline in each bend."""
+
+
+_KINDS = {
+    "length_m": ("line", "spline"), "radius_m": ("circle",), "side_m": ("square",), "side": ("circle", "square"),
+    "bend_every_m": ("spline",), "max_bend_rad": ("spline",), "points": ("recorded",), "file": ("recorded",),
+    "closed": ("recorded",),
+}  # fmt: skip
+"""Settings that only some kinds of path have -> those kinds."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class PathConfig(Settings):
     """Largest angle between the robot's heading and the path's first direction, random in each episode."""
 
     def check(self) -> None:
+        self._check_kind()
         if self.file is not None:
             if self.points:
                 raise ValueError("path.points is given beside path.file; expected one of them")
@@ -66,14 +76,20 @@ class PathConfig(Settings):
             object.__setattr__(self, "file", None)
         if self.kind == "recorded":
             self._check_points()
-        elif self.points or self.closed:
-            given = "points or a file" if self.points else "closed"
-            raise ValueError(f"path.{given} is given for path.kind {self.kind}; expected path.kind recorded")
         if self.kind == "spline" and self.length_m / self.bend_every_m > MOST_BENDS:
             raise ValueError(
                 f"path.bend_every_m is {self.bend_every_m:g} for length_m {self.length_m:g}; expected at least "
                 f"{self.length_m / MOST_BENDS:g}, for {MOST_BENDS} bends"
             )
+
+    def _check_kind(self) -> None:
+        """Raise ValueError for a setting that the path's kind has no use for."""
+        for field in dataclasses.fields(self):
+            kinds = _KINDS.get(field.name, (self.kind,))
+            if self.kind not in kinds and getattr(self, field.name) != field.default:
+                raise ValueError(
+                    f"path.{field.name} is given for path.kind {self.kind}; expected path.kind {' or '.join(kinds)}"
+                )
 
     def _check_points(self) -> None:
         if not 2 <= len(self.points) <= MOST_POINTS:
@@ -119,7 +135,7 @@ def read_points(file: str) -> tuple[tuple[float, float], ...]:
             x, y = (float(field) for field in fields)
         except ValueError:
             raise ConfigError(f"path.file {file}, line {number} is {show(line)}; expected two numbers x,y") from None
-        if not max(abs(x), abs(y)) <= 1e6:
+        if not (abs(x) <= 1e6 and abs(y) <= 1e6):
             raise ConfigError(f"path.file {file}, line {number} is {show(line)}; expected numbers in [-1e+06, 1e+06]")
         points.append((x, y))
     if not points:

@@ -71,8 +71,9 @@ class EnvConfig(Settings, ABC):
     """Threads for the physics; None: as many as the process may use."""
     observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)
     difficulty: Share = 1.0
-    """Share of what makes an episode hard: 1: all of it, as set; 0: no faults, nothing random in the world, the widest
-    fields (`at_difficulty` of the settings). `env.unwrapped.set_difficulty` changes it for the next episodes."""
+    """Share of what makes an episode hard: 1: all of it, as set; 0: no faults, no randomisation, the widest fields and
+    straightest ways. Start, course, commands and sensors' own noise stay random (`at_difficulty` of the settings).
+    `env.unwrapped.set_difficulty` changes it for the next episodes."""
 
     def check(self) -> None:
         check_privileged(self.observation.privileged, self.randomisation)

@@ -126,24 +126,28 @@ def velocity(seen: Seen) -> FloatArray:
 
 
 class Velocity(Task):
-    """Commands and errors of W worlds with up to ``n_commands`` commands; the last one stays."""
+    """Commands and errors of W worlds with ``n_commands`` commands; where the last one would begin, they come again."""
 
     stream = "command"
     score = "tracking"
     columns = ("commanded_speed", "velocity")
     commands_speed = True
     records = {  # noqa: RUF012
-        "progress_m": Record("m", "way made in the commanded headings so far, in each step at most the commanded way"),
+        "progress_m": Record("m", "averaged speed, at most the commanded one, in the commanded headings over time"),
         "commanded_m": Record("m", "commanded way so far"),
         "tracking": Record("1", "how well the commands are followed, mean so far: 1 is best, 0 worst"),
-        "speed_error_m_s": Record("m/s", "averaged speed in the commanded heading minus the commanded one, now"),
+        "speed_error_m_s": Record(
+            "m/s", "averaged speed in the commanded heading minus the commanded speed of this step"
+        ),
         "mean_speed_error_m_s": Record("m/s", "mean size of the speed error so far"),
-        "heading_error_rad": Record("rad", "direction of the averaged velocity minus the commanded heading, now"),
+        "heading_error_rad": Record(
+            "rad", "direction of the averaged velocity minus the commanded heading of this step"
+        ),
         "mean_heading_error_rad": Record("rad", "mean size of the heading error so far"),
     }
     further_infos = {  # noqa: RUF012
-        "commanded_speed_m_s": ("m/s", "the command now"),
-        "commanded_heading_rad": ("rad", "the command now, world frame"),
+        "commanded_speed_m_s": ("m/s", "the command for the next step"),
+        "commanded_heading_rad": ("rad", "the command for the next step, world frame"),
         "is_success": ("bool", "mean errors so far are small enough (`command.success_*`)"),
     }
 
@@ -223,7 +227,9 @@ class Velocity(Task):
         new["commanded_m"] = record["commanded_m"] + wanted * self._dt_s
         for name, values in new.items():
             np.copyto(record[name], values, where=live)
-        begun = (self.command["begin_s"] <= state.time_s[:, None] + _SLACK_S).sum(axis=1) - 1
+        begin_s = self.command["begin_s"]
+        time_s = np.mod(state.time_s + _SLACK_S, begin_s[:, -1])  # beyond the time limit, all commands come again
+        begun = (begin_s[:, :-1] <= time_s[:, None]).sum(axis=1) - 1
         np.copyto(self.current, begun, where=live)
         terms = {
             "speed": speed_kernel * live,

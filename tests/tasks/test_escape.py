@@ -10,7 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
-from snake_gym.config import load_yaml
+from snake_gym.config import ConfigError, load_yaml
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.checker import check_vector_env
 from snake_gym.physics.state import ChainState, zero_state
@@ -124,6 +124,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_vector_checker_passes(settings: dict[str, Any]) -> None:
     check_vector_env(lambda n, mode: spread_ends_at_reset(make(n, mode, **{"time_limit_s": 4.0, **settings})))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"robot": {"link_radius_m": 0}}, r"link_radius_m is 0; expected at least 0\.001 among obstacles"),
+        ({"goal": {"distance_m": 0.1}}, r"goal\.distance_m is 0\.1; expected at least half the robot's length, 0\.7"),
+    ],
+)
+def test_what_is_no_escape_is_one_clear_error(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(1, **settings)
 
 
 def test_gymnasium_s_checker_passes() -> None:

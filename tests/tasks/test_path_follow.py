@@ -19,16 +19,20 @@ from snake_gym.tasks.path_follow import FollowConfig, PathFollow, PathFollowConf
 from snake_gym.tasks.paths import PathConfig
 
 SPEC = load_robot("resilient_servo")
-STRAIGHT = {"max_turn_rad": 0.0, "side": "left"}
+STRAIGHT = {"max_turn_rad": 0.0}
 PATH_FOLLOW = "SnakeGym/PathFollow-v0"
+LAST: dict[int, Any] = {}
+"""Where the tracked point of each task's robot was last (1, 2) [m]."""
 
 
 def make(n_worlds: int = 1, heading: float = 0.0, follow: dict[str, Any] | None = None, **path: Any) -> PathFollow:
-    settings = build(PathConfig, {**STRAIGHT, **path})
+    sides = {"side": "left"} if path.get("kind") in ("circle", "square") else {}
+    settings = build(PathConfig, {**STRAIGHT, **sides, **path})
     task = PathFollow(settings, build(FollowConfig, follow or {}), PathRewardConfig(), SPEC, n_worlds)
     u = np.random.default_rng(0).random((n_worlds, task.n_random))
     task.begin(np.zeros((n_worlds, 9)), np.full(n_worlds, heading), u, np.arange(n_worlds))
     task.update_goal(np.zeros((n_worlds, 2)), slice(None))
+    LAST[id(task)] = np.zeros((1, 2))
     return task
 
 
@@ -36,7 +40,8 @@ def step(task: PathFollow, xy: Any, time_s: float = 0.2, live: bool = True) -> t
     state: ChainState = zero_state(1, SPEC.n_links)
     state.centre_xy[:] = xy
     state.time_s[:] = time_s
-    terms, complete = task.evaluate(np.zeros((1, 2)), state, np.full((1, 9), 0.5), np.ones(1), np.array([live]))
+    before, LAST[id(task)] = LAST[id(task)], state.centre_xy.copy()
+    terms, complete = task.evaluate(before, state, np.full((1, 9), 0.5), np.ones(1), np.array([live]))
     return {name: float(values[0]) for name, values in terms.items()}, bool(complete[0])
 
 
@@ -54,6 +59,7 @@ def test_a_lap_beside_a_circle(offset: float, counts: bool) -> None:
     """Left of a path that turns left is the side of the middle."""
     task = make(kind="circle", radius_m=1.5, follow={"tolerance_m": 0.15})
     complete, made, angles = False, 0.0, np.linspace(0.0, 2.0 * np.pi + 0.02, 200)
+    LAST[id(task)][:] = on_circle(0.0, 1.5 - offset, 1.5)
     for i, angle in enumerate(angles):
         assert not complete
         terms, complete = step(task, on_circle(angle, 1.5 - offset, 1.5), 0.2 * (i + 1))
@@ -74,6 +80,7 @@ def test_a_lap_beside_a_circle(offset: float, counts: bool) -> None:
 def test_turning_in_the_middle_of_a_lap_is_no_progress() -> None:
     task = make(kind="circle", radius_m=1.5)
     complete, angle = False, 0.0
+    LAST[id(task)][:] = on_circle(0.0, 0.05, 1.5)
     while not complete:
         angle += 0.1
         terms, complete = step(task, on_circle(angle, 0.05, 1.5))
@@ -92,20 +99,61 @@ def test_errors_beside_a_line_and_their_means() -> None:
         assert told(task, "cross_track_error_m") == pytest.approx(y)
         assert told(task, "mean_cross_track_m") == pytest.approx(np.abs(aside[: i + 1]).mean())
         assert told(task, "rms_cross_track_m") == pytest.approx(np.sqrt(np.square(aside[: i + 1]).mean()))
-    new = np.diff(np.concatenate([[0.0], along]))
-    assert told(task, "progress_m") == pytest.approx(new[np.abs(aside) <= 0.15].sum())
+    # What counts: places on the line that are near the way which the point has gone in the step.
+    x, y = np.concatenate([[0.0], along]), np.concatenate([[0.0], aside])
+    counted = 0.0
+    for begin, end in zip(np.stack([x, y], 1)[:-1], np.stack([x, y], 1)[1:], strict=True):
+        way = begin + np.linspace(0.0, 1.0, 201)[:, None] * (end - begin)
+        places = np.stack([np.linspace(begin[0], end[0], 201), np.zeros(201)], axis=1)
+        distance = np.hypot(*(places[:, None] - way).transpose(2, 0, 1)).min(axis=1)
+        counted += (end[0] - begin[0]) * (distance <= 0.15).mean()
+    assert told(task, "progress_m") == pytest.approx(counted, rel=0.02)
 
 
 def test_each_piece_of_the_path_counts_once() -> None:
     task = make(kind="line", length_m=5.0)
-    ways = [(0.4, 0.0, 0.4), (0.1, 0.0, 0.0), (0.3, 0.0, 0.0), (0.5, 0.0, 0.1), (0.8, 0.5, 0.0), (0.6, 0.0, 0.0),
+    turn_off = 0.15 * np.hypot(0.3, 0.5) / 0.5  # where the way to (0.8, 0.5) is farther off than the tolerance
+    ways = [(0.4, 0.0, 0.4), (0.1, 0.0, 0.0), (0.3, 0.0, 0.0), (0.5, 0.0, 0.1), (0.8, 0.5, turn_off), (0.6, 0.0, 0.0),
             (0.9, 0.1, 0.1)]  # fmt: skip
     for x, y, expected in ways:
-        assert step(task, [x, y])[0]["progress"] == pytest.approx(expected)
+        assert step(task, [x, y])[0]["progress"] == pytest.approx(expected, abs=0.5 * 0.3 / 8)
     before = told(task, "progress_m")
     terms, _ = step(task, [1.2, 0.0], live=False)
-    assert set(terms.values()) == {0.0} and told(task, "progress_m") == before == pytest.approx(0.6)
+    assert set(terms.values()) == {0.0} and told(task, "progress_m") == before == pytest.approx(
+        0.6 + turn_off, abs=0.02
+    )
     assert step(task, [1.0, 0.0])[0]["effort"] == 9 * 0.25
+
+
+def test_the_tip_of_a_hairpin_that_is_cut_off_never_counts() -> None:
+    """Along y = 0.01 up to 0.77 m, then back: both legs are near, the last 0.13 m of each and the tip are not."""
+    follow = {"tolerance_m": 0.1}
+    task = make(kind="recorded", points=[[0.0, 0.0], [1.0, 0.0], [0.0, 0.02]], follow=follow)
+    there = np.arange(0.01, 0.78, 0.02)
+    complete = False
+    for x in (*there, *there[::-1], -0.05):
+        complete = complete or step(task, [x, 0.01])[1]
+    assert told(task, "passed_m") == pytest.approx(2.0 * (0.77 + 0.1), abs=0.15)
+    assert complete and not told(task, "is_success")
+
+
+def test_round_the_wrong_way_counts_no_more_than_what_is_near() -> None:
+    task = make(kind="circle", radius_m=0.5, follow={"tolerance_m": 0.05})
+    for angle in np.linspace(0.0, -2.0 * np.pi, 80):
+        step(task, on_circle(angle, 0.5, 0.5))
+    assert told(task, "passed_m") < 0.2
+
+
+def test_a_schedule_ends_with_the_path() -> None:
+    task = make(kind="line", length_m=2.0, follow={"speed_m_s": 1.0})
+    step(task, [0.5, 0.0], time_s=9.0)
+    assert (told(task, "schedule_m"), told(task, "schedule_error_m")) == (2.0, pytest.approx(-1.5))
+
+
+@pytest.mark.parametrize("path", [{"kind": "line", "radius_m": 2.0}, {"kind": "circle", "max_bend_rad": 2.0}])
+def test_settings_that_a_path_has_no_use_for_are_refused(path: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"is given for path\.kind (line|circle); expected path\.kind"):
+        build(PathConfig, path)
 
 
 def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
@@ -128,7 +176,8 @@ def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
 
 def test_the_target_goes_ahead_of_the_measured_place_also_beyond_the_end() -> None:
     for kind, far in (("line", [5.6, 0.0]), ("square", [1.6, 0.0])):
-        task = make(kind=kind, length_m=5.0, side_m=1.0, follow={"lookahead_m": 0.6})
+        size = {"length_m": 5.0} if kind == "line" else {"side_m": 1.0}
+        task = make(kind=kind, **size, follow={"lookahead_m": 0.6})  # type: ignore[arg-type]
         assert task.goal().target_xy_w[0] == pytest.approx([0.6, 0.0])
         step(task, [0.0, 0.0])
         task.update_goal(np.array([[0.3, 0.05]]), slice(None))
@@ -197,7 +246,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         r"points\[2\] is \[0.0, 0.0\], as",
     ),
     "nothing": ({"kind": "recorded"}, "path.points has 0 entries"),
-    "points for a line": ({"kind": "line", "points": [[0, 0], [1, 0]]}, "path.points or a file is given for path.kind"),
+    "points for a line": ({"kind": "line", "points": [[0, 0], [1, 0]]}, "path.points is given for path.kind"),
     "a closed line": (
         {"kind": "line", "closed": True},
         "path.closed is given for path.kind line; expected path.kind r",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -58,6 +59,18 @@ def test_commands_are_in_their_ranges_and_come_in_time() -> None:
         assert infos["commanded_speed_m_s"][0] == given["command_speed_m_s"][0, now]
         assert infos["commanded_heading_rad"][0] == given["command_heading_rad"][0, now]
         drive(one, [0.0, 0.0], 1, i)
+
+
+def test_commands_go_on_beyond_the_time_limit() -> None:
+    env = gym.make("SnakeGym/Velocity-v0", max_episode_steps=1500, time_limit_s=30.0, faults={"n_max": 0})
+    env.reset(seed=5)
+    shown, still = [], np.zeros(env.action_space.shape or (), np.float32)
+    for _ in range(1000):
+        *_, info = env.step(still)
+        shown.append(info["commanded_heading_rad"])
+    changes = np.flatnonzero(np.diff(shown)) * 0.2
+    assert changes[-1] > 180.0
+    assert np.diff(changes).max() <= 15.2 and np.diff(changes).min() >= 7.8
 
 
 def test_a_robot_that_does_what_it_is_told_tracks_perfectly() -> None:
