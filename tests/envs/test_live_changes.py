@@ -132,7 +132,7 @@ def test_a_moved_waypoint_is_the_goal_and_counts() -> None:
 def test_a_command_turns_towards_the_point() -> None:
     core = core_of("SnakeGym/Velocity-v0")
     here = core.task.point(core.robot.state)[0]
-    core.task.move_target(0, here + [0.0, 2.0])
+    core.task.move_target(0, here + np.array([0.0, 2.0]))
     assert core.task.infos()["commanded_heading_rad"][0] == pytest.approx(math.pi / 2, abs=0.1)
     gap = core.task.goal().target_xy_w[0] - here
     assert math.atan2(gap[1], gap[0]) == pytest.approx(math.pi / 2, abs=0.1)
@@ -144,7 +144,7 @@ def test_the_goal_among_obstacles_moves_where_it_is_shown_itself(name: str) -> N
     core = core_of(env_id, goal={"guidance": "goal"})
     core.task.move_target(0, (0.5, 0.25))
     assert core.task.goal().target_xy_w[0].tolist() == [0.5, 0.25]
-    with pytest.raises(ConfigError, match="goal.guidance"):
+    with pytest.raises(ConfigError, match=r"goal\.guidance"):
         core_of(env_id).task.move_target(0, (0.5, 0.25))
 
 
