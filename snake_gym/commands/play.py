@@ -305,14 +305,14 @@ class Session:
         state = self.core.robot.state
         return state.link_angle[0].copy(), state.head_xy[0].copy()
 
-    def draw(self) -> NDArray[np.uint8]:
-        """Show the present frame, and return it (H, W, 3)."""
+    def draw(self) -> None:
+        """Show the present frame."""
         core, task = self.core, self.core.task
         share = min(self._due_s / self.dt_s, 1.0) if core.live[0] else 1.0
         theta, head = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
         around = observe_surroundings(core, 0)
         seen = None if around is None else surroundings_at(around, 0, head, float(theta[-1]), core.spec)
-        return self.window.show(
+        self.window.show(
             Scene(
                 theta, head, task.targets_xy[0], int(task.index[0]), np.array([*self._trail, head]),
                 core.robot.acting_kind()[0], self.text(), task.radius_m, seen, core.robot.joint_angle()[0],

@@ -66,12 +66,19 @@ class FrameRenderer:
         if self.mode == "human":
             self._open_window()
 
-    def draw(
+    def draw(self, *scene: Any, **more: Any) -> NDArray[np.uint8]:
+        """Return the frame (H, W, 3) that ``paint`` paints of the same arguments; "human" shows it as well."""
+        frame = self.paint(*scene, **more)
+        if self._window is not None:
+            self._show(frame)
+        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
+
+    def paint(
         self, theta: ArrayLike, head_xy: ArrayLike, targets: ArrayLike, current: int, trail: ArrayLike = (),
         failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
         surroundings: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
-    ) -> NDArray[np.uint8]:  # fmt: skip
-        """Return one frame (H, W, 3).
+    ) -> Any:  # fmt: skip
+        """Return one frame, a surface of pygame.
 
         Args:
             theta: (N,) [rad] link angles, world frame, tail first.
@@ -109,10 +116,7 @@ class FrameRenderer:
         self._draw_text(text, kinds)
         if over is not None:
             over(self._sketch, joints)
-        frame = self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
-        if self._window is not None:
-            self._show(frame)
-        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
+        return self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
 
     @property
     def camera(self) -> Camera:

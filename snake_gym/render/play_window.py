@@ -86,14 +86,15 @@ class PlayWindow:
         """Begin another scene."""
         self._renderer.cut()
 
-    def show(self, scene: Scene) -> NDArray[np.uint8]:
-        """Show a frame, and return it (H, W, 3)."""
-        frame = self._renderer.draw(
-            *scene[:9], over=lambda sketch, joints: self._draw_over(sketch, joints, scene)
-        )  # fmt: skip
-        self.pygame.surfarray.blit_array(self._window, np.swapaxes(frame, 0, 1))
+    def show(self, scene: Scene) -> None:
+        """Show a frame."""
+        frame = self._renderer.paint(*scene[:9], over=lambda sketch, joints: self._draw_over(sketch, joints, scene))
+        self._window.blit(frame, (0, 0))
         self.pygame.display.flip()
-        return frame
+
+    def pixels(self) -> NDArray[np.uint8]:
+        """Return what the window shows (H, W, 3)."""
+        return np.swapaxes(self.pygame.surfarray.array3d(self._window), 0, 1)
 
     def png(self) -> bytes:
         """Return what the window shows as a PNG file."""
@@ -133,7 +134,7 @@ class PlayWindow:
             across = np.array([np.sin(scene.theta[i]), np.cos(scene.theta[i])])
             colour = palette.INK if i == j else palette.MUTED
             label = sketch.font.render(str(i + 1), True, rgb(colour))
-            corner = place + across * 0.75 * link * self.camera.pixel_per_m
+            corner = place + across * (0.3 * link * self.camera.pixel_per_m + 9.0 * sketch.scale)
             sketch.canvas.blit(label, corner - np.array(label.get_size()) / 2.0)
 
     def _draw_gauges(self, sketch: Sketch, scene: Scene) -> None:

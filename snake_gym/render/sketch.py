@@ -136,10 +136,15 @@ class Sketch:
             self.circle(end, radius, colour)
 
     def dashed(self, start: FloatArray, end: FloatArray, colour: str) -> None:
-        """Draw a dashed line between two pixels (2,)."""
+        """Draw a dashed line between two pixels (2,), as far as it is in the picture."""
         length = float(np.hypot(*(end - start)))
         dash = 6.0 * self.scale
-        for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
+        seen = self.canvas.get_rect().clipline(*start.tolist(), *end.tolist())
+        if not seen:
+            return
+        first, last = (float(np.hypot(*(np.array(at) - start))) for at in seen)
+        first -= first % (2.0 * dash)
+        for along in np.arange(first, min(length, last + dash, 400.0 * dash), 2.0 * dash):
             a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
             self.line(a, b, colour)
 
