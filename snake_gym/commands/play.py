@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
     parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
     parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
-    parser.add_argument("--keys", action="version", version=key_table(), help="print the keys, as docs/play.md has them")
+    parser.add_argument("--keys", action="version", version=key_table(), help="print the keys as a table")
     args = parser.parse_args(argv)
     if args.frames is not None and args.frames < 1:
         raise ConfigError(f"--frames is {args.frames}; expected at least 1")
@@ -148,9 +148,7 @@ class Session:
     ``policy`` None: a gait that the arrow keys steer. A frame shows the robot between its last two control steps.
     """
 
-    def __init__(
-        self, env: SnakeVectorEnv, policy: Policy | None, name: str, seed: int, window: PlayWindow
-    ) -> None:
+    def __init__(self, env: SnakeVectorEnv, policy: Policy | None, name: str, seed: int, window: PlayWindow) -> None:
         self.env, self.core, self.name, self.window = env, env.core, name, window
         self.gait = Gait()
         self._policy, self._seed = policy, seed
@@ -227,7 +225,7 @@ class Session:
                     if name in key.names:
                         key.act(self, name)
             elif event.type == pygame.MOUSEWHEEL:
-                self.window.camera.widen(1.1 ** -event.y)
+                self.window.camera.widen(1.1**-event.y)
             elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 3:
                 self.select_nearest(self.window.world_at(event.pos))
             elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:

@@ -127,14 +127,15 @@ class PlayWindow:
         for limit in (-self._limit[j], self._limit[j]):
             turned = scene.theta[j] + limit
             end = at + 1.6 * link * np.array([np.cos(turned), np.sin(turned)])
-            sketch.dashed(*self.camera.to_pixel(np.stack([at, end])), palette.VERMILION)
+            start, tip = self.camera.to_pixel(np.stack([at, end]))
+            sketch.dashed(start, tip, palette.VERMILION)
         pixel = self.camera.to_pixel(at)
         sketch.circle(pixel, 0.5 * link * self.camera.pixel_per_m, palette.INK, sketch.width(1.5))
         for i, place in enumerate(self.camera.to_pixel(joints[1:-1])):
             across = np.array([np.sin(scene.theta[i]), np.cos(scene.theta[i])])
             colour = palette.INK if i == j else palette.MUTED
             label = sketch.font.render(str(i + 1), True, rgb(colour))
-            corner = place + across * (0.3 * link * self.camera.pixel_per_m + 9.0 * sketch.scale)
+            corner = place + across * ((0.5 if i == j else 0.3) * link * self.camera.pixel_per_m + 9.0 * sketch.scale)
             sketch.canvas.blit(label, corner - np.array(label.get_size()) / 2.0)
 
     def _draw_gauges(self, sketch: Sketch, scene: Scene) -> None:
