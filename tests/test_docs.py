@@ -191,6 +191,10 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
+NEEDS = {"play.md": ("moviepy",)}
+"""Page -> libraries of extras without which its code is not run."""
+
+
 def pages() -> list[Any]:
     found = []
     for page in sorted((ROOT / "docs").rglob("*.md")):
@@ -202,6 +206,8 @@ def pages() -> list[Any]:
 
 @pytest.mark.parametrize("name", pages())
 def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in NEEDS.get(name, ()):
+        pytest.importorskip(library)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agents").symlink_to(ROOT / "agents")
     names: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, build
 from snake_gym.config.errors import show
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.arguments import NO_SEED, check_action
@@ -26,7 +26,8 @@ from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import check_codes
-from snake_gym.simulation.faults import draw_faults
+from snake_gym.simulation.faults import JointFault, draw_faults
+from snake_gym.simulation.live_faults import break_joint, end_faults
 from snake_gym.simulation.randomisation import Randomisation
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
@@ -163,6 +164,22 @@ class SnakeCore:
         """End the next episodes after ``n`` control steps; ``config`` is changed accordingly."""
         self.config = replace(self.config, time_limit_s=n * self.spec.control_dt_s)
         self.n_steps = self.config.n_steps(self.spec)
+
+    def set_fault(self, world: int, joint: int, kind: str, **sizes: Any) -> None:
+        """Break a joint (from 1 at the tail) of one world now, instead of the faults that it has, until ``mend``.
+
+        ``sizes`` are numbers of ``JointFault``, such as ``strength``. Raises ConfigError, with nothing changed, for
+        what this robot cannot have.
+        """
+        now = float(self.robot.state.time_s[world])
+        fault = build(JointFault, {"joint": joint, "kind": kind, "onset_s": now, **sizes})
+        break_joint(self.robot, world, fault, self.reference[world])
+
+    def mend(self, world: int, joint: int | None = None) -> None:
+        """End the faults of a joint (from 1 at the tail; None: of all joints) of one world now. Raises ConfigError."""
+        if joint is not None and not 1 <= joint <= self.spec.n_joints:
+            raise ConfigError(f"joint is {joint}; expected 1 to {self.spec.n_joints} (the robot's joints)")
+        end_faults(self.robot, world, slice(None) if joint is None else slice(joint - 1, joint))
 
     def reset(self, seeds: NDArray[np.int64] | None = None, mask: BoolArray | None = None) -> Observations:
         """Begin a new episode in the worlds of ``mask`` (W,) and return observations of all worlds (W, D).
@@ -345,6 +362,7 @@ class SnakeCore:
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
         write_state(own, state, at_first, self._check_state)
+        self.robot.allow_faults(self.robot.fault_names())
         if self.randomisation is not None:
             self.randomisation.restored()
         self.task.restored()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -21,7 +21,7 @@ from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.recording import observe_surroundings
 from snake_gym.render import palette
 from snake_gym.render.palette import blend, rgb
-from snake_gym.render.sketch import Sketch
+from snake_gym.render.sketch import Camera, Sketch
 from snake_gym.render.surroundings import Surroundings, draw_above, draw_below, surroundings_at
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -66,12 +66,19 @@ class FrameRenderer:
         if self.mode == "human":
             self._open_window()
 
-    def draw(
+    def draw(self, *scene: Any, **more: Any) -> NDArray[np.uint8]:
+        """Return the frame (H, W, 3) that ``paint`` paints of the same arguments; "human" shows it as well."""
+        frame = self.paint(*scene, **more)
+        if self._window is not None:
+            self._show(frame)
+        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
+
+    def paint(
         self, theta: ArrayLike, head_xy: ArrayLike, targets: ArrayLike, current: int, trail: ArrayLike = (),
         failed: ArrayLike = (), text: Sequence[str] = (), radius_m: float = 0.1,
-        surroundings: Surroundings | None = None,
-    ) -> NDArray[np.uint8]:  # fmt: skip
-        """Return one frame (H, W, 3).
+        surroundings: Surroundings | None = None, over: Callable[[Sketch, FloatArray], None] | None = None,
+    ) -> Any:  # fmt: skip
+        """Return one frame, a surface of pygame.
 
         Args:
             theta: (N,) [rad] link angles, world frame, tail first.
@@ -83,6 +90,7 @@ class FrameRenderer:
             text: lines for the upper left corner.
             radius_m: distance at which a target counts as reached [m].
             surroundings: obstacles around the robot and its sensing of them.
+            over: what draws on top of all, with the ends of the links (N + 1, 2) [m].
         """
         angle = np.asarray(theta, dtype=np.float64)
         goals = np.asarray(targets, dtype=np.float64).reshape(-1, 2)
@@ -106,10 +114,14 @@ class FrameRenderer:
             self._sketch.point_at(surroundings.aim_xy)
         self._sketch.scale_bar()
         self._draw_text(text, kinds)
-        frame = self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
-        if self._window is not None:
-            self._show(frame)
-        return np.ascontiguousarray(np.swapaxes(self._pygame.surfarray.array3d(frame), 0, 1))
+        if over is not None:
+            over(self._sketch, joints)
+        return self._pygame.transform.smoothscale(self._sketch.canvas, self.size)
+
+    @property
+    def camera(self) -> Camera:
+        """The camera; its pixels are those of a canvas ``Sketch.scale`` times as large as a frame."""
+        return self._camera
 
     def cut(self) -> None:
         """Begin another scene: the camera moves to the robot at once."""

@@ -36,6 +36,9 @@ class Camera:
         """(2,) [m] world point in the middle of the picture."""
         self.view_m = length_m
         """Height of the view [m]."""
+        self.fixed = False
+        """True: the view stays where it is; ``cut`` moves it to the robot once."""
+        self._zoom = 1.0
 
     def cut(self) -> None:
         """Forget the last view: the next one begins at the robot's position."""
@@ -50,17 +53,30 @@ class Camera:
         offset = (xy - self.centre) * np.array([1.0, -1.0])
         return np.asarray(self.pixels / 2.0 + offset * self.pixel_per_m)
 
+    def to_world(self, pixel: FloatArray) -> FloatArray:
+        """Return pixels (..., 2) as world points [m]."""
+        return np.asarray(self.centre + (pixel - self.pixels / 2.0) * np.array([1.0, -1.0]) / self.pixel_per_m)
+
+    def widen(self, factor: float) -> None:
+        """Show ``factor`` times as much of the world, now and later, within limits."""
+        wider = min(max(self._zoom * factor, 0.1), 10.0)
+        self.view_m *= wider / self._zoom
+        self._zoom = wider
+
     def follow(self, body: FloatArray, target: FloatArray | None) -> None:
         """Move a part of the way towards the view of ``body`` (P, 2) and ``target`` (2,) [m].
 
         The first call, and one with a robot far from the last view, moves all the way. If the target is outside the
-        largest view, the whole robot stays inside.
+        largest view, the whole robot stays inside. A fixed camera does not move.
         """
+        if self.fixed and self._placed:
+            return
         points = body if target is None else np.vstack([body, target])
         margin = _MARGIN * self._length
         low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
         needed = max(float(high[1] - low[1]), float(high[0] - low[0]) / self._aspect)
         view = min(max(needed, _MIN_VIEW * self._length / min(self._aspect, 1.0)), _MAX_VIEW * self._length)
+        view *= self._zoom
         centre = self._hold(body, (low + high) / 2.0, view)
         if not self._placed or float(np.hypot(*(centre - self.centre))) > 2.0 * self.view_m:
             self._placed, self.centre, self.view_m = True, centre, view
@@ -120,10 +136,15 @@ class Sketch:
             self.circle(end, radius, colour)
 
     def dashed(self, start: FloatArray, end: FloatArray, colour: str) -> None:
-        """Draw a dashed line between two pixels (2,)."""
+        """Draw a dashed line between two pixels (2,), as far as it is in the picture."""
         length = float(np.hypot(*(end - start)))
         dash = 6.0 * self.scale
-        for along in np.arange(0.0, min(length, 400.0 * dash), 2.0 * dash):
+        seen = self.canvas.get_rect().clipline(*start.tolist(), *end.tolist())
+        if not seen:
+            return
+        first, last = (float(np.hypot(*(np.array(at) - start))) for at in seen)
+        first -= first % (2.0 * dash)
+        for along in np.arange(first, min(length, last + dash, 400.0 * dash), 2.0 * dash):
             a, b = start + (end - start) * along / length, start + (end - start) * min(along + dash, length) / length
             self.line(a, b, colour)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from snake_gym.config import ConfigError, choose
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.actuators import ACTUATOR_CODES
-from snake_gym.physics.faults import HEALTHY, SLIPPED, acting
+from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLIPPED, acting
 from snake_gym.physics.friction import AXES_CODES
 from snake_gym.physics.integrate import INTEGRATOR_CODES, Laws, accelerate_worlds, step_worlds
 from snake_gym.physics.muscles import MuscleParams
@@ -383,6 +383,15 @@ class SimulatedRobot:
             joint_friction=self._laws.joint_friction or "joint_friction" in laws,
             imperfect=self._laws.imperfect or "imperfect" in laws,
         )
+
+    def fault_names(self) -> set[str]:
+        """Return the kinds of all faults that joints have, had or will have in the present episodes."""
+        codes = np.unique(np.stack([self.faults.kind, self.second_faults.kind]))
+        return {name for name, code in FAULT_CODES.items() if code in codes and code != HEALTHY}
+
+    def has_registered_faults(self) -> bool:
+        """Return True if a joint has, had or will have a fault of a registered kind: what servos do is then kept."""
+        return bool(max(self.faults.kind.max(), self.second_faults.kind.max()) > LAST_OWN_CODE)
 
     def note_torques(self) -> None:
         """Keep the mean square of each motor's torque, ``servos.torque_square``, whatever faults there are."""

@@ -236,6 +236,12 @@ class ObstacleField(Task):
             self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
         self._show(rows)
 
+    def move_target(self, world: int, xy: Any) -> None:
+        """Move the goal, where it is shown itself; a route leads to where it was."""
+        if self.config.guidance == "route":
+            raise ConfigError("the target is a place on the route; goal.guidance=goal makes it one that can be moved")
+        super().move_target(world, xy)
+
     def has_reached(self, state: ChainState, point: FloatArray) -> BoolArray:
         """Return which robots (W,), whose tracked points are ``point`` (W, 2) [m], have done what they are to do."""
         gap = self.targets_xy[:, 0] - point

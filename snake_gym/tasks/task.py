@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings
+from snake_gym.config.errors import show
 from snake_gym.config.settings import Positive, PositiveCount, Share
 from snake_gym.interface.actions import ActionConfig
 from snake_gym.interface.observations import ObservationConfig
@@ -34,6 +35,8 @@ from snake_gym.tasks.privileged import check_privileged
 
 BoolArray = NDArray[np.bool_]
 Point = Literal["centre", "head"]
+FARTHEST_M = 1e6
+"""Largest coordinate of a place [m]: farther away, a position is no finer than 1e-10 m."""
 MAX_STEPS = 10_000_000
 """Longest episode, in control steps: weeks."""
 
@@ -131,6 +134,17 @@ class EnvConfig(Settings, ABC):
     def make_sensors(self, spec: RobotSpec, n_worlds: int) -> SensorSuite:
         """The sensors of W robots."""
         return SensorSuite(self.sensors, n_worlds, spec.n_joints, reveal_faults=self.faults.reveal)
+
+
+def check_place(xy: Any) -> FloatArray:
+    """Return a place (2,) [m] on the ground. Raises ConfigError unless it is one."""
+    try:
+        place = np.asarray(xy, np.float64)
+    except (TypeError, ValueError):
+        place = np.zeros(0)
+    if place.shape != (2,) or not (np.abs(place) <= FARTHEST_M).all():
+        raise ConfigError(f"the place is {show(xy)}; expected two coordinates [m] of at most {FARTHEST_M:g}")
+    return place
 
 
 class Start(NamedTuple):
@@ -250,6 +264,19 @@ class Task(ABC):
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:  # noqa: B027
         """Make ``goal`` follow from where the tracked point was measured (M, 2) [m] in the worlds of ``rows``."""
+
+    def move_target(self, world: int, xy: Any) -> None:
+        """Move the current target of one world to ``xy`` (2,) [m], during the episode.
+
+        Raises ConfigError where there is none, or the task's targets follow from something else.
+        """
+        place = check_place(xy)
+        if self.n_targets == 0:
+            raise ConfigError("this task has no target of its own to be moved")
+        if self.index[world] >= self.n_targets:
+            raise ConfigError("all targets are reached; no target is left to be moved")
+        self.targets_xy[world, self.index[world]] = place
+        self.restored()
 
     def goal(self) -> Goal:
         """Where to go now; inactive where all targets are reached. Not to be written to."""

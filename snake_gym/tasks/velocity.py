@@ -28,7 +28,7 @@ from snake_gym.interface.observations import Seen, register_column
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import Goal, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task, check_place
 
 MOST_COMMANDS = 10_000
 _FAR_M = 10.0
@@ -199,6 +199,12 @@ class Velocity(Task):
         moved = np.where(np.isnan(last), 0.0, measured_xy - last) / self._dt_s
         self.seen_velocity[rows] += self._share * (moved - self.seen_velocity[rows])
         self.seen_xy[rows] = measured_xy
+        self.restored()
+
+    def move_target(self, world: int, xy: Any) -> None:
+        """Turn the present command towards ``xy``, as seen from where the tracked point was last measured."""
+        gap = check_place(xy) - np.where(np.isnan(self.seen_xy[world]), 0.0, self.seen_xy[world])
+        self.command["heading_rad"][world, self.current[world]] = math.atan2(gap[1], gap[0])
         self.restored()
 
     def evaluate(

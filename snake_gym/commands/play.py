@@ -1,0 +1,406 @@
+"""Command ``play``: drive a robot, break and mend its joints, move its target, and watch a controller cope.
+
+snake-gym play Waypoints                                   a gait, steered with the arrow keys
+snake-gym play Waypoints --controller fault_aware
+snake-gym play Waypoints --policy resilient_servo_locked_joints
+snake-gym play ObstacleField --policy runs/mine --env configs/env/pegboard.yaml
+snake-gym play Waypoints --controller cc --frames 300 --screenshot play.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from snake_gym.benchmark.evaluate import load_policy
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Scenarios,
+    classical_entrant,
+    learned_entrant,
+    make_scenarios,
+)
+from snake_gym.commands.env_options import add_env_options, read_env
+from snake_gym.config import ConfigError, OptionParser, locate, prepare_file, run_program, to_dict, write_atomic
+from snake_gym.envs.recording import observe_surroundings
+from snake_gym.envs.vector_env import SnakeVectorEnv
+from snake_gym.interface.actions import GAIT_ACTIONS, ActionConfig
+from snake_gym.interface.policy import Policy, ZeroResidual
+from snake_gym.render.frames import standing
+from snake_gym.render.play_window import FPS, PlayWindow, Scene
+from snake_gym.render.surroundings import surroundings_at
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.fault_kinds import JOINT_KINDS
+from snake_gym.tasks.task import EnvConfig
+
+BY_HAND = "by hand"
+_TRAIL_STEPS = 400
+_TURN_RAD, _SHORTEST_M = math.radians(10.0), 0.05
+_MOST_STEPS = 64
+"""Most control steps of a frame: a machine that is too slow plays slower."""
+FAULT_KEYS = {
+    "l": "locked", "f": "free", "w": "weak", "s": "slow", "o": "offset", "p": "slipped", "u": "rough", "b": "loose",
+    "v": "overload", "e": "misread", "n": "silent",
+}  # fmt: skip
+"""Key -> kind of fault that the selected joint gets."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Open the window and play until it is closed. Raises ConfigError for what the user has to correct."""
+    parser = OptionParser(
+        prog="snake-gym play", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_env_options(parser)
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--policy", metavar="NAME|PATH", help="policy that came with the package, or what evaluate takes")
+    who.add_argument("--controller", metavar="C", help="classical controller, tuned for the robot, or NAME=FILE.yaml")
+    parser.add_argument("--trust", action="store_true", help="load policies whose loading may execute code")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first episode (%(default)s)")
+    parser.add_argument("--frames", type=int, metavar="N", help=f"end after N frames of 1/{FPS} s, not in real time")
+    parser.add_argument("--screenshot", metavar="FILE", help="write the last frame as a PNG")
+    parser.add_argument("--keys", action="version", version=key_table(), help="print the keys as a table")
+    args = parser.parse_args(argv)
+    if args.frames is not None and args.frames < 1:
+        raise ConfigError(f"--frames is {args.frames}; expected at least 1")
+    if not 0 <= args.seed < 2**31 - 1:
+        raise ConfigError(f"--seed is {args.seed}; expected an integer from 0 to {2**31 - 2}")
+    if args.screenshot is not None:
+        prepare_file(args.screenshot, "--screenshot")
+    env_id, config = read_env(args)
+    env, policy, name = make_player(env_id, config, args.policy, args.controller, args.seed, args.trust)
+    if args.frames is not None and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    window = PlayWindow(env.core.spec)
+    window.title(f"{env_id}: {name}")
+    try:
+        session = Session(env, policy, name, args.seed, window)
+        session.run(args.frames)
+        if args.screenshot is not None:
+            write_atomic(args.screenshot, window.png())
+    finally:
+        window.close()
+    return 0
+
+
+def make_player(
+    env_id: str, config: EnvConfig, policy: str | None = None, controller: str | None = None, seed: int = 0,
+    trust: bool = False,
+) -> tuple[SnakeVectorEnv, Policy | None, str]:  # fmt: skip
+    """Return an env of one world, what chooses its actions (None: the keys do) and its name. Raises ConfigError."""
+    if policy is None and controller is None:
+        if config.action.kind == "residual":
+            env = SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=config)
+            return env, ZeroResidual(env.core.decoder.size), str(config.action.controller.get("kind", "controller"))
+        gait = config.action if config.action.kind == "gait" else ActionConfig(kind="gait")
+        by_hand = replace(config, action=gait)
+        return SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=by_hand), None, BY_HAND
+    settings = to_dict(config)
+    robot, action = settings.pop("robot"), settings.pop("action")
+    benchmark = BenchmarkConfig(env_id=env_id, episodes=1, seed=seed, robot=robot, action=action, env=settings)
+    scenarios: Scenarios = make_scenarios(benchmark)
+    if controller is not None:
+        entrant = classical_entrant(controller, benchmark)
+    else:
+        path = find_policy(str(policy))
+        entrant = learned_entrant(Path(path).stem, load_policy("mine", path, trust), scenarios)
+    env = scenarios.make_env(entrant, 1)
+    return env, entrant.make_policy(env), entrant.name
+
+
+def find_policy(name: str) -> str:
+    """Return the path of a policy that came with the package, or ``name``, a path already."""
+    shipped = Path(str(import_module(locate("agents.training")).__file__)).parent / "pretrained" / name
+    return str(shipped) if not Path(name).exists() and Path(name).name == name and shipped.is_dir() else name
+
+
+class Gait:
+    """Wave that is steered by hand; shares of the largest values of ``action.*``."""
+
+    def __init__(self) -> None:
+        self.frequency, self.offset = 0.5, 0.0
+
+    def change(self, key: str) -> None:
+        """Let an arrow key steer."""
+        side, faster = {"left": (1, 0), "right": (-1, 0), "up": (0, 1), "down": (0, -1)}[key]
+        self.offset = min(max(round(self.offset + 0.1 * side, 6), -1.0), 1.0)
+        self.frequency = min(max(round(self.frequency + 0.1 * faster, 6), 0.0), 1.0)
+
+    def action(self) -> NDArray[np.float32]:
+        """Return the action (1, 4)."""
+        values = {"amplitude": 0.0, "frequency": 2.0 * self.frequency - 1.0, "phase_shift": 0.4, "offset": self.offset}
+        return np.array([[values[name] for name in GAIT_ACTIONS]], np.float32)
+
+
+class Session:
+    """One player's world: what he has pressed, and what it has come to.
+
+    ``policy`` None: a gait that the arrow keys steer. A frame shows the robot between its last two control steps.
+    """
+
+    def __init__(self, env: SnakeVectorEnv, policy: Policy | None, name: str, seed: int, window: PlayWindow) -> None:
+        self.env, self.core, self.name, self.window = env, env.core, name, window
+        self.gait = Gait()
+        self._policy, self._seed = policy, seed
+        self.selected, self.speed, self.paused, self.helping, self.over = 0, 1.0, False, False, False
+        self.message = ""
+        self._dragging = self._held = False
+        self._next_kind = 0
+        self.reset(seed)
+
+    @property
+    def dt_s(self) -> float:
+        """Length of a control step [s]."""
+        return self.core.spec.control_dt_s
+
+    @property
+    def steers_gait(self) -> bool:
+        """Whether the arrow keys steer the gait; else they move the target."""
+        return self._policy is None
+
+    def reset(self, seed: int | None = None) -> None:
+        """Begin the next episode, or that of ``seed``."""
+        self._obs, self._infos = self.env.reset(seed=seed)
+        self._carried, self._start = None, np.ones(1, bool)
+        self._reward, self._due_s = 0.0, 0.0
+        self._now = self._before = self._pose()
+        self._trail: deque[FloatArray] = deque([self._now[1]], _TRAIL_STEPS)
+        self.window.cut()
+
+    def step(self) -> None:
+        """Advance one control step; an episode that has ended stands still."""
+        if not self.core.live[0]:
+            return
+        if self._policy is None:
+            action: NDArray[Any] = self.gait.action()
+        else:
+            action, self._carried = self._policy.predict(self._obs, self._carried, self._start, deterministic=True)
+        self._start = np.zeros(1, bool)
+        self._obs, reward, _, _, self._infos = self.env.step(action)
+        self._reward += float(reward[0])
+        self._before, self._now = self._now, self._pose()
+        self._trail.append(self._before[1])
+
+    def pass_time(self, time_s: float) -> None:
+        """Let ``time_s`` of the player's time pass."""
+        if self.paused:
+            return
+        self._due_s = min(self._due_s + self.speed * time_s, _MOST_STEPS * self.dt_s)
+        while self._due_s >= self.dt_s * (1.0 - 1e-9):
+            self._due_s -= self.dt_s
+            self.step()
+
+    def run(self, frames: int | None = None) -> None:
+        """Play until the player quits; ``frames``: so many frames at most, as fast as the machine can."""
+        shown = 0
+        while not self.over and (frames is None or shown < frames):
+            for event in self.window.events():
+                self.handle(event)
+            self.pass_time(self.window.wait() if frames is None else 1.0 / FPS)
+            self.draw()
+            shown += 1
+
+    # --- what is pressed ---------------------------------------------------------------------------------------------
+
+    def handle(self, event: Any) -> None:
+        """Do what an event of pygame asks for; what cannot be done is said on the screen."""
+        pygame = self.window.pygame
+        try:
+            if event.type == pygame.QUIT:
+                self.over = True
+            elif event.type == pygame.KEYDOWN:
+                name = self.window.key_name(event)
+                self.message = ""
+                for key in KEYS:
+                    if name in key.names:
+                        key.act(self, name)
+            elif event.type == pygame.MOUSEWHEEL:
+                self.window.camera.widen(1.1**-event.y)
+            elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 3:
+                self.select_nearest(self.window.world_at(event.pos))
+            elif event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
+                self._dragging, self._held = True, self.window.camera.fixed
+                self.window.camera.fixed = True  # else the target would run away from the mouse
+                self.move_target(self.window.world_at(event.pos))
+            elif event.type == pygame.MOUSEMOTION and self._dragging:
+                self.move_target(self.window.world_at(event.pos))
+            elif event.type == pygame.MOUSEBUTTONUP and event.button == 1 and self._dragging:
+                self._dragging, self.window.camera.fixed = False, self._held
+        except ConfigError as error:
+            self.message = str(error)
+
+    def move_target(self, place: FloatArray) -> None:
+        """Move the current target. Raises ConfigError where it cannot be moved."""
+        self.message = ""
+        self.core.task.move_target(0, place)
+
+    def select(self, joint: int) -> None:
+        """Select a joint by its index, around the ends."""
+        self.selected = joint % self.core.spec.n_joints
+
+    def select_number(self, number: int) -> None:
+        """Select a joint by its number, from 1. Raises ConfigError if there is none."""
+        if not 1 <= number <= self.core.spec.n_joints:
+            raise ConfigError(f"the robot has {self.core.spec.n_joints} joints, none with number {number}")
+        self.selected = number - 1
+
+    def select_nearest(self, place: FloatArray) -> None:
+        """Select the joint nearest to a place (2,) [m]."""
+        theta, head = self._now
+        along = 2.0 * self.core.robot.params.half_length[0][:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+        joints = head - 0.5 * along[-1] - np.cumsum(np.vstack([np.zeros(2), along[-2:0:-1]]), axis=0)
+        self.selected = len(joints) - 1 - int(np.hypot(*(joints - place).T).argmin())
+
+    def break_joint(self, kind: str) -> None:
+        """Give the selected joint a fault. Raises ConfigError if the robot cannot have it."""
+        self.core.set_fault(0, self.selected + 1, kind)
+
+    def break_next(self) -> None:
+        """Give the selected joint the next of all kinds of faults, those of plugins among them."""
+        kind = JOINT_KINDS[self._next_kind % len(JOINT_KINDS)]
+        self._next_kind += 1
+        self.break_joint(kind)
+
+    def arrow(self, key: str) -> None:
+        """Steer: the gait, or else the target, around the robot and away from it."""
+        if self.steers_gait:
+            self.gait.change(key)
+            return
+        here = self.core.task.point(self.core.robot.state)[0]
+        gap = self.core.task.goal().target_xy_w[0] - here
+        angle, distance = math.atan2(gap[1], gap[0]), float(np.hypot(*gap))
+        angle += {"left": _TURN_RAD, "right": -_TURN_RAD}.get(key, 0.0)
+        distance = max(distance * {"up": 1.1, "down": 1.0 / 1.1}.get(key, 1.0), _SHORTEST_M)
+        self.move_target(here + distance * np.array([math.cos(angle), math.sin(angle)]))
+
+    def single_step(self) -> None:
+        """Pause, and advance one control step."""
+        self.paused, self._due_s = True, 0.0
+        self.step()
+        self._before = self._now
+
+    def change_speed(self, factor: float) -> None:
+        """Let time pass faster or slower."""
+        self.speed = min(max(self.speed * factor, 0.125), 16.0)
+
+    def follow(self) -> None:
+        """Let the camera follow, or stay."""
+        self.window.camera.fixed = not self.window.camera.fixed
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    def _pose(self) -> tuple[FloatArray, FloatArray]:
+        state = self.core.robot.state
+        return state.link_angle[0].copy(), state.head_xy[0].copy()
+
+    def draw(self) -> None:
+        """Show the present frame."""
+        core, task = self.core, self.core.task
+        share = min(self._due_s / self.dt_s, 1.0) if core.live[0] else 1.0
+        theta, head = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
+        around = observe_surroundings(core, 0)
+        seen = None if around is None else surroundings_at(around, 0, head, float(theta[-1]), core.spec)
+        self.window.show(
+            Scene(
+                theta, head, task.targets_xy[0], int(task.index[0]), np.array([*self._trail, head]),
+                core.robot.acting_kind()[0], self.text(), task.radius_m, seen, core.robot.joint_angle()[0],
+                core.reference[0], self.selected, self.message, panel() if self.helping else (),
+            )
+        )  # fmt: skip
+
+    def text(self) -> list[str]:
+        """Return the lines of the upper left corner."""
+        core, infos, task = self.core, self._infos, self.core.task
+        state, j = core.robot.state, self.selected
+        end = ""
+        if not core.live[0]:
+            end = "   ENDED: " + ("complete" if core.terminated[0] else "time is up") + ", R: next episode"
+        terms = [f"{name} {infos['reward/' + name][0]:+.3f}" for name in core.terms]
+        where = standing(int(task.index[0]), task.targets_xy[0], task.point(state)[0])
+        lines = [
+            f"{self.name}   seed {core.seeds[0]}, episode {core.episode[0]}   H: keys",
+            f"{state.time_s[0]:.1f} s of {core.step_limit[0] * self.dt_s:g} s   x{self.speed:g}"
+            f"{'   PAUSED' if self.paused else ''}{end}",
+            f"progress {task.progress_m[0]:.2f} m   {where}",
+            f"speed {infos['speed_m_s'][0]:.3f} m/s   energy {infos['energy_j'][0]:.1f} J",
+            f"reward {self._reward:+.2f}, last step:", "   " + "   ".join(terms),
+            f"failed joints {np.count_nonzero(core.robot.failed_now()[0])}   joint {j + 1}: "
+            f"{math.degrees(core.robot.joint_angle()[0, j]):.0f} deg",
+        ]  # fmt: skip
+        if self.steers_gait:
+            action = core.config.action
+            lines.append(
+                f"arrows: frequency {self.gait.frequency * action.frequency_max_rad_s:.1f} rad/s, "
+                f"offset {math.degrees(self.gait.offset * action.offset_max_rad):.0f} deg"
+            )
+        else:
+            lines.append("arrows, mouse: move the target")
+        return lines
+
+
+class Key(NamedTuple):
+    """Keys that do the same."""
+
+    names: tuple[str, ...]
+    """Pygame's names of them."""
+    label: str
+    meaning: str
+    act: Callable[[Session, str], None]
+
+
+def _set(name: str, change: Callable[[Session], Any]) -> Callable[[Session, str], None]:
+    return lambda session, _: setattr(session, name, change(session))
+
+
+KEYS = (
+    Key(("left", "right"), "left, right", "steer: the gait's offset, or the target around the robot", Session.arrow),
+    Key(("up", "down"), "up, down", "the gait's frequency, or the target farther away or nearer", Session.arrow),
+    Key(tuple("1234567890"), "1 ... 9, 0", "select joint 1 to 10, counted from the tail",
+        lambda session, name: session.select_number(int(name) or 10)),
+    Key(("tab",), "Tab", "select the next joint", lambda session, _: session.select(session.selected + 1)),
+    *(Key((key,), key.upper(), f"selected joint: {kind}", lambda session, name: session.break_joint(FAULT_KEYS[name]))
+      for key, kind in FAULT_KEYS.items()),
+    Key(("k",), "K", "selected joint: the next of all kinds, plugins' too", lambda session, _: session.break_next()),
+    Key(("m",), "M", "mend the selected joint", lambda session, _: session.core.mend(0, session.selected + 1)),
+    Key(("a",), "A", "mend all joints", lambda session, _: session.core.mend(0)),
+    Key(("space",), "Space", "pause, or go on", _set("paused", lambda session: not session.paused)),
+    Key((".", "[.]"), ".", "pause, and advance one control step", lambda session, _: session.single_step()),
+    Key(("+", "=", "[+]"), "+", "twice as fast", lambda session, _: session.change_speed(2.0)),
+    Key(("-", "[-]"), "-", "half as fast", lambda session, _: session.change_speed(0.5)),
+    Key(("c",), "C", "camera: follow the robot, or stay", lambda session, _: session.follow()),
+    Key(("r",), "R", "next episode", lambda session, _: session.reset()),
+    Key(("backspace",), "Backspace", "first episode again", lambda session, _: session.reset(session._seed)),
+    Key(("h",), "H", "show the keys, or hide them", _set("helping", lambda session: not session.helping)),
+    Key(("q", "escape"), "Q, Esc", "quit", _set("over", lambda session: True)),
+)  # fmt: skip
+"""All keys: what they do, the panel on the screen and the page of the documentation follow from this table."""
+MOUSE = (
+    ("left button", "click or drag: move the current target"),
+    ("right button", "select the nearest joint"),
+    ("wheel", "zoom"),
+)
+
+
+def panel() -> list[tuple[str, str]]:
+    """Return keys and what they do."""
+    return [*((key.label, key.meaning) for key in KEYS), *MOUSE]
+
+
+def key_table() -> str:
+    """Return the table of keys as Markdown."""
+    rows = [f"| {label} | {meaning} |" for label, meaning in panel()]
+    return "\n".join(["| key | what it does |", "| --- | --- |", *rows])
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,49 @@
+"""Faults of joints that begin or end while an episode runs, as somebody breaks and mends them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from snake_gym.config import ConfigError
+from snake_gym.physics.faults import FAULT_CODES, HEALTHY
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.faults import FaultConfig, JointFault, ends
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+
+def break_joint(robot: SimulatedRobot, world: int, fault: JointFault, command: FloatArray) -> None:
+    """Give a joint of one world this fault, instead of those that it has; ranges give their middle.
+
+    ``command`` (J,) [rad]: what the world's servos were commanded last, which is not kept without registered faults.
+    Raises ConfigError, with nothing changed, for what the robot cannot have.
+    """
+    try:
+        FaultConfig(events=(fault,)).check_robot(robot.spec)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    robot.allow_faults({fault.kind})
+    at, faults = (world, fault.joint - 1), robot.faults
+    onset, duration, strength, offset, period, duty, jitter = (
+        ends(value)[0] if math.isinf(ends(value)[1]) else 0.5 * sum(ends(value))
+        for value in (fault.onset_s, fault.duration_s, fault.strength, fault.offset_rad, fault.period_s, fault.duty,
+                      fault.jitter)
+    )  # fmt: skip
+    if not robot.has_registered_faults():
+        robot.servos.command[world] = command
+    robot.servos.misread_rad[at], robot.servos.silent[at] = 0.0, False
+    robot.second_faults.kind[at] = HEALTHY
+    for name, value in (
+        ("kind", FAULT_CODES[fault.kind]), ("onset_s", onset), ("end_s", onset + duration), ("strength", strength),
+        ("offset_rad", offset), ("period_s", period), ("duty", duty), ("jitter", jitter), ("memory", 0.0),
+    ):  # fmt: skip
+        getattr(faults, name)[at] = value
+
+
+def end_faults(robot: SimulatedRobot, world: int, joints: slice) -> None:
+    """End the faults of these joints of one world now; those that are to come do not come."""
+    for faults in (robot.faults, robot.second_faults):
+        now = robot.state.time_s[world]
+        faults.onset_s[world, joints] = np.minimum(faults.onset_s[world, joints], now)
+        faults.end_s[world, joints] = np.minimum(faults.end_s[world, joints], now)

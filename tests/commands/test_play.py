@@ -1,0 +1,288 @@
+"""Command ``play``: keys and mouse come through pygame's own event queue, pictures are looked at pixel by pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.__main__ import main
+from snake_gym.commands.play import FAULT_KEYS, KEYS, Session, key_table, make_player
+from snake_gym.config import ConfigError
+from snake_gym.envs.task_settings import build_env
+from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.render import palette
+from snake_gym.render.palette import rgb
+from snake_gym.render.play_window import FPS, SIZE, PlayWindow
+from snake_gym.render.sketch import Sketch
+from snake_gym.simulation.fault_kinds import JOINT_KINDS
+
+pytest.importorskip("pygame")
+PAGE = Path(__file__).parents[2] / "docs" / "play.md"
+WAYPOINTS = "SnakeGym/Waypoints-v0"
+
+
+class Player:
+    """Somebody at the window."""
+
+    def __init__(self, env_id: str, settings: dict[str, Any], **who: str) -> None:
+        env, policy, name = make_player(env_id, build_env(env_id, settings), **who)
+        self.window = PlayWindow(env.core.spec)
+        self.pygame = self.window.pygame
+        self.pygame.event.clear()
+        self.session = Session(env, policy, name, 3, self.window)
+        self.core = env.core
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            code = self.pygame.key.key_code(key)
+            self.pygame.event.post(self.pygame.event.Event(self.pygame.KEYDOWN, key=code))
+        self.session.run(1)
+
+    def wait(self, frames: int) -> None:
+        """Let the time of so many frames pass, and look at the last."""
+        for _ in range(frames):
+            self.session.pass_time(1.0 / FPS)
+        self.session.draw()
+
+    def mouse(self, kind: int, **more: Any) -> None:
+        self.pygame.event.post(self.pygame.event.Event(kind, **more))
+        self.session.run(1)
+
+    def pixel(self, place: Any) -> tuple[int, int]:
+        x, y = self.window.camera.to_pixel(np.asarray(place)) / Sketch.scale
+        return int(x), int(y)
+
+    def near(self, colour: str) -> int:
+        """Pixels of about that colour."""
+        gap = np.abs(self.window.pixels().astype(int) - rgb(colour)).max(axis=2)
+        return int((gap < 12).sum())
+
+    @property
+    def kinds(self) -> list[int]:
+        return self.core.robot.acting_kind()[0].tolist()
+
+    @property
+    def time_s(self) -> float:
+        return float(self.core.robot.state.time_s[0])
+
+
+@pytest.fixture
+def play() -> Iterator[Any]:
+    players: list[Player] = []
+
+    def begin(env_id: str = WAYPOINTS, settings: dict[str, Any] | None = None, **who: str) -> Player:
+        players.append(Player(env_id, settings or {}, **who))
+        return players[-1]
+
+    yield begin
+    for player in players:
+        player.window.close()
+
+
+def angles_over(player: Player, frames: int) -> np.ndarray:
+    angles = []
+    for _ in range(frames):
+        player.session.pass_time(1.0 / FPS)
+        angles.append(player.core.robot.joint_angle()[0].copy())
+    return np.array(angles)
+
+
+def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_picture(play: Any) -> None:
+    player = play()
+    player.wait(30)
+    assert player.time_s == pytest.approx(1.0)
+    before = player.near(palette.VERMILION)
+    player.press("4", "l")
+    assert player.kinds == [0, 0, 0, FAULT_CODES["locked"], 0, 0, 0, 0, 0]
+    held = angles_over(player, 60)
+    assert np.ptp(held[:, 3]) < 1e-9 and np.ptp(held[:, 4]) > 0.2
+    assert player.near(palette.VERMILION) > before + 60  # joint, legend and gauge
+    player.press("m")
+    assert player.kinds == [0] * 9
+    assert np.ptp(angles_over(player, 60)[:, 3]) > 0.2
+
+
+def test_every_fault_key_breaks_and_all_are_mended(play: Any) -> None:
+    player = play()
+    for key, kind in FAULT_KEYS.items():
+        player.press("2", key)
+        assert player.kinds[1] == FAULT_CODES[kind], kind
+    assert set(FAULT_KEYS.values()) <= set(JOINT_KINDS)
+    player.press("tab", "f", "k")
+    assert player.kinds[2] == FAULT_CODES["locked"] and player.session.selected == 2
+    player.press("k", "a")
+    assert player.kinds == [0] * 9
+
+
+def test_what_the_robot_cannot_have_is_said_on_the_screen(play: Any) -> None:
+    player = play(settings={"robot": "resilient"})
+    player.press("s")
+    assert "no speed limit" in player.session.message and player.kinds == [0] * 9
+    player.press("0")
+    assert "none with number 10" in player.session.message
+    player.press("1")
+    assert player.session.message == ""
+
+
+def test_dragging_moves_the_target_and_the_picture_of_it(play: Any) -> None:
+    player = play(controller="cc")
+    player.press("space")
+    place = player.core.task.targets_xy[0, 0].copy()
+    start = player.pixel(place)
+    pg = player.pygame
+    player.mouse(pg.MOUSEBUTTONDOWN, button=1, pos=start)
+    np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], place, atol=0.02)
+    end = (SIZE[0] // 2 + 60, SIZE[1] // 2 - 200)
+    player.mouse(pg.MOUSEMOTION, pos=end, rel=(0, 0), buttons=(1, 0, 0))
+    wanted = player.window.world_at(end)
+    np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], wanted)
+    gap = np.abs(player.window.pixels()[end[1], end[0]].astype(int) - rgb(palette.ORANGE)).max()
+    assert gap < 12  # the middle of the drawn target
+    player.mouse(pg.MOUSEBUTTONUP, button=1, pos=end)
+    player.mouse(pg.MOUSEMOTION, pos=(5, 5), rel=(0, 0), buttons=(0, 0, 0))
+    np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], wanted)
+    assert not player.window.camera.fixed
+
+
+def test_arrows_turn_the_target_of_a_controller_and_the_controller_follows(play: Any) -> None:
+    one, other = play(controller="cc"), play(controller="cc")
+    here = one.core.task.point(one.core.robot.state)[0]
+
+    def bearing(player: Player) -> float:
+        gap = player.core.task.goal().target_xy_w[0] - here
+        return float(np.arctan2(gap[1], gap[0]))
+
+    before = bearing(one)
+    one.press("space", "left", "left")
+    assert np.mod(bearing(one) - before, 2 * np.pi) == pytest.approx(np.radians(20.0))
+    one.press("space")
+    one.wait(60)
+    other.wait(61)
+    assert (one.core.robot.state.link_angle != other.core.robot.state.link_angle).any()
+
+
+def test_arrows_steer_a_gait_by_hand(play: Any) -> None:
+    player = play()
+    target = player.core.task.goal().target_xy_w.copy()
+    player.press("right", "right", "right", "down", "down", "down", "down", "down", "down")
+    np.testing.assert_array_equal(player.core.task.goal().target_xy_w, target)
+    player.wait(90)
+    assert np.ptp(angles_over(player, 30)) > 0.1  # bent to one side
+    still = angles_over(player, 30)
+    assert np.ptp(still, axis=0).max() < 0.05 and abs(still[-1].mean()) > 0.1  # frequency 0: the wave stands
+
+
+def test_pause_stops_time_and_single_steps_and_speed_change_it(play: Any) -> None:
+    player = play()
+    player.press("space")
+    began = player.time_s
+    picture = player.window.pixels()
+    player.wait(20)
+    assert player.time_s == began
+    player.press(".")
+    assert player.time_s == pytest.approx(began + player.session.dt_s) and player.session.paused
+    assert (player.window.pixels() != picture).any()
+    player.press("space", "+", "+")
+    before = player.time_s
+    player.wait(30)
+    assert player.time_s - before == pytest.approx(4.0, abs=0.21)
+    player.press("-", "-", "-")
+    assert player.session.speed == 0.5
+
+
+def test_reset_begins_the_next_episode_and_backspace_the_first_again(play: Any) -> None:
+    player = play()
+    first = player.core.task.targets_xy.copy()
+    player.press("l")
+    player.wait(20)
+    player.press("space", "r")
+    assert player.time_s == 0.0 and player.kinds == [0] * 9
+    assert (player.core.task.targets_xy != first).any() and player.core.episode[0] == 1
+    player.press("backspace")
+    np.testing.assert_array_equal(player.core.task.targets_xy, first)
+
+
+def test_an_episode_that_has_ended_stands_still_until_the_next(play: Any) -> None:
+    player = play(settings={"time_limit_s": 0.4})
+    player.wait(40)
+    assert player.time_s == pytest.approx(0.4) and any("time is up" in line for line in player.session.text())
+    player.press("r")
+    player.wait(8)
+    assert player.core.live[0] and player.time_s == pytest.approx(0.2)
+
+
+def test_the_camera_stays_when_told_and_the_wheel_zooms(play: Any) -> None:
+    player = play()
+    player.press("c", "up", "up", "up", "up", "up", "+")
+    centre, view = player.window.camera.centre.copy(), player.window.camera.view_m
+    player.wait(60)
+    np.testing.assert_array_equal(player.window.camera.centre, centre)
+    player.mouse(player.pygame.MOUSEWHEEL, x=0, y=2)
+    assert player.window.camera.view_m < 0.9 * view
+    player.press("c")
+    player.wait(60)
+    assert (player.window.camera.centre != centre).any()
+
+
+def test_the_right_button_selects_the_nearest_joint(play: Any) -> None:
+    player = play()
+    player.press("space")
+    theta, half = player.core.robot.state.link_angle[0], player.core.spec.links("link_half_length_m")
+    joint = player.core.robot.state.head_xy[0].copy()  # from the head's centre back to joint 7
+    for link, share in ((9, 1.0), (8, 2.0), (7, 2.0)):
+        joint -= share * half[link] * np.array([np.cos(theta[link]), np.sin(theta[link])])
+    player.mouse(player.pygame.MOUSEBUTTONDOWN, button=3, pos=player.pixel(joint))
+    assert player.session.selected == 6
+
+
+def test_help_covers_the_picture_and_q_ends(play: Any) -> None:
+    player = play()
+    player.press("space")
+    plain = player.window.pixels()
+    player.press("h")
+    changed = (player.window.pixels() != plain).any(axis=2)
+    assert changed[SIZE[1] // 2 - 100 : SIZE[1] // 2 + 100, SIZE[0] // 2 - 100 : SIZE[0] // 2 + 100].mean() > 0.2
+    player.press("h")
+    np.testing.assert_array_equal(player.window.pixels(), plain)
+    player.press("q")
+    assert player.session.over
+
+
+@pytest.mark.parametrize("name", ["ObstacleField", "PathFollow", "Velocity", "Escape"])
+def test_every_task_is_played_and_what_cannot_be_moved_is_said(play: Any, name: str) -> None:
+    player = play(f"SnakeGym/{name}-v0")
+    player.wait(9)
+    player.mouse(player.pygame.MOUSEBUTTONDOWN, button=1, pos=(300, 300))
+    assert (player.session.message == "") == (name == "Velocity")
+
+
+def test_no_key_does_two_things_and_the_page_has_the_table() -> None:
+    names = [name for key in KEYS for name in key.names]
+    assert len(names) == len(set(names))
+    assert key_table() in PAGE.read_text(), "put in what this prints: snake-gym play --keys"
+
+
+def test_a_bounded_run_writes_its_last_frame(tmp_path: Path) -> None:
+    file = tmp_path / "shots" / "last.png"
+    shipped = "resilient_servo_locked_joints"
+    assert main(["play", "Waypoints", "--policy", shipped, "--frames", "8", "--screenshot", str(file)]) == 0
+    assert file.read_bytes().startswith(b"\x89PNG") and file.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--frames", "0"], "--frames is 0; expected at least 1"),
+        (["--controller", "ccc"], "did you mean 'cc'"),
+        (["--policy", "nowhere/at_all"], "nowhere/at_all"),
+        (["--policy", "a", "--controller", "cc"], "not allowed with"),
+        (["--seed", "-1"], "--seed is -1"),
+    ],
+)
+def test_wrong_options_are_refused(options: list[str], told: str) -> None:
+    with pytest.raises((ConfigError, SystemExit), match=told):
+        main(["play", "Waypoints", *options])

@@ -1,0 +1,160 @@
+"""Joints broken and mended, and targets moved, while an episode runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.config import ConfigError
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.envs.core import SnakeCore
+from snake_gym.simulation.fault_kinds import JOINT_KINDS
+
+
+def core_of(env_id: str = "SnakeGym/Waypoints-v0", n_worlds: int = 1, **settings: Any) -> SnakeCore:
+    core = SnakeVectorEnv(env_id, n_worlds, **settings).core
+    core.reset(np.arange(n_worlds) + 5)
+    return core
+
+
+def drive(core: SnakeCore, steps: int, first: int = 0) -> np.ndarray:
+    """Joint angles (steps, W, J) under a wave."""
+    angles = []
+    for step in range(first, first + steps):
+        wave = 0.5 * np.sin(0.8 * step + 0.7 * np.arange(core.decoder.size))
+        core.step(np.tile(wave, (core.n_worlds, 1)))
+        angles.append(core.robot.joint_angle().copy())
+    return np.array(angles)
+
+
+def test_a_broken_joint_is_held_and_a_mended_one_moves_again() -> None:
+    core = core_of(n_worlds=2)
+    drive(core, 5)
+    core.set_fault(1, 3, "locked")
+    held = drive(core, 6, 5)[:, :, 2]
+    assert np.ptp(held[:, 1]) < 1e-9 and np.ptp(held[:, 0]) > 0.2  # in that world alone
+    assert core.infos()["n_failed_joints"].tolist() == [0, 1]
+    core.mend(1, 3)
+    assert core.infos()["n_failed_joints"].tolist() == [0, 0]
+    assert np.ptp(drive(core, 6, 11)[:, 1, 2]) > 0.2
+
+
+def test_mending_all_joints_ends_drawn_faults_too_and_a_reset_draws_anew() -> None:
+    core = core_of(faults={"n_min": 2, "n_max": 2, "kinds": ["free", "locked"]})
+    core.set_fault(0, 9, "free")
+    core.mend(0)
+    drive(core, 2)
+    assert not core.robot.failed_now().any()
+    core.reset()
+    assert core.infos()["n_failed_joints"].tolist() == [2]
+
+
+def test_a_fault_is_gone_after_the_reset_of_an_env_without_faults() -> None:
+    core, never = core_of(), core_of()
+    core.set_fault(0, 2, "silent")
+    drive(core, 3)
+    for each in (core, never):
+        each.reset(np.array([8]))
+    np.testing.assert_array_equal(drive(core, 10), drive(never, 10))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in JOINT_KINDS if "mine" not in kind])
+def test_a_state_saved_with_a_broken_and_a_mended_joint_goes_on_bit_for_bit(kind: str) -> None:
+    core, other = core_of(), core_of()
+    core.set_fault(0, 4, kind)
+    core.set_fault(0, 7, kind)
+    drive(core, 4)
+    core.mend(0, 7)
+    drive(core, 1, 4)
+    other.set_state(core.get_state())
+    np.testing.assert_array_equal(drive(core, 10, 5), drive(other, 10, 5))
+
+
+def test_a_servo_that_falls_silent_keeps_its_last_command_and_answers_when_it_is_locked_instead() -> None:
+    core, drawn = core_of(), core_of(faults={"events": [{"joint": 3, "kind": "silent", "onset_s": 1.0}]})
+    n_before = round(1.0 / core.spec.control_dt_s)
+    drive(core, n_before)
+    core.set_fault(0, 3, "silent")
+    angles = drive(core, 6, n_before)
+    np.testing.assert_allclose(angles, drive(drawn, n_before + 6)[n_before:], atol=1e-12)
+    assert core.robot.servos.silent[0].tolist() == [False, False, True] + 6 * [False]
+    core.set_fault(0, 3, "locked")
+    drive(core, 1)
+    assert not core.robot.servos.silent.any()
+
+
+@pytest.mark.parametrize(
+    ("joint", "kind", "told"),
+    [(0, "locked", "joint is 0"), (10, "locked", "joint 10.*1 to 9"), (1, "lokced", "did you mean 'locked'")],
+)
+def test_what_cannot_break_is_refused_and_nothing_changes(joint: int, kind: str, told: str) -> None:
+    core = core_of()
+    before = core.get_state()
+    with pytest.raises(ConfigError, match=told):
+        core.set_fault(0, joint, kind)
+    for name, values in core.get_state().items():
+        np.testing.assert_array_equal(values, before[name], name)
+    with pytest.raises(ConfigError, match="joint is 12"):
+        core.mend(0, 12)
+
+
+def test_a_kind_that_the_robot_cannot_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no speed limit to lower"):
+        core_of(robot="resilient").set_fault(0, 1, "slow")
+
+
+# --- targets ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_moved_waypoint_is_the_goal_and_counts() -> None:
+    core = core_of(n_worlds=2)
+    second = core.task.targets_xy[1].copy()
+    before = core.task.point(core.robot.state).copy()
+    core.task.move_target(0, (3.0, -4.0))
+    assert core.task.goal().target_xy_w[0].tolist() == [3.0, -4.0]
+    np.testing.assert_array_equal(core.task.targets_xy[1], second)
+    drive(core, 3)
+    now = core.task.point(core.robot.state)
+    made = math.dist(before[0], (3.0, -4.0)) - math.dist(now[0], (3.0, -4.0))
+    assert core.task.progress_m[0] == pytest.approx(made)
+    core.task.move_target(0, now[0])
+    drive(core, 1)
+    assert core.task.index.tolist() == [1, 0]
+    other = core_of(n_worlds=2)
+    core.task.move_target(0, (1.0, 2.0))
+    other.set_state(core.get_state())
+    assert other.task.goal().target_xy_w[0].tolist() == [1.0, 2.0]
+
+
+def test_a_command_turns_towards_the_point() -> None:
+    core = core_of("SnakeGym/Velocity-v0")
+    here = core.task.point(core.robot.state)[0]
+    core.task.move_target(0, here + np.array([0.0, 2.0]))
+    assert core.task.infos()["commanded_heading_rad"][0] == pytest.approx(math.pi / 2, abs=0.1)
+    gap = core.task.goal().target_xy_w[0] - here
+    assert math.atan2(gap[1], gap[0]) == pytest.approx(math.pi / 2, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["ObstacleField", "Escape"])
+def test_the_goal_among_obstacles_moves_where_it_is_shown_itself(name: str) -> None:
+    env_id = f"SnakeGym/{name}-v0"
+    core = core_of(env_id, goal={"guidance": "goal"})
+    core.task.move_target(0, (0.5, 0.25))
+    assert core.task.goal().target_xy_w[0].tolist() == [0.5, 0.25]
+    with pytest.raises(ConfigError, match=r"goal\.guidance"):
+        core_of(env_id).task.move_target(0, (0.5, 0.25))
+
+
+def test_a_path_has_no_target_to_move_and_bad_places_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no target"):
+        core_of("SnakeGym/PathFollow-v0").task.move_target(0, (1.0, 1.0))
+    core = core_of()
+    for place in ((math.nan, 0.0), (1e9, 0.0), (1.0,), "here"):
+        with pytest.raises(ConfigError, match="expected two coordinates"):
+            core.task.move_target(0, place)  # type: ignore[arg-type]
+    core.task.index[:] = core.task.n_targets
+    with pytest.raises(ConfigError, match="all targets"):
+        core.task.move_target(0, (1.0, 1.0))
