@@ -160,6 +160,9 @@ def row(found: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return what is kept of a comparison's results."""
     kept = ("kind", "mean", "ci95", "success", "success_ci95", "energy_j_per_m")
     policies = {name: {key: policy[key] for key in kept if key in policy} for name, policy in found["policies"].items()}
+    if found["score"] in found["policies"][next(iter(policies))]:  # a record, which stands beside the progress
+        for name, policy in found["policies"].items():
+            policies[name] |= {"mean": policy[found["score"]], "ci95": policy[f"{found['score']}_ci95"]}
     return {
         "scenarios": source, "score": found["score"], "episodes": found["seeds"]["episodes"],
         "first_seed": found["seeds"]["first"], "policies": policies, "version": found["versions"]["snake_gym"],
