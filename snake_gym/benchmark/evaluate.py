@@ -148,7 +148,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> int:
-    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal; 1 if any is not.
+    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal; 1 if any is not,
+    or if the folder does not agree with itself.
 
     Learned policies are those ``given``, path by name, or where the evaluation had them. Code of somebody else is
     played only if it is given.
@@ -168,14 +169,15 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
         if entrant.identity["policy"] != results.summary["policies"][name].get("policy"):
             notes.append(f"{path} is another policy than that of the results, by its digest")
         entrants.append(entrant)
-    for note in notes:
-        print(f"note: {note}")
+    faults = list(results.faults())
+    for line in [*(f"note: {note}" for note in notes), *(f"wrong: {fault}" for fault in faults)]:
+        print(line)
     found = [row for entrant in entrants for row in check_rows(results, entrant, n_rows)]
     for row, difference in found:
         print(f"{row}: {'equal' if difference is None else f'not equal, here in brackets: {difference}'}")
     equal = sum(difference is None for _, difference in found)
     print(f"{equal} of {len(found)} rows are equal")
-    return 0 if equal == len(found) > 0 else 1
+    return 0 if equal == len(found) > 0 and not faults else 1
 
 
 def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from snake_gym.benchmark.report import rows_csv, tables
-from snake_gym.benchmark.runner import code_digest, play
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
+from snake_gym.benchmark.report import rows_csv, summarise, tables
+from snake_gym.benchmark.runner import Episodes, code_digest, play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, EntrantKind, Scenarios, make_scenarios
 from snake_gym.config import ConfigError, build, load_yaml, read_json
+from snake_gym.config.errors import show
 from snake_gym.config.records import versions
 from snake_gym.interface.policy import ZeroResidual, controller_action
 
@@ -28,8 +29,12 @@ TOLERANCE = 1e-3
 networks otherwise, by 1e-7 in an action, and contacts and friction enlarge that."""
 _SMALLEST = 1e-4
 """Absolute difference of numbers that count as equal, for those near 0."""
+_LOOSE = 0.5
+"""Difference of the bounds of intervals that count as equal, as a share of their width."""
 _ASIDE = ("policy", "kind", "episode")
 """Columns that are not results."""
+_NEEDED = {"policy", "seed", "progress_m", "is_success", "energy_j", "episode_time_s", "n_faults"}
+"""Columns that every file of rows has."""
 Row = Mapping[str, str]
 
 
@@ -45,30 +50,67 @@ class Results:
     """Rows of each policy, in the order of the file."""
 
     def notes(self) -> Iterator[str]:
-        """Yield what may make a replay differ, and what does not fit in the folder itself."""
-        if self.summary.get("scenarios") != self.scenarios.hash():
-            yield "its config.yaml does not have the scenarios of its results.json, or this version reads it otherwise"
+        """Yield what may make a replay differ."""
         if self.summary.get("code") != code_digest():
             yield "it was made by another version of the code"
         told, here = self.summary.get("versions", {}), versions(["numpy", "numba"])
         other = [f"{name} {told[name]} ({here[name]})" for name in here if told.get(name, here[name]) != here[name]]
         if other:
             yield f"it was made with other versions than here (in brackets): {', '.join(other)}"
-        for name, policy in self.summary["policies"].items():
-            rows = self.rows.get(name, [])
-            if len(rows) != self.scenarios.episodes:
-                yield f"{name} has {len(rows)} rows; expected {self.scenarios.episodes}"
-                continue
-            mean = math.fsum(_number(row["progress_m"]) for row in rows) / len(rows)
-            if not _same(f"{mean:.9g}", f"{policy['mean']:.9g}"):
-                yield f"the mean progress of {name} is {policy['mean']:.6g} in results.json, {mean:.6g} over its rows"
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong in the folder itself: other scenarios, missing rows, numbers without their rows."""
+        if self.summary["scenarios"] != self.scenarios.hash():
+            yield "its config.yaml does not have the scenarios of its results.json, or this version reads it otherwise"
+        yield from disagreements(self.summary, self.rows, self.scenarios.episodes)
+
+
+def disagreements(summary: Mapping[str, Any], rows: Mapping[str, Sequence[Row]], episodes: int) -> Iterator[str]:
+    """Yield which numbers of a ``results.json`` do not follow from the ``rows`` of each policy, as text."""
+    found = []
+    for name, policy in summary["policies"].items():
+        if len(rows.get(name, [])) != episodes:
+            yield f"{name} has {len(rows.get(name, []))} rows; expected {episodes}"
+            return
+        found.append(_episodes(name, policy["kind"], summary["score"], rows[name]))
+    again = summarise(found, summary["config"]["resamples"])
+    for place, told, here in _differences(summary, again):
+        yield f"{place} is {show(told)} in results.json, {show(here)} over its rows"
+
+
+def _episodes(name: str, kind: EntrantKind, score: str, rows: Sequence[Row]) -> Episodes:
+    """Return the episodes that rows tell of, without what happened on the way."""
+    names = [column for column in rows[0] if column not in (*_ASIDE, "faults")]
+    values = {column: np.array([_number(row[column] or "inf") for row in rows]) for column in names}
+    kept = {"is_success": values["is_success"] > 0.5, "n_faults": values["n_faults"].astype(np.int64)}
+    return Episodes(name, kind, {**values, **kept}, np.zeros(0), np.zeros((0, len(rows)), np.float32), "", score)
+
+
+def _differences(told: Any, here: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield place and values where ``told`` is not what is ``here``; it may hold more."""
+    if isinstance(here, Mapping):
+        for key, value in here.items():
+            known = told.get(key) if isinstance(told, Mapping) else None
+            yield from _differences(known, value, f"{place}.{key}".removeprefix(".policies").removeprefix("."))
+    elif isinstance(here, Sequence) and not isinstance(here, str):
+        # The only lists are intervals; with few episodes, rounding in the rows moves them by a part of their width.
+        near = _LOOSE * (here[1] - here[0]) + _SMALLEST
+        fits = isinstance(told, list) and len(told) == len(here)
+        if not fits or any(not abs(a - b) <= near for a, b in zip(told, here, strict=True)):
+            yield place, told, here
+    elif told != here and not (told is not None and here is not None and _same(str(told), str(here))):
+        yield place, told, here
 
 
 def read_results(folder: Path) -> Results:
     """Return the content of an evaluation's folder. Raises ConfigError for what is missing or no such file."""
     summary = read_summary(folder)
     settings = build(BenchmarkConfig, load_yaml(folder / "config.yaml"), str(folder / "config.yaml"))
-    path = folder / "episodes.csv"
+    return Results(folder, settings, make_scenarios(settings), summary, read_rows(folder / "episodes.csv"))
+
+
+def read_rows(path: Path) -> dict[str, list[Row]]:
+    """Return the rows of an ``episodes.csv`` by policy. Raises ConfigError if it is none."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file, strict=True))
@@ -76,10 +118,10 @@ def read_results(folder: Path) -> Results:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     rows: dict[str, list[Row]] = {}
     for line in lines:
-        if None in line or None in line.values() or not {"policy", "seed", "progress_m"} <= line.keys():
+        if None in line or None in line.values() or not line.keys() >= _NEEDED:
             raise ConfigError(f"{path} has a row of another form than episodes.csv of an evaluation: {line}"[:200])
         rows.setdefault(line["policy"], []).append(line)
-    return Results(folder, settings, make_scenarios(settings), summary, rows)
+    return rows
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -160,6 +202,11 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"the results are not those of an evaluation of this version: {error!r}") from None
     notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
+    for path, summary in read.items():
+        rows = (Path(path) if Path(path).is_dir() else Path(path).parent) / "episodes.csv"
+        if rows.is_file():
+            count = summary["config"]["episodes"]
+            notes += [f"note: {path}: {fault}" for fault in disagreements(summary, read_rows(rows), count)]
     if len({summary["code"] for summary in read.values()}) > 1:
         notes.append("note: the results were made by different versions of the code")
     return [*shown, *notes]

@@ -167,7 +167,7 @@ def _describe(
     found: list[Layer] = []
     tensors: dict[str, NDArray[np.float32]] = {}
     for i, layer in enumerate(layers):
-        parts = [None if part is None else np.ascontiguousarray(part, np.float32) for part in layer]
+        parts = [None if part is None else np.ascontiguousarray(_plain(part), np.float32) for part in layer]
         if len(parts) not in (2, 4) or parts[0] is None or (len(parts) == 4 and parts[1] is None):
             raise ConfigError(f"layers[{i}] has {len(parts)} parts; expected (W, b) or (W_ih, W_hh, b_ih, b_hh)")
         kind: Any = "linear"
@@ -187,6 +187,12 @@ def _describe(
         if kind == "linear" and i < len(layers) - 1:
             found.append(Layer(activation))  # type: ignore[arg-type]
     return (*found, Layer("tanh") if squash else Layer("clip")), tensors
+
+
+def _plain(values: ArrayLike) -> ArrayLike:
+    """Return weights without what a learner's library keeps to differentiate them."""
+    detach = getattr(values, "detach", None)
+    return values if detach is None else detach()
 
 
 def _normaliser(

@@ -79,7 +79,7 @@ def test_a_row_that_was_changed_is_found(results: Path, capsys: pytest.CaptureFi
     text = capsys.readouterr().out
     assert "mine seed 1000004: not equal, here in brackets: progress_m " in text
     assert "35 of 36 rows are equal" in text
-    assert "note: the mean progress of mine is" in text
+    assert "wrong: mine.mean is" in text
 
 
 def test_numbers_that_do_not_follow_from_the_rows_are_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,8 +87,30 @@ def test_numbers_that_do_not_follow_from_the_rows_are_found(results: Path, capsy
     edit_rows(results, lambda row: row.update(seed="5") if row["seed"] == "1000003" else None)
     assert check(results, "--rows", "12") == 1
     text = capsys.readouterr().out
-    assert "the mean progress of cc is 9 in results.json" in text
+    assert "wrong: cc.mean is 9.0 in results.json, " in text
     assert "cc seed 5: not equal, here in brackets: its seed is none of 1000000 to 1000011" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda content: content["policies"]["mine"].update(ci95=[9.0, 9.5]), "mine.ci95 is [9.0, 9.5]"),
+        (lambda content: content["policies"]["mine"].update(success=0.9), "mine.success is 0.9"),
+        (lambda content: content["policies"]["mine"].update(energy_j=1.0), "mine.energy_j is 1.0"),
+        (lambda content: content["policies"]["mine"]["by_faults"]["0"].update(mean=7.0), "mine.by_faults.0.mean is 7"),
+        (lambda content: content["policies"]["mine"].update(ratio=3.0, lead=2.0), "mine.ratio is 3.0"),
+        (lambda content: content.update(ahead=1.0), "ahead is 1.0"),
+        (lambda content: content.update(best_classical="zero"), "best_classical is 'zero'"),
+    ],
+)
+def test_every_number_of_a_summary_follows_from_the_rows(
+    change: Callable[[Any], Any], told: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit_results(results, change)
+    assert check(results, "--rows", "1") == 1
+    assert f"wrong: {told}" in capsys.readouterr().out
+    assert evaluate.main(["--table", str(results)]) == 0
+    assert told in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_other_scenarios_code_and_rows_are_noted(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +121,7 @@ def test_other_scenarios_code_and_rows_are_noted(results: Path, capsys: pytest.C
     text = (results / "episodes.csv").read_text()
     (results / "episodes.csv").write_text("\n".join(text.splitlines()[:-1]) + "\n")
     assert check(results) == 1
-    notes = "".join(line for line in capsys.readouterr().out.splitlines() if line.startswith("note"))
+    notes = "".join(line for line in capsys.readouterr().out.splitlines() if line.startswith(("note", "wrong")))
     for note in ("does not have the scenarios of its results.json", "another version of the code", "numpy 1.0 (",
                  "has 11 rows; expected 12"):  # fmt: skip
         assert note in notes
@@ -152,7 +174,8 @@ def test_a_damaged_file_of_rows_is_named(results: Path) -> None:
     (results / "episodes.csv").write_text("policy,seed,progress_m\nmine,1\n")
     with pytest.raises(ConfigError, match=r"episodes.csv has a row of another form"):
         check(results)
-    (results / "episodes.csv").write_text("policy,seed,progress_m\nother,1,2\n")
+    columns = "policy,seed,progress_m,is_success,energy_j,episode_time_s,n_faults"
+    (results / "episodes.csv").write_text(f"{columns}\nother,1,2,0,3,4,0\n")
     with pytest.raises(ConfigError, match=r"episodes.csv has no rows of sjc; it has other"):
         check(results)
 

@@ -43,7 +43,7 @@ class CleanRlAgent(torch.nn.Module):
 
 def linear_layers(net: torch.nn.Module) -> list[Any]:
     kept = [module for module in net.modules() if isinstance(module, torch.nn.Linear)]
-    return [(module.weight.detach().numpy(), module.bias.detach().numpy()) for module in kept]
+    return [(module.weight, module.bias) for module in kept]
 
 
 def as_learner(net: torch.nn.Module) -> Any:
