@@ -38,6 +38,7 @@ def mlp(n_in: int, n_out: int, last_gain: float) -> nn.Sequential:
 
 def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     args = parser.parse_args(argv)
+    torch.set_num_threads(1)  # quicker for networks this small
     torch.manual_seed(args.seed)
     # SAME_STEP: the step that ends an episode returns the next one's first observation; the last is in final_obs
     envs = gym.make_vec(

@@ -34,6 +34,7 @@ def teach(heading_error: np.ndarray) -> np.ndarray:
 
 def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     args = parser.parse_args(argv)
+    torch.set_num_threads(1)  # quicker for networks this small
     torch.manual_seed(0)
     env = gym.make(args.env_id, action={"kind": "gait"}, max_episode_steps=args.episode_steps)
     if args.dataset in minari.list_local_datasets():

@@ -11,7 +11,7 @@ import torch
 from tensordict.nn import TensorDictModule
 from tensordict.nn.distributions import NormalParamExtractor
 from torch import nn
-from torchrl.collectors import SyncDataCollector
+from torchrl.collectors import Collector
 from torchrl.envs import GymEnv, RewardSum, StepCounter, TransformedEnv
 from torchrl.modules import IndependentNormal, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
@@ -35,6 +35,7 @@ def mlp(n_in: int, n_out: int) -> nn.Sequential:
 
 def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     args = parser.parse_args(argv)
+    torch.set_num_threads(1)  # quicker for networks this small
     torch.manual_seed(0)
     made = GymEnv(args.env_id, action={"kind": "gait"}, max_episode_steps=args.episode_steps)
     env = TransformedEnv(made, RewardSum()).append_transform(StepCounter())
@@ -61,7 +62,7 @@ def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     advantage = GAE(gamma=0.99, lmbda=0.95, value_network=critic)
     loss_of = ClipPPOLoss(actor, critic, clip_epsilon=0.2, entropy_coeff=0.0)
     optimiser = torch.optim.Adam(loss_of.parameters(), lr=3e-4)
-    collector = SyncDataCollector(env, actor, frames_per_batch=args.batch_steps, total_frames=args.total_steps)
+    collector = Collector(env, actor, frames_per_batch=args.batch_steps, total_frames=args.total_steps)
     losses, returns, truncated = [], [], 0
     for batch in collector:
         with torch.no_grad():
