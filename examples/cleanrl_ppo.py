@@ -68,11 +68,8 @@ def main(argv: list[str] | None = None) -> dict[str, list[float]]:
                 value, target = critic(obs)[:, 0], torch.as_tensor(reward).float() + GAMMA * alive * critic(after)[:, 0]
             rows.append((obs, action, policy.log_prob(action).sum(-1), value, target - value, goes_on))
             obs = torch.as_tensor(found)
-        b_obs, b_action, b_log_prob, b_value, b_delta, b_goes_on = (
-            torch.stack(part) for part in zip(*rows, strict=True)
-        )
-        advantage = torch.zeros_like(b_delta)
-        carried = torch.zeros(args.num_envs)
+        b_obs, b_action, b_log_prob, b_value, b_delta, b_goes_on = map(torch.stack, zip(*rows, strict=True))
+        advantage, carried = torch.zeros_like(b_delta), torch.zeros(args.num_envs)
         for t in reversed(range(args.num_steps)):
             carried = b_delta[t] + GAMMA * LAMBDA * b_goes_on[t] * carried
             advantage[t] = carried

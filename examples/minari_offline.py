@@ -48,6 +48,7 @@ def main(argv: list[str] | None = None) -> dict[str, list[float]]:
             obs, _, terminated, truncated, _ = recorder.step(teach(obs[heading_error]))
             ended = terminated or truncated
     recorder.create_dataset(args.dataset, algorithm_name="bending gait", description="A gait that steers.")
+    recorder.close()
 
     dataset = minari.load_dataset(args.dataset)
     episodes = list(dataset.iterate_episodes())

@@ -9,7 +9,6 @@ import argparse
 
 import torch
 from tensordict.nn import TensorDictModule
-from tensordict.nn.distributions import NormalParamExtractor
 from torch import nn
 from torchrl.collectors import Collector
 from torchrl.envs import GymEnv, RewardSum, StepCounter, TransformedEnv
