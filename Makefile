@@ -10,7 +10,7 @@ TORCH_FLAGS ?=
 # One process more than a small machine has cores: tests of servos mostly wait.
 PYTEST_FLAGS ?= -n 3 --dist worksteal
 
-ALL_EXTRAS := render,train,hardware,camera,export,docs,dev
+ALL_EXTRAS := render,train,hardware,camera,export,docs,clients,dev
 BIN := $(VENV)/bin
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
@@ -44,7 +44,7 @@ check: lint ## a minute: style, types, import rules, and the tests that compile 
 test: $(STAMP) ## minutes: one oracle per law, contracts, resume
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-test-all: $(STAMP) ## everything, an hour
+test-all: $(STAMP) ## everything, an hour (learners of others: EXTRAS=train,render,export,dev,clients)
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) -m ""
 
 lint: $(STAMP) ## check style and types

@@ -166,7 +166,7 @@ def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
 # --- Python ----------------------------------------------------------------------------------------------------------
 
 RUN_ELSEWHERE = {"extending.md": "tests/extending", "comparing.md": "test_the_page_of_comparisons_runs"}
-SLOW = {"training.md", "papers/irani2015.md"}
+SLOW = {"clients.md", "training.md", "papers/irani2015.md"}
 GIVEN = {
     "papers/irani2015.md": """
 import numpy as np
@@ -191,7 +191,7 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-NEEDS = {"play.md": ("moviepy",)}
+NEEDS = {"play.md": ("moviepy",), "clients.md": ("torchrl", "minari", "jax")}
 """Page -> libraries of extras without which its code is not run."""
 
 
@@ -207,7 +207,10 @@ def pages() -> list[Any]:
 @pytest.mark.parametrize("name", pages())
 def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in NEEDS.get(name, ()):
-        pytest.importorskip(library)
+        pytest.importorskip(library, reason=f"the page needs {library}")
+    if name == "clients.md":
+        warnings.simplefilter("default")  # pytest puts the filters back
+        monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agents").symlink_to(ROOT / "agents")
     names: dict[str, Any] = {}

@@ -1,0 +1,63 @@
+"""Learners of others in our envs: each example plays, learns and leaves a policy that plays in the benchmark."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.__main__ import main as snake_gym
+from snake_gym.interface.policy_file import load_policy
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+ROOT = Path(__file__).parents[2]
+
+
+def run(name: str, *argv: str) -> dict[str, list[float]]:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: dict[str, list[float]] = module.main(list(argv))
+    assert np.isfinite(found["losses"]).all() and len(found["losses"]) > 1
+    assert np.isfinite(found["returns"]).all() and len(set(found["returns"])) > 1
+    return found
+
+
+def check_policy(folder: Path, env_id: str) -> None:
+    policy: Any = load_policy(folder)
+    assert policy.env_id == env_id
+    short = ["--episodes", "3", "--set", "resamples=100", "--no-pictures", "--controllers", "none"]
+    assert snake_gym(["evaluate", "--policy", f"mine={folder}", *short, "--out", str(folder / "out")]) == 0
+
+
+@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
+def test_cleanrl(env_id: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="extra train")
+    sizes = ["--total-steps", "512", "--num-envs", "4", "--num-steps", "64", "--episode-steps", "30"]
+    found = run("cleanrl_ppo", "--env-id", env_id, *sizes, "--out", str(tmp_path))
+    assert len(found["returns"]) == 16, "4 worlds, 128 steps, episodes of 30"
+    check_policy(tmp_path, env_id)
+
+
+@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
+def test_torchrl(env_id: str, tmp_path: Path) -> None:
+    pytest.importorskip("torchrl", reason="extra clients")
+    sizes = ["--total-steps", "600", "--batch-steps", "200", "--episode-steps", "30"]
+    found = run("torchrl_ppo", "--env-id", env_id, *sizes, "--out", str(tmp_path))
+    assert len(found["returns"]) == found["truncated"][0] == 20
+    check_policy(tmp_path, env_id)
+
+
+def test_minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("minari", reason="extra clients")
+    pytest.importorskip("jax", reason="extra clients: Minari's DataCollector needs it")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    sizes = ["--episodes", "4", "--episode-steps", "40", "--updates", "200"]
+    found = run("minari_offline", *sizes, "--out", str(tmp_path / "cloned"))
+    assert len(found["returns"]) == 4
+    assert np.mean(found["losses"][-10:]) < 0.3 * np.mean(found["losses"][:3])
+    check_policy(tmp_path / "cloned", "SnakeGym/Waypoints-v0")
