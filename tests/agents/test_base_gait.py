@@ -65,7 +65,7 @@ def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_
     tuned = base.get("file", f"configs/controllers/resilient_servo/{base.get('tuned')}.yaml")
     expected = load_yaml(ROOT / tuned)["controller"]
     assert plan.config.env["action"]["controller"].items() >= expected.items()
-    assert plan.notes == []
+    assert list(plan.notes) == []
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:
