@@ -1,6 +1,7 @@
 """The documentation says what the code does."""
 
 import contextlib
+import gc
 import importlib.util
 import io
 import json
@@ -217,6 +218,10 @@ def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytes
     exec(GIVEN.get(name, ""), names)
     for block in python_blocks(ROOT / "docs" / name):
         exec(block, names)
+    if name == "clients.md":
+        names.clear()  # Minari's folder warns when it goes, which the next test would be blamed for
+        gc.collect()
+        return
     checks = {"policy_file.md": check_policy_file, "policy.md": check_policy}
     if name in checks:
         checks[name](names)
