@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,15 @@ QUICK = (
     "test_packaging", "test_settings",
 )  # fmt: skip
 """Tests that compile no kernel, or only play one short episode, by the beginning of their path."""
+
+
+@pytest.fixture(autouse=True)
+def _signals_mean_the_same_afterwards() -> Iterator[None]:
+    """A program that a test runs in this process may ignore signals as it ends; processes of later tests would too."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
