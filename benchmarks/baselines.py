@@ -1,6 +1,6 @@
 """Scores of a random policy and of the tuned controllers in every env, and of PPO where a run is given.
 
-    python benchmarks/baselines.py --train                     trains PPO in every env first: half an hour on two cores
+    python benchmarks/baselines.py --train                     trains PPO in every env first, 3 to 5 million steps each
     python benchmarks/baselines.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
     python benchmarks/baselines.py --only Waypoints --policy ppo=runs/demo
     python benchmarks/baselines.py --episodes 16 --out runs/quick            a trial, which leaves docs/ alone
