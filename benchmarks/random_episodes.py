@@ -40,7 +40,7 @@ RANGES = {
     "payload_kg": (0.0, 5.0), "servo_gain": (0.1, 10.0), "servo_damping": (0.1, 10.0), "torque_limit": (0.2, 5.0),
     "speed_limit": (0.2, 5.0), "supply_voltage": (0.5, 1.5), "backlash_rad": (0.0, 0.2),
     "joint_friction_nm": (0.0, 0.3), "command_delay_s": (0.0, 0.5), "command_jitter_s": (0.0, 0.2),
-    "push_hz": (0.0, 1.0), "push_m_s": (0.0, 1.0),
+    "push_hz": (0.0, 1.0), "push_m_s": (0.0, 1.0), "friction_backward": (0.1, 10.0), "mass_ahead": (-0.9, 0.9),
 }  # fmt: skip
 """Widest ranges of what varies; payloads per mean link mass, joint friction per torque limit, others (0, 0.2)."""
 QUANTITIES: dict[str, Any] = {
@@ -165,7 +165,8 @@ def link_ends(params: ChainParams, state: ChainState) -> tuple[FloatArray, Float
     along = params.half_length[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     middle = np.concatenate([np.zeros_like(along[:, :1]), np.cumsum(along[:, :-1] + along[:, 1:], axis=1)], axis=1)
     share = (mass / mass.sum(axis=1, keepdims=True))[..., None]
-    middle += (state.centre_xy - (share * middle).sum(axis=1))[:, None]
+    centre = middle + params.ahead[..., None] * along
+    middle += (state.centre_xy - (share * centre).sum(axis=1))[:, None]
     return middle - along, middle + along
 
 

@@ -11,7 +11,7 @@ polygons and thin walls at random, or one of the library's own), faults of rando
 all worlds of a group differ. References or torques are random and change every 0.2 s; a quarter of the time all joints
 are without power, so that nothing may gain energy then. What is refused before the start is counted with its message,
 and drawn anew. Checked, with code of its own for geometry and energy (plain numpy from link angles and centres of mass
-and each world's own masses and lengths):
+and each world's own masses, their places, and lengths):
 
 * ``finite``: all numbers of state and sensors are;
 * ``penetration``: deepest overlap of a link and an obstacle, per length of the robot's shortest link, the larger of
@@ -173,6 +173,7 @@ class Watch:
         angle, rate, mass = state.link_angle, state.link_rate, params.mass
         turn = (params.half_length * rate)[..., None] * np.stack([-np.sin(angle), np.cos(angle)], axis=-1)
         speed = np.concatenate([np.zeros_like(turn[:, :1]), np.cumsum(turn[:, :-1] + turn[:, 1:], axis=1)], axis=1)
+        speed += params.ahead[..., None] * turn
         total = mass.sum(axis=1)
         speed += (state.centre_vel - (mass[..., None] * speed).sum(axis=1) / total[:, None])[:, None]
         kinetic = 0.5 * (mass * (speed**2).sum(axis=-1) + params.inertia * rate**2).sum(axis=1)

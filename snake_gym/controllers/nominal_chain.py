@@ -62,7 +62,7 @@ class NominalChain:
         self._place = from_first - (mass[:, None] * from_first).sum(axis=0) / self._total
         self._coupling = (self._place.T * mass) @ self._place
         self._c_t, self._c_n = spec.links("friction.tangential_ns_m"), spec.links("friction.normal_ns_m")
-        self._c_r = spec.links("friction.rotational_nms_rad")
+        self._c_r, self._backward = spec.links("friction.rotational_nms_rad"), spec.links("friction.backward")
         self._f_t, self._f_n = spec.coulomb_force("tangential"), spec.coulomb_force("normal")
         self._f_r = spec.links("friction.rotational_coulomb_nm")
         self._coupled = spec.friction.coulomb_axes == "coupled"
@@ -152,12 +152,14 @@ class NominalChain:
         theta = motion.theta
         cos, sin = np.cos(theta), np.sin(theta)
         velocity = self._velocities(motion, lever)
-        along = np.abs(cos * velocity[..., 0] + sin * velocity[..., 1])
+        along = cos * velocity[..., 0] + sin * velocity[..., 1]
+        facing = np.where(along < 0.0, self._backward, 1.0)
+        along = np.abs(along)
         across = np.abs(cos * velocity[..., 1] - sin * velocity[..., 0])
         if self._coupled:
             along = np.hypot(along, across)
             across = along
-        c_t = self._c_t + self._f_t / np.maximum(along, _CREEP_M_S)
+        c_t = facing * (self._c_t + self._f_t / np.maximum(along, _CREEP_M_S))
         c_n = self._c_n + self._f_n / np.maximum(across, _CREEP_M_S)
         mixed = (c_t - c_n) * sin * cos
         xx, yy = c_t * cos**2 + c_n * sin**2, c_t * sin**2 + c_n * cos**2

@@ -20,9 +20,9 @@ are the case G = 0: no stiffness, no small step.
 from __future__ import annotations
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y, MASS, MU,
-    NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW, RX, RY, SIN,
-    SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
+    AHEAD, A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y,
+    MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW,
+    RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import kernel, load, splat, store
 
@@ -38,9 +38,9 @@ def turn_links(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
+def join_links(s, n, x, y, mean, middles):  # type: ignore[no-untyped-def]
     """Join half links end to end: replace the vectors (or velocities) of half links in the fields ``x``, ``y`` by the
-    positions (or velocities) of the links' centres, such that the centre of mass has ``mean``."""
+    positions (or velocities) of the links' ``middles``, or else centres of mass, such that the chain's has ``mean``."""
     at_x, at_y = splat(0.0), splat(0.0)
     sum_x, sum_y = splat(0.0), splat(0.0)
     behind_x, behind_y = splat(0.0), splat(0.0)
@@ -50,10 +50,12 @@ def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
         at_x = at_x + behind_x + half_x
         at_y = at_y + behind_y + half_y
         behind_x, behind_y = half_x, half_y
-        sum_x = sum_x + load(s, a + MASS) * at_x
-        sum_y = sum_y + load(s, a + MASS) * at_y
-        store(s, a + x, at_x)
-        store(s, a + y, at_y)
+        ahead = load(s, a + AHEAD)
+        centre_x, centre_y = at_x + ahead * half_x, at_y + ahead * half_y
+        sum_x = sum_x + load(s, a + MASS) * centre_x
+        sum_y = sum_y + load(s, a + MASS) * centre_y
+        store(s, a + x, at_x if middles else centre_x)
+        store(s, a + y, at_y if middles else centre_y)
     # Up to here all vectors are relative to the tail's end.
     total = load(s, (n + 1) * RECORD + TOTAL)
     shift_x = mean[0] - sum_x / total
@@ -66,7 +68,7 @@ def join_links(s, n, x, y, mean):  # type: ignore[no-untyped-def]
 
 @kernel
 def place_links(s, n, bias):  # type: ignore[no-untyped-def]
-    """Set SIN, COS and the link velocities VX, VY from angles, rates and the centre's velocity.
+    """Set SIN, COS and the velocities VX, VY of the links' centres of mass from angles, rates and the chain's centre.
 
     ``bias`` = 1: VX, VY are then the velocities less the part of the links' accelerations that comes from omega^2
     (relative to the centre), which the explicit right-hand side needs.
@@ -79,23 +81,23 @@ def place_links(s, n, bias):  # type: ignore[no-untyped-def]
         store(s, a + VX, lw * (bias * w * load(s, a + COS) - load(s, a + SIN)))
         store(s, a + VY, lw * (bias * w * load(s, a + SIN) + load(s, a + COS)))
     world = (n + 1) * RECORD
-    join_links(s, n, VX, VY, (load(s, world + CVX), load(s, world + CVY)))
+    join_links(s, n, VX, VY, (load(s, world + CVX), load(s, world + CVY)), False)
 
 
 @kernel
 def locate_links(s, n, base):  # type: ignore[no-untyped-def]
-    """Set the links' centres POS_X, POS_Y from the geometry SIN, COS and the centre of mass at ``base``."""
+    """Set the links' middles POS_X, POS_Y from the geometry SIN, COS and the centre of mass at ``base``."""
     for i in range(1, n + 1):
         a = i * RECORD
         half = load(s, a + HALF)
         store(s, a + POS_X, half * load(s, a + COS))
         store(s, a + POS_Y, half * load(s, a + SIN))
-    join_links(s, n, POS_X, POS_Y, base)
+    join_links(s, n, POS_X, POS_Y, base, True)
 
 
 @kernel
 def locate_head(s, n):  # type: ignore[no-untyped-def]
-    """Set the head link's centre HEAD_X, HEAD_Y from the link angles and the centre of mass."""
+    """Set the head link's middle HEAD_X, HEAD_Y from the link angles and the centre of mass."""
     world = (n + 1) * RECORD
     turn_links(s, n)
     locate_links(s, n, (load(s, world + CX), load(s, world + CY)))
@@ -131,12 +133,14 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         px = load(s, p + PX)
         py = load(s, p + PY)
         pw = load(s, p + PR) + dx * px + dy * py
-        # The link's own matrix and right-hand side at its centre, whose velocity is u + c omega with c = -l n:
-        #   Q_uu += A_t t t^T + A_n n n^T,  Q_uw += A_n c,  Q_ww += A_r + l^2 A_n,  P_u += r,  P_w += r_w + c r.
+        # The link's own matrix and right-hand side at its centre of mass, whose velocity is u + c omega with
+        # c = -a n, a the arm from it to the head-side end:
+        #   Q_uu += A_t t t^T + A_n n n^T,  Q_uw += A_n c,  Q_ww += A_r + a^2 A_n,  P_u += r,  P_w += r_w + c r.
         along = load(s, a + A_T)
         across = load(s, a + A_N)
-        lx = half * sin
-        ly = -half * cos
+        arm = half - half * load(s, a + AHEAD)
+        lx = arm * sin
+        ly = -arm * cos
         rx = load(s, a + RX)
         ry = load(s, a + RY)
         qxx += along * cos * cos + across * sin * sin
@@ -144,7 +148,7 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         qyy += along * sin * sin + across * cos * cos
         uwx += across * lx
         uwy += across * ly
-        ww += load(s, a + A_R) + half * half * across
+        ww += load(s, a + A_R) + arm * arm * across
         px += rx
         py += ry
         pw += load(s, a + RW) + lx * rx + ly * ry
@@ -214,17 +218,19 @@ def substitute_back(s, n):  # type: ignore[no-untyped-def]
         b = a + RECORD
         p = a - RECORD
         w = load(s, a + SOL_W)
-        lwx = load(s, a + HALF) * load(s, a + SIN) * w
-        lwy = -load(s, a + HALF) * load(s, a + COS) * w
-        ux = load(s, b + UX) + lwx
-        uy = load(s, b + UY) + lwy
+        half = load(s, a + HALF)
+        lean = half * load(s, a + AHEAD)
+        sin, cos = load(s, a + SIN), load(s, a + COS)
+        arm, rest = half - lean, half + lean
+        ux = load(s, b + UX) + arm * sin * w
+        uy = load(s, b + UY) - arm * cos * w
         mass = load(s, a + MASS)
         store(s, a + SUM_X, load(s, b + SUM_X) + mass * ux)
         store(s, a + SUM_Y, load(s, b + SUM_Y) + mass * uy)
         store(s, a + NEW_VX, ux)
         store(s, a + NEW_VY, uy)
-        ux += lwx
-        uy += lwy
+        ux += rest * sin * w
+        uy -= rest * cos * w
         store(s, a + UX, ux)
         store(s, a + UY, uy)
         moment = load(s, p + UWX) * ux + load(s, p + UWY) * uy + load(s, p + WW) * w

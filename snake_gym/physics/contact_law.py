@@ -51,7 +51,7 @@ _RIGIDITY = 1e4
 
 @kernel
 def foresee_velocities(s, n):  # type: ignore[no-untyped-def]
-    """Set NEW_VX, NEW_VY of the links' centres in the step's geometry at the foreseen rates."""
+    """Set NEW_VX, NEW_VY of the links' middles in the step's geometry at the foreseen rates."""
     world = (n + 1) * RECORD
     sigma = load(s, world + SIGMA)
     for i in range(1, n + 1):
@@ -60,7 +60,7 @@ def foresee_velocities(s, n):  # type: ignore[no-untyped-def]
         lw = load(s, a + HALF) * (w + sigma * (w - load(s, a + OMEGA_P)))
         store(s, a + NEW_VX, -lw * load(s, a + SIN))
         store(s, a + NEW_VY, lw * load(s, a + COS))
-    join_links(s, n, NEW_VX, NEW_VY, (load(s, world + CVX), load(s, world + CVY)))
+    join_links(s, n, NEW_VX, NEW_VY, (load(s, world + CVX), load(s, world + CVY)), True)
 
 
 @kernel

@@ -1,8 +1,10 @@
 r"""Ground friction of one link, in the link's own frame (t along, n across), acting at the link's centre.
 
 Viscous part ``f_t = -c_t v_t`` (sibilska2022, eq. 14), Coulomb part ``f_t = -F_t sign v_t`` along each axis and in
-rotation (irani2015, eq. 4-5), INDEPENDENT axes, or along the slip, COUPLED ones. Viscous friction joins the link's
-inertia, m + h c. An independent axis with Coulomb friction slides or sticks, as SLIDING says:
+rotation (irani2015, eq. 4-5), INDEPENDENT axes, or along the slip, COUPLED ones. A link's centre is its centre of mass,
+for there the ground bears it. Viscous friction joins the link's inertia, m + h c. Scales: along a link that moves tail
+first both parts are BACKWARD times as large. An independent axis with Coulomb friction slides or sticks, as SLIDING
+says:
 
 ====  ===========================  ================================================================================
 0     sticks                       viscous with F / REST, so that a link at rest creeps under a load f < F at
@@ -29,9 +31,9 @@ from __future__ import annotations
 import math
 
 from snake_gym.physics.lanes import (
-    A_N, A_R, A_T, COS, C_N, C_R, C_T, D_N, D_R, D_T, HEIGHT, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA, OMEGA_P, PHASE_X,
-    PHASE_Y, POS_X, POS_Y, RECORD, RW, RX, RY, SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R, SLIDING_T,
-    SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H, sin_cos,
+    A_N, A_R, A_T, BACKWARD, COS, C_N, C_R, C_T, D_N, D_R, D_T, FACING, HEIGHT, INERTIA, MASS, NEW_VX, NEW_VY, OMEGA,
+    OMEGA_P, PHASE_X, PHASE_Y, POS_X, POS_Y, RECORD, RW, RX, RY, SECANT, SECANT_R, SIGMA, SIN, SLIDING_N, SLIDING_R,
+    SLIDING_T, SLID_SHARE_N, SLID_SHARE_R, SLID_SHARE_T, SOL_W, VX, VX_P, VY, VY_P, WAVE_X, WAVE_Y, H, sin_cos,
 )  # fmt: skip
 from snake_gym.physics.simd import (
     LANES, absolute, any_lane, copy_sign, inlined, kernel, larger, load, select, splat, square_root, store,
@@ -50,9 +52,12 @@ _OFF = 1.5
 
 
 @inlined
-def viscous_force(vx: float, vy: float, s: float, c: float, c_t: float, c_n: float) -> tuple[float, float]:
+def viscous_force(
+    vx: float, vy: float, s: float, c: float, c_t: float, c_n: float, backward: float
+) -> tuple[float, float]:
     """Return the friction force (x, y) [N], world frame, on a link at theta (s, c = sin, cos) with (vx, vy) [m/s]."""
-    along = -c_t * (c * vx + s * vy)
+    along = c * vx + s * vy
+    along = -c_t * select(along < 0.0, backward * along, along)
     across = -c_n * (c * vy - s * vx)
     return along * c - across * s, along * s + across * c
 
@@ -64,9 +69,44 @@ def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n + 1):
         a = i * RECORD
         mass = load(s, a + MASS)
-        store(s, a + A_T, mass + h * load(s, a + C_T))
+        store(s, a + A_T, mass + h * load(s, a + FACING) * load(s, a + C_T))
         store(s, a + A_N, mass + h * load(s, a + C_N))
         store(s, a + A_R, load(s, a + INERTIA) + h * load(s, a + C_R))
+
+
+@kernel
+def face_motion(s, n):  # type: ignore[no-untyped-def]
+    """Set FACING of each link from its foreseen velocity."""
+    sigma, one = load(s, (n + 1) * RECORD + SIGMA), splat(1.0)
+    for i in range(1, n + 1):
+        a = i * RECORD
+        vx, vy = load(s, a + VX), load(s, a + VY)
+        vx = vx + sigma * (vx - load(s, a + VX_P))
+        vy = vy + sigma * (vy - load(s, a + VY_P))
+        along = load(s, a + COS) * vx + load(s, a + SIN) * vy
+        store(s, a + FACING, select(along < 0.0, load(s, a + BACKWARD), one))
+
+
+@kernel
+def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
+    """Correct FACING of links that move the other way than foreseen; return the first one, or n + 1."""
+    h = load(s, (n + 1) * RECORD + H)
+    first = n + 1
+    for i in range(n, 0, -1):
+        a = i * RECORD
+        along = load(s, a + COS) * load(s, a + NEW_VX) + load(s, a + SIN) * load(s, a + NEW_VY)
+        was = load(s, a + FACING)
+        now = select(along < 0.0, load(s, a + BACKWARD), select(along > 0.0, splat(1.0), was))
+        if any_lane(absolute(now - was) > 0.0):
+            first = i
+            friction = load(s, a + C_T)
+            if coupled:
+                friction = friction + load(s, a + D_T) / load(s, a + SECANT)
+            a_t = load(s, a + A_T)
+            store(s, a + FACING, now)
+            # Worlds without a change keep their values to the last bit.
+            store(s, a + A_T, select(absolute(now - was) > 0.0, a_t + h * (now - was) * friction, a_t))
+    return first
 
 
 @kernel
@@ -121,25 +161,29 @@ def sticks(slip):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def coulomb_terms(slip, slid, limit):  # type: ignore[no-untyped-def]
-    """Return the inertia that sticking adds to an axis and the impulse of sliding; ``limit`` is h F."""
-    rest = limit * (1.0 - absolute(slid))
-    zero = splat(0.0)
-    sliding = select(sticks(slip), zero, copy_sign(rest, slip))
-    return select(sticks(slip), rest / REST, zero), -limit * slid - sliding
+def coulomb_terms(slip, slid, limit, backward):  # type: ignore[no-untyped-def]
+    """Return the inertia that sticking adds to an axis and the impulse of sliding; ``limit`` is h F.
+
+    ``backward``: factor of the limit where the axis slides the negative way.
+    """
+    left, zero = 1.0 - absolute(slid), splat(0.0)
+    back = backward * limit
+    rest = larger(limit, back) * left
+    sliding = select(sticks(slip), zero, select(slip < 0.0, -back, limit) * left)
+    return select(sticks(slip), rest / REST, zero), -select(slid < 0.0, back, limit) * slid - sliding
 
 
 @kernel
 def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
     """Add Coulomb friction to the links in the state in which the step begins."""
-    h = load(s, (n + 1) * RECORD + H)
+    h, one = load(s, (n + 1) * RECORD + H), splat(1.0)
     for i in range(1, n + 1):
         a = i * RECORD
         sin, cos = load(s, a + SIN), load(s, a + COS)
         slid = splat(0.0)
-        a_t, p_t = coulomb_terms(load(s, a + SLIDING_T), slid, h * load(s, a + D_T))
-        a_n, p_n = coulomb_terms(load(s, a + SLIDING_N), slid, h * load(s, a + D_N))
-        a_r, p_r = coulomb_terms(load(s, a + SLIDING_R), slid, h * load(s, a + D_R))
+        a_t, p_t = coulomb_terms(load(s, a + SLIDING_T), slid, h * load(s, a + D_T), load(s, a + BACKWARD))
+        a_n, p_n = coulomb_terms(load(s, a + SLIDING_N), slid, h * load(s, a + D_N), one)
+        a_r, p_r = coulomb_terms(load(s, a + SLIDING_R), slid, h * load(s, a + D_R), one)
         store(s, a + A_T, load(s, a + A_T) + a_t)
         store(s, a + A_N, load(s, a + A_N) + a_n)
         store(s, a + A_R, load(s, a + A_R) + a_r)
@@ -151,11 +195,14 @@ def add_coulomb_friction(s, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def next_sliding(slip, slid, before, after, limit, may_break):  # type: ignore[no-untyped-def]
+def next_sliding(slip, slid, before, after, limit, backward, may_break):  # type: ignore[no-untyped-def]
     """Return SLIDING and SLID_SHARE that follow from the speeds at the step's begin and end."""
     slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
     stops = slides & (slip * after < 0.0)
-    breaks = sticks(slip) & (absolute(after) > REST) & (limit > 0.0) & may_break
+    # Sticking has the slope of the larger limit; the smaller one is met at its share of REST.
+    larger_limit = larger(splat(1.0), backward)
+    end = REST * select(after < 0.0, backward, splat(1.0)) / larger_limit
+    breaks = sticks(slip) & (absolute(after) > end) & (limit > 0.0) & may_break
     # Sliding on would have led from ``before`` to ``after``: the axis has slid for this share of the step.
     share = select(slip * before > 0.0, before / (before - after), splat(0.0))
     slid = select(stops & (absolute(slip) == 1.0), copy_sign(share, slip), slid)
@@ -163,13 +210,13 @@ def next_sliding(slip, slid, before, after, limit, may_break):  # type: ignore[n
 
 
 @kernel
-def revise_axis(s, a, axis, before, after, h, may_break):  # type: ignore[no-untyped-def]
+def revise_axis(s, a, axis, before, after, h, backward, may_break):  # type: ignore[no-untyped-def]
     """Set the law of one axis for the speeds found; return (it changes, change of inertia, change of impulse)."""
     slip, slid, limit = load(s, a + SLIDING_T + axis), load(s, a + SLID_SHARE_T + axis), h * load(s, a + D_T + axis)
-    new_slip, new_slid = next_sliding(slip, slid, before, after, limit, may_break)
+    new_slip, new_slid = next_sliding(slip, slid, before, after, limit, backward, may_break)
     changes = absolute(new_slip - slip) > 0.0
-    inertia, impulse = coulomb_terms(slip, slid, limit)
-    new_inertia, new_impulse = coulomb_terms(new_slip, new_slid, limit)
+    inertia, impulse = coulomb_terms(slip, slid, limit, backward)
+    new_inertia, new_impulse = coulomb_terms(new_slip, new_slid, limit, backward)
     store(s, a + SLIDING_T + axis, new_slip)
     store(s, a + SLID_SHARE_T + axis, new_slid)
     zero = splat(0.0)
@@ -185,6 +232,7 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
     """Let axes stick that have stopped and slide that broke away; return the first link changed, or n + 1."""
     h = load(s, (n + 1) * RECORD + H)
     first = n + 1
+    one = splat(1.0)
     breaking = splat(1.0 if may_break else 0.0) > 0.0
     for i in range(n, 0, -1):
         a = i * RECORD
@@ -193,9 +241,9 @@ def revise_coulomb_friction(s, n, may_break):  # type: ignore[no-untyped-def]
         sin_0, cos_0 = sin - h * w * cos, cos + h * w * sin
         along, across = cos * new_x + sin * new_y, cos * new_y - sin * new_x
         along_0, across_0 = cos_0 * vx + sin_0 * vy, cos_0 * vy - sin_0 * vx
-        turns_t, a_t, p_t = revise_axis(s, a, 0, along_0, along, h, breaking)
-        turns_n, a_n, p_n = revise_axis(s, a, LANES, across_0, across, h, breaking)
-        turns_r, a_r, p_r = revise_axis(s, a, 2 * LANES, load(s, a + OMEGA), w, h, breaking)
+        turns_t, a_t, p_t = revise_axis(s, a, 0, along_0, along, h, load(s, a + BACKWARD), breaking)
+        turns_n, a_n, p_n = revise_axis(s, a, LANES, across_0, across, h, one, breaking)
+        turns_r, a_r, p_r = revise_axis(s, a, 2 * LANES, load(s, a + OMEGA), w, h, one, breaking)
         if any_lane(turns_t | turns_n | turns_r):
             first = i
             store(s, a + A_T, load(s, a + A_T) + a_t)
@@ -235,7 +283,7 @@ def add_coupled_friction(s, n):  # type: ignore[no-untyped-def]
         speed, spin = larger(square_root(vx * vx + vy * vy), rest), larger(absolute(w), rest)
         store(s, a + SECANT, speed)
         store(s, a + SECANT_R, spin)
-        store(s, a + A_T, load(s, a + A_T) + h * load(s, a + D_T) / speed)
+        store(s, a + A_T, load(s, a + A_T) + h * load(s, a + FACING) * load(s, a + D_T) / speed)
         store(s, a + A_N, load(s, a + A_N) + h * load(s, a + D_N) / speed)
         store(s, a + A_R, load(s, a + A_R) + h * load(s, a + D_R) / spin)
 
@@ -261,7 +309,8 @@ def revise_coupled_friction(s, n):  # type: ignore[no-untyped-def]
     for i in range(n, 0, -1):
         a = i * RECORD
         vx, vy = load(s, a + NEW_VX), load(s, a + NEW_VY)
-        d_t, d_n, d_r = h * load(s, a + D_T), h * load(s, a + D_N), h * load(s, a + D_R)
+        d_t = h * load(s, a + FACING) * load(s, a + D_T)
+        d_n, d_r = h * load(s, a + D_N), h * load(s, a + D_R)
         was, was_r = load(s, a + SECANT), load(s, a + SECANT_R)
         a_t, a_n, a_r = load(s, a + A_T), load(s, a + A_N), load(s, a + A_R)
         most = larger(d_t, d_n)

@@ -33,8 +33,8 @@ from snake_gym.physics.contact import (
 )  # fmt: skip
 from snake_gym.physics.contact_law import foresee_velocities
 from snake_gym.physics.friction import (
-    COUPLED, add_coulomb_friction, add_coupled_friction, revise_coulomb_friction,
-    revise_coupled_friction, settle_sliding, add_viscous_friction,
+    COUPLED, add_coulomb_friction, add_coupled_friction, add_viscous_friction, face_motion,
+    revise_coulomb_friction, revise_coupled_friction, revise_facing, settle_sliding,
 )  # fmt: skip
 from snake_gym.physics.imperfections import load_servos, move_servos, revise_servos
 from snake_gym.physics.joint_descent import BEGINS, descend, give_up_descent
@@ -59,6 +59,8 @@ _JOINT_ROUNDS = 400
 """Most corrections with any of these."""
 _GROUND_ROUNDS = 100
 """Corrections after which the secants of coupled Coulomb friction stay. Off by a little, it still only takes energy."""
+_FACING_ROUNDS = 20
+"""Corrections after which no link is taken to move the other way any more, where friction differs backward."""
 _CIRCLES = 20
 """Corrections after which a world whose joint laws still change descends (``joint_descent``)."""
 
@@ -121,6 +123,8 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
     """Add ground friction in the state in which the step begins."""
+    if laws.one_way:
+        face_motion(s, n)
     add_viscous_friction(s, n)
     if laws.coulomb and laws.axes == COUPLED:
         add_coupled_friction(s, n)
@@ -201,6 +205,8 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     rounds = _JOINT_ROUNDS if joints else _ROUNDS
     for correction in range(rounds):
         first = revise_joints(s, n, laws)
+        if laws.one_way and correction < _FACING_ROUNDS:
+            first = min(first, revise_facing(s, n, laws.coulomb and laws.axes == COUPLED))
         if laws.coulomb and laws.axes == COUPLED:
             if correction < _GROUND_ROUNDS:
                 first = min(first, revise_coupled_friction(s, n))

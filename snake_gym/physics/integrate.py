@@ -47,6 +47,8 @@ class Laws(NamedTuple):
     stops: bool
     joint_friction: bool
     """True if joints have dry friction."""
+    one_way: bool
+    """True if friction along a link is not the same backward as forward."""
     coulomb: bool
     axes: int
     """Axes of Coulomb friction (``friction``)."""

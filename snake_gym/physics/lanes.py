@@ -21,7 +21,7 @@ _MOST_FIELDS = 256
 # fmt: off
 (
     # parameters of the link and of the joint at its head-side end
-    MASS, INERTIA, HALF, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R,
+    MASS, INERTIA, HALF, AHEAD, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R, BACKWARD,
     KP, KD, T_MAX, S_MAX, C_FREE, STOP, REF, FF,
     # faults of the joint, two slots of the same fields
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,
@@ -32,6 +32,8 @@ _MOST_FIELDS = 256
     SIN, COS, BASE, BASE_W,
     # the linear problem of the link: inertia along, across, rotational; right-hand side
     A_T, A_N, A_R, RX, RY, RW,
+    # BACKWARD where the link is foreseen to move backward, else 1
+    FACING,
     # Coulomb friction, each axis: state of sliding (table in friction), share of the step in which it has slid;
     # speeds of the secants of coupled axes
     SLIDING_T, SLIDING_N, SLIDING_R, SLID_SHARE_T, SLID_SHARE_N, SLID_SHARE_R, SECANT, SECANT_R,
@@ -54,7 +56,7 @@ _MOST_FIELDS = 256
     UWX, UWY, WW, G, E, PW,
     # impedance of all links behind the joint, as the next link feels it
     QXX, QXY, QYY, QX, QY, QW, PX, PY, PR,
-    # solution; carried from record to record: joint velocity U, sum of m v; position of the link's centre
+    # solution; carried from record to record: joint velocity U, sum of m v; position of the link's middle
     SOL_W, REL, MU, UX, UY, SUM_X, SUM_Y, NEW_VX, NEW_VY, POS_X, POS_Y,
     # Runge-Kutta: stage base and weighted sum
     TH0, OM0, DTH, DOM,

@@ -12,9 +12,9 @@ from snake_gym.physics.faults import LOCKED
 from snake_gym.physics.friction import add_viscous_friction, viscous_force
 from snake_gym.physics.implicit import load_links
 from snake_gym.physics.lanes import (
-    ALPHA, A_N, A_R, A_T, BETA, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, C_N, C_R, C_T, DCVX, DCVY, DCX, DCY, DOM,
-    DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA, SIN, SOL_W,
-    SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WEIGHT, WORK, H,
+    ALPHA, A_N, A_R, A_T, BACKWARD, BETA, COS, CVX, CVX0, CVY, CVY0, CX, CX0, CY, CY0, C_N, C_R, C_T, DCVX, DCVY, DCX,
+    DCY, DOM, DTH, FAULT, FAULT_SLOTS, F_KIND, F_ON, GX, GY, INERTIA, MASS, MU, OM0, OMEGA, RECORD, RW, RX, RY, SIGMA,
+    SIN, SOL_W, SUM_X, SUM_Y, TH0, THETA, TOTAL, VX, VY, WEIGHT, WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import any_lane, kernel, larger, load, select, splat, store
 
@@ -67,7 +67,9 @@ def solve_explicit(s, n, kind):  # type: ignore[no-untyped-def]
         mass = load(s, a + MASS)
         vx = load(s, a + VX)
         vy = load(s, a + VY)
-        fx, fy = viscous_force(vx, vy, load(s, a + SIN), load(s, a + COS), load(s, a + C_T), load(s, a + C_N))
+        fx, fy = viscous_force(
+            vx, vy, load(s, a + SIN), load(s, a + COS), load(s, a + C_T), load(s, a + C_N), load(s, a + BACKWARD)
+        )
         store(s, a + RX, fx + mass * (load(s, a + A_T) - vx + gx))
         store(s, a + RY, fy + mass * (load(s, a + A_N) - vy + gy))
         store(s, a + RW, -load(s, a + C_R) * load(s, a + OMEGA))

@@ -63,9 +63,11 @@ class ChainParams(NamedTuple):
     mass: FloatArray
     """Link masses (W, N) [kg]."""
     inertia: FloatArray
-    """Moments of inertia about the links' centres (W, N) [kg m^2]."""
+    """Moments of inertia about the links' centres of mass (W, N) [kg m^2]."""
     half_length: FloatArray
     """Half lengths of the links (W, N) [m]."""
+    ahead: FloatArray
+    """Distance of a link's centre of mass ahead of its middle, as a share, in (-1, 1), of the half length (W, N)."""
     c_t: FloatArray
     """Viscous friction along the link (W, N) [N s/m]."""
     c_n: FloatArray
@@ -78,6 +80,8 @@ class ChainParams(NamedTuple):
     """Largest Coulomb force across the link (W, N) [N]."""
     coulomb_r: FloatArray
     """Largest Coulomb torque (W, N) [N m]."""
+    backward: FloatArray
+    """Factor of all friction along a link while it moves tail first (W, N)."""
     radius: FloatArray
     """Radius of the capsule that a link is for obstacles (W, N) [m]."""
     body_acc: FloatArray

@@ -11,8 +11,9 @@ from snake_gym.physics.broad_phase import LEAST_STRIDE, SPEEDING_UP, count_slots
 from snake_gym.physics.contact_law import normal_velocity
 from snake_gym.physics.implicit import LATER, finish_stage, length_of, solve_stage
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON, PACE,
-    PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H, slot_of,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, GAP, HALF, JAMMED, LONGEST_STRIDE, NEW_PACE, NEW_VX, NEW_VY, OMEGA, OMEGA_P, ON,
+    PACE, PARTS, PAST_ONSET, RECORD, RIGID, SIGMA, SLIDING_J, SLIDING_N, SLIDING_R, SLIDING_T, SOL_W, TRAVEL, VN, H,
+    slot_of,
 )  # fmt: skip
 from snake_gym.physics.simd import (
     LANES,
@@ -38,13 +39,14 @@ _STRAY = 0.01
 
 @kernel
 def fastest_point(s, n, vx_field, vy_field, rate_field):  # type: ignore[no-untyped-def]
-    """Return a bound of the speed [m/s] of any point of the links, whose centres and rates have these fields."""
+    """Return a bound of the speed [m/s] of any point of the links, whose centres' velocities and rates are given."""
     square, turning = splat(0.0), splat(0.0)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy = load(s, a + vx_field), load(s, a + vy_field)
         square = larger(square, vx * vx + vy * vy)
-        turning = larger(turning, load(s, a + HALF) * absolute(load(s, a + rate_field)))
+        reach = load(s, a + HALF) * (1.0 + absolute(load(s, a + AHEAD)))
+        turning = larger(turning, reach * absolute(load(s, a + rate_field)))
     return square_root(square) + turning
 
 

@@ -8,17 +8,19 @@ import numpy as np
 
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.lanes import (
-    AGE, AT_LIMIT, AT_STOP, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T, FAULT, FF,
-    FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X, HEAD_Y, INERTIA, KD, KP,
-    LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD, REF, REF_NOW, SHIFT, SLIP,
-    SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    AGE, AHEAD, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T,
+    FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X,
+    HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD,
+    REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
-from snake_gym.physics.simd import LANES, absolute, any_lane, kernel, load
+from snake_gym.physics.simd import LANES, absolute, any_lane, kernel, load, splat, store
 
 _hash_number = kernel(hash_number)
-_LINK_FIELDS = (MASS, INERTIA, HALF, C_T, C_N, C_R, D_T, D_N, D_R, RADIUS)
+_LINK_FIELDS = (MASS, INERTIA, HALF, AHEAD, C_T, C_N, C_R, D_T, D_N, D_R, BACKWARD, RADIUS)
 _JOINT_FIELDS = (KP, KD, T_MAX, S_MAX, C_FREE, STOP, DEAD, PLAY, NO_LOAD, D_J, PER_NM)
 """Fields of ``ChainParams`` before and after ``body_acc``, in its order."""
+_LAST_LINK, _FIRST_JOINT = len(_LINK_FIELDS), len(_LINK_FIELDS) + 1
+"""Ends of these in it."""
 _NEVER = 1e18
 """Number of a sub-step that is never reached."""
 _SLACK = 1e-6
@@ -39,8 +41,10 @@ def gather_fields(s, n_rows, ids, count, fields, values):  # type: ignore[no-unt
 @kernel
 def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
     """Copy the parameters of worlds ``ids[:count]`` into the lanes of a block; spare lanes repeat the last world."""
-    gather_fields(s, n, ids, count, _LINK_FIELDS, params[:10])
-    gather_fields(s, n - 1, ids, count, _JOINT_FIELDS, params[11:])
+    gather_fields(s, n, ids, count, _LINK_FIELDS, params[:_LAST_LINK])
+    gather_fields(s, n - 1, ids, count, _JOINT_FIELDS, params[_FIRST_JOINT:])
+    for i in range(1, n + 1):
+        store(s, i * RECORD + FACING, splat(1.0))
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         total = 0.0

@@ -84,20 +84,21 @@ def centre_offset(spec: RobotSpec, theta: FloatArray) -> FloatArray:
     Going tailwards from the head, ``p_i = p_{i+1} - l_i t_i - l_{i+1} t_{i+1}`` (sibilska2022, eq. 3); summed with the
     masses, link j contributes ``-l_j (m_1 + .. + m_j) t_j - l_j (m_1 + .. + m_{j-1}) t_j``.
     """
-    return chain_centre_offset(spec.links("link_half_length_m"), spec.links("link_mass_kg"), theta)
+    return weigh_directions(centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg")), theta)
 
 
-def chain_centre_offset(half_length: FloatArray, mass: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return ``centre_offset`` of chains with half lengths [m] and masses [kg] of the links: (N,), or (W, N) each."""
-    return weigh_directions(centre_weights(half_length, mass), theta)
+def centre_weights(half_length: FloatArray, mass: FloatArray, ahead: FloatArray | None = None) -> FloatArray:
+    """Return the weights [m] of the links' directions in ``centre_offset``, (N,) or (W, N) as the arguments.
 
-
-def centre_weights(half_length: FloatArray, mass: FloatArray) -> FloatArray:
-    """Return the weights [m] of the links' directions in ``centre_offset``, of the shape of its arguments."""
+    Half lengths are in m and masses in kg; ``ahead`` of its middle, as a share of the half length, a link has its
+    centre of mass.
+    """
     behind = np.cumsum(mass, axis=-1)
     weight = -half_length * (2.0 * behind - mass)
     # The head's own tip half does not lie between the head centre and any other link.
     weight[..., -1] = -half_length[..., -1] * behind[..., -2]
+    if ahead is not None:
+        weight += mass * ahead * half_length
     return weight / behind[..., -1:]
 
 

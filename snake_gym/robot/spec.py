@@ -34,6 +34,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 PositivePerLink = Positive | tuple[Positive, ...]
 NonNegativePerLink = NonNegative | tuple[NonNegative, ...]
+BackwardFactor = Annotated[float, Range(0.01, 100.0)]
+FactorPerLink = BackwardFactor | tuple[BackwardFactor, ...]
 
 IntegratorKind = Literal["implicit", "rk4"]
 CoulombAxes = Literal["independent", "coupled"]
@@ -53,6 +55,7 @@ class FrictionSpec(Settings):
     The force along the link is ``f_t = -(c_t + mu_t m g / s_t) v_t``, across it likewise. With ``coulomb_axes``
     independent, s is the speed along that axis (irani2015, eq. 4-5: each wheel axis has its own sign function);
     coupled, it is the speed of the link's centre (haghshenas2022, eq. 34-35). At rest, dry friction holds up to mu m g.
+    A link that moves tail first has f_t ``backward`` times as large.
     """
 
     tangential_ns_m: NonNegativePerLink = 1.0
@@ -67,6 +70,8 @@ class FrictionSpec(Settings):
     """Coulomb coefficient mu_n across the link [1]."""
     rotational_coulomb_nm: NonNegativePerLink = 0.0
     """Dry friction torque against rotation about the link's centre [N m]."""
+    backward: FactorPerLink = 1.0
+    """Factor of all friction along the link where it moves tail first, as of scales [1]."""
     coulomb_axes: CoulombAxes = "independent"
     """independent: Coulomb forces along and across a link follow from the speed along each axis; coupled: both follow
     from the speed of the link's centre."""
@@ -240,7 +245,8 @@ class RobotSpec(Settings):
         lag = max(lag, _LEAST_LAG_S)
         step = min(_LARGEST_STEP_S, 0.5 * lag)
         if self.has_coulomb_friction:
-            force = np.maximum(self.coulomb_force("tangential"), self.coulomb_force("normal"))
+            along = self.coulomb_force("tangential") * np.maximum(self.links("friction.backward"), 1.0)
+            force = np.maximum(along, self.coulomb_force("normal"))
             fastest = (force / (self.links("link_mass_kg") * self.links("link_half_length_m"))).max()
             fastest = max(fastest, (self.links("friction.rotational_coulomb_nm") / self.inertia()).max())
             slide = 1.0 / math.sqrt(fastest)
@@ -307,6 +313,10 @@ class RobotSpec(Settings):
     def has_coulomb_friction(self) -> bool:
         names = ("tangential_coulomb", "normal_coulomb", "rotational_coulomb_nm")
         return any(bool((self.links(f"friction.{name}") > 0).any()) for name in names)
+
+    @property
+    def has_one_way_friction(self) -> bool:
+        return bool((self.links("friction.backward") != 1.0).any())
 
     @property
     def body_acceleration(self) -> FloatArray:

@@ -8,11 +8,13 @@ Each quantity has a place of its own in its world's random stream, and so has ea
 control step: switching one on moves no other draw. What is drawn for an episode is in the infos, as
 ``randomisation/<name>``.
 
-Body: a link's inertia follows its mass and the square of its length; Coulomb friction follows the weight. A payload
-sits at the middle of one link, any with the same chance. Joint angles, and so the head's place for a given shape, are
+Body: a link's inertia follows its mass and the square of its length; Coulomb friction follows the weight. Where a
+link's mass has its centre off the middle, the ground bears the link there. A payload sits at the middle of one link,
+any with the same chance. Joint angles, and so the head's place for a given shape, are
 those of the true lengths.
 
-Ground: friction along, across and against rotation is scaled, viscous and Coulomb alike; patches, as on an egg box,
+Ground: friction along, across and against rotation is scaled, viscous and Coulomb alike, and that along a link that
+moves tail first once more; patches, as on an egg box,
 scale all three from place to place (``physics.state.Patches``), for each link by where its middle is as the control
 step begins. A slope, downhill in any direction, adds to that of the robot's settings.
 
@@ -98,6 +100,14 @@ class Ripple(Uniform):
 
     low: ShareBelowOne = 0.0
     high: ShareBelowOne = 0.0
+
+
+@dataclass(frozen=True)
+class Lean(Uniform):
+    """Share of half a link's length by which something sits ahead of the middle; negative: behind it."""
+
+    low: Annotated[float, Range(-0.9, 0.9)] = 0.0
+    high: Annotated[float, Range(-0.9, 0.9)] = 0.0
 
 
 @dataclass(frozen=True)
@@ -196,6 +206,10 @@ class RandomisationConfig(Settings):
     """How often the robot is pushed."""
     push_m_s: More | None = None
     """Change of speed that a push gives."""
+    friction_backward: Factor | None = None
+    """Further factor of ground friction along links that move tail first, as of scales; one for the world."""
+    mass_ahead: Lean | None = None
+    """Distance of each link's centre of mass ahead of its middle, as a share of half its length."""
 
     def check(self) -> None:
         """Raise ValueError for one of a pair that has no effect without the other."""
@@ -292,6 +306,8 @@ class RandomisationConfig(Settings):
         turning = spec.links("friction.rotational_nms_rad") * max(1.0, self.highest("friction_turning"))
         turning *= 1.0 + self.highest("patches")
         friction = replace(spec.friction, rotational_nms_rad=tuple(turning.tolist()))
+        if self.friction_backward:
+            friction = replace(friction, backward=2.0)  # any but 1 brings the law
         lists: dict[str, Any] = {name: tuple(values.tolist()) for name, values in changes.items()}
         actuator = replace(spec.actuator, **lists)
         inertias, joint_friction = tuple(inertia.tolist()), tuple(rubs.tolist())
@@ -304,13 +320,13 @@ _ALONG = ("friction.tangential_ns_m", "friction.tangential_coulomb")
 _ACROSS = ("friction.normal_ns_m", "friction.normal_coulomb")
 _TURNING = ("friction.rotational_nms_rad", "friction.rotational_coulomb_nm")
 _SCALED = {
-    "friction_along": _ALONG, "friction_across": _ACROSS, "friction_turning": _TURNING,
+    "friction_along": _ALONG, "friction_backward": _ALONG, "friction_across": _ACROSS, "friction_turning": _TURNING,
     "patches": (*_ALONG, *_ACROSS, *_TURNING), "servo_gain": ("actuator.kp",), "servo_damping": ("actuator.kd",),
 }  # fmt: skip
 """Settings of a robot that a factor scales: one of them has to be there."""
 _HARD = ["backlash_rad", "joint_friction_nm", "servo_damping", "mass", "link_length", "friction_turning", "patches"]
 """Quantities that may ask for laws or steps that the robot's method does not have."""
-_PER_LINK = ("mass", "link_length")
+_PER_LINK = ("mass", "mass_ahead", "link_length")
 _PER_JOINT = [
     "servo_gain",
     "servo_damping",
@@ -379,7 +395,7 @@ class Randomisation:
         self._nominal = chain_params(spec, 1)
         self._dt_s = spec.control_dt_s
         robot.same_params = False
-        robot.nominal_bodies = not {"mass", "link_length", "payload_kg"} & self._ranges.keys()
+        robot.nominal_bodies = not {"mass", "mass_ahead", "link_length", "payload_kg"} & self._ranges.keys()
         late = config.highest("command_delay_s") + config.highest("command_jitter_s")
         self._delay = robot.delay_commands(spec.actuator.delay_s + late) if late > 0.0 else None
         self._nominal_delay_s = spec.actuator.delay_s
@@ -498,10 +514,16 @@ class Randomisation:
         mass = old.mass * given["mass"]
         payload = given["payload_kg"][:, 0]
         loaded = (given["payload_kg_place"][:, 0] * mass.shape[1]).astype(np.int64)
-        mass[np.arange(rows.size), np.minimum(loaded, mass.shape[1] - 1)] += payload
-        new.mass[rows] = mass
-        new.half_length[rows] = old.half_length * given["link_length"]
-        new.inertia[rows] = old.inertia * given["mass"] * given["link_length"] ** 2
+        worlds, loaded = np.arange(rows.size), np.minimum(loaded, mass.shape[1] - 1)
+        bare = mass[worlds, loaded]
+        mass[worlds, loaded] += payload
+        half, ahead = old.half_length * given["link_length"], old.ahead + given["mass_ahead"]
+        inertia = old.inertia * given["mass"] * given["link_length"] ** 2
+        # Link and payload, at the link's middle, turn about the centre of both.
+        apart = ahead[worlds, loaded] * half[worlds, loaded]
+        inertia[worlds, loaded] += bare * payload / (bare + payload) * apart**2
+        ahead[worlds, loaded] *= bare / (bare + payload)
+        new.mass[rows], new.half_length[rows], new.inertia[rows], new.ahead[rows] = mass, half, inertia, ahead
         downhill, slope = 2.0 * np.pi * given["slope_rad_place"][:, 0], np.sin(given["slope_rad"][:, 0])
         pull = GRAVITY_M_S2 * slope[:, None] * np.stack([np.cos(downhill), np.sin(downhill)], axis=1)
         self._base_acc[rows] = new.body_acc[rows] = old.body_acc + pull
@@ -511,6 +533,7 @@ class Randomisation:
             factor = given["friction_" + name]
             getattr(new, "c_" + axis)[rows] = getattr(old, "c_" + axis) * factor
             getattr(new, "coulomb_" + axis)[rows] = getattr(old, "coulomb_" + axis) * factor * weight
+        new.backward[rows] = old.backward * given["friction_backward"]
         volt = given["supply_voltage"]
         new.kp[rows] = old.kp * given["servo_gain"]
         new.kd[rows] = old.kd * given["servo_damping"]

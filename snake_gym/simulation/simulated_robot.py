@@ -38,7 +38,7 @@ from snake_gym.physics.state import (
     no_patches,
     zero_state,
 )  # fmt: skip
-from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, chain_centre_offset
+from snake_gym.robot.measurement import POINTS, centre_weights, chain_angles, weigh_directions
 from snake_gym.robot.spec import FloatArray, MuscleSpec, RobotSpec
 from snake_gym.simulation.disturbances import pass_time, queue_commands
 from snake_gym.simulation.fault_kinds import (
@@ -67,12 +67,14 @@ def chain_params(spec: RobotSpec, n_worlds: int) -> ChainParams:
         mass=rows(spec.links("link_mass_kg")),
         inertia=rows(spec.inertia()),
         half_length=rows(spec.links("link_half_length_m")),
+        ahead=np.zeros((n_worlds, spec.n_links)),
         c_t=rows(spec.links("friction.tangential_ns_m")),
         c_n=rows(spec.links("friction.normal_ns_m")),
         c_r=rows(spec.links("friction.rotational_nms_rad")),
         coulomb_t=rows(spec.coulomb_force("tangential")),
         coulomb_n=rows(spec.coulomb_force("normal")),
         coulomb_r=rows(spec.links("friction.rotational_coulomb_nm")),
+        backward=rows(spec.links("friction.backward")),
         radius=rows(spec.links("link_radius_m")),
         body_acc=rows(spec.body_acceleration),
         kp=rows(spec.joints("actuator.kp")),
@@ -105,6 +107,7 @@ def joint_and_ground_laws(spec: RobotSpec, obstacles: bool) -> Laws:
         limits=bool(np.isfinite(spec.joints("actuator.torque_limit_nm")).any()),
         stops=bool(np.isfinite(spec.joints("joint_stop_rad")).any()),
         joint_friction=bool(spec.joints("joint_friction_nm").any()),
+        one_way=spec.has_one_way_friction,
         coulomb=spec.has_coulomb_friction,
         axes=AXES_CODES[spec.friction.coulomb_axes],
         imperfect=bool(spec.actuator.imperfections),
@@ -220,8 +223,8 @@ class SimulatedRobot:
         self.same_params = True
         """True while all worlds have the parameters of the first; set it to False after a change of ``params``."""
         self.nominal_bodies = True
-        """True while masses and lengths are the specification's; else set it to False: then what a sensor tells of the
-        centre of mass, worked out from the specification, differs from the truth."""
+        """True while masses, their centres and lengths are the specification's; else set it to False: then what a
+        sensor tells of the centre of mass, worked out from the specification, differs from the truth."""
         self.nominal_weights = centre_weights(spec.links("link_half_length_m"), spec.links("link_mass_kg"))
         """Weights of the links' directions in the nominal robot's centre of mass (N,) [m] (``centre_weights``)."""
         no_gain = np.zeros((n_worlds, spec.n_joints))
@@ -274,13 +277,15 @@ class SimulatedRobot:
         self.params = ChainParams(*(np.ascontiguousarray(values, dtype=np.float64) for values in params))
         self._open_loop = self.params._replace(kp=self._open_loop.kp, kd=self._open_loop.kd)
         self.same_params = False
-        nominal = (self.spec.links("link_mass_kg"), self.spec.links("link_half_length_m"))
-        self.nominal_bodies = bool((params.mass == nominal[0]).all() and (params.half_length == nominal[1]).all())
+        nominal = chain_params(self.spec, 1)
+        bodies = ("mass", "half_length", "ahead")
+        self.nominal_bodies = all(bool((getattr(params, f) == getattr(nominal, f)).all()) for f in bodies)
         self.state.head_xy[:] = self.state.centre_xy - self._centre_offset(self.state.link_angle)
 
     def _centre_offset(self, theta: FloatArray, rows: Any = slice(None)) -> FloatArray:
-        """Return centre of mass minus head-link centre (M, 2) [m] of the true robots ``rows`` at angles (M, N)."""
-        return chain_centre_offset(self.params.half_length[rows], self.params.mass[rows], theta)
+        """Return centre of mass minus the head's middle (M, 2) [m] of the true robots ``rows`` at angles (M, N)."""
+        params = self.params
+        return weigh_directions(centre_weights(params.half_length[rows], params.mass[rows], params.ahead[rows]), theta)
 
     def set_shape(
         self,
@@ -516,12 +521,12 @@ class SimulatedRobot:
         return link_acc, centre_acc
 
     def link_velocities(self) -> FloatArray:
-        """Return the velocity of each link's centre (W, N, 2) [m/s], world frame."""
+        """Return the velocity of each link's centre of mass (W, N, 2) [m/s], world frame."""
         state, half = self.state, self.params.half_length
         lever = half * state.link_rate
         part = np.stack([-lever * np.sin(state.link_angle), lever * np.cos(state.link_angle)], axis=-1)
-        relative = np.zeros_like(part)
-        relative[:, 1:] = np.cumsum(part[:, :-1] + part[:, 1:], axis=1)
+        relative = self.params.ahead[..., None] * part
+        relative[:, 1:] += np.cumsum(part[:, :-1] + part[:, 1:], axis=1)
         mean = (self.params.mass[..., None] * relative).sum(axis=1) / self.params.mass.sum(axis=1)[:, None]
         return relative + (state.centre_vel - mean)[:, None, :]
 
@@ -535,6 +540,7 @@ class SimulatedRobot:
 def _check_laws(params: ChainParams, laws: Laws) -> None:
     """Raise ValueError for parameters whose law is off."""
     for is_on, names, law in (
+        (laws.one_way, ("backward",), "friction that differs forward and backward"),
         (laws.coulomb, ("coulomb_t", "coulomb_n", "coulomb_r"), "Coulomb friction"),
         (laws.limits, ("torque_limit",), "torque limit"),
         (laws.stops, ("stop",), "joint stops"),
@@ -543,7 +549,7 @@ def _check_laws(params: ChainParams, laws: Laws) -> None:
     ):
         for name in () if is_on else names:
             values = getattr(params, name)
-            off = np.inf if name in ("torque_limit", "stop", "no_load_speed") else 0.0
+            off = np.inf if name in ("torque_limit", "stop", "no_load_speed") else 1.0 if name == "backward" else 0.0
             if (values != off).any():
                 raise ValueError(
                     f"params.{name} is {values[values != off][0]:g}; expected {off:g}, as the robot's specification "

@@ -6,8 +6,11 @@ with sin; P follows from the half lengths and masses), ``G = P^T diag(m) P`` and
     sum_k (J_j delta_jk + G_jk cos(theta_j - theta_k)) theta_k'' + G_jk sin(theta_j - theta_k) theta_k'^2 = Q_j
     Q_j = tau_j + u_j - u_{j-1} + sum_i P_ij (cos theta_j f_yi - sin theta_j f_xi),   sum_i m_i p'' = sum_i f_i.
 
-Dry friction is regularised: ``-F tanh(v / v_0)`` along each axis, ``-F_i v_i / sqrt(|v|^2 + v_0^2)`` along the slip. A
-chain at rest creeps at about v_0 times its share of the limit: a run has converged where halving v_0 changes nothing.
+A link's mass may have its centre off the middle, where the ground bears the link, and friction along it may be larger
+when it moves tail first. Dry friction is regularised: ``-F tanh(v / v_0)`` along each axis,
+``-F_i v_i / sqrt(|v|^2 + v_0^2)`` along the slip. A chain at rest creeps at about v_0 times its share of the limit: a
+run has converged where halving v_0 changes nothing.
+
 Integration: LSODA (BDF of order 1 to 5 with error control), begun anew at every change of the references.
 Shares no code with ``snake_gym.physics``.
 """
@@ -42,6 +45,8 @@ class DryChain(NamedTuple):
     dry_t: FloatArray
     dry_n: FloatArray
     dry_r: FloatArray
+    backward: FloatArray
+    """Factor of friction along links that move tail first [1]."""
     is_coupled: bool
     rest: float
     """Speed v_0 [m/s] or [rad/s] of the regularisation."""
@@ -53,18 +58,19 @@ class DryChain(NamedTuple):
     """Speed limits [rad/s]."""
 
 
-def chain_of(spec: RobotSpec, rest: float) -> DryChain:
-    """Return the chain of a robot."""
+def chain_of(spec: RobotSpec, rest: float, ahead: FloatArray | float = 0.0) -> DryChain:
+    """Return the chain of a robot; masses have their centres ``ahead`` (N,) half lengths ahead of the middles."""
     half, mass = spec.links("link_half_length_m"), spec.links("link_mass_kg")
     place = np.tril(np.tile(2.0 * half, (spec.n_links, 1)))  # centres from the tail's end: 2 l of each link before
-    place[np.diag_indices_from(place)] = half
+    place[np.diag_indices_from(place)] = half * (1.0 + ahead)
     place -= mass @ place / mass.sum()
     weight = 9.81 * np.cos(spec.incline_rad) * mass
     return DryChain(
         mass, spec.inertia(), place, place.T @ (mass[:, None] * place),
         *(spec.links(f"friction.{name}") for name in ("tangential_ns_m", "normal_ns_m", "rotational_nms_rad")),
         weight * spec.links("friction.tangential_coulomb"), weight * spec.links("friction.normal_coulomb"),
-        spec.links("friction.rotational_coulomb_nm"), spec.friction.coulomb_axes == "coupled", rest,
+        spec.links("friction.rotational_coulomb_nm"), spec.links("friction.backward"),
+        spec.friction.coulomb_axes == "coupled", rest,
         *(spec.joints(f"actuator.{name}") for name in ("kp", "kd", "torque_limit_nm", "speed_limit_rad_s")),
     )  # fmt: skip
 
@@ -83,7 +89,7 @@ def slope(y, _, chain, reference):  # type: ignore[no-untyped-def]
         sign_t, sign_n = v_t / speed, v_n / speed
     else:
         sign_t, sign_n = np.tanh(v_t / chain.rest), np.tanh(v_n / chain.rest)
-    f_t = -chain.c_t * v_t - chain.dry_t * sign_t
+    f_t = (-chain.c_t * v_t - chain.dry_t * sign_t) * np.where(v_t < 0.0, chain.backward, 1.0)
     f_n = -chain.c_n * v_n - chain.dry_n * sign_n
     f_x, f_y = cos * f_t - sin * f_n, sin * f_t + cos * f_n
     load = -chain.c_r * rate - chain.dry_r * np.tanh(rate / chain.rest)
@@ -126,13 +132,15 @@ def jacobian(y, t, chain, reference):  # type: ignore[no-untyped-def]
     return out
 
 
-def run_gait(spec: RobotSpec, references: FloatArray, rest: float = 1e-5, rtol: float = 1e-8) -> FloatArray:
+def run_gait(
+    spec: RobotSpec, references: FloatArray, rest: float = 1e-5, rtol: float = 1e-8, ahead: FloatArray | float = 0.0
+) -> FloatArray:
     """Return the centre of mass (K + 1, 2) [m] under references (K, J) [rad], one for each control step.
 
     The robot begins at rest in the shape of the first, the head link along x and the centre at the origin. Raises
     RuntimeError where the tolerance cannot be kept.
     """
-    chain, n = chain_of(spec, rest), spec.n_links
+    chain, n = chain_of(spec, rest, ahead), spec.n_links
     theta = np.append(np.cumsum(references[0][::-1])[::-1], 0.0)
     y = np.concatenate([theta, np.zeros(n + 4)])
     track = [y[2 * n : 2 * n + 2]]

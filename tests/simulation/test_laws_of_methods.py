@@ -49,6 +49,7 @@ def ground(**changes: Any) -> dict[str, Any]:
 
 LAWS = {
     "friction along": Law(ground(tangential_ns_m=3.0)),
+    "friction backward": Law(ground(backward=5.0)),
     "friction across": Law(ground(normal_ns_m=30.0)),
     "friction of turning": Law(ground(rotational_nms_rad=0.5)),
     "slope": Law({"incline_rad": 0.2, "incline_direction_rad": 1.0}),
