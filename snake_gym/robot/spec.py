@@ -70,11 +70,11 @@ class FrictionSpec(Settings):
     """Coulomb coefficient mu_n across the link [1]."""
     rotational_coulomb_nm: NonNegativePerLink = 0.0
     """Dry friction torque against rotation about the link's centre [N m]."""
-    backward: FactorPerLink = 1.0
-    """Factor of all friction along the link where it moves tail first, as of scales [1]."""
     coulomb_axes: CoulombAxes = "independent"
     """independent: Coulomb forces along and across a link follow from the speed along each axis; coupled: both follow
     from the speed of the link's centre."""
+    backward: FactorPerLink = 1.0
+    """Factor of all friction along the link where it moves tail first, as of scales [1]."""
 
 
 @dataclass(frozen=True)
