@@ -52,6 +52,24 @@ def test_torchrl(env_id: str, tmp_path: Path) -> None:
     check_policy(tmp_path, env_id)
 
 
+@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
+def test_tianshou(env_id: str, tmp_path: Path) -> None:
+    pytest.importorskip("tianshou", reason="extra clients")
+    sizes = ["--total-steps", "480", "--batch-steps", "240", "--num-envs", "4", "--episode-steps", "30"]
+    found = run("tianshou_ppo", "--env-id", env_id, *sizes, "--out", str(tmp_path))
+    assert len(found["returns"]) == found["truncated"][0] == 16, "4 worlds, 120 steps, episodes of 30"
+    check_policy(tmp_path, env_id)
+
+
+@pytest.mark.parametrize("env_id", ["SnakeGym/Waypoints-v0", "SnakeGym/Velocity-v0"])
+def test_rllib(env_id: str) -> None:
+    """Runs in the environment of its own that docs/clients.md describes."""
+    pytest.importorskip("ray.rllib", reason="its own environment: it demands another Gymnasium")
+    sizes = ["--iterations", "2", "--batch-steps", "256", "--episode-steps", "30"]
+    found = run("rllib_ppo", "--env-id", env_id, *sizes)
+    assert max(found["changed"]) > 0.0
+
+
 def test_minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("minari", reason="extra clients")
     pytest.importorskip("jax", reason="extra clients: Minari's DataCollector needs it")
