@@ -135,6 +135,7 @@ def test_baselines_of_an_env_without_a_benchmark_play_its_defaults() -> None:
 
 @pytest.mark.slow
 def test_baselines_keep_the_rows_of_envs_that_are_not_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pygame", reason="extra render")
     monkeypatch.chdir(tmp_path)
     before = json.loads((ROOT / "docs/baselines.json").read_text())
     (tmp_path / "baselines.json").write_text(json.dumps(before))
