@@ -135,7 +135,8 @@ def scenarios(env_id: str, robot: str, seed: int = 4, **settings: Any) -> list[d
 @pytest.mark.slow
 @every
 def test_a_draw_for_one_purpose_moves_none_of_another(env_id: str, robot: str) -> None:
-    """Sensor noise, faults, what varies, actions and the length of episodes move neither task nor start, nor faults."""
+    """Sensor noise, faults, what varies, actions and the length of episodes move neither task nor start, nor faults; a
+    start that draws nothing moves no fault."""
     noise = {"angle_noise_rad": 0.02, "position_noise_m": 0.02}
     faults = {"n_min": 1, "n_max": 2, "kinds": ["locked"], "onset_max_s": 2.0}
     plain = scenarios(env_id, robot)
@@ -144,6 +145,7 @@ def test_a_draw_for_one_purpose_moves_none_of_another(env_id: str, robot: str) -
         env_id, robot, faults=faults, sensors=noise, action={"kind": "gait"}, max_episode_steps=2,
         randomisation={"friction_along": {"low": 0.9, "high": 1.1}},
     )  # fmt: skip
+    straight = scenarios(env_id, robot, faults=faults, start={"random": False})
     others = scenarios(env_id, robot, seed=40, faults=faults)
     for episode in (0, 1):
         own = set(plain[episode]) - {"fault_kind", "fault_onset_s"}
@@ -153,6 +155,7 @@ def test_a_draw_for_one_purpose_moves_none_of_another(env_id: str, robot: str) -
             np.testing.assert_array_equal(varied[episode][name], plain[episode][name], err_msg=name)
         for name in ("fault_kind", "fault_onset_s"):
             np.testing.assert_array_equal(varied[episode][name], broken[episode][name], err_msg=name)
+            np.testing.assert_array_equal(straight[episode][name], broken[episode][name], err_msg=name)
         moved = {name for name in own if not np.array_equal(others[episode][name], plain[episode][name])}
         assert "link_angle" in moved and len(moved) > 1, "another seed draws another task and start"
         assert not np.array_equal(others[episode]["fault_onset_s"], broken[episode]["fault_onset_s"])
