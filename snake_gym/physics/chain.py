@@ -20,7 +20,7 @@ are the case G = 0: no stiffness, no small step.
 from __future__ import annotations
 
 from snake_gym.physics.lanes import (
-    AHEAD, A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y,
+    AHEAD, ARM, A_N, A_R, A_T, COS, CPW, CPX, CPY, CVX, CVY, CWW, CX, CXW, CXX, CXY, CY, CYW, CYY, HALF, HEAD_X, HEAD_Y,
     MASS, MU, NEW_VX, NEW_VY, OMEGA, POS_X, POS_Y, PR, PW, PX, PY, QW, QX, QXX, QXY, QY, QYY, RECORD, REL, RIGID, RW,
     RX, RY, SIN, SOL_W, SUM_X, SUM_Y, T0, THETA, TOTAL, UWX, UWY, UX, UY, VX, VY, WW, B, E, G, K, sin_cos,
 )  # fmt: skip
@@ -138,7 +138,7 @@ def eliminate_links(s, first, n, touching):  # type: ignore[no-untyped-def]
         #   Q_uu += A_t t t^T + A_n n n^T,  Q_uw += A_n c,  Q_ww += A_r + a^2 A_n,  P_u += r,  P_w += r_w + c r.
         along = load(s, a + A_T)
         across = load(s, a + A_N)
-        arm = half - half * load(s, a + AHEAD)
+        arm = load(s, a + ARM)
         lx = arm * sin
         ly = -arm * cos
         rx = load(s, a + RX)
@@ -218,10 +218,9 @@ def substitute_back(s, n):  # type: ignore[no-untyped-def]
         b = a + RECORD
         p = a - RECORD
         w = load(s, a + SOL_W)
-        half = load(s, a + HALF)
-        lean = half * load(s, a + AHEAD)
         sin, cos = load(s, a + SIN), load(s, a + COS)
-        arm, rest = half - lean, half + lean
+        arm = load(s, a + ARM)
+        rest = 2.0 * load(s, a + HALF) - arm
         ux = load(s, b + UX) + arm * sin * w
         uy = load(s, b + UY) - arm * cos * w
         mass = load(s, a + MASS)

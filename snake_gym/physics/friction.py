@@ -69,22 +69,25 @@ def add_viscous_friction(s, n):  # type: ignore[no-untyped-def]
     for i in range(1, n + 1):
         a = i * RECORD
         mass = load(s, a + MASS)
-        store(s, a + A_T, mass + h * load(s, a + FACING) * load(s, a + C_T))
+        store(s, a + A_T, mass + h * load(s, a + C_T))
         store(s, a + A_N, mass + h * load(s, a + C_N))
         store(s, a + A_R, load(s, a + INERTIA) + h * load(s, a + C_R))
 
 
 @kernel
 def face_motion(s, n):  # type: ignore[no-untyped-def]
-    """Set FACING of each link from its foreseen velocity."""
-    sigma, one = load(s, (n + 1) * RECORD + SIGMA), splat(1.0)
+    """Set FACING of each link from its foreseen velocity, and add what viscous friction is more for it."""
+    world, one = (n + 1) * RECORD, splat(1.0)
+    h, sigma = load(s, world + H), load(s, world + SIGMA)
     for i in range(1, n + 1):
         a = i * RECORD
         vx, vy = load(s, a + VX), load(s, a + VY)
         vx = vx + sigma * (vx - load(s, a + VX_P))
         vy = vy + sigma * (vy - load(s, a + VY_P))
         along = load(s, a + COS) * vx + load(s, a + SIN) * vy
-        store(s, a + FACING, select(along < 0.0, load(s, a + BACKWARD), one))
+        facing = select(along < 0.0, load(s, a + BACKWARD), one)
+        store(s, a + FACING, facing)
+        store(s, a + A_T, load(s, a + A_T) + h * (facing - one) * load(s, a + C_T))
 
 
 @kernel

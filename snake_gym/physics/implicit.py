@@ -123,9 +123,9 @@ def base_of_centre(s, n):  # type: ignore[no-untyped-def]
 @kernel
 def begin_friction(s, n, laws):  # type: ignore[no-untyped-def]
     """Add ground friction in the state in which the step begins."""
+    add_viscous_friction(s, n)
     if laws.one_way:
         face_motion(s, n)
-    add_viscous_friction(s, n)
     if laws.coulomb and laws.axes == COUPLED:
         add_coupled_friction(s, n)
     elif laws.coulomb:

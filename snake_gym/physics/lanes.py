@@ -20,8 +20,8 @@ _MOST_FIELDS = 256
 
 # fmt: off
 (
-    # parameters of the link and of the joint at its head-side end
-    MASS, INERTIA, HALF, AHEAD, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R, BACKWARD,
+    # parameters of the link and of the joint at its head-side end; ARM: from the centre of mass to that end
+    MASS, INERTIA, HALF, AHEAD, ARM, RADIUS, C_T, C_N, C_R, D_T, D_N, D_R, BACKWARD,
     KP, KD, T_MAX, S_MAX, C_FREE, STOP, REF, FF,
     # faults of the joint, two slots of the same fields
     F_KIND, F_ON, F_OFF, F_LATE, F_STRENGTH, F_OFFSET,

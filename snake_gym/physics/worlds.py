@@ -8,8 +8,8 @@ import numpy as np
 
 from snake_gym.physics.faults import HEALTHY, hash_number
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R, D_T,
-    FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X,
+    AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R,
+    D_T, FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X,
     HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD,
     REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
 )  # fmt: skip
@@ -44,7 +44,9 @@ def gather_params(s, n, ids, count, params):  # type: ignore[no-untyped-def]
     gather_fields(s, n, ids, count, _LINK_FIELDS, params[:_LAST_LINK])
     gather_fields(s, n - 1, ids, count, _JOINT_FIELDS, params[_FIRST_JOINT:])
     for i in range(1, n + 1):
-        store(s, i * RECORD + FACING, splat(1.0))
+        a = i * RECORD
+        store(s, a + FACING, splat(1.0))
+        store(s, a + ARM, load(s, a + HALF) * (1.0 - load(s, a + AHEAD)))
     for k in range(LANES):
         w = ids[min(k, count - 1)]
         total = 0.0
