@@ -35,7 +35,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     """Return an instance of dataclass ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key.
 
     A float field takes an int, an int field takes ``3e6``, a tuple takes a list, a nested dataclass a mapping. Text is
-    no number, but for ``.inf`` and ``inf``, which JSON cannot say otherwise. A ValueError of ``__post_init__`` becomes a
+    no number, but for ``.inf`` and ``inf``, since JSON has no infinities. A ValueError of ``__post_init__`` becomes a
     ConfigError that names the place.
     """
     if not (isinstance(cls, type) and is_dataclass(cls)):
