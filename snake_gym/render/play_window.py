@@ -131,12 +131,19 @@ class PlayWindow:
             sketch.dashed(start, tip, palette.VERMILION)
         pixel = self.camera.to_pixel(at)
         sketch.circle(pixel, 0.5 * link * self.camera.pixel_per_m, palette.INK, sketch.width(1.5))
-        for i, place in enumerate(self.camera.to_pixel(joints[1:-1])):
-            across = np.array([np.sin(scene.theta[i]), np.cos(scene.theta[i])])
-            colour = palette.INK if i == j else palette.MUTED
-            label = sketch.font.render(str(i + 1), True, rgb(colour))
-            corner = place + across * ((0.5 if i == j else 0.3) * link * self.camera.pixel_per_m + 9.0 * sketch.scale)
-            sketch.canvas.blit(label, corner - np.array(label.get_size()) / 2.0)
+        for i, middle in enumerate(self.number_pixels(joints, scene.theta, j)):
+            label = sketch.font.render(str(i + 1), True, rgb(palette.INK if i == j else palette.MUTED))
+            sketch.canvas.blit(label, middle - np.array(label.get_size()) / 2.0)
+
+    def number_pixels(self, joints: FloatArray, theta: FloatArray, selected: int) -> FloatArray:
+        """Return the middles of the joints' numbers (J, 2) [pixel], midway between the links to the right of a joint; of
+        the selected one between the link behind and the line of a limit."""
+        bend, share = np.diff(theta), np.full(len(theta) - 1, 0.3)
+        bend[selected], share[selected] = -min(self._limit[selected], 0.75 * np.pi), 0.5
+        angle = theta[:-1] + 0.5 * (bend - np.pi)
+        link = self.camera.pixel_per_m * np.hypot(*(joints[2:] - joints[1:-1]).T)
+        far = (share * link + 9.0 * Sketch.scale)[:, None]
+        return self.camera.to_pixel(joints[1:-1]) + far * np.stack([np.cos(angle), -np.sin(angle)], axis=1)
 
     def _draw_gauges(self, sketch: Sketch, scene: Scene) -> None:
         """Draw for each joint, in the upper right corner, its angle and reference between its limits."""

@@ -106,6 +106,34 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
     assert np.ptp(angles_over(player, 60)[:, 3]) > 0.2
 
 
+@pytest.mark.parametrize("robot", ["resilient_servo", "robo_conda"])
+def test_neither_a_link_nor_a_line_of_the_limits_crosses_the_number_of_a_joint(play: Any, robot: str) -> None:
+    player = play(settings={"robot": robot})
+    spec, window = player.core.spec, player.window
+    limit = np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad"))
+    half = spec.links("link_half_length_m")
+    size = np.array(player.pygame.font.Font(None, 18 * Sketch.scale).size(str(spec.n_joints)))
+    player.wait(1)
+    for shape in np.random.default_rng(0).uniform(-1.0, 1.0, (5, spec.n_joints)) * limit:
+        theta = np.cumsum([0.3, *-shape])  # joint angle: that of the link behind minus that of the link ahead
+        along = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+        ends = np.vstack([np.zeros(2), np.cumsum(along, axis=0)])
+        for j, selected in np.ndindex(spec.n_joints, spec.n_joints):
+            middle = window.number_pixels(ends, theta, selected)[j]
+            box = middle + (np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 9)] * 2), axis=-1) * size).reshape(-1, 2)
+            ways = [-along[j], along[j + 1]]
+            if j == selected:
+                ways += [turn(along[j], -limit[j]), turn(along[j], limit[j])]
+            for way in ways:
+                line = window.camera.to_pixel(ends[j + 1] + np.linspace(0.0, 1.6, 60)[:, None] * way)
+                assert np.hypot(*(box[:, None] - line).transpose(2, 0, 1)).min() > 4.0, (j, np.degrees(shape[j]))
+
+
+def turn(vector: Any, angle: float) -> Any:
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.array([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1]])
+
+
 def test_every_fault_key_breaks_and_all_are_mended(play: Any) -> None:
     player = play()
     for key, kind in FAULT_KEYS.items():
