@@ -96,19 +96,19 @@ def test_an_empty_mapping_gives_the_defaults() -> None:
     ("name", "given_value", "expected"),
     [
         ("limit", 3, 3.0),
-        ("limit", "1e-3", 1e-3),
+        ("limit", 1, 1.0),
         ("limit", "-.inf", -math.inf),
         ("limit", np.float32(0.5), 0.5),
         ("steps", 3.0, 3),
-        ("steps", "3e6", 3_000_000),
+        ("steps", 3e6, 3_000_000),
         ("steps", np.int64(7), 7),
-        ("gain", [1, "2e0"], (1.0, 2.0)),
+        ("gain", [1, 2e0], (1.0, 2.0)),
         ("gain", np.array([1.0, 2.0]), (1.0, 2.0)),
         ("extra", None, None),
         ("extra", {"batch_size": 8}, Algorithm(batch_size=8)),
         ("extra", Algorithm(batch_size=8), Algorithm(batch_size=8)),
         ("algorithm", {"kind": "sac", "hidden": [8]}, Algorithm(kind="sac", hidden=(8,))),
-        ("weights", {"progress": 10, "target": "2"}, {"progress": 10.0, "target": 2.0}),
+        ("weights", {"progress": 10, "target": 2}, {"progress": 10.0, "target": 2.0}),
         ("folder", "a/b", Path("a/b")),
         ("anything", {"x": [1, "2"]}, {"x": [1, "2"]}),
         ("tags", ["a", "b"], ("a", "b")),
@@ -127,7 +127,25 @@ def test_values_are_coerced_to_the_declared_type(name: str, given_value: Any, ex
 def test_huge_integers_keep_every_digit() -> None:
     seed = 2**63 + 1
     assert build(Training, {"steps": seed}).steps == seed
-    assert build(Training, {"steps": str(seed)}).steps == seed
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"steps": "2"}, "run.steps is '2'; expected an integer (without quotes)"),
+        ({"steps": " 3e6 "}, "run.steps is ' 3e6 '; expected an integer (without quotes)"),
+        ({"limit": "1e-3"}, "run.limit is '1e-3'; expected a number (.inf for no limit) (without quotes)"),
+        ({"gain": [1, "2"]}, "run.gain[1] is '2'; expected a number (without quotes)"),
+        ({"weights": {"target": "2"}}, "run.weights.target is '2'; expected a number (without quotes)"),
+        ({"level": "4"}, "run.level is '4'; expected an integer (without quotes)"),
+    ],
+)  # fmt: skip
+def test_text_is_no_number_but_for_infinities(mapping: dict[str, Any], message: str) -> None:
+    assert refusal(mapping, "run").startswith(message)
+    (name, value), *_ = mapping.items()
+    if isinstance(value, str):  # the command line's text is YAML, and so a number
+        assert getattr(build(Training, apply_overrides({}, [f"{name}={value}"])), name) == float(value)
+    assert build(Training, {"limit": "inf"}).limit == math.inf  # JSON has no other
 
 
 def test_the_mapping_is_left_as_it_was() -> None:

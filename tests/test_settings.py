@@ -78,7 +78,9 @@ def test_numbers_of_hundreds_of_digits_are_refused_as_others_are(value: Any) -> 
 
 
 def test_an_object_made_or_changed_in_python_is_read_as_one_from_a_file() -> None:
-    wave = Wave(period_s="3", torque_nm=np.array([1.0, 2.0]), turns=2.0)  # type: ignore[arg-type]
+    wave = Wave(period_s=3, torque_nm=np.array([1.0, 2.0]), turns=2.0)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"^period_s is '3'; expected a number .* \(without quotes\)$"):
+        Wave(period_s="3")  # type: ignore[arg-type]
     assert (wave.period_s, wave.torque_nm, wave.turns) == (3.0, (1.0, 2.0), 2)
     with pytest.raises(ConfigError, match=r"torque_nm\[1\] is 0; expected > 0 \(\.inf for no limit\)"):
         replace(wave, torque_nm=(1.0, 0.0))

@@ -89,10 +89,10 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         "settings of the env (env.faults.n_max=3, or without env.), or of the controller, which stay as given "
         "(controller.topology=full)",
     )
-    parser.add_argument("--budget", help="generations (40)")
-    parser.add_argument("--population", help="candidates in each generation (32)")
-    parser.add_argument("--worlds", help="episodes in each generation, shared by its candidates (256)")
-    parser.add_argument("--seed", help="seed of the search (0)")
+    parser.add_argument("--budget", type=int, help="generations (40)")
+    parser.add_argument("--population", type=int, help="candidates in each generation (32)")
+    parser.add_argument("--worlds", type=int, help="episodes in each generation, shared by its candidates (256)")
+    parser.add_argument("--seed", type=int, help="seed of the search (0)")
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
     add_plugin_option(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")

@@ -33,13 +33,11 @@ from snake_gym.benchmark.scenarios import (
 )
 from snake_gym.commands.env_options import add_env_options, read_env
 from snake_gym.config import ConfigError, OptionParser, locate, prepare_file, run_program, to_dict, write_atomic
-from snake_gym.envs.recording import observe_surroundings
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.interface.actions import GAIT_ACTIONS, ActionConfig
 from snake_gym.interface.policy import Policy, ZeroResidual
 from snake_gym.render.frames import standing
-from snake_gym.render.play_window import FPS, PlayWindow, Scene
-from snake_gym.render.surroundings import surroundings_at
+from snake_gym.render.play_window import FPS, PlayWindow
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.fault_kinds import JOINT_KINDS
 from snake_gym.tasks.task import EnvConfig
@@ -81,8 +79,7 @@ def main(argv: list[str] | None = None) -> int:
     env, policy, name = make_player(env_id, config, args.policy, args.controller, args.seed, args.trust)
     if args.frames is not None and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    window = PlayWindow(env.core.spec)
-    window.title(f"{env_id}: {name}")
+    window = PlayWindow(env.core, f"{env_id}: {name}")
     try:
         session = Session(env, policy, name, args.seed, window)
         session.run(args.frames)
@@ -150,6 +147,7 @@ class Session:
 
     def __init__(self, env: SnakeVectorEnv, policy: Policy | None, name: str, seed: int, window: PlayWindow) -> None:
         self.env, self.core, self.name, self.window = env, env.core, name, window
+        self.dt_s = self.core.spec.control_dt_s
         self.gait = Gait()
         self._policy, self._seed = policy, seed
         self.selected, self.speed, self.paused, self.helping, self.over = 0, 1.0, False, False, False
@@ -158,16 +156,6 @@ class Session:
         self._next_kind = 0
         self.reset(seed)
 
-    @property
-    def dt_s(self) -> float:
-        """Length of a control step [s]."""
-        return self.core.spec.control_dt_s
-
-    @property
-    def steers_gait(self) -> bool:
-        """Whether the arrow keys steer the gait; else they move the target."""
-        return self._policy is None
-
     def reset(self, seed: int | None = None) -> None:
         """Begin the next episode, or that of ``seed``."""
         self._obs, self._infos = self.env.reset(seed=seed)
@@ -175,7 +163,7 @@ class Session:
         self._reward, self._due_s = 0.0, 0.0
         self._now = self._before = self._pose()
         self._trail: deque[FloatArray] = deque([self._now[1]], _TRAIL_STEPS)
-        self.window.cut()
+        self.window.camera.cut()
 
     def step(self) -> None:
         """Advance one control step; an episode that has ended stands still."""
@@ -204,7 +192,7 @@ class Session:
         """Play until the player quits; ``frames``: so many frames at most, as fast as the machine can."""
         shown = 0
         while not self.over and (frames is None or shown < frames):
-            for event in self.window.events():
+            for event in self.window.pygame.event.get():
                 self.handle(event)
             self.pass_time(self.window.wait() if frames is None else 1.0 / FPS)
             self.draw()
@@ -219,7 +207,7 @@ class Session:
             if event.type == pygame.QUIT:
                 self.over = True
             elif event.type == pygame.KEYDOWN:
-                name = self.window.key_name(event)
+                name = pygame.key.name(event.key)
                 self.message = ""
                 for key in KEYS:
                     if name in key.names:
@@ -244,10 +232,6 @@ class Session:
         self.message = ""
         self.core.task.move_target(0, place)
 
-    def select(self, joint: int) -> None:
-        """Select a joint by its index, around the ends."""
-        self.selected = joint % self.core.spec.n_joints
-
     def select_number(self, number: int) -> None:
         """Select a joint by its number, from 1. Raises ConfigError if there is none."""
         if not 1 <= number <= self.core.spec.n_joints:
@@ -261,19 +245,15 @@ class Session:
         joints = head - 0.5 * along[-1] - np.cumsum(np.vstack([np.zeros(2), along[-2:0:-1]]), axis=0)
         self.selected = len(joints) - 1 - int(np.hypot(*(joints - place).T).argmin())
 
-    def break_joint(self, kind: str) -> None:
-        """Give the selected joint a fault. Raises ConfigError if the robot cannot have it."""
-        self.core.set_fault(0, self.selected + 1, kind)
-
     def break_next(self) -> None:
         """Give the selected joint the next of all kinds of faults, those of plugins among them."""
         kind = JOINT_KINDS[self._next_kind % len(JOINT_KINDS)]
         self._next_kind += 1
-        self.break_joint(kind)
+        self.core.set_fault(0, self.selected + 1, kind)
 
     def arrow(self, key: str) -> None:
         """Steer: the gait, or else the target, around the robot and away from it."""
-        if self.steers_gait:
+        if self._policy is None:
             self.gait.change(key)
             return
         here = self.core.task.point(self.core.robot.state)[0]
@@ -289,14 +269,6 @@ class Session:
         self.step()
         self._before = self._now
 
-    def change_speed(self, factor: float) -> None:
-        """Let time pass faster or slower."""
-        self.speed = min(max(self.speed * factor, 0.125), 16.0)
-
-    def follow(self) -> None:
-        """Let the camera follow, or stay."""
-        self.window.camera.fixed = not self.window.camera.fixed
-
     # --- what is shown -----------------------------------------------------------------------------------------------
 
     def _pose(self) -> tuple[FloatArray, FloatArray]:
@@ -305,18 +277,10 @@ class Session:
 
     def draw(self) -> None:
         """Show the present frame."""
-        core, task = self.core, self.core.task
-        share = min(self._due_s / self.dt_s, 1.0) if core.live[0] else 1.0
+        share = min(self._due_s / self.dt_s, 1.0) if self.core.live[0] else 1.0
         theta, head = (a + share * (b - a) for a, b in zip(self._before, self._now, strict=True))
-        around = observe_surroundings(core, 0)
-        seen = None if around is None else surroundings_at(around, 0, head, float(theta[-1]), core.spec)
-        self.window.show(
-            Scene(
-                theta, head, task.targets_xy[0], int(task.index[0]), np.array([*self._trail, head]),
-                core.robot.acting_kind()[0], self.text(), task.radius_m, seen, core.robot.joint_angle()[0],
-                core.reference[0], self.selected, self.message, panel() if self.helping else (),
-            )
-        )  # fmt: skip
+        trail, keys = np.array([*self._trail, head]), panel() if self.helping else ()
+        self.window.show(theta, head, trail, self.text(), self.selected, self.message, keys)
 
     def text(self) -> list[str]:
         """Return the lines of the upper left corner."""
@@ -337,7 +301,7 @@ class Session:
             f"failed joints {np.count_nonzero(core.robot.failed_now()[0])}   joint {j + 1}: "
             f"{math.degrees(core.robot.joint_angle()[0, j]):.0f} deg",
         ]  # fmt: skip
-        if self.steers_gait:
+        if self._policy is None:
             action = core.config.action
             lines.append(
                 f"arrows: frequency {self.gait.frequency * action.frequency_max_rad_s:.1f} rad/s, "
@@ -367,17 +331,20 @@ KEYS = (
     Key(("up", "down"), "up, down", "the gait's frequency, or the target farther away or nearer", Session.arrow),
     Key(tuple("1234567890"), "1 ... 9, 0", "select joint 1 to 10, counted from the tail",
         lambda session, name: session.select_number(int(name) or 10)),
-    Key(("tab",), "Tab", "select the next joint", lambda session, _: session.select(session.selected + 1)),
-    *(Key((key,), key.upper(), f"selected joint: {kind}", lambda session, name: session.break_joint(FAULT_KEYS[name]))
+    Key(("tab",), "Tab", "select the next joint",
+        _set("selected", lambda session: (session.selected + 1) % session.core.spec.n_joints)),
+    *(Key((key,), key.upper(), f"selected joint: {kind}",
+          lambda session, name: session.core.set_fault(0, session.selected + 1, FAULT_KEYS[name]))
       for key, kind in FAULT_KEYS.items()),
     Key(("k",), "K", "selected joint: the next of all kinds, plugins' too", lambda session, _: session.break_next()),
     Key(("m",), "M", "mend the selected joint", lambda session, _: session.core.mend(0, session.selected + 1)),
     Key(("a",), "A", "mend all joints", lambda session, _: session.core.mend(0)),
     Key(("space",), "Space", "pause, or go on", _set("paused", lambda session: not session.paused)),
     Key((".", "[.]"), ".", "pause, and advance one control step", lambda session, _: session.single_step()),
-    Key(("+", "=", "[+]"), "+", "twice as fast", lambda session, _: session.change_speed(2.0)),
-    Key(("-", "[-]"), "-", "half as fast", lambda session, _: session.change_speed(0.5)),
-    Key(("c",), "C", "camera: follow the robot, or stay", lambda session, _: session.follow()),
+    Key(("+", "=", "[+]"), "+", "twice as fast", _set("speed", lambda session: min(2.0 * session.speed, 16.0))),
+    Key(("-", "[-]"), "-", "half as fast", _set("speed", lambda session: max(0.5 * session.speed, 0.125))),
+    Key(("c",), "C", "camera: follow the robot, or stay",
+        lambda session, _: setattr(session.window.camera, "fixed", not session.window.camera.fixed)),
     Key(("r",), "R", "next episode", lambda session, _: session.reset()),
     Key(("backspace",), "Backspace", "first episode again", lambda session, _: session.reset(session._seed)),
     Key(("h",), "H", "show the keys, or hide them", _set("helping", lambda session: not session.helping)),

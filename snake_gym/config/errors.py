@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 _SHORTEST_BEGINNING = 3
 """Smallest number of letters by which a word is recognised."""
@@ -54,6 +55,19 @@ def _fold(name: str) -> str:
 def hint(name: str, choices: Iterable[str]) -> str:
     guess = nearest(name, choices)
     return f"; did you mean {guess!r}?" if guess is not None else ""
+
+
+def check_options(options: object, known: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Return the options of an env's reset. Raises ConfigError unless they are None or a mapping of ``known`` keys."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"options is {show(options)}; expected None or a dict")
+    for key in options:
+        if key not in known:
+            expected = f"expected one of {', '.join(known)}{hint(str(key), known)}" if known else "this env takes none"
+            raise ConfigError(f"options has the key {show(key)}; {expected}")
+    return options
 
 
 def show(value: object, limit: int = 80) -> str:

@@ -25,11 +25,8 @@ class OutOfRangeError(ConfigError):
 
 NUMBER = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
 """Regular expression of a decimal number. Not 010, which may be read as ten or as eight."""
-_NUMBER = re.compile(NUMBER)
 _INFINITY = re.compile(r"([-+]?)\.?(?:inf|Inf|INF)")
 _ANY = Range()
-_MOST_DIGITS = 1000
-"""Largest number of digits of an integer given as text."""
 _SEQUENCES = (tuple, list, Sequence)
 _MAPPINGS = (dict, Mapping)
 
@@ -37,8 +34,9 @@ _MAPPINGS = (dict, Mapping)
 def build(cls: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
     """Return an instance of dataclass ``cls`` from ``mapping``, checked strictly. Raises ConfigError naming where.key.
 
-    Numbers may be written as text (``1e-3``), a float field takes an int, an int field takes ``3e6``, a tuple takes a
-    list, a nested dataclass a mapping. A ValueError of ``__post_init__`` becomes a ConfigError that names the place.
+    A float field takes an int, an int field takes ``3e6``, a tuple takes a list, a nested dataclass a mapping. Text is
+    no number, but for ``.inf`` and ``inf``, since JSON has no infinities. A ValueError of ``__post_init__`` becomes a
+    ConfigError that names the place.
     """
     if not (isinstance(cls, type) and is_dataclass(cls)):
         raise TypeError(f"build needs a dataclass, not {cls!r}")
@@ -173,7 +171,8 @@ def _coerce_number(tp: type, value: Any, where: str, allowed: Range) -> float | 
     number = _read_number(value)
     whole = isinstance(number, int) or (number is not None and math.isfinite(number) and number == int(number))
     if number is None or number != number or (tp is int and not whole):
-        _refuse(Annotated[tp, allowed], value, where)
+        note = " (without quotes)" if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()) else ""
+        _refuse(Annotated[tp, allowed], value, where, note)
     try:
         number = float(number) if tp is float else int(number)
         short = f"{float(number):g}"
@@ -198,15 +197,8 @@ def _read_number(value: object) -> int | float | None:
             return int(value) if isinstance(value, numbers.Integral) else float(value)
         except OverflowError:  # a fraction of hundreds of digits
             return int(math.trunc(value))  # noqa: RUF046  a Real may truncate to its own kind
-    if isinstance(value, str):
-        text = value.strip()
-        if infinite := _INFINITY.fullmatch(text):
-            return -math.inf if infinite[1] == "-" else math.inf
-        if _NUMBER.fullmatch(text):
-            digits = text.replace("_", "")
-            whole = re.fullmatch(r"[-+]?[0-9]+", digits) and len(digits) <= _MOST_DIGITS
-            number = int(digits) if whole else float(digits)
-            return None if isinstance(number, float) and math.isinf(number) else number
+    if isinstance(value, str) and (infinite := _INFINITY.fullmatch(value.strip())):  # JSON has no other
+        return -math.inf if infinite[1] == "-" else math.inf
     return None
 
 

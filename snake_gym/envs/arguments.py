@@ -70,12 +70,6 @@ def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> i
     return int(seed)
 
 
-def check_options(options: Any) -> None:
-    """Raise ValueError unless ``options`` of a reset are None or a mapping."""
-    if options is not None and not isinstance(options, Mapping):
-        raise ValueError(f"options is {show(options)}; expected None or a dict")
-
-
 def draw_seed() -> int:
     """Return a random seed from the system."""
     return int(np.random.default_rng().integers(SEED_END))

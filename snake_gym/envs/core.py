@@ -6,6 +6,7 @@ observe. ``SnakeEnv`` and ``SnakeVectorEnv`` are thin Gymnasium shells over this
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,7 +34,7 @@ from snake_gym.simulation.simulated_robot import SimulatedRobot
 from snake_gym.simulation.streams import RandomStreams
 from snake_gym.tasks.costs import Costs
 from snake_gym.tasks.privileged import PrivilegedLayout, Truth
-from snake_gym.tasks.task import EnvConfig, Task
+from snake_gym.tasks.task import EnvConfig, Task, check_within
 
 BoolArray = NDArray[np.bool_]
 _KEPT_DIFFICULTIES = 256
@@ -373,6 +374,9 @@ class SnakeCore:
         for name in ("difficulty", "present_difficulty"):
             if (arrays[name] > 1.0).any() or (arrays[name] < 0.0).any():
                 raise ValueError(f"env state {name} holds {arrays[name].max():g}; expected in [0, 1]")
+        if self.costs is not None:
+            for name in self.costs.state_arrays():
+                check_within(name, arrays[name], 0.0, math.inf if name == "cost_heat" else 1.0)
         if self.randomisation is not None:
             self.randomisation.check_state(arrays)
         self.task.check_state(arrays)

@@ -9,7 +9,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import SEED_END, check_action, check_options, check_seed, read_settings
+from snake_gym.config.errors import check_options
+from snake_gym.envs.arguments import SEED_END, check_action, check_seed, read_settings
 from snake_gym.envs.core import Observations, SnakeCore, pick
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
@@ -81,7 +82,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
         """Begin a new episode: that of ``seed``, or the next one of the present seed.
 
         The first episode without a seed gets that of ``np_random_seed``, or, if ``np_random`` was set from outside,
-        one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1.
+        one that it draws. Raises ValueError for a seed that is no integer from 0 to 2**63 - 1, and for any ``options``.
         """
         check_options(options)
         if seed is not None:

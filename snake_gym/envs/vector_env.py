@@ -12,8 +12,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
-from snake_gym.config.errors import show
-from snake_gym.envs.arguments import NO_SEED, SEED_END, check_options, check_seeds, read_settings
+from snake_gym.config.errors import check_options, show
+from snake_gym.envs.arguments import NO_SEED, SEED_END, check_seeds, read_settings
 from snake_gym.envs.core import POLICY, PRIVILEGED, Observations, SnakeCore, pick
 from snake_gym.envs.episode_limit import TellsItsLimit
 from snake_gym.envs.episode_seed import UNKNOWN_SEED, TellsItsSeed
@@ -191,10 +191,10 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
         return seeds
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
-        check_options(options)
-        if not options or options.get("reset_mask") is None:
+        given = check_options(options, ("reset_mask",)).get("reset_mask")
+        if given is None:
             return None
-        mask = np.asarray(options["reset_mask"])
+        mask = np.asarray(given)
         if mask.dtype != np.bool_ or mask.shape != (self.num_envs,) or not mask.any():
             raise ValueError(
                 f"options['reset_mask'] has dtype {mask.dtype}, shape {mask.shape}; expected bool ({self.num_envs},), "

@@ -70,7 +70,8 @@ class ThicketConfig(Settings):
     gap_m: Size | None = None
     """Least gap from peg to peg; None: from difficulty."""
     jam_m: Annotated[float, Range(0.0, LARGEST)] | None = None
-    """Distance of the nearest pegs from the robot's sides as it starts, but from its head; None: from difficulty."""
+    """Distance of the nearest pegs from the robot's sides as it starts, but from its head; None: from difficulty. It
+    leaves room for pegs beside the ends of a straight robot."""
     turn_rad: Annotated[float, Range(0.0, math.pi)] | None = None
     """Largest angle between the robot's heading and the direction of the way out; None: from difficulty."""
     obstacle_radius_m: Size | None = None
@@ -173,16 +174,24 @@ class ThicketMaker:
         self.radius_m = or_default(config.radius_m, robot.length_m)
         peg = or_default(config.obstacle_radius_m, 2.0 * width)
         gap = or_default(config.gap_m, width * blend(d, *GAP))
-        near = width + or_default(config.jam_m, width * blend(d, *JAM))
+        jam = or_default(config.jam_m, width * blend(d, *JAM))
         self._turn = or_default(config.turn_rad, math.radians(blend(d, *TURN)))
         if gap < NARROWEST * width * (1.0 - 1e-9):
             raise ConfigError(
                 f"field.gap_m is {gap:g}; expected at least {NARROWEST * width:.4g} ({NARROWEST / 2.0:g} times the "
                 f"robot's width of {2.0 * width:.4g} m)"
             )
-        least = 0.5 * robot.length_m + gap + 2.0 * peg * (1.0 + config.radius_spread)
+        largest = peg * (1.0 + config.radius_spread)
+        least = 0.5 * robot.length_m + gap + 2.0 * largest
         if self.radius_m < least:
             raise ConfigError(f"field.radius_m is {self.radius_m:g}; expected at least {least:.4g} for this robot")
+        most = math.sqrt((self.radius_m - largest) ** 2 - (0.5 * robot.length_m) ** 2) - largest - width
+        if jam > most:
+            raise ConfigError(
+                f"field.jam_m is {jam:g}; expected at most {most:.4g} for this robot in a thicket of radius "
+                f"{self.radius_m:g}: pegs beside its ends would stand outside"
+            )
+        near = width + jam
         self.clearance_m = gap / NARROWEST
         """Radius of the disc that is sure to get out."""
         self.step_m = STEP * self.clearance_m
@@ -194,7 +203,7 @@ class ThicketMaker:
                 f"field: there is room for {n_most} obstacles; expected at most {MAX_OBSTACLES} (a larger gap_m or "
                 "obstacle_radius_m, or a smaller radius_m)"
             )
-        self.bounds = FieldBounds(n_most, 2.0 * self.radius_m, 0.0, peg * (1.0 + config.radius_spread))
+        self.bounds = FieldBounds(n_most, 2.0 * self.radius_m, 0.0, largest)
         narrowest = or_default(config.gap_m, width * GAP[1]) / NARROWEST  # as many points, whatever the difficulty
         self.route_points = count_route_points(config.route_points, narrowest, 2.0 * self.radius_m)
         self._reach_m = self.radius_m + 2.0 * (self.clearance_m + self.step_m)

@@ -25,12 +25,12 @@ from snake_gym.config import ConfigError, Settings
 from snake_gym.config.settings import Positive
 from snake_gym.obstacles.fields import Field, FieldConfig, FieldMaker, RobotExtent
 from snake_gym.obstacles.grid import StateError, check_worlds, empty_arrays, with_ends, write_world
-from snake_gym.obstacles.polyline import Routes
+from snake_gym.obstacles.polyline import Routes, polyline_length
 from snake_gym.physics.state import ChainState, Obstacles
 from snake_gym.robot.measurement import Goal, centre_offset, chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.sensors import ContactSensorConfig, RangeScanConfig, SensorSuite
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task
+from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task, check_within
 
 _REACH_M = 0.5
 """How far along the route the nearest place is looked for, from the last one on."""
@@ -149,12 +149,12 @@ class ObstacleField(Task):
     score = "is_success"
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made along the route so far"),
-        "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf),
-        "n_contacts": Record("1", "places of contact now, mean over the step"),
-        "contact_force_n": Record("N", "contact forces now, mean over the step, summed over the links"),
-        "contact_time_s": Record("s", "time with at least one contact so far, in whole steps"),
-        "contact_impulse_ns": Record("N s", "contact forces of all links over time so far"),
-        "penetration_m": Record("m", "deepest penetration into an obstacle so far"),
+        "time_to_goal_s": Record("s", "when the goal was reached; inf until then", math.inf, 0.0),
+        "n_contacts": Record("1", "places of contact now, mean over the step", least=0.0),
+        "contact_force_n": Record("N", "contact forces now, mean over the step, summed over the links", least=0.0),
+        "contact_time_s": Record("s", "time with at least one contact so far, in whole steps", least=0.0),
+        "contact_impulse_ns": Record("N s", "contact forces of all links over time so far", least=0.0),
+        "penetration_m": Record("m", "deepest penetration into an obstacle so far", least=0.0),
     }
     further_infos = {  # noqa: RUF012
         "route_m": ("m", "length of the route"),
@@ -289,7 +289,10 @@ class ObstacleField(Task):
         }  # fmt: skip
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """The grid has to be that of the obstacles."""
+        """The grid has to be that of the obstacles, and ways made lie on the route."""
+        super().check_state(arrays)
+        for name in ("progress_m", "shown_m"):
+            check_within(name, arrays[name], 0.0, polyline_length(arrays["route_xy"]))
         counts, most = arrays["n_features"], self._arrays.feature.shape[1]
         if (counts > most).any():
             raise ValueError(f"env state n_features holds {counts.max()}; expected at most {most}")

@@ -28,7 +28,18 @@ from snake_gym.interface.observations import Seen, register_column
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import Goal, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
-from snake_gym.tasks.task import BoolArray, EnvConfig, Point, Record, Scenery, Start, Task, check_place
+from snake_gym.tasks.task import (
+    BoolArray,
+    EnvConfig,
+    Point,
+    Record,
+    Scenery,
+    Start,
+    Task,
+    check_follows,
+    check_place,
+    check_within,
+)
 
 MOST_COMMANDS = 10_000
 _FAR_M = 10.0
@@ -134,16 +145,16 @@ class Velocity(Task):
     commands_speed = True
     records = {  # noqa: RUF012
         "progress_m": Record("m", "averaged speed, at most the commanded one, in the commanded headings over time"),
-        "commanded_m": Record("m", "commanded way so far"),
-        "tracking": Record("1", "how well the commands are followed, mean so far: 1 is best, 0 worst"),
+        "commanded_m": Record("m", "commanded way so far", least=0.0),
+        "tracking": Record("1", "how well the commands are followed, mean so far: 1 is best, 0 worst", 0.0, 0.0, 1.0),
         "speed_error_m_s": Record(
             "m/s", "averaged speed in the commanded heading minus the commanded speed of this step"
         ),
-        "mean_speed_error_m_s": Record("m/s", "mean size of the speed error so far"),
+        "mean_speed_error_m_s": Record("m/s", "mean size of the speed error so far", least=0.0),
         "heading_error_rad": Record(
             "rad", "direction of the averaged velocity minus the commanded heading of this step"
         ),
-        "mean_heading_error_rad": Record("rad", "mean size of the heading error so far"),
+        "mean_heading_error_rad": Record("rad", "mean size of the heading error so far", least=0.0),
     }
     further_infos = {  # noqa: RUF012
         "commanded_speed_m_s": ("m/s", "the command for the next step"),
@@ -233,10 +244,7 @@ class Velocity(Task):
         new["commanded_m"] = record["commanded_m"] + wanted * self._dt_s
         for name, values in new.items():
             np.copyto(record[name], values, where=live)
-        begin_s = self.command["begin_s"]
-        time_s = np.mod(state.time_s + _SLACK_S, begin_s[:, -1])  # beyond the time limit, all commands come again
-        begun = (begin_s[:, :-1] <= time_s[:, None]).sum(axis=1) - 1
-        np.copyto(self.current, begun, where=live)
+        np.copyto(self.current, _command_at(state.time_s, self.command["begin_s"]), where=live)
         terms = {
             "speed": speed_kernel * live,
             "heading": heading_kernel * live,
@@ -272,9 +280,25 @@ class Velocity(Task):
         }  # fmt: skip
 
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super().check_state(arrays)
         n_commands = self.command["begin_s"].shape[1]
         if (arrays["command_now"] >= n_commands).any():
             raise ValueError(f"env state command_now holds {arrays['command_now'].max()}; expected < {n_commands}")
+        check_follows("command_steps", arrays["command_steps"], arrays["step_count"], "as step_count")
+        begun = arrays["episode"] >= 0  # before the first episode there are no commands
+        least, most = np.where(begun, [[self.config.min_speed_m_s], [self.config.max_speed_m_s]], 0.0)
+        check_within("command_speed_m_s", arrays["command_speed_m_s"], least, most)
+        begin_s = arrays["command_begin_s"]
+        check_follows("command_begin_s", begin_s[:, 0], np.zeros(begun.size), "the first")
+        early = begun[:, None] & (np.diff(begin_s, axis=1) <= 0.0)
+        if early.any():
+            world, one = np.argwhere(early)[0].tolist()
+            raise ValueError(
+                f"env state command_begin_s holds {begin_s[world, one + 1]:g} at [{world}, {one + 1}]; expected > "
+                f"{begin_s[world, one]:g}, the one before"
+            )
+        now = np.where(begun, _command_at(arrays["robot/time_s"], np.where(begun[:, None], begin_s, 1.0)), 0)
+        check_follows("command_now", arrays["command_now"], now, "the command of robot/time_s")
 
     def restored(self) -> None:
         here = np.where(np.isnan(self.seen_xy), 0.0, self.seen_xy)
@@ -288,6 +312,12 @@ class Velocity(Task):
         """Return the commanded directions (W, 2)."""
         heading = self._now("heading_rad")
         return np.stack([np.cos(heading), np.sin(heading)], axis=1)
+
+
+def _command_at(time_s: FloatArray, begin_s: FloatArray) -> NDArray[np.int64]:
+    """Return the command (W,) that holds at ``time_s`` (W,) of schedules ``begin_s`` (W, K)."""
+    time_s = np.mod(time_s + _SLACK_S, begin_s[:, -1])  # beyond the time limit, all commands come again
+    return np.asarray((begin_s[:, :-1] <= time_s[:, None]).sum(axis=1) - 1)
 
 
 def _split(vector: FloatArray, ahead: FloatArray) -> tuple[FloatArray, FloatArray]:

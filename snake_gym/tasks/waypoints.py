@@ -130,8 +130,8 @@ class Waypoints(Task):
     stream = "course"
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made towards the targets so far, all targets together"),
-        "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf),
-        "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf),
+        "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf, 0.0),
+        "last_target_time_s": Record("s", "when the last target so far was reached; inf until then", math.inf, 0.0),
     }
     further_infos = {  # noqa: RUF012
         "targets_reached": ("1", "targets reached so far"),

@@ -25,7 +25,7 @@ def test_names_are_classes_of_sb3() -> None:
 
 def test_parameters_reach_the_class() -> None:
     settings = {
-        "name": "PPO", "learning_rate": {"start": "1e-3", "end": 1e-4}, "n_steps": 4, "batch_size": "8", "gamma": 0.9,
+        "name": "PPO", "learning_rate": {"start": 1e-3, "end": 1e-4}, "n_steps": 4, "batch_size": 8, "gamma": 0.9,
         "clip_range": 0.3, "network": {"net_arch": {"pi": [8], "vf": [4, 4]}, "activation": "relu", "log_std_init": -2},
     }  # fmt: skip
     algorithm = find_algorithm(settings)

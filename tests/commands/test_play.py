@@ -30,7 +30,7 @@ class Player:
 
     def __init__(self, env_id: str, settings: dict[str, Any], **who: str) -> None:
         env, policy, name = make_player(env_id, build_env(env_id, settings), **who)
-        self.window = PlayWindow(env.core.spec)
+        self.window = PlayWindow(env.core)
         self.pygame = self.window.pygame
         self.pygame.event.clear()
         self.session = Session(env, policy, name, 3, self.window)
@@ -56,9 +56,13 @@ class Player:
         x, y = self.window.camera.to_pixel(np.asarray(place)) / Sketch.scale
         return int(x), int(y)
 
+    def picture(self) -> np.ndarray:
+        """What the window shows (H, W, 3)."""
+        return np.swapaxes(self.pygame.surfarray.array3d(self.pygame.display.get_surface()), 0, 1)
+
     def near(self, colour: str) -> int:
         """Pixels of about that colour."""
-        gap = np.abs(self.window.pixels().astype(int) - rgb(colour)).max(axis=2)
+        gap = np.abs(self.picture().astype(int) - rgb(colour)).max(axis=2)
         return int((gap < 12).sum())
 
     @property
@@ -106,6 +110,34 @@ def test_keys_break_and_mend_the_selected_joint_in_the_physics_and_in_the_pictur
     assert np.ptp(angles_over(player, 60)[:, 3]) > 0.2
 
 
+@pytest.mark.parametrize("robot", ["resilient_servo", "robo_conda"])
+def test_neither_a_link_nor_a_line_of_the_limits_crosses_the_number_of_a_joint(play: Any, robot: str) -> None:
+    player = play(settings={"robot": robot})
+    spec, window = player.core.spec, player.window
+    limit = np.minimum(spec.joint_limit_rad, spec.joints("joint_stop_rad"))
+    half = spec.links("link_half_length_m")
+    size = np.array(player.pygame.font.Font(None, 18 * Sketch.scale).size(str(spec.n_joints)))
+    player.wait(1)
+    for shape in np.random.default_rng(0).uniform(-1.0, 1.0, (5, spec.n_joints)) * limit:
+        theta = np.cumsum([0.3, *-shape])  # joint angle: that of the link behind minus that of the link ahead
+        along = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+        ends = np.vstack([np.zeros(2), np.cumsum(along, axis=0)])
+        for j, selected in np.ndindex(spec.n_joints, spec.n_joints):
+            middle = window.number_pixels(ends, theta, selected)[j]
+            box = middle + (np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 9)] * 2), axis=-1) * size).reshape(-1, 2)
+            ways = [-along[j], along[j + 1]]
+            if j == selected:
+                ways += [turn(along[j], -limit[j]), turn(along[j], limit[j])]
+            for way in ways:
+                line = window.camera.to_pixel(ends[j + 1] + np.linspace(0.0, 1.6, 60)[:, None] * way)
+                assert np.hypot(*(box[:, None] - line).transpose(2, 0, 1)).min() > 4.0, (j, np.degrees(shape[j]))
+
+
+def turn(vector: Any, angle: float) -> Any:
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.array([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1]])
+
+
 def test_every_fault_key_breaks_and_all_are_mended(play: Any) -> None:
     player = play()
     for key, kind in FAULT_KEYS.items():
@@ -140,7 +172,7 @@ def test_dragging_moves_the_target_and_the_picture_of_it(play: Any) -> None:
     player.mouse(pg.MOUSEMOTION, pos=end, rel=(0, 0), buttons=(1, 0, 0))
     wanted = player.window.world_at(end)
     np.testing.assert_allclose(player.core.task.goal().target_xy_w[0], wanted)
-    gap = np.abs(player.window.pixels()[end[1], end[0]].astype(int) - rgb(palette.ORANGE)).max()
+    gap = np.abs(player.picture()[end[1], end[0]].astype(int) - rgb(palette.ORANGE)).max()
     assert gap < 12  # the middle of the drawn target
     player.mouse(pg.MOUSEBUTTONUP, button=1, pos=end)
     player.mouse(pg.MOUSEMOTION, pos=(5, 5), rel=(0, 0), buttons=(0, 0, 0))
@@ -180,12 +212,12 @@ def test_pause_stops_time_and_single_steps_and_speed_change_it(play: Any) -> Non
     player = play()
     player.press("space")
     began = player.time_s
-    picture = player.window.pixels()
+    picture = player.picture()
     player.wait(20)
     assert player.time_s == began
     player.press(".")
     assert player.time_s == pytest.approx(began + player.session.dt_s) and player.session.paused
-    assert (player.window.pixels() != picture).any()
+    assert (player.picture() != picture).any()
     player.press("space", "+", "+")
     before = player.time_s
     player.wait(30)
@@ -242,12 +274,12 @@ def test_the_right_button_selects_the_nearest_joint(play: Any) -> None:
 def test_help_covers_the_picture_and_q_ends(play: Any) -> None:
     player = play()
     player.press("space")
-    plain = player.window.pixels()
+    plain = player.picture()
     player.press("h")
-    changed = (player.window.pixels() != plain).any(axis=2)
+    changed = (player.picture() != plain).any(axis=2)
     assert changed[SIZE[1] // 2 - 100 : SIZE[1] // 2 + 100, SIZE[0] // 2 - 100 : SIZE[0] // 2 + 100].mean() > 0.2
     player.press("h")
-    np.testing.assert_array_equal(player.window.pixels(), plain)
+    np.testing.assert_array_equal(player.picture(), plain)
     player.press("q")
     assert player.session.over
 

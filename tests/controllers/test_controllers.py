@@ -85,7 +85,7 @@ def test_a_name_belongs_to_one_controller() -> None:
 
 
 def test_resolve_fills_in_the_defaults() -> None:
-    resolved = resolve_controller({"kind": "sjc", "amplitude_rad": "5e-1"})
+    resolved = resolve_controller({"kind": "sjc", "amplitude_rad": 5e-1})
     assert list(resolved)[:2] == ["kind", "amplitude_rad"]
     assert resolved["amplitude_rad"] == 0.5
     assert resolved["heading_gain"] == 1.0

@@ -8,6 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
+from snake_gym.config import ConfigError
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 
@@ -142,6 +143,13 @@ def test_bad_arguments_name_value_and_expectation() -> None:
         for options in (3, 0, "reset_mask", [True]):
             with pytest.raises(ValueError, match=r"options is .*; expected None or a dict"):
                 one.reset(options=options)
+    one.reset(options={})
+    env.reset(options={"reset_mask": None})
+    with pytest.raises(ConfigError, match=r"options has the key 'foo'; this env takes none$"):
+        one.reset(options={"foo": 1})
+    for key, hint in (("foo", ""), ("reset_maks", "; did you mean 'reset_mask'\\?")):
+        with pytest.raises(ConfigError, match=f"options has the key '{key}'; expected one of reset_mask{hint}$"):
+            env.reset(options={key: np.array([True, False])})
     with pytest.raises(ValueError, match="autoreset_mode is 'sometimes'; expected one of"):
         make_waypoints(2, None, "sometimes")
     with pytest.raises(ValueError, match=r"joint 12; expected 1 to 9"):

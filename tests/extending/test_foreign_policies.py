@@ -22,6 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 from stable_baselines3 import A2C, PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+from agents.onnx_policy import OnnxPolicy
 from snake_gym.benchmark import evaluate
 from snake_gym.config import ConfigError, dump_yaml
 from snake_gym.envs import SnakeEnv
@@ -352,6 +353,69 @@ def test_a_wrong_onnx_model_is_named_in_one_line(
     with pytest.raises(ConfigError, match=message) as caught:
         play("policy.onnx")
     assert "\n" not in str(caught.value)
+
+
+class Remembering(torch.nn.Module):
+    """Cells of torch's LSTM or GRU, whose action is seen to depend on their states."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.cells, self.act = getattr(torch.nn, kind)(41, 8), torch.nn.Linear(8, 9)
+        self.kept: tuple[str, ...] = ("hidden", "cell") if kind == "LSTM" else ("hidden",)
+
+    def forward(self, obs: torch.Tensor, *states: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out, new = self.cells(0.3 * obs[None], states if len(states) > 1 else states[0])
+        return 3.0 * self.act(out[0]), *(new if len(states) > 1 else (new,))
+
+    def write(self, file: Path, batch: bool) -> None:
+        names = ["obs", *self.kept], ["action", *(f"new_{name}" for name in self.kept)]
+        axes = {name: {0 if name in ("obs", "action") else 1: "n"} for name in (*names[0], *names[1])} if batch else {}
+        given = torch.zeros(1, 41), *(torch.zeros(1, 1, 8) for _ in self.kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter, on itself
+            torch.onnx.export(
+                self, given, str(file), input_names=names[0], output_names=names[1], dynamic_axes=axes, dynamo=False
+            )
+
+
+@pytest.mark.parametrize(("kind", "batch"), [("LSTM", True), ("GRU", True), ("GRU", False)])
+def test_a_recurrent_onnx_model_keeps_states_from_the_start_of_an_episode(kind: str, batch: bool, folder: Path) -> None:
+    net = Remembering(kind)
+    net.write(folder / "policy.onnx", batch)
+    steps, states = [0], [torch.zeros(1, 1, 8)] * len(net.kept)
+
+    def act(obs: Any) -> Any:
+        if steps[0] % 10 == 0:  # episodes of 2 s
+            states[:] = [torch.zeros(1, 1, 8)] * len(net.kept)
+        steps[0] += 1
+        with torch.no_grad():
+            action, *states[:] = net(torch.as_tensor(obs)[None], *states)
+        return action[0].clamp(-1, 1).numpy()
+
+    assert progress(play("policy.onnx")) == pytest.approx(by_hand(act), rel=1e-3)
+    policy = OnnxPolicy(folder / "policy.onnx")
+    obs = np.random.default_rng(0).normal(size=(6, 3, 41)).astype(np.float32)
+    carried, alone = None, [None, None, None]
+    for i, seen in enumerate(obs):
+        start = np.array([i == 0, i in (0, 3), i == 0])  # the second world's episode ends
+        action, carried = policy.predict(seen, carried, start)
+        for world in range(3):
+            one, alone[world] = policy.predict(seen[world], alone[world], start[world : world + 1])
+            np.testing.assert_allclose(one, action[world], atol=1e-6)
+    first = policy.predict(obs[-1], None, np.ones(3, bool))[0]
+    assert np.abs(first - action).max() > 1e-3
+
+
+def test_states_that_an_onnx_model_does_not_give_back_are_refused(folder: Path) -> None:
+    Remembering("LSTM").write(folder / "policy.onnx", True)
+    model = onnx.load(folder / "policy.onnx")
+    del model.graph.output[2]
+    onnx.save(model, folder / "policy.onnx")
+    with pytest.raises(
+        ConfigError, match=r"has the inputs obs, hidden, cell; expected one, the observation, or states beside it that"
+    ):
+        play("policy.onnx")
 
 
 def test_what_is_no_onnx_model_is_refused(folder: Path) -> None:

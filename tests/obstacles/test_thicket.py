@@ -92,6 +92,15 @@ def test_pegs_stand_around_the_robot_and_beside_it_but_none_on_it(
     assert on_both_sides >= (FIELDS if difficulty >= 0.9 else 0.8 * FIELDS)
 
 
+@pytest.mark.parametrize("radius_m", [None, 1.0])
+def test_pegs_stand_beside_the_robot_at_the_largest_distance_too(radius_m: float | None) -> None:
+    most = 1.06 if radius_m is None else 0.45
+    for seed in range(FIELDS):
+        _, field, body = make(0.9, seed, jam_m=most, radius_m=radius_m)
+        off = to_pegs(dense(body), field.features).min(axis=0) - RADIUS
+        assert off.min() == pytest.approx(most, abs=1e-3)
+
+
 def test_harder_thickets_are_denser_and_lead_further_aside() -> None:
     counts, turns = [], []
     for difficulty in (0.0, 0.5, 1.0):
@@ -135,6 +144,9 @@ def test_the_same_generator_gives_the_same_thicket() -> None:
     [
         ({"gap_m": 0.07}, r"field.gap_m is 0.07; expected at least 0.072 \(1.2 times the robot's width of 0.06 m\)"),
         ({"radius_m": 0.8}, "field.radius_m is 0.8; expected at least 0.99"),
+        ({"jam_m": 1.07}, "field.jam_m is 1.07; expected at most 1.065 for this robot in a thicket of radius 1.46"),
+        ({"jam_m": 1000.0}, "field.jam_m is 1000; expected at most 1.065"),
+        ({"jam_m": 0.5, "radius_m": 1.0}, "field.jam_m is 0.5; expected at most 0.45"),
         ({"radius_m": 900.0}, "expected at most 20000"),
         ({"route_points": 10}, "field.route_points is 10; expected at least"),
     ],

@@ -29,7 +29,7 @@ def test_a_preset_by_name_in_every_form(name: str, tmp_path: Path) -> None:
 
 
 def test_overrides_of_a_preset_are_laid_over_it_and_named() -> None:
-    spec = load_robot({"preset": "resilient", "n_links": 8, "friction": {"normal_ns_m": 4}, "joint_limit_rad": "1.0"})
+    spec = load_robot({"preset": "resilient", "n_links": 8, "friction": {"normal_ns_m": 4}, "joint_limit_rad": 1})
     base = PRESETS["resilient"]
     assert (spec.n_links, spec.friction.normal_ns_m, spec.joint_limit_rad) == (8, 4.0, 1.0)
     assert spec.friction.tangential_ns_m == base.friction.tangential_ns_m

@@ -226,22 +226,9 @@ def load_calibration(path: str | Path) -> Calibration:
         raise ConfigError(f"calibration {path} is in format {number}{why}; expected {FORMAT}: {_AGAIN}")
     try:
         calibration = build(Calibration, told, "calibration")
-        _refuse_texts(told, "calibration", ("model", "made"))
     except RecursionError:
         raise ConfigError(f"calibration {path} is nested too deeply; expected the JSON that calibrate writes") from None
     unknown = [str(joint.servo_id) for joint in calibration.joints if joint.held is None]
     if unknown:
         raise ConfigError(f"calibration {path} does not say what servos {', '.join(unknown)} held; {_AGAIN}")
     return calibration
-
-
-def _refuse_texts(told: Any, where: str, texts: tuple[str, ...] = ()) -> None:
-    """Raise ConfigError for a text in place of a number, which ``build`` allows; keys in ``texts`` may hold texts."""
-    if isinstance(told, list):
-        for k, one in enumerate(told):
-            _refuse_texts(one, f"{where}[{k}]")
-    elif isinstance(told, dict):
-        for name, value in told.items():
-            if isinstance(value, str) and name not in texts:
-                raise ConfigError(f"{where}.{name} is the text {value!r}; expected a number")
-            _refuse_texts(value, f"{where}.{name}")

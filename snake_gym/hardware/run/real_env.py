@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Settings, apply_keywords
+from snake_gym.config.errors import check_options
 from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.run.robot_loop import Contract, StepRecord
 from snake_gym.hardware.run.run_config import LoopSettings, action_contract, file_contract, open_loop
@@ -102,8 +103,10 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin an episode at the robot's present place. Raises BringUpError if it may not move."""
+        targets = check_options(options, ("targets",)).get("targets")
         super().reset(seed=seed)
-        obs = self.loop.reset((options or {}).get("targets"))
+        course = self.config.course if targets is None else replace(self.config.course, targets=targets)
+        obs = self.loop.reset(None if targets is None else course.targets)
         return obs, {"progress_m": 0.0, "targets_reached": 0}
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:

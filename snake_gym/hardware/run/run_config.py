@@ -11,6 +11,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from snake_gym.config import ConfigError, Settings, build, nearest
 from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
@@ -19,7 +21,7 @@ from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emula
 from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
-from snake_gym.interface.observations import ObservationConfig, ObservationLayout
+from snake_gym.interface.observations import COLUMNS, OWN, ObservationConfig, ObservationLayout, Seen
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
@@ -29,6 +31,8 @@ from snake_gym.robot.spec import RobotSpec
 _TASK = "SnakeGym/Waypoints-v0"
 _SOURCES = {"kind", "tuned", "file"}
 """Keys that name the source of a controller's settings."""
+_NO_SENSOR = ("failed", "contact_force", "range")
+"""Columns of sensors that a real robot does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +168,35 @@ def action_contract(
     return Contract(decoder, layout, robot)
 
 
+def check_columns(layout: ObservationLayout) -> None:
+    """Raise ConfigError for columns that come from a task other than visiting targets, or from sensors not built in."""
+    sample, goal = layout.restore(np.zeros((1, layout.size), np.float32))
+    still = np.zeros((1, layout.spec.n_joints)), np.zeros((1, layout.n_actions))
+    seen = Seen(layout, sample, goal, goal.target_xy_w, *still, None, {})
+
+    def needs_task(name: str) -> bool:
+        try:
+            COLUMNS[name].values(seen)
+        except KeyError:  # there are no signals
+            return True
+        except Exception:  # a user's column, which says at the first observation what is wrong
+            return False
+        return False
+
+    lacking = [name for name in layout.fields if name in _NO_SENSOR or (name not in OWN and needs_task(name))]
+    if lacking:
+        told = ", ".join(name for name in OWN if name not in _NO_SENSOR)
+        raise ConfigError(
+            f"the observation shows {', '.join(lacking)}, which a real robot does not tell; expected columns of "
+            f"{_TASK} without course.lookahead: {told}"
+        )
+
+
 def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> tuple[RobotLoop, Connected]:
     """Open port and pose source. Return the loop on them. Raises ConfigError, and leaves nothing open then."""
     if "failed" in contract.layout.fields:
         raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
+    check_columns(contract.layout)
     connected = connect(settings.connection, settings.safety, contract.robot, emulate)
     try:
         limit_s = settings.time_limit_s

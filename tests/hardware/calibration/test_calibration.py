@@ -104,5 +104,5 @@ def test_a_number_that_is_written_as_a_text_is_refused(tmp_path: Path, keys: tup
         part = part[key]
     part[keys[-1]] = "2747"
     path.write_text(json.dumps(told))
-    with pytest.raises(ConfigError, match=rf"{named} is the text '2747'; expected a number"):
+    with pytest.raises(ConfigError, match=rf"{named} is '2747'; expected an integer.* \(without quotes\)$"):
         load_calibration(path)

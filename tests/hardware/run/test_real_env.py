@@ -20,6 +20,7 @@ from gymnasium.utils.env_checker import check_env
 import snake_gym  # noqa: F401  registers
 from benchmarks.sim_to_real import OPEN, course
 from snake_gym.config import ConfigError, build, dump_yaml
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.hardware.bus import servo_bus
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.feetech import FEETECH
@@ -39,6 +40,7 @@ from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.observer import Observer
 from snake_gym.interface.policy_file import load_policy
+from snake_gym.interface.policy_writing import write_policy
 from snake_gym.robot.measurement import centre_offset, chain_angles
 from snake_gym.robot.presets import RESILIENT_SERVO
 
@@ -175,6 +177,53 @@ def test_a_real_robot_knows_no_truth(latch: Path) -> None:
     assert "\n" not in str(caught.value)
     with pytest.raises(ConfigError, match="observation is set beside policy"):
         make(latch, policy=POLICY, observation={"history": 2})
+
+
+def test_options_of_a_reset_are_targets_and_nothing_else(latch: Path) -> None:
+    env = make(latch, time_limit_s=2.0)
+    for options, message in (
+        ({"foo": 1}, "options has the key 'foo'; expected one of targets$"),
+        ({"target": [[1, 0]]}, r"options has the key 'target'; expected one of targets; did you mean 'targets'\?"),
+        ({"targets": []}, "targets is empty; expected at least one"),
+        ({"targets": [1.0, 0.0]}, r"targets\[0\] is 1.0; expected a list of 2"),
+        (3, "options is 3; expected None or a dict"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            env.reset(options=options)  # type: ignore[arg-type]
+    assert env.loop.measurement is None  # refused before the robot is brought up
+    env.reset(options={"targets": np.array([[2.0, 0.0], [3.0, 1.0]])})
+    assert env.loop.course.targets_xy.tolist() == [[2.0, 0.0], [3.0, 1.0]]
+    env.reset(options={})
+    env.close()
+
+
+NOT_HERE = {
+    "Velocity": ({}, "commanded_speed, velocity"),
+    "PathFollow": ({"follow": {"speed_m_s": 0.2}}, "cross_track, path_direction_1, path_direction_2"),
+    "Waypoints": ({"course": {"lookahead": 2}}, "next_target_1, next_target_2"),
+    "ObstacleField": ({}, "contact_force, range"),
+    "Escape": ({}, "contact_force, range"),
+}
+
+
+@pytest.mark.parametrize("task", NOT_HERE)
+def test_what_a_policy_was_shown_and_no_real_robot_shows_is_refused_at_the_start(
+    latch: Path, tmp_path: Path, task: str
+) -> None:
+    settings, columns = NOT_HERE[task]
+    env = SnakeVectorEnv(f"SnakeGym/{task}-v0", 2, config=settings)
+    layer = np.zeros((env.core.decoder.size, env.core.layout.size)), None
+    file = write_policy(tmp_path / "policy", env, [layer])
+    opened = len(os.listdir("/proc/self/fd"))
+    point = env.core.task.tracked_point
+    expected = rf"^the observation shows {columns}.*, which a real robot does not tell; expected .*joint_angle"
+    with pytest.raises(ConfigError, match=expected):
+        make(latch, policy=str(file), course={"tracked_point": point})
+    assert len(os.listdir("/proc/self/fd")) == opened
+    names = columns.split(", ")
+    if task in ("Velocity", "Waypoints"):
+        with pytest.raises(ConfigError, match=rf"^the observation shows {columns}, which a real robot does"):
+            make(latch, observation={"columns": ["standard", *names]})
 
 
 def test_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:
