@@ -163,6 +163,12 @@ class RobotSpec(Settings):
         for f in fields(self.friction):
             if f.name != "coulomb_axes":
                 self.links(f"friction.{f.name}")
+        along = self.links("friction.tangential_ns_m") + self.links("friction.tangential_coulomb")
+        if self.has_one_way_friction and not along.any():
+            raise ValueError(
+                f"friction.backward is {self.friction.backward}; expected 1 without friction along the links "
+                "(tangential_ns_m, tangential_coulomb)"
+            )
         for name in ("free_joint_damping_nms_rad", "joint_friction_nm", "joint_stop_rad"):
             self.joints(name)
         for f in fields(self.actuator):

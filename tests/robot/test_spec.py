@@ -134,3 +134,9 @@ def test_the_resilient_robot_is_the_one_of_the_paper() -> None:
     servo = RESILIENT_SERVO
     assert (servo.n_links, servo.length_m, servo.friction) == (robot.n_links, robot.length_m, robot.friction)
     assert (servo.actuator.kind, servo.actuator.speed_limit_rad_s) == ("position", 2.0)
+
+
+def test_scales_without_friction_along_the_links_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"friction.backward is 3.0; expected 1 without friction along the links"):
+        RobotSpec(friction=FrictionSpec(0.0, 10.0, backward=3.0))
+    assert RobotSpec(friction=dataclasses.replace(DRY, backward=3.0)).has_one_way_friction
