@@ -17,8 +17,8 @@
   speed limit. It stays in (0, 1], but where the supply falls below about 0.8 and the speed limit acts, it oscillates
   from sub-step to sub-step, and motions depend on the step (docs/physics.md has numbers).
 
-FLANK is the flank of the gears that pushes at present (1, -1, 0: neither), AT_LIMIT the piece of the torque-speed line
-that holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. Worlds that
+FLANK is the flank of the gears that pushes at present (1, -1, 0: neither; UNKNOWN: as a call begins), AT_LIMIT the
+piece of the torque-speed line that holds, as in ``actuators``; a change of flank puts AT_LIMIT back to 0. Worlds that
 go in circles descend (``joint_descent``).
 """
 
@@ -33,6 +33,9 @@ from snake_gym.physics.lanes import (
     T0, VOLT, B, H, K,
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
+
+
+UNKNOWN = 3.0
 
 
 @kernel
@@ -59,7 +62,10 @@ def servo_law(s, n, i, flank):  # type: ignore[no-untyped-def]
 
 @kernel
 def load_servos(s, n):  # type: ignore[no-untyped-def]
-    """Set the joint laws of one implicit step; flanks and dead bands are judged at its foreseen end."""
+    """Set the joint laws of one implicit step. Dead bands are judged at its foreseen end.
+
+    Flanks and limits are those with which the last step ended; the first flanks of a call are foreseen.
+    """
     world = (n + 1) * RECORD
     h, sigma = load(s, world + H), load(s, world + SIGMA)
     alpha, beta, volt = load(s, world + ALPHA), load(s, world + BETA), load(s, world + VOLT)
@@ -81,14 +87,19 @@ def load_servos(s, n):  # type: ignore[no-untyped-def]
         drive = pull + gain * lash / h + load(s, a + FF)
         store(s, a + DRIVE, drive)
         store(s, a + GAIN, gain)
-        flank = find_flank(s, n, i, rate)
+        flank = load(s, a + FLANK)
+        flank = select(flank == UNKNOWN, find_flank(s, n, i, rate), flank)
         k, t0 = servo_law(s, n, i, flank)
         store(s, a + FLANK, flank)
-        store(s, a + K, k)
-        store(s, a + T0, t0)
         store(s, a + LAW_K, k)
         store(s, a + LAW_T0, t0)
-        store(s, a + AT_LIMIT, splat(0.0))
+        limit, no_load, at = load(s, a + LIMIT), load(s, a + NO_LOAD), load(s, a + AT_LIMIT)
+        stall = h * select(limit < math.inf, volt * limit, splat(0.0))
+        held = (absolute(at) == 1.0) & (limit < math.inf) & (at * (t0 - k * rate) > stall)
+        slope = select((at * rate > 0.0) & (no_load < math.inf), h * limit / no_load, splat(0.0))
+        store(s, a + K, select(held, slope, k))
+        store(s, a + T0, select(held, at * stall, t0))
+        store(s, a + AT_LIMIT, select(held, at, splat(0.0)))
         store(s, a + B, splat(0.0))
 
 

@@ -61,8 +61,8 @@ _GROUND_ROUNDS = 100
 """Corrections after which the secants of coupled Coulomb friction stay. Off by a little, it still only takes energy."""
 _FACING_ROUNDS = 20
 """Corrections after which no link is taken to move the other way any more, where friction differs backward."""
-_CIRCLES = 20
-"""Corrections after which a world whose joint laws still change descends (``joint_descent``)."""
+_CIRCLES, _DRY_CIRCLES = 20, 8
+"""Corrections after which a world whose joint laws still change descends (``joint_descent``); with joint friction."""
 
 
 @kernel
@@ -203,6 +203,7 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
     substitute_back(s, n)
     joints = laws.stops or laws.limits or laws.imperfect or laws.joint_friction
     rounds = _JOINT_ROUNDS if joints else _ROUNDS
+    circles = _DRY_CIRCLES if laws.joint_friction else _CIRCLES
     for correction in range(rounds):
         first = revise_joints(s, n, laws)
         if laws.one_way and correction < _FACING_ROUNDS:
@@ -216,7 +217,7 @@ def solve_step(s, n, counts, laws):  # type: ignore[no-untyped-def]
             first = min(first, revise_contacts(s, n, counts, laws.contact, correction < rounds - 1))
         if first > n:
             return
-        if correction >= _CIRCLES and joints:
+        if correction >= circles and joints:
             begin_circles(s, n)
         if correction == rounds - 1:
             give_up_descent(s, n, laws)

@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from snake_gym.physics.faults import HEALTHY, hash_number
+from snake_gym.physics.imperfections import UNKNOWN
 from snake_gym.physics.lanes import (
-    AGE, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N, D_R,
-    D_T, FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF, HEAD_X,
-    HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS, RECORD,
-    REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT, WORK, H,
+    AGE, FLANK, AHEAD, ARM, AT_LIMIT, AT_STOP, BACKWARD, CVX, CVY, CX, CY, C_FREE, C_N, C_R, C_T, DEAD, DEPTH, D_J, D_N,
+    D_R, D_T, FAULT, FF, FACING, FORCE_X, FORCE_Y, F_KIND, F_LATE, F_OFF, F_OFFSET, F_ON, F_STRENGTH, GX, GY, HALF,
+    HEAD_X, HEAD_Y, INERTIA, KD, KP, LASH, MASS, MU, NO_LOAD, OMEGA, OVERLAP, PER_NM, PLAY, P_LEFT, P_RIGHT, RADIUS,
+    RECORD, REF, REF_NOW, SHIFT, SLIP, SLIP_RATE, SQUARE, STOOD_STILL, STOP, S_MAX, THETA, TOTAL, TOUCHES, T_MAX, VOLT,
+    WORK, H,
 )  # fmt: skip
 from snake_gym.physics.simd import LANES, absolute, any_lane, kernel, load, splat, store
 
@@ -96,6 +98,7 @@ def gather_worlds(s, n, ids, count, dt, state, faults, reference, feedforward): 
             a = (i + 1) * RECORD + k
             s[a + REF] = reference[w, i]
             s[a + LASH] = state.lash_rad[w, i]
+            s[a + FLANK] = UNKNOWN
             s[a + FF] = feedforward[w, i]
         s[world + CX + k] = state.centre_xy[w, 0]
         s[world + CY + k] = state.centre_xy[w, 1]
