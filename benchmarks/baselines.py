@@ -158,14 +158,15 @@ def random_entrant(episodes: int) -> Entrant:
 
 def row(found: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return what is kept of a comparison's results."""
-    kept = ("kind", "mean", "ci95", "success", "success_ci95", "energy_j_per_m")
+    kept = ("kind", "mean", "ci95", "success", "success_ci95", "energy_j_per_m", "lead", "lead_ci95")
     policies = {name: {key: policy[key] for key in kept if key in policy} for name, policy in found["policies"].items()}
     if found["score"] in found["policies"][next(iter(policies))]:  # a record, which stands beside the progress
         for name, policy in found["policies"].items():
             policies[name] |= {"mean": policy[found["score"]], "ci95": policy[f"{found['score']}_ci95"]}
     return {
         "scenarios": source, "score": found["score"], "episodes": found["seeds"]["episodes"],
-        "first_seed": found["seeds"]["first"], "policies": policies, "version": found["versions"]["snake_gym"],
+        "first_seed": found["seeds"]["first"], "best_classical": found["best_classical"], "policies": policies,
+        "version": found["versions"]["snake_gym"],
     }  # fmt: skip
 
 
@@ -176,8 +177,8 @@ def page(rows: Mapping[str, Any]) -> str:
         "<!-- made by: python benchmarks/baselines.py -->",
         "Every env's shipped benchmark, played by a policy of random joint references and by the classical controllers "
         "that are tuned for it, and by PPO trained as configs/train says (seed 0). Means over the scenarios, with 95 % "
-        "intervals, which do not cover other seeds of the training. `python benchmarks/baselines.py --train` makes "
-        "this page anew; `--policy NAME=RUN` adds a policy of yours.",
+        "intervals, which do not cover other seeds of the training. Leads are paired: both play each scenario. "
+        "`python benchmarks/baselines.py --train` makes this page anew; `--policy NAME=RUN` adds a policy of yours.",
     ]
     for env_id, found in rows.items():
         parts += [f"## {env_id}", section(found)]
@@ -191,7 +192,18 @@ def section(found: Mapping[str, Any]) -> str:
     lines = [(name, *cells(policy)) for name, policy in ranked]
     told = f"{found['episodes']} scenarios from seed {found['first_seed']} on ({found['scenarios']})."
     score = "progress [m]" if by_success or found["score"] == "progress_m" else found["score"].replace("_", " ")
-    return f"{told}\n\n{table(('policy', score, *HEADS), lines)}".rstrip("\n")
+    parts = [told, table(("policy", score, *HEADS), lines).rstrip("\n")]
+    leads = [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
+    return "\n\n".join([*parts, *leads])
+
+
+def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Return how far a learned policy is ahead of the best classical one, scenario by scenario."""
+    scale, spec, unit = (100.0, "+.1f", " percentage points of success")
+    if found["score"] != "is_success":
+        scale, spec, unit = 1.0, "+.2f", " m" if found["score"] == "progress_m" else f" of {found['score']}"
+    bounds = show_bounds([scale * bound for bound in policy["lead_ci95"]], spec)
+    return f"Lead of {name} over {found['best_classical']}: {scale * policy['lead']:{spec}} {bounds}{unit}."
 
 
 def cells(policy: Mapping[str, Any]) -> Sequence[str]:

@@ -123,6 +123,16 @@ def test_the_page_of_the_baselines_has_the_scores_of_their_file() -> None:
         assert (ROOT / "docs/images/envs" / f"{baselines().short_name(env_id)}.png").stat().st_size > 1000
 
 
+def test_baselines_tell_the_paired_lead_over_the_best_classical_controller() -> None:
+    shown = {"mean": 2.0, "ci95": [1.9, 2.1], "success": 0.9, "success_ci95": [0.85, 0.95]}
+    policies = {"ppo": {**shown, "kind": "learned", "lead": 0.051, "lead_ci95": [0.02, 0.08]}, "cc": shown}
+    found = {"policies": policies, "best_classical": "cc", "episodes": 4, "first_seed": 0, "scenarios": "x.yaml"}
+    page = baselines().page({"A": {**found, "score": "is_success"}, "B": {**found, "score": "progress_m"}})
+    assert "Lead of ppo over cc: +5.1 [+2.0, +8.0] percentage points of success." in page
+    assert "Lead of ppo over cc: +0.05 [+0.02, +0.08] m." in page
+    assert page.count("Lead of") == 2, "none for the classical controller itself"
+
+
 def test_baselines_of_an_env_without_a_benchmark_play_its_defaults() -> None:
     config, source = baselines().benchmark_of("SnakeGym/Waypoints-v0")
     assert (config.episodes, source, config.policies) == (512, "configs/benchmark/demo.yaml", {})

@@ -26,7 +26,7 @@ class SnakeEnv(TellsItsLimit, TellsItsSeed, gym.Env[Any, Any]):
 
     Actions:
         ``Box(-1, 1, (A,), float32)``; what they mean is ``action.kind``: joint references (A = J), a residual on a
-        classical controller (A = J), or the parameters of a gait (A = 4).
+        classical controller (A = J, one more with ``action.pace_range``), or the parameters of a gait (A = 4).
 
     Observations:
         ``Box(-10, 10, (D,), float32)``: joint angles and rates, error of the last references, last action, gait phase

@@ -3,7 +3,9 @@
 Kinds of action, all in [-1, 1]:
 
 * ``joint_reference``: one number per joint, times the robot's joint limit.
-* ``residual``: ``clip(controller command + scale_rad * action)``, one clip, last; the controller runs underneath.
+* ``residual``: ``clip(controller command + scale_rad * action)``, one clip, last; the controller runs underneath. With
+  ``pace_range`` there is one action more, the last: the gait runs ``1 + pace_range * action`` times as fast, below 0
+  backwards.
 * ``gait``: amplitude, frequency, phase shift and offset of a serpenoid wave (Hirose; sibilska2022, eq. 33), whose phase
   runs on continuously, so that changing the gait does not jump in phase.
 """
@@ -17,10 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from snake_gym.config.settings import Positive, Settings
+from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
 from snake_gym.controllers.base import Controller, ControllerState
-from snake_gym.controllers.speed_hold import SpeedHold
+from snake_gym.controllers.speed_hold import PACE, SpeedHold
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -41,6 +43,9 @@ class ActionConfig(Settings):
     {tuned: a controller}, with the settings that were tuned for the robot."""
     scale_rad: Positive = 0.35
     """``residual``: reference change [rad] for an action of 1."""
+    pace_range: NonNegative = 0.0
+    """`residual`: change of the gait's pace, as a share of it, for a further action of 1, the last one; above 1 the
+    gait can run backwards. 0: there is no such action."""
     amplitude_max_rad: Positive = math.pi / 3.0
     """``gait``: amplitude for an action of 1; -1 gives 0."""
     frequency_max_rad_s: Positive = 8.0
@@ -71,7 +76,8 @@ class ActionDecoder:
         if holds_speed and self.controller is not None:
             settings = getattr(self.controller, "config", None)
             self.speed_hold = SpeedHold(spec, getattr(settings, "tracked_point", "centre"))
-        self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints
+        self.has_pace = config.kind == "residual" and config.pace_range > 0.0
+        self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
 
     @property
@@ -83,7 +89,8 @@ class ActionDecoder:
         """Arrays (W, ...) that the decoder carries from step to step."""
         if self.controller is not None:
             held = {} if self.speed_hold is None else self.speed_hold.initial_state(n_worlds)
-            return {**self.controller.initial_state(n_worlds), **held}
+            paced = {PACE: np.ones(n_worlds)} if self.has_pace else {}
+            return {**self.controller.initial_state(n_worlds), **paced, **held}
         return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
 
     def phase(self, state: ControllerState) -> FloatArray:
@@ -99,15 +106,26 @@ class ActionDecoder:
             what = f"the command of {type(self.controller).__name__}"
             if self.speed_hold is not None:
                 self.speed_hold.update(measurement, goal, state, self.spec.control_dt_s)
-            base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
+            base = self._command(action, measurement, goal, state)
             base = check_numbers(base, measurement.joint_angle.shape, what)
-            reference = np.clip(base + config.scale_rad * action, -limit, limit)
+            reference = np.clip(base + config.scale_rad * action[:, : self.spec.n_joints], -limit, limit)
             if hasattr(self.controller, "command_given"):
                 self.controller.command_given(reference, state)
             return reference
         if config.kind == "gait":
             return np.clip(self._wave(action, state), -limit, limit)
         return action * limit
+
+    def _command(self, action: FloatArray, measurement: Measurement, goal: Goal, state: ControllerState) -> FloatArray:
+        """Return what the controller commands at the pace that the action asks for; a held speed's pace stays."""
+        assert self.controller is not None
+        if not self.has_pace:
+            return self.controller.command(measurement, goal, state, self.spec.control_dt_s)
+        held = state[PACE].copy()
+        state[PACE] *= 1.0 + self.config.pace_range * action[:, -1]
+        base = self.controller.command(measurement, goal, state, self.spec.control_dt_s)
+        state[PACE][:] = held
+        return base
 
     def _wave(self, action: FloatArray, state: ControllerState) -> FloatArray:
         config = self.config
@@ -135,7 +153,9 @@ def describe_action(decoder: ActionDecoder) -> list[Mapping[str, str]]:
         ]
     top = config.scale_rad if config.kind == "residual" else decoder.spec.joint_limit_rad
     what = "residual" if config.kind == "residual" else "reference"
-    return [
+    rows: list[Mapping[str, str]] = [
         {"name": f"joint {i + 1} {what}", "low": f"{-top:.3g}", "high": f"{top:.3g}", "unit": "rad"}
-        for i in range(decoder.size)
+        for i in range(decoder.spec.n_joints)
     ]
+    low, high = (f"{1.0 + sign * config.pace_range:.3g}" for sign in (-1.0, 1.0))
+    return [*rows, {"name": "pace", "low": low, "high": high, "unit": "1"}] if decoder.has_pace else rows

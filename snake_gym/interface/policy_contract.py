@@ -195,6 +195,8 @@ def action_contract(config: ActionConfig, decoder: ActionDecoder) -> ActionContr
         "residual": "clip(controller command + scale_rad * action, -joint_limit_rad, joint_limit_rad)",
         "gait": "clip(amplitude * sin(phase + (i - 1) * phase_shift) + offset, -joint_limit_rad, joint_limit_rad)",
     }[config.kind]
+    if decoder.has_pace:
+        formula += "; the controller's gait runs 1 + pace_range * (last action) times as fast"
     return ActionContract(decoder.size, config, formula, tuple(dict(row) for row in describe_action(decoder)))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from snake_gym.config import ConfigError, build
 from snake_gym.controllers import make_controller
-from snake_gym.interface.actions import ActionConfig, ActionDecoder
+from snake_gym.interface.actions import ActionConfig, ActionDecoder, describe_action
 from snake_gym.interface.observations import NEAR_M, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement, mean_angle, tracked_point
 from snake_gym.robot.presets import RESILIENT_SERVO
@@ -71,6 +71,37 @@ def test_residual_adds_to_the_controller_and_clips_once_last() -> None:
         np.testing.assert_allclose(reference, np.clip(base + 0.8 * action, -limit, limit), atol=1e-12)
         clipped += int((np.abs(reference) == limit).sum())
     assert clipped > 0
+
+
+@pytest.mark.parametrize("kind", ["sjc", "cc", "fault_aware"])
+def test_the_last_action_of_a_paced_residual_changes_the_gait_s_clock_alone(kind: str) -> None:
+    plain = ActionConfig(kind="residual", controller={"kind": kind}, scale_rad=0.8)
+    paced = dataclasses.replace(plain, pace_range=2.0)
+    decoder, twin = ActionDecoder(paced, RESILIENT_SERVO), ActionDecoder(plain, RESILIENT_SERVO)
+    assert (decoder.size, twin.size) == (J + 1, J)
+    assert describe_action(decoder)[-1] == {"name": "pace", "low": "-1", "high": "3", "unit": "1"}
+    state, same = decoder.initial_state(W), twin.initial_state(W)
+    residual = np.random.default_rng(0).uniform(-1, 1, (W, J))
+    pace_action = np.array([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
+    action = np.column_stack([residual, pace_action])
+    before = decoder.phase(state).copy()
+    reference = decoder.decode(action, *sample(), state)
+    unpaced = twin.decode(residual, *sample(), same)
+    np.testing.assert_array_equal(reference[2], unpaced[2])  # 0: at the gait's own pace
+    turn = lambda phase: np.mod(phase - before + np.pi, 2.0 * np.pi) - np.pi  # noqa: E731
+    ordinary = turn(twin.phase(same))
+    assert ordinary.min() > 0.0
+    np.testing.assert_allclose(turn(decoder.phase(state)), (1.0 + 2.0 * pace_action) * ordinary, atol=1e-9)
+
+
+def test_a_pace_action_leaves_the_pace_of_a_held_speed_to_the_hold() -> None:
+    config = ActionConfig(kind="residual", controller={"kind": "sjc"}, pace_range=2.0)
+    decoder = ActionDecoder(config, RESILIENT_SERVO, holds_speed=True)
+    state, before = decoder.initial_state(W), decoder.initial_state(W)["pace"]
+    measurement, goal = sample()
+    held = goal._replace(speed_m_s=np.zeros(W))
+    decoder.decode(np.full((W, J + 1), -1.0), measurement, held, state)
+    np.testing.assert_array_equal(state["pace"], before)
 
 
 def test_gait_actions_span_their_ranges_and_the_phase_runs_on() -> None:
