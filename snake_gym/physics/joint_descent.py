@@ -10,9 +10,9 @@ sticks, and stops push, with a finite slope (STEEP times the links' inertia), so
 
 until the pieces at the end are those used. Every correction lowers the function, so there are no circles. STEEP rises
 from stage to stage. After the last one the joints that stick or are at a stop are held, and the world is solved once
-more. If a law does not hold then, descent begins again, as steep as it ended, and may miss the laws by more (SLACK), as a
-joint on the edge between two pieces would change for ever; where that does not help either, it goes on steeper. Descent
-also begins again where laws no longer hold later, because contacts or ground friction have changed.
+more. If a law does not hold then, descent begins again, as steep as it ended, and may miss the laws by more (SLACK), as
+a joint on the edge between two pieces would change for ever; where that does not help either, it goes on steeper.
+Descent also begins again where laws no longer hold later, because contacts or ground friction have changed.
 
 DESCENT of a world: 0 not in use, 1 begins, 2 descends, 3 has ended, 4 has ended and the laws hold.
 """
