@@ -6,13 +6,13 @@ NUMBA_CACHE_DIR=/scratch/numba snake-gym warm       where the package's own fold
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import numpy as np
 
-from snake_gym.config import OptionParser, load_yaml, run_program
+from snake_gym.commands.env_options import command_parser
+from snake_gym.config import load_yaml, run_program
 from snake_gym.envs.checker import draw_actions
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.registry import TASKS
@@ -25,10 +25,7 @@ VARIED = Path("configs", "env", "randomised_servo.yaml")
 
 def main(argv: list[str] | None = None) -> int:
     """Compile, or find everything compiled."""
-    parser = OptionParser(
-        prog="snake-gym warm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args(argv)
+    command_parser("warm", __doc__).parse_args(argv)
     begin = time.perf_counter()
     for env_id, task in TASKS.items():
         if isinstance(task, str):  # one of ours
