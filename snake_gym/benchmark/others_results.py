@@ -148,17 +148,17 @@ def recorded_controllers(results: Results) -> list[Entrant]:
     return made
 
 
-def check_rows(results: Results, entrant: Entrant, n: int, seed: int | None = None) -> Iterator[tuple[str, str | None]]:
+def check_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[str, str | None]]:
     """Play ``n`` rows of a policy again, chosen at random; yield each with how it differs, None if it does not.
 
-    Their names are texts such as "mine seed 1000003". ``seed`` of the choice; None: another one each time.
+    Their names are texts such as "mine seed 1000003".
     """
     held = results.rows.get(entrant.name, [])
     if not held:
         raise ConfigError(
             f"{results.folder}/episodes.csv has no rows of {entrant.name}; it has {', '.join(results.rows)}"
         )
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(held))[:n])
+    chosen = np.sort(np.random.default_rng().permutation(len(held))[:n])
     first, last = results.scenarios.seed, results.scenarios.seed + results.scenarios.episodes - 1
     seeds = [int(_number(held[i]["seed"])) if math.isfinite(_number(held[i]["seed"])) else -1 for i in chosen]
     inside = [seed for seed in seeds if first <= seed <= last]

@@ -38,7 +38,7 @@ class ZeroResidual:
         self,
         observation: NDArray[np.float32],
         state: Any = None,
-        episode_start: NDArray[np.bool_] | None = None,
+        episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[NDArray[np.float32], Any]:
         """Zeros (W, A) for observations (W, D), or (A,) for (D,)."""
