@@ -16,7 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from gymnasium import Env
 from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
@@ -145,11 +144,7 @@ class OwnPolicy:
         return ready
 
     def predict(
-        self,
-        observation: NDArray[np.float32],
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = False,
+        self, observation: NDArray[Any], state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[NDArray[Any], Any]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), finite, and the state to pass to the next call."""
         try:

@@ -15,14 +15,7 @@ from gymnasium.spaces import Box, Space
 from gymnasium.vector import AutoresetMode
 
 from snake_gym.benchmark.own_policy import OwnPolicy
-from snake_gym.benchmark.policy_fit import (
-    column_fault,
-    env_note,
-    layout_in,
-    scale_note,
-    tune_options,
-    tuning_notes,
-)
+from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, scale_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, Range

@@ -23,13 +23,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from snake_gym.benchmark.evaluate import load_policy
-from snake_gym.benchmark.scenarios import (
-    BenchmarkConfig,
-    Scenarios,
-    classical_entrant,
-    learned_entrant,
-    make_scenarios,
-)
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
 from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.config import ConfigError, locate, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.envs.vector_env import SnakeVectorEnv
