@@ -183,6 +183,7 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
     their folder. Raises ConfigError if the evaluations are not of the same scenarios.
     """
     read = {str(path): read_summary(path) for path in paths}
+    folders = {str(path): path if path.is_dir() else path.parent for path in paths}
     (first, one), *others = read.items()
     for path, summary in others:
         if summary["scenarios"] != one["scenarios"] or summary["score"] != one["score"]:
@@ -192,10 +193,9 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
             )
     policies: dict[str, Any] = {}
     for path, summary in read.items():
-        place = Path(path) if Path(path).is_dir() else Path(path).parent
         for name, policy in summary["policies"].items():
             if name in policies and policies[name] != policy:
-                name = f"{name} ({place})"
+                name = f"{name} ({folders[path]})"
             policies[name] = policy
     try:
         shown: list[Table | str] = [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations")]
@@ -203,10 +203,9 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
         raise ConfigError(f"the results are not those of an evaluation of this version: {error!r}") from None
     notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
     for path, summary in read.items():
-        rows = (Path(path) if Path(path).is_dir() else Path(path).parent) / "episodes.csv"
-        if rows.is_file():
-            count = summary["config"]["episodes"]
-            notes += [f"note: {path}: {fault}" for fault in disagreements(summary, read_rows(rows), count)]
+        if (rows := folders[path] / "episodes.csv").is_file():
+            faults = disagreements(summary, read_rows(rows), summary["config"]["episodes"])
+            notes += [f"note: {path}: {fault}" for fault in faults]
     if len({summary["code"] for summary in read.values()}) > 1:
         notes.append("note: the results were made by different versions of the code")
     return [*shown, *notes]
