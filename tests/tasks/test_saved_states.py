@@ -46,6 +46,7 @@ IMPOSSIBLE: dict[str, tuple[str, str, Change, str]] = {
     "a later command": (
         "Velocity", "", put("command_now", 3), "command_now holds 3 at [1]; expected 0, the command of robot/time_s"
     ),
+    "no such command": ("Velocity", "", put("command_now", 1000), "command_now holds 1000; expected < 9"),
     "more than all": ("Velocity", "", put("tracking", 1.5), "tracking holds 1.5 at [1]; expected in [0, 1]"),
     "commanded back": ("Velocity", "", put("commanded_m", -1.0), "commanded_m holds -1 at [1]; expected >= 0"),
     "negative mean": (
