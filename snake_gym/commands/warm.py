@@ -30,21 +30,15 @@ def main(argv: list[str] | None = None) -> int:
     for env_id, task in TASKS.items():
         if isinstance(task, str):  # one of ours
             for settings in ({}, {"randomisation": load_yaml(VARIED)["randomisation"]}):
-                warm_env(env_id, settings)
+                env = SnakeVectorEnv(env_id, 2, config=settings)
+                env.reset(seed=0)
+                for action in draw_actions(env, 3):
+                    env.step(action)
             print(f"{env_id}: ready", flush=True)
     robot = SimulatedRobot(PRESETS["resilient"], 1)
     robot.derivative(np.zeros((1, robot.spec.n_joints)))
     print(f"all compiled kernels are there ({time.perf_counter() - begin:.0f} s)")
     return 0
-
-
-def warm_env(env_id: str, settings: dict[str, object]) -> None:
-    """Play a few steps, resets included."""
-    env = SnakeVectorEnv(env_id, 2, config=settings)
-    env.reset(seed=0)
-    for action in draw_actions(env, 3):
-        env.step(action)
-    env.close()
 
 
 if __name__ == "__main__":
