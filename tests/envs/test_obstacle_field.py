@@ -6,6 +6,7 @@ import pytest
 from snake_gym.envs import make_obstacle_field
 from snake_gym.envs.checker import assert_same
 from snake_gym.obstacles.shapes import distance
+from tests.tasks.test_escape import body
 
 MADE_UP: dict[str, tuple[str, float, str]] = {
     "cells that begin nowhere": ("obstacle/cell_start", 10**12, "obstacle/cell_start of world 1 does not follow"),
@@ -51,14 +52,10 @@ def test_no_robot_starts_in_an_obstacle(kind: str) -> None:
     env = make_obstacle_field(64, {"field": {"kind": kind, "difficulty": 1.0}})
     env.reset(seed=5)
     core = env.core
-    theta, half = core.robot.state.link_angle, core.spec.links("link_half_length_m")
-    step = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=-1)
-    tip = core.robot.state.head_xy + step[:, -1] / 2.0
-    ends = np.concatenate([tip[:, None] - np.cumsum(step[:, ::-1], axis=1)[:, ::-1], tip[:, None]], axis=1)
+    half, state = core.spec.links("link_half_length_m"), core.robot.state
     for world in range(64):
-        body = np.linspace(ends[world, :-1], ends[world, 1:], 5).reshape(-1, 2)
-        rows = core.task.scenery(world).features
-        assert distance(rows, body).min() > core.spec.links("link_radius_m").max()
+        points, rows = body(state.link_angle[world], state.head_xy[world], half), core.task.scenery(world).features
+        assert distance(rows, points[::50]).min() > core.spec.links("link_radius_m").max()
 
 
 def test_the_first_observation_holds_true_ranges() -> None:
