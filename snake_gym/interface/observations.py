@@ -286,8 +286,8 @@ class ObservationLayout:
             return self.read(obs, name) if name in self.fields else np.tile(otherwise, (n_worlds, 1))
 
         at_rest = [0.0] * self.spec.n_joints
-        sin_cos, distance = read("heading_error", 0.0, 1.0), read("distance", 1.0)
-        bearing = -np.arctan2(sin_cos[:, 0], sin_cos[:, 1])
+        error, distance = read("heading_error", 0.0, 1.0), read("distance", 1.0)
+        bearing = -np.arctan2(error[:, 0], error[:, 1])
         zero = np.zeros((n_worlds, 2))
         pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
         sample = Measurement(read("joint_angle", *at_rest), read("joint_rate", *at_rest), *pose)
@@ -333,7 +333,8 @@ def rate_scale(of: Any) -> float:
     return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
 
 
-def _sin_cos(angle: FloatArray) -> FloatArray:
+def sin_cos(angle: FloatArray) -> FloatArray:
+    """Return sine and cosine (W, 2) of angles (W,)."""
     return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
 
@@ -359,13 +360,13 @@ def last_action(seen: Seen) -> FloatArray:
 
 @register_column("phase", "1", "sine and cosine of the gait's phase", lambda layout: 2 * layout.has_phase)
 def phase(seen: Seen) -> FloatArray:
-    return np.zeros(1) if seen.phase is None else _sin_cos(seen.phase)
+    return np.zeros(1) if seen.phase is None else sin_cos(seen.phase)
 
 
 @register_column("heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2)
 def heading_error(seen: Seen) -> FloatArray:
     """The bearing is that from the tracked point (sibilska2022, eq. 34-36)."""
-    return _sin_cos(mean_angle(seen.measurement) - np.arctan2(seen.to_target[:, 1], seen.to_target[:, 0]))
+    return sin_cos(mean_angle(seen.measurement) - np.arctan2(seen.to_target[:, 1], seen.to_target[:, 0]))
 
 
 @register_column(
