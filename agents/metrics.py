@@ -75,10 +75,7 @@ def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
 
 
 def play_episodes(
-    policy: Policy,
-    env: VectorEnv[Any, Any, Any],
-    seed: int,
-    should_stop: Callable[[], bool] = lambda: False,
+    policy: Policy, env: VectorEnv[Any, Any, Any], seed: int, should_stop: Callable[[], bool] = lambda: False
 ) -> Columns | None:
     """Play one deterministic episode of every world; returns None if ``should_stop`` became true meanwhile.
 

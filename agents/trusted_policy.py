@@ -32,15 +32,10 @@ _NOT_NEEDED = {"learning_rate": 0.0, "lr_schedule": None, "clip_range": 0.2, "cl
 """Parts of a training that playing does not need: functions, often of another Python version, and memory."""
 
 
-def load_sb3(file: Path, statistics: Path | None = None) -> Sb3Policy:
-    """Return the policy of a model that ``model.save`` wrote, with the ``statistics`` of its VecNormalize."""
-    return Sb3Policy(file, statistics)
-
-
 class Sb3Policy:
-    """Model of a zip, behind the VecNormalize of a pickle; recurrent ones keep their states."""
+    """Model that ``model.save`` wrote, behind the VecNormalize of a pickle; recurrent ones keep their states."""
 
-    def __init__(self, file: Path, statistics: Path | None) -> None:
+    def __init__(self, file: Path, statistics: Path | None = None) -> None:
         require("a policy of Stable-Baselines3", "stable_baselines3", "torch")
         self._model = _load_model(file)
         self._normalise = None if statistics is None else load_statistics(statistics)

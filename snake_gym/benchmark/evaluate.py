@@ -20,12 +20,13 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from snake_gym.benchmark.comparison import compare
 from snake_gym.benchmark.others_results import check_rows, read_results, recorded_controllers, shared_table
@@ -77,13 +78,8 @@ def main(argv: list[str] | None = None) -> int:
     load_plugins(args.plugin)
     if args.check is not None:
         return check(args.check, named_policies(args.policy or []), args.rows, args.trust)
-    config = None if args.table is not None else read_config(args)
-    terminal = Console(stderr=args.json == "-", highlight=False)
-    if not terminal.is_terminal:
-        terminal.width = 160
-    if config is None:
-        for each in shared_table(args.table):
-            terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
+    if args.table is not None:
+        show(shared_table(args.table))
         return 0
 
     def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
@@ -94,14 +90,22 @@ def main(argv: list[str] | None = None) -> int:
         return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, console, args.check_step)
 
     play_chosen = play_sweep if args.sweep else play_one
-    results, shown = play_chosen(config, play, args.out, not args.no_pictures)
-    for each in shown:
-        terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
+    results, shown = play_chosen(read_config(args), play, args.out, not args.no_pictures)
+    show(shown, on_stderr=args.json == "-")
     if args.json == "-":
         sys.stdout.write(to_json(results))
     elif args.json is not None:
         write_atomic(args.json, to_json(results))
     return 0
+
+
+def show(shown: Iterable[Table | str], on_stderr: bool = False) -> None:
+    """Print tables and lines, wide where there is no terminal."""
+    terminal = Console(stderr=on_stderr, highlight=False)
+    if not terminal.is_terminal:
+        terminal.width = 160
+    for each in shown:
+        terminal.print(each, soft_wrap=isinstance(each, str), markup=False)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

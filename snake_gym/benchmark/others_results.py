@@ -148,17 +148,17 @@ def recorded_controllers(results: Results) -> list[Entrant]:
     return made
 
 
-def check_rows(results: Results, entrant: Entrant, n: int, seed: int | None = None) -> Iterator[tuple[str, str | None]]:
+def check_rows(results: Results, entrant: Entrant, n: int) -> Iterator[tuple[str, str | None]]:
     """Play ``n`` rows of a policy again, chosen at random; yield each with how it differs, None if it does not.
 
-    Their names are texts such as "mine seed 1000003". ``seed`` of the choice; None: another one each time.
+    Their names are texts such as "mine seed 1000003".
     """
     held = results.rows.get(entrant.name, [])
     if not held:
         raise ConfigError(
             f"{results.folder}/episodes.csv has no rows of {entrant.name}; it has {', '.join(results.rows)}"
         )
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(held))[:n])
+    chosen = np.sort(np.random.default_rng().permutation(len(held))[:n])
     first, last = results.scenarios.seed, results.scenarios.seed + results.scenarios.episodes - 1
     seeds = [int(_number(held[i]["seed"])) if math.isfinite(_number(held[i]["seed"])) else -1 for i in chosen]
     inside = [seed for seed in seeds if first <= seed <= last]
@@ -183,6 +183,7 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
     their folder. Raises ConfigError if the evaluations are not of the same scenarios.
     """
     read = {str(path): read_summary(path) for path in paths}
+    folders = {str(path): path if path.is_dir() else path.parent for path in paths}
     (first, one), *others = read.items()
     for path, summary in others:
         if summary["scenarios"] != one["scenarios"] or summary["score"] != one["score"]:
@@ -192,10 +193,9 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
             )
     policies: dict[str, Any] = {}
     for path, summary in read.items():
-        place = Path(path) if Path(path).is_dir() else Path(path).parent
         for name, policy in summary["policies"].items():
             if name in policies and policies[name] != policy:
-                name = f"{name} ({place})"
+                name = f"{name} ({folders[path]})"
             policies[name] = policy
     try:
         shown: list[Table | str] = [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations")]
@@ -203,10 +203,9 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
         raise ConfigError(f"the results are not those of an evaluation of this version: {error!r}") from None
     notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
     for path, summary in read.items():
-        rows = (Path(path) if Path(path).is_dir() else Path(path).parent) / "episodes.csv"
-        if rows.is_file():
-            count = summary["config"]["episodes"]
-            notes += [f"note: {path}: {fault}" for fault in disagreements(summary, read_rows(rows), count)]
+        if (rows := folders[path] / "episodes.csv").is_file():
+            faults = disagreements(summary, read_rows(rows), summary["config"]["episodes"])
+            notes += [f"note: {path}: {fault}" for fault in faults]
     if len({summary["code"] for summary in read.values()}) > 1:
         notes.append("note: the results were made by different versions of the code")
     return [*shown, *notes]

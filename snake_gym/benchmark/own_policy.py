@@ -16,7 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from gymnasium import Env
 from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
@@ -29,21 +28,15 @@ _ENV, _PLAYED = ("env_id", "env_config"), ("predict", "digest", "observation_spa
 """Attributes that say which env a policy is made for, and those by which it plays."""
 _PAIRS = (_ENV, _PLAYED[2:])
 """Attributes that a policy has both of, or neither."""
-
-
-def _is_box(value: object) -> bool:
-    return isinstance(value, Box)
-
-
-_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "predict": (callable, "a method"),
-    "digest": (lambda value: isinstance(value, str), "text that changes whenever the policy would act differently"),
-    "observation_space": (_is_box, "a gymnasium Box"),
-    "action_space": (_is_box, "a gymnasium Box"),
-    "env_id": (lambda value: isinstance(value, str), "the name of a registered env"),
-    "env_config": (lambda value: isinstance(value, Mapping), "the env's settings by name"),
+_EXPECTED: dict[str, tuple[Any, str]] = {
+    "predict": (Callable, "a method"),
+    "digest": (str, "text that changes whenever the policy would act differently"),
+    "observation_space": (Box, "a gymnasium Box"),
+    "action_space": (Box, "a gymnasium Box"),
+    "env_id": (str, "the name of a registered env"),
+    "env_config": (Mapping, "the env's settings by name"),
 }
-"""Attribute -> whether a value is right, and what is expected."""
+"""Attribute -> its type, and what is expected."""
 
 
 class Format(NamedTuple):
@@ -57,7 +50,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     ".onnx": Format("agents.onnx_policy:OnnxPolicy"),
-    ".zip": Format("agents.trusted_policy:load_sb3", "loading a Stable-Baselines3 zip unpickles it"),
+    ".zip": Format("agents.trusted_policy:Sb3Policy", "loading a Stable-Baselines3 zip unpickles it"),
     ".pt": Format("agents.trusted_policy:TorchScriptPolicy", "a TorchScript archive is a program"),
 }
 """Ending of a file's name -> its format."""
@@ -151,11 +144,7 @@ class OwnPolicy:
         return ready
 
     def predict(
-        self,
-        observation: NDArray[np.float32],
-        state: Any = None,
-        episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = False,
+        self, observation: NDArray[Any], state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[NDArray[Any], Any]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), finite, and the state to pass to the next call."""
         try:
@@ -185,8 +174,8 @@ class OwnPolicy:
         if missing:
             raise ConfigError(f"{self._what} has no {', '.join(missing)}")
         for name, value in found.items():
-            fits, expected = _EXPECTED[name]
-            if not fits(value):
+            kind, expected = _EXPECTED[name]
+            if not isinstance(value, kind):
                 raise ConfigError(f"{self._what}: its {name} is {show(value)}; expected {expected}")
             if name == "digest":
                 self.digest = digest(value, self._basis)

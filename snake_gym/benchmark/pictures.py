@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.report import best_classical, score
+from snake_gym.benchmark.report import best_classical, interval_of, score
 from snake_gym.benchmark.runner import Episodes, roll
 from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.envs.recording import Recorder, Recording
@@ -78,7 +78,7 @@ def _by_faults(
     series = []
     for episodes in results:
         groups = {int(count): group for count, group in summary["policies"][episodes.name]["by_faults"].items()}
-        bounds = [group["ci95" if key == "mean" else f"{key}_ci95"] or [math.nan] * 2 for group in groups.values()]
+        bounds = [interval_of(group, key) or [math.nan] * 2 for group in groups.values()]
         means = [group[key] for group in groups.values()]
         low, high = [bound[0] for bound in bounds], [bound[1] for bound in bounds]
         series.append(FaultSeries(episodes.name, chosen[episodes.name], list(groups), means, low, high))

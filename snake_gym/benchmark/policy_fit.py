@@ -21,7 +21,7 @@ from snake_gym.robot.difference import describe_changes
 from snake_gym.robot.spec import RobotSpec
 
 
-def layout_in(env_id: str, trained_in: EnvConfig | Mapping[str, Any]) -> ObservationLayout | None:
+def layout_in(env_id: str, trained_in: Mapping[str, Any]) -> ObservationLayout | None:
     """Return the observations of a registered env with these settings; None if this version does not know them."""
     try:
         return SnakeVectorEnv(env_id, 1, AutoresetMode.DISABLED, config=trained_in).core.layout

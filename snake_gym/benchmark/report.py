@@ -260,10 +260,11 @@ def _table(title: str, first: str, columns: Sequence[str]) -> Table:
 def _with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
     """Return a mean and its interval, ``-`` if it has none, as for a single episode."""
     spec = ".0%" if key == "success" else ".2f"
-    return f"{group[key]:{spec}} {show_bounds(_interval_of(group, key), spec)}"
+    return f"{group[key]:{spec}} {show_bounds(interval_of(group, key), spec)}"
 
 
-def _interval_of(group: Mapping[str, Any], key: str) -> Sequence[float] | None:
+def interval_of(group: Mapping[str, Any], key: str) -> Sequence[float] | None:
+    """Return the interval of the mean ``key`` in a policy's summary, or in a group's; None if it has none."""
     bounds: Sequence[float] | None = group["ci95" if key == "mean" else f"{key}_ci95"]
     return bounds
 
@@ -274,7 +275,7 @@ def show_bounds(bounds: Sequence[float] | None, spec: str) -> str:
 
 
 def _with_half_width(group: Mapping[str, Any], key: str) -> str:
-    bounds, scale, spec = _interval_of(group, key), *((100.0, ".1f") if key == "success" else (1.0, ".2f"))
+    bounds, scale, spec = interval_of(group, key), *((100.0, ".1f") if key == "success" else (1.0, ".2f"))
     half = "-" if bounds is None else format(scale * (bounds[1] - bounds[0]) / 2.0, spec)
     return f"{scale * group[key]:{spec}} ± {half}"
 

@@ -15,14 +15,7 @@ from gymnasium.spaces import Box, Space
 from gymnasium.vector import AutoresetMode
 
 from snake_gym.benchmark.own_policy import OwnPolicy
-from snake_gym.benchmark.policy_fit import (
-    column_fault,
-    env_note,
-    layout_in,
-    scale_note,
-    tune_options,
-    tuning_notes,
-)
+from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, scale_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
 from snake_gym.config.settings import Count, Range
@@ -269,16 +262,12 @@ def learned_entrant(name: str, policy: TrainedPolicy, scenarios: Scenarios) -> E
         entrant = replace(entrant, notes=(*entrant.notes, note))
     if task is None or policy.env_id is None or policy.env_config is None:
         return entrant
-    try:
-        env = build(task, policy.env_config)
-    except ConfigError:
-        env = None
-    own, here = None if env is None else layout_in(policy.env_id, env), core.layout
-    if env is None or own is None:
+    own, here = layout_in(policy.env_id, policy.env_config), core.layout
+    if own is None:
         return replace(entrant, notes=(*entrant.notes, "the env it was trained in is not known to this version"))
     if (fault := column_fault(own, here)) is not None:
         raise ConfigError(f"policy {name} was trained on other observations: {fault}")
-    others = env_note(policy.env_id, env, scenarios.env_id, core.config)
+    others = env_note(policy.env_id, build(task, policy.env_config), scenarios.env_id, core.config)
     notes = (*entrant.notes, robot_note(own.spec, here.spec), scale_note(own, here), others)
     return replace(entrant, notes=tuple(note for note in notes if note is not None))
 

@@ -61,19 +61,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
-    env = load_yaml(arguments.env) if arguments.env else {}
     fixed = [text.removeprefix("controller.") for text in arguments.set if text.startswith("controller.")]
     of_env = [text.removeprefix("env.") for text in arguments.set if not text.startswith("controller.")]
-    env = apply_overrides(env, of_env)
     settings = {
-        "robot": arguments.robot,
         "controller": {"kind": kind, **apply_overrides({}, fixed)},
-        "env_id": arguments.env_id,
-        "env": env,
+        "env": apply_overrides(load_yaml(arguments.env) if arguments.env else {}, of_env),
         "generations": arguments.budget,
-        "population": arguments.population,
-        "worlds": arguments.worlds,
-        "seed": arguments.seed,
+        **{name: getattr(arguments, name) for name in ("robot", "env_id", "population", "worlds", "seed")},
     }
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -9,7 +9,6 @@ MuJoCo see benchmarks/throughput.py.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -18,8 +17,8 @@ from dataclasses import replace
 
 from gymnasium.vector import AutoresetMode
 
-from snake_gym.commands.env_options import add_env_options, read_env
-from snake_gym.config import ConfigError, OptionParser, prepare_file, run_program, to_json, write_atomic
+from snake_gym.commands.env_options import env_parser, read_env
+from snake_gym.config import ConfigError, prepare_file, run_program, to_json, write_atomic
 from snake_gym.envs.checker import draw_actions
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.envs.vector_env import SnakeVectorEnv
@@ -28,10 +27,7 @@ from snake_gym.tasks.task import EnvConfig
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and print. Raises ConfigError for what the user has to correct."""
-    parser = OptionParser(
-        prog="snake-gym bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_env_options(parser)
+    parser = env_parser("bench", __doc__)
     parser.add_argument("--worlds", default="256", metavar="A,B", help="sizes of the vector env (%(default)s)")
     parser.add_argument("--threads", type=int, help="threads of the physics (all that the process may use)")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of each measurement (%(default)s)")

@@ -6,7 +6,6 @@ snake-gym check Mine/Reach-v0 --plugin my_task.py
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,8 +17,8 @@ import gymnasium as gym
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from snake_gym.commands.env_options import add_env_options, read_env
-from snake_gym.config import OptionParser, run_program
+from snake_gym.commands.env_options import env_parser, read_env
+from snake_gym.config import run_program
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.envs.vector_env import SnakeVectorEnv
@@ -32,11 +31,7 @@ WORLDS = 4
 
 def main(argv: list[str] | None = None) -> int:
     """Run the checks and return 1 if one fails. Raises ConfigError for what the user has to correct."""
-    parser = OptionParser(
-        prog="snake-gym check", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_env_options(parser)
-    env_id, config = read_env(parser.parse_args(argv))
+    env_id, config = read_env(env_parser("check", __doc__).parse_args(argv))
     config = replace(config, time_limit_s=EPISODE_STEPS * config.load_robot().control_dt_s)
     failed = [what for what, check in checks(env_id, config).items() if not passes(what, check)]
     return 1 if failed else 0

@@ -7,27 +7,22 @@ snake-gym describe Mine/Reach-v0 --plugin my_task.py
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 
 from rich.console import Console
 from rich.markdown import Markdown
 
-from snake_gym.commands.env_options import add_env_options, read_env, settings_of
-from snake_gym.config import OptionParser, run_program
+from snake_gym.commands.env_options import env_parser, read_env
+from snake_gym.config import differences, run_program, to_dict
 from snake_gym.envs.core import SnakeCore
-from snake_gym.envs.tables import action_table, describe, info_table, observation_table, table
+from snake_gym.envs.tables import action_table, describe, info_table, observation_table, show, table
 from snake_gym.envs.vector_env import single_spaces
 from snake_gym.tasks.task import EnvConfig
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print the description. Raises ConfigError for what the user has to correct."""
-    parser = OptionParser(
-        prog="snake-gym describe", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_env_options(parser)
-    text = describe_env(*read_env(parser.parse_args(argv)))
+    text = describe_env(*read_env(env_parser("describe", __doc__).parse_args(argv)))
     console = Console(highlight=False)
     if console.is_terminal:
         console.print(Markdown(text))
@@ -42,7 +37,7 @@ def describe_env(env_id: str, config: EnvConfig) -> str:
     observation, action = single_spaces(core)
     spec = core.spec
     weights = table(("term", "weight"), ((name, f"{weight:g}") for name, weight in core.weights.items()))
-    changed = settings_of(config)
+    changed = differences(to_dict(type(config)()), to_dict(config)).items()
     return "\n\n".join(
         part.rstrip("\n")
         for part in (
@@ -50,7 +45,8 @@ def describe_env(env_id: str, config: EnvConfig) -> str:
             f"Robot {spec.name}: {spec.n_links} links, {spec.n_joints} joints. A control step is "
             f"{spec.control_dt_s:g} s ({spec.n_substeps} physics steps), an episode {core.n_steps} steps "
             f"({config.time_limit_s:g} s).",
-            "# Settings that differ from the defaults", "\n".join(f"- `{line}`" for line in changed) or "none",
+            "# Settings that differ from the defaults",
+            "\n".join(f"- `{name}={show(value)}`" for name, (_, value) in changed) or "none",
             f"# Observation: `{observation}`", "Each entry is `clip(value * scale, -10, 10)`.",
             observation_table(core.layout.fields),
             f"# Action: `{action}`, kind {config.action.kind}", action_table(core),

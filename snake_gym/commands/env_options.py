@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from snake_gym.config import ConfigError, apply_overrides, nearest
+from snake_gym.config import ConfigError, OptionParser, apply_overrides, nearest
 from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.plugins import add_plugin_option, load_plugins
 from snake_gym.registry import REAL, TASKS
 from snake_gym.tasks.task import EnvConfig
 
 
-def add_env_options(parser: argparse.ArgumentParser) -> None:
-    """Give a program the options that ``read_env`` reads."""
+def command_parser(name: str, doc: str | None) -> OptionParser:
+    """Return the parser of a command whose module has the docstring ``doc``."""
+    return OptionParser(prog=f"snake-gym {name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def env_parser(name: str, doc: str | None) -> OptionParser:
+    """Return the parser of a command with the options that ``read_env`` reads."""
+    parser = command_parser(name, doc)
     parser.add_argument("id", metavar="ENV", help="name of an env, as SnakeGym/Waypoints-v0, or Waypoints for short")
     parser.add_argument("--env", metavar="FILE", help="settings of the env (configs/env/*.yaml)")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
     add_plugin_option(parser)
+    return parser
 
 
 def read_env(args: argparse.Namespace) -> tuple[str, EnvConfig]:
@@ -38,12 +45,3 @@ def full_id(name: str) -> str:
     meant = f"; did you mean {guess!r}?" if guess else ""
     own = "if a module of yours registers it, give it with --plugin FILE.py"
     raise ConfigError(f"ENV is {name!r}; expected one of {', '.join(TASKS)}{meant} ({own})")
-
-
-def settings_of(config: EnvConfig) -> list[str]:
-    """Return the settings that differ from the defaults, as they stand after ``--set``."""
-    from snake_gym.config import differences, to_dict
-    from snake_gym.envs.tables import show
-
-    changed = differences(to_dict(type(config)()), to_dict(config))
-    return [f"{name}={show(value)}" for name, (_, value) in changed.items()]

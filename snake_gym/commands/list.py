@@ -7,11 +7,11 @@ snake-gym list faults --plugin my_fault.py
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Mapping
 
-from snake_gym.config import OptionParser, choose, find_config, run_program
+from snake_gym.commands.env_options import command_parser
+from snake_gym.config import choose, find_config, run_program
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import TUNED
 from snake_gym.envs.tables import setting_notes
@@ -28,9 +28,7 @@ NOTE = 100
 
 def main(argv: list[str] | None = None) -> int:
     """Print the lists. Raises ConfigError for what the user has to correct."""
-    parser = OptionParser(
-        prog="snake-gym list", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("list", __doc__)
     parser.add_argument("what", nargs="?", help=f"one of {', '.join(LISTS)}; all without")
     add_plugin_option(parser)
     args = parser.parse_args(argv)

@@ -9,7 +9,6 @@ snake-gym play Waypoints --controller cc --frames 300 --screenshot play.png
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 from collections import deque
@@ -24,15 +23,9 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from snake_gym.benchmark.evaluate import load_policy
-from snake_gym.benchmark.scenarios import (
-    BenchmarkConfig,
-    Scenarios,
-    classical_entrant,
-    learned_entrant,
-    make_scenarios,
-)
-from snake_gym.commands.env_options import add_env_options, read_env
-from snake_gym.config import ConfigError, OptionParser, locate, prepare_file, run_program, to_dict, write_atomic
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Scenarios, classical_entrant, learned_entrant, make_scenarios
+from snake_gym.commands.env_options import env_parser, read_env
+from snake_gym.config import ConfigError, locate, prepare_file, run_program, to_dict, write_atomic
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.interface.actions import GAIT_ACTIONS, ActionConfig
 from snake_gym.interface.policy import Policy, ZeroResidual
@@ -56,10 +49,7 @@ FAULT_KEYS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Open the window and play until it is closed. Raises ConfigError for what the user has to correct."""
-    parser = OptionParser(
-        prog="snake-gym play", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_env_options(parser)
+    parser = env_parser("play", __doc__)
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--policy", metavar="NAME|PATH", help="policy that came with the package, or what evaluate takes")
     who.add_argument("--controller", metavar="C", help="classical controller, tuned for the robot, or NAME=FILE.yaml")

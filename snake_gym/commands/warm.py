@@ -6,13 +6,13 @@ NUMBA_CACHE_DIR=/scratch/numba snake-gym warm       where the package's own fold
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import numpy as np
 
-from snake_gym.config import OptionParser, load_yaml, run_program
+from snake_gym.commands.env_options import command_parser
+from snake_gym.config import load_yaml, run_program
 from snake_gym.envs.checker import draw_actions
 from snake_gym.envs.vector_env import SnakeVectorEnv
 from snake_gym.registry import TASKS
@@ -25,29 +25,20 @@ VARIED = Path("configs", "env", "randomised_servo.yaml")
 
 def main(argv: list[str] | None = None) -> int:
     """Compile, or find everything compiled."""
-    parser = OptionParser(
-        prog="snake-gym warm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args(argv)
+    command_parser("warm", __doc__).parse_args(argv)
     begin = time.perf_counter()
     for env_id, task in TASKS.items():
         if isinstance(task, str):  # one of ours
             for settings in ({}, {"randomisation": load_yaml(VARIED)["randomisation"]}):
-                warm_env(env_id, settings)
+                env = SnakeVectorEnv(env_id, 2, config=settings)
+                env.reset(seed=0)
+                for action in draw_actions(env, 3):
+                    env.step(action)
             print(f"{env_id}: ready", flush=True)
     robot = SimulatedRobot(PRESETS["resilient"], 1)
     robot.derivative(np.zeros((1, robot.spec.n_joints)))
     print(f"all compiled kernels are there ({time.perf_counter() - begin:.0f} s)")
     return 0
-
-
-def warm_env(env_id: str, settings: dict[str, object]) -> None:
-    """Play a few steps, resets included."""
-    env = SnakeVectorEnv(env_id, 2, config=settings)
-    env.reset(seed=0)
-    for action in draw_actions(env, 3):
-        env.step(action)
-    env.close()
 
 
 if __name__ == "__main__":

@@ -70,11 +70,6 @@ def check_seed(seed: Any, largest: int = LARGEST_SEED, where: str = "seed") -> i
     return int(seed)
 
 
-def draw_seed() -> int:
-    """Return a random seed from the system."""
-    return int(np.random.default_rng().integers(SEED_END))
-
-
 def check_seeds(seed: int | Sequence[int | None] | None, n_worlds: int) -> NDArray[np.int64]:
     """Return world seeds (W,): ``seed + i`` for world i, or the list itself; NO_SEED for a world without one.
 

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from snake_gym.envs.arguments import draw_seed
+from snake_gym.envs.arguments import SEED_END
 
 UNKNOWN_SEED = -1
 """Value of Gymnasium's ``np_random_seed`` for a generator that was set from outside."""
@@ -28,7 +28,7 @@ class TellsItsSeed:
     def np_random(self) -> np.random.Generator:
         """Generator of the env; if it has none yet, one with a seed drawn for the first episode."""
         if self._np_random is None:
-            self._np_random, self._np_random_seed = seeding.np_random(draw_seed())
+            self._np_random, self._np_random_seed = seeding.np_random(int(np.random.default_rng().integers(SEED_END)))
         return self._np_random
 
     @np_random.setter

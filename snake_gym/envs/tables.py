@@ -128,12 +128,9 @@ def setting_rows(cls: type[Any], path: str = "") -> list[tuple[str, str, str, st
             default = f.default if factory is dataclasses.MISSING else factory()
             told = "-" if default is dataclasses.MISSING else f"`{show(default)}`"
             name = f"`{path}.{f.name}`" if path else f"`{f.name}`"
-            rows.append((name, told, describe_allowed(types[f.name]), _for_yaml(notes.get(f.name, ""))))
+            note = re.sub(r"\bNone\b", "null", notes.get(f.name, "").replace("``", "`"))
+            rows.append((name, told, describe_allowed(types[f.name]), note))
     return rows
-
-
-def _for_yaml(note: str) -> str:
-    return re.sub(r"\bNone\b", "null", note.replace("``", "`"))
 
 
 def settings_table(cls: type[Any], path: str = "", without: Sequence[str] = ()) -> str:

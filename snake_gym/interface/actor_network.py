@@ -107,6 +107,16 @@ class ActorNetwork:
         """Actions (W, A) for normalised observations (W, D), the first of an episode if the network is recurrent."""
         return self.advance(obs, np.zeros((obs.shape[0], self.n_state)))[0]
 
+    def play(self, observations: Array) -> NDArray[np.float32]:
+        """Actions (G, A) for normalised observations (G, D); if recurrent, of one episode that makes them in turn."""
+        if self.n_state == 0:
+            return self(observations)
+        state, actions = np.zeros((1, self.n_state)), []
+        for obs in observations:
+            action, state = self.advance(obs[None], state)
+            actions.append(action[0])
+        return np.array(actions)
+
     def advance(self, obs: Array, state: Array) -> tuple[NDArray[np.float32], Array]:
         """Actions (W, A) for normalised observations (W, D), and the next state, for the ``state`` (W, n_state)."""
         actions = np.empty((obs.shape[0], self.n_outputs), np.float32)

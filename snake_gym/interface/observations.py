@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,9 +254,9 @@ class ObservationLayout:
         has, no force is felt, every beam is free, and no joint failed.
         """
         to_target = goal.target_xy_w - tracked_point(self.spec, measurement, self.point)
-        seen = Seen(self, measurement, goal, to_target, reference, last_action, phase, signals or {})
-        if remaining is not None or velocity is not None:
-            seen = seen._replace(remaining=remaining, velocity=velocity)
+        seen = Seen(
+            self, measurement, goal, to_target, reference, last_action, phase, signals or {}, remaining, velocity
+        )
         obs = np.empty((last_action.shape[0], self.step_size), np.float32)
         for name, place in self.fields.items():
             if name in OWN:
@@ -282,18 +282,15 @@ class ObservationLayout:
         """
         n_worlds = obs.shape[0]
 
-        def read(name: str, otherwise: float, width: int = 1) -> FloatArray:
-            return self.read(obs, name) if name in self.fields else np.full((n_worlds, width), otherwise)
+        def read(name: str, *otherwise: float) -> FloatArray:
+            return self.read(obs, name) if name in self.fields else np.tile(otherwise, (n_worlds, 1))
 
-        angle = read("joint_angle", 0.0, self.spec.n_joints)
-        sin_cos = (
-            self.read(obs, "heading_error") if "heading_error" in self.fields else np.tile([0.0, 1.0], (n_worlds, 1))
-        )
-        bearing = -np.arctan2(sin_cos[:, 0], sin_cos[:, 1])
-        distance = read("distance", 1.0)
+        at_rest = [0.0] * self.spec.n_joints
+        error, distance = read("heading_error", 0.0, 1.0), read("distance", 1.0)
+        bearing = -np.arctan2(error[:, 0], error[:, 1])
         zero = np.zeros((n_worlds, 2))
         pose = (zero, np.zeros(n_worlds), np.ones(n_worlds, bool), zero)
-        sample = Measurement(angle, read("joint_rate", 0.0, self.spec.n_joints), *pose)
+        sample = Measurement(read("joint_angle", *at_rest), read("joint_rate", *at_rest), *pose)
         sample = sample._replace(head_angle=-mean_angle(sample))
         centre = centre_offset(self.spec, link_angles(sample))
         if self.point == "head":
@@ -325,30 +322,33 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-def _n_joints(layout: ObservationLayout) -> int:
-    return layout.spec.n_joints
+def n_joints(of: Any) -> int:
+    """Return the number of joints of a layout's robot, or of a truth's."""
+    return int(of.spec.n_joints)
 
 
-def _rate_scale(layout: ObservationLayout) -> float:
-    fastest = layout.spec.joints("actuator.speed_limit_rad_s")
+def rate_scale(of: Any) -> float:
+    """Return the scale of joint rates of a layout's robot, or of a truth's: 1 is the fastest servo's limit."""
+    fastest = of.spec.joints("actuator.speed_limit_rad_s")
     return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
 
 
-def _sin_cos(angle: FloatArray) -> FloatArray:
+def sin_cos(angle: FloatArray) -> FloatArray:
+    """Return sine and cosine (W, 2) of angles (W,)."""
     return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
 
-@register_column("joint_angle", "rad", "measured joint angle", _n_joints)
+@register_column("joint_angle", "rad", "measured joint angle", n_joints)
 def joint_angle(seen: Seen) -> FloatArray:
     return seen.measurement.joint_angle
 
 
-@register_column("joint_rate", "rad/s", "measured joint rate", _n_joints, _rate_scale)
+@register_column("joint_rate", "rad/s", "measured joint rate", n_joints, rate_scale)
 def joint_rate(seen: Seen) -> FloatArray:
     return seen.measurement.joint_rate
 
 
-@register_column("reference_error", "rad", "last joint reference minus measured angle", _n_joints)
+@register_column("reference_error", "rad", "last joint reference minus measured angle", n_joints)
 def reference_error(seen: Seen) -> FloatArray:
     return seen.reference - seen.measurement.joint_angle
 
@@ -360,13 +360,13 @@ def last_action(seen: Seen) -> FloatArray:
 
 @register_column("phase", "1", "sine and cosine of the gait's phase", lambda layout: 2 * layout.has_phase)
 def phase(seen: Seen) -> FloatArray:
-    return np.zeros(1) if seen.phase is None else _sin_cos(seen.phase)
+    return np.zeros(1) if seen.phase is None else sin_cos(seen.phase)
 
 
 @register_column("heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2)
 def heading_error(seen: Seen) -> FloatArray:
     """The bearing is that from the tracked point (sibilska2022, eq. 34-36)."""
-    return _sin_cos(mean_angle(seen.measurement) - np.arctan2(seen.to_target[:, 1], seen.to_target[:, 0]))
+    return sin_cos(mean_angle(seen.measurement) - np.arctan2(seen.to_target[:, 1], seen.to_target[:, 0]))
 
 
 @register_column(
@@ -403,7 +403,7 @@ def free_range(seen: Seen) -> FloatArray:
     return np.array([seen.layout.max_range_m]) if measured is None else measured
 
 
-@register_column("joint_reference", "rad", "last joint reference", _n_joints)
+@register_column("joint_reference", "rad", "last joint reference", n_joints)
 def joint_reference(seen: Seen) -> FloatArray:
     return seen.reference
 

@@ -35,11 +35,7 @@ class ZeroResidual:
         self._size = size
 
     def predict(
-        self,
-        observation: NDArray[np.float32],
-        state: Any = None,
-        episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = False,
+        self, observation: NDArray[Any], state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[NDArray[np.float32], Any]:
         """Zeros (W, A) for observations (W, D), or (A,) for (D,)."""
         return np.zeros((*observation.shape[:-1], self._size), np.float32), state

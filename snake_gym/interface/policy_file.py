@@ -93,11 +93,7 @@ class FilePolicy:
         return self.contract.observation.make_layout(self.spec, self.make_decoder())
 
     def predict(
-        self,
-        observation: NDArray[Any],
-        state: Any = None,
-        episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = True,
+        self, observation: NDArray[Any], state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.float32], Any]:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), and the state for the next call.
 
@@ -140,19 +136,10 @@ class FilePolicy:
         obs, expected = np.array(golden.observations, np.float32), np.array(golden.actions, np.float32)
         if (obs.shape, expected.shape) != shapes:
             raise ValueError(f"golden pairs have shapes {obs.shape} and {expected.shape}; expected {shapes}")
-        actions = play_through(self, obs) if self._network.n_state else self.predict(obs)[0]
+        actions = self._network.play(obs if self._normaliser is None else self._normaliser(obs))
         _check_close("actions", actions, expected, golden.action_tolerance)
         references = golden_references(layout, decoder, obs, expected)
         _check_close("joint references", references, np.array(golden.references), golden.reference_tolerance_rad)
-
-
-def play_through(policy: FilePolicy, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Actions (G, A) for observations (G, D) that one robot makes one after the other."""
-    state, actions = None, []
-    for obs in observations:
-        action, state = policy.predict(obs, state)
-        actions.append(action)
-    return np.array(actions)
 
 
 def load_policy(path: str | os.PathLike[str], robot: str | Mapping[str, Any] | RobotSpec | None = None) -> FilePolicy:

@@ -90,7 +90,7 @@ def write_policy(
         network = ActorNetwork(described, tensors, own.layout.size, own.decoder.size)
     except ValueError as error:
         raise ConfigError(f"layers do not make a policy of {own.layout.size} observations: {error}") from None
-    actions = _play(network, observations if normaliser is None else normaliser(observations))
+    actions = network.play(observations if normaliser is None else normaliser(observations))
     if learner is not None:
         actions = _compare(np.asarray(learner(observations.copy())), actions)
     folder = Path(path)
@@ -135,7 +135,7 @@ def encode_policy(
     weights = save(dict(tensors))
     network = ActorNetwork(layers, tensors, core.layout.size, core.decoder.size)
     with np.errstate(all="ignore"):
-        here = _play(network, observations if normaliser is None else normaliser(observations))
+        here = network.play(observations if normaliser is None else normaliser(observations))
         deviation = float(np.abs(here - actions).max())
     held = None
     if normaliser is not None:
@@ -207,17 +207,6 @@ def _normaliser(
         if values.shape != (size,) or not np.isfinite(values).all() or (name[-3:] == "var" and (values < 0.0).any()):
             raise ConfigError(f"{name} has shape {values.shape}; expected {(size,)}, finite, and a variance >= 0")
     return FrozenNormaliser(both[0], both[1], epsilon, clip)
-
-
-def _play(network: ActorNetwork, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return actions (G, A); those of a recurrent network follow each other."""
-    if network.n_state == 0:
-        return network(observations)
-    state, actions = np.zeros((1, network.n_state)), []
-    for obs in observations:
-        action, state = network.advance(obs[None], state)
-        actions.append(action[0])
-    return np.array(actions)
 
 
 def _compare(learner: NDArray[Any], here: NDArray[np.float32]) -> NDArray[np.float32]:

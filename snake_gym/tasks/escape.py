@@ -27,12 +27,7 @@ from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import chain_angles, head_angle_for
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.faults import FaultConfig
-from snake_gym.tasks.obstacle_field import (
-    AmongObstaclesConfig,
-    GoalConfig,
-    ObstacleField,
-    robot_extent,
-)
+from snake_gym.tasks.obstacle_field import AmongObstaclesConfig, GoalConfig, ObstacleField, robot_extent
 from snake_gym.tasks.task import BoolArray, Record, Start, Task
 
 _BEYOND = 1.5

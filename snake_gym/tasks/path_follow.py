@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import Limit, Positive, PositiveShare
-from snake_gym.interface.observations import Seen, register_column
+from snake_gym.interface.observations import Seen, register_column, sin_cos
 from snake_gym.obstacles.polyline import Routes, polyline_length
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import Goal, head_angle_for, mean_angle, tracked_point
@@ -131,8 +131,7 @@ def _register_preview(number: int) -> str:
     )  # fmt: skip
     def direction(seen: Seen) -> FloatArray:
         ahead = seen.signals["path_direction"][:, number]
-        error = mean_angle(seen.measurement) - np.arctan2(ahead[:, 1], ahead[:, 0])
-        return np.stack([np.sin(error), np.cos(error)], axis=1)
+        return sin_cos(mean_angle(seen.measurement) - np.arctan2(ahead[:, 1], ahead[:, 0]))
 
     return name
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError
-from snake_gym.interface.observations import BOUND, Field
+from snake_gym.interface.observations import BOUND, Field, n_joints, rate_scale
 from snake_gym.plugins import check_numbers, choose_registered, is_again
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
@@ -149,21 +149,12 @@ def _column_of(name: str, truth: Truth) -> PrivilegedColumn:
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-def _n_joints(truth: Truth) -> int:
-    return truth.spec.n_joints
-
-
-def _rate_scale(truth: Truth) -> float:
-    fastest = truth.spec.joints("actuator.speed_limit_rad_s")
-    return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
-
-
-@register_privileged("true_joint_angle", "rad", "joint angle", _n_joints)
+@register_privileged("true_joint_angle", "rad", "joint angle", n_joints)
 def true_joint_angle(truth: Truth) -> FloatArray:
     return truth.robot.joint_angle()
 
 
-@register_privileged("true_joint_rate", "rad/s", "joint rate", _n_joints, _rate_scale)
+@register_privileged("true_joint_rate", "rad/s", "joint rate", n_joints, rate_scale)
 def true_joint_rate(truth: Truth) -> FloatArray:
     return truth.robot.joint_rate()
 

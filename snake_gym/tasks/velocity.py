@@ -26,7 +26,7 @@ from snake_gym.config import ConfigError, Range, Settings, check_order
 from snake_gym.config.settings import Positive
 from snake_gym.interface.observations import Seen, register_column
 from snake_gym.physics.state import ChainState
-from snake_gym.robot.measurement import Goal, head_angle_for
+from snake_gym.robot.measurement import Goal, head_angle_for, turn_back
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.tasks.task import (
     BoolArray,
@@ -222,10 +222,10 @@ class Velocity(Task):
         self, before_xy: FloatArray, state: ChainState, action: FloatArray, work_j: FloatArray, live: BoolArray
     ) -> tuple[dict[str, FloatArray], BoolArray]:
         config, record = self.config, self.record
-        wanted, ahead = self._now("speed_m_s"), self._ahead()
+        wanted = self._now("speed_m_s")
         moved = (self.point(state) - before_xy) / self._dt_s
         self.mean_velocity += np.where(live[:, None], self._share * (moved - self.mean_velocity), 0.0)
-        along, across = _split(self.mean_velocity, ahead)
+        along, across = turn_back(self.mean_velocity, self._now("heading_rad")).T
         has_heading = np.hypot(along, across) >= _SLOW * wanted
         heading_error = np.where(has_heading, np.arctan2(across, along), 0.5 * math.pi)
         speed_error = along - wanted
@@ -263,7 +263,7 @@ class Velocity(Task):
         }  # fmt: skip
 
     def signals(self) -> dict[str, FloatArray]:
-        seen = np.stack(_split(self.seen_velocity, self._ahead()), axis=1)
+        seen = turn_back(self.seen_velocity, self._now("heading_rad"))
         return {"commanded_speed": self._now("speed_m_s"), "velocity": seen}
 
     def scenario(self) -> dict[str, NDArray[Any]]:
@@ -301,26 +301,16 @@ class Velocity(Task):
         check_follows("command_now", arrays["command_now"], now, "the command of robot/time_s")
 
     def restored(self) -> None:
-        here = np.where(np.isnan(self.seen_xy), 0.0, self.seen_xy)
-        self._goal = Goal(here + _FAR_M * self._ahead(), np.ones(len(here), bool), self._now("speed_m_s"))
+        here, heading = np.where(np.isnan(self.seen_xy), 0.0, self.seen_xy), self._now("heading_rad")
+        ahead = np.stack([np.cos(heading), np.sin(heading)], axis=1)
+        self._goal = Goal(here + _FAR_M * ahead, np.ones(len(here), bool), self._now("speed_m_s"))
 
     def _now(self, name: str) -> FloatArray:
         """Return a part of the present commands (W,)."""
         return self.command[name][self._rows, self.current]
-
-    def _ahead(self) -> FloatArray:
-        """Return the commanded directions (W, 2)."""
-        heading = self._now("heading_rad")
-        return np.stack([np.cos(heading), np.sin(heading)], axis=1)
 
 
 def _command_at(time_s: FloatArray, begin_s: FloatArray) -> NDArray[np.int64]:
     """Return the command (W,) that holds at ``time_s`` (W,) of schedules ``begin_s`` (W, K)."""
     time_s = np.mod(time_s + _SLACK_S, begin_s[:, -1])  # beyond the time limit, all commands come again
     return np.asarray((begin_s[:, :-1] <= time_s[:, None]).sum(axis=1) - 1)
-
-
-def _split(vector: FloatArray, ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the parts (M,) of vectors (M, 2) along the directions ``ahead`` (M, 2) and to their left."""
-    along = vector[:, 0] * ahead[:, 0] + vector[:, 1] * ahead[:, 1]
-    return along, ahead[:, 0] * vector[:, 1] - ahead[:, 1] * vector[:, 0]

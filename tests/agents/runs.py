@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from agents.algorithms import find_algorithm, make_learner
-from agents.checkpoint import read_checkpoint, write_files
+from agents.checkpoint import list_checkpoints, read_checkpoint, write_files
 from agents.config import TrainConfig, resolve_env
 from agents.display import TrainingDisplay
 from agents.policy_writer import PolicyWriter
@@ -101,6 +101,14 @@ def assert_same_state(a: Path, b: Path) -> None:
     _assert_same(one.replay, two.replay, "replay")
     for name in ("counters", "successes", "numpy_generator", "action_generator", "standing"):
         assert one.plain[name] == two.plain[name], name
+
+
+def assert_resumes(config: TrainConfig, folder: Path) -> None:
+    """A run that is stopped and resumed ends like one that is not, bit for bit."""
+    run_to_end(config, folder / "a")
+    stop_after(config, folder / "b", rollouts=7)
+    resume_to_end(config, folder / "b")
+    assert_same_state(list_checkpoints(folder / "a")[0], list_checkpoints(folder / "b")[0])
 
 
 def _assert_same(a: Any, b: Any, where: str) -> None:

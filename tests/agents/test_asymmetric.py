@@ -13,7 +13,6 @@ import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from agents.checkpoint import list_checkpoints
 from agents.export import export_policy
 from agents.metrics import play_episodes
 from agents.policy_writer import LearnerPolicy
@@ -22,18 +21,7 @@ from snake_gym.benchmark.evaluate import main as evaluate
 from snake_gym.config import ConfigError
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy
-from tests.agents.runs import (
-    NETWORK,
-    PPO,
-    SAC,
-    SNAKE,
-    assert_same_state,
-    make_training,
-    resume_to_end,
-    run_to_end,
-    small_config,
-    stop_after,
-)
+from tests.agents.runs import NETWORK, PPO, SAC, SNAKE, assert_resumes, make_training, run_to_end, small_config
 
 TRUTH = ["true_joint_angle", "true_velocity", "fault_kind", "randomisation/friction_across"]
 ENV = {
@@ -90,10 +78,8 @@ def test_the_critic_uses_the_truth_and_the_actor_learns(tmp_path: Path) -> None:
     columns = play_episodes(LearnerPolicy(training.model), CopyEnv(64, mode=AutoresetMode.DISABLED), seed=1)
     assert columns is not None
     assert columns["return"].mean() > 0.1 * -0.64 * 2 / 3 * 10  # one that always answers 0 gets ten times less
-    obs = {
-        "policy": np.zeros((200, 2), np.float32),
-        "privileged": np.linspace(-2.0, 2.0, 200, dtype=np.float32)[:, None],
-    }
+    truth = np.linspace(-2.0, 2.0, 200, dtype=np.float32)[:, None]
+    obs = {"policy": np.zeros((200, 2), np.float32), "privileged": truth}
     policy: Any = training.model.policy
     with torch.no_grad():
         values = policy.predict_values(policy.obs_to_tensor(obs)[0])[:, 0].numpy()
@@ -105,11 +91,7 @@ def test_the_critic_uses_the_truth_and_the_actor_learns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("normalise", [{}, pytest.param(NORMALISE, marks=pytest.mark.slow)])
 def test_stopped_and_resumed_equals_uninterrupted(normalise: dict[str, bool], tmp_path: Path) -> None:
-    config = small_config(env=ENV, normalise=normalise)
-    run_to_end(config, tmp_path / "a")
-    stop_after(config, tmp_path / "b", rollouts=7)
-    resume_to_end(config, tmp_path / "b")
-    assert_same_state(list_checkpoints(tmp_path / "a")[0], list_checkpoints(tmp_path / "b")[0])
+    assert_resumes(small_config(env=ENV, normalise=normalise), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["PPO", "A2C", "TRPO"])
@@ -139,20 +121,9 @@ def test_the_exported_policy_is_the_actor_alone(name: str, tmp_path: Path) -> No
 
 def test_it_is_evaluated_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_to_end(small_config(env=ENV, total_steps=256), tmp_path / "run")
-    asked = [
-        "--policy",
-        f"mine={tmp_path / 'run'}",
-        "--controllers",
-        "cc",
-        "--episodes",
-        "4",
-        "--out",
-        str(tmp_path / "o"),
-    ]
-    assert (
-        evaluate([*asked, "--set", "resamples=100", "--set", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")])
-        == 0
-    )
+    short = ["--episodes", "4", "--set", "resamples=100", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")]
+    asked = ["--policy", f"mine={tmp_path / 'run'}", "--controllers", "cc", *short, "--out", str(tmp_path / "o")]
+    assert evaluate(asked) == 0
     assert "mine" in (tmp_path / "r.json").read_text()
 
 

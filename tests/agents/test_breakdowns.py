@@ -80,9 +80,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "too_high"),
-    [(PPO, 1e9), ({**PPO, "use_sde": True}, 1e9), (SAC, 1e6)],
-    ids=["ppo", "ppo-sde", "sac"],
+    ("algorithm", "too_high"), [(PPO, 1e9), ({**PPO, "use_sde": True}, 1e9), (SAC, 1e6)], ids=["ppo", "ppo-sde", "sac"]
 )
 def test_a_learning_rate_that_is_far_too_high_is_named(
     algorithm: dict[str, Any], too_high: float, tmp_path: Path

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from agents import launch, train
+from agents import train
 from agents.checkpoint import list_checkpoints
 from agents.config import TrainConfig
 from agents.run_folder import RunFolder
@@ -145,12 +145,6 @@ def test_wrong_folders_are_one_line(finished: Path, tmp_path: Path) -> None:
         (path / "tensors.pt").write_bytes(b"PK\x03\x04 foreign")
     with pytest.raises(ConfigError, match=r"is no checkpoint that train.py wrote, or it is damaged \(tensors.pt"):
         train.main(["--resume", str(foreign), "--set", "total_steps=1000", "--quiet"])
-
-
-def test_a_shipped_config_can_be_trained_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    plan = launch.plan_new(ROOT / "configs" / "train" / "ppo.yaml", run_dir=tmp_path / "run")
-    assert plan.config.env["faults"]["n_max"] == 3
 
 
 def test_runs_of_different_seeds_share_no_world_and_none_with_evaluation() -> None:

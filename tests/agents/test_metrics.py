@@ -14,7 +14,7 @@ from agents.metrics import EpisodeWindow, play_episodes, summarise
 from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import make_waypoints
 from snake_gym.interface.policy_file import load_policy
-from tests.agents.runs import make_training, resume_to_end, run_to_end, small_config, stop_after
+from tests.agents.runs import resume_to_end, run_to_end, small_config, stop_after
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
 
@@ -118,19 +118,6 @@ def test_tensorboard_has_what_was_promised_and_goes_on_after_a_resume(tmp_path: 
         assert parts[tag] == whole[tag], tag
     assert {value for _, value in whole["rollout/length"]} == {20.0}, "no episode that was cut short"
     assert [step for step, _ in whole["eval/return"]] == [0, 512, 1024, 1280]
-
-
-def test_a_resumed_run_does_not_evaluate_its_beginning_again(tmp_path: Path) -> None:
-    config = small_config()
-    stop_after(config, tmp_path / "run", rollouts=1)
-    training = make_training(config, tmp_path / "run")
-    evaluated: list[int] = []
-    evaluate = training._evaluate
-    training._evaluate = lambda: (evaluated.append(training.model.num_timesteps), evaluate())[1]  # type: ignore[method-assign]
-    training.resume()
-    training.run()
-    training.close()
-    assert evaluated == [512, 1024, 1280]
 
 
 def test_what_has_not_learned_yet_is_never_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 import snake_gym  # noqa: F401  (registers)
 from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, TrainedPolicy, learned_entrant, make_scenarios
-from snake_gym.interface.policy_contract import SEAL, seal
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import run_to_end, small_config
 
@@ -61,15 +58,4 @@ def test_the_shipped_policy_plays_the_whole_time_limit_as_evaluation_does() -> N
 def test_a_run_with_spread_ends_leaves_a_policy_that_plays_whole_episodes(run: Path) -> None:
     policy = load_policy(run)
     assert policy.env_id == "SnakeGym/Waypoints-v0"
-    assert play_alone(policy, policy.env_id, 5)[0] == 20
-
-
-def test_policies_of_earlier_versions_still_play_whole_episodes(run: Path, tmp_path: Path) -> None:
-    """They carry ``stagger`` among the settings of their env."""
-    shutil.copytree(run / "policy" / "best", tmp_path / "old")
-    content = json.loads((tmp_path / "old" / "policy.json").read_text())
-    content["env"]["settings"]["stagger"] = True
-    content[SEAL] = seal(content)
-    (tmp_path / "old" / "policy.json").write_text(json.dumps(content))
-    policy = load_policy(tmp_path / "old")
     assert play_alone(policy, policy.env_id, 5)[0] == 20

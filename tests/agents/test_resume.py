@@ -19,12 +19,12 @@ from tests.agents.runs import (
     PPO,
     SAC,
     SNAKE,
+    assert_resumes,
     assert_same_state,
     make_training,
     resume_to_end,
     run_to_end,
     small_config,
-    stop_after,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -49,11 +49,7 @@ TD3 = {"name": "TD3", "buffer_size": 2000, "batch_size": 32, "learning_starts": 
     ],
 )
 def test_stopped_and_resumed_equals_uninterrupted(changes: dict[str, Any], tmp_path: Path) -> None:
-    config = small_config(**changes)
-    run_to_end(config, tmp_path / "a")
-    stop_after(config, tmp_path / "b", rollouts=7)
-    resume_to_end(config, tmp_path / "b")
-    assert_same_state(list_checkpoints(tmp_path / "a")[0], list_checkpoints(tmp_path / "b")[0])
+    assert_resumes(small_config(**changes), tmp_path)
 
 
 def test_killed_in_the_middle_of_a_rollout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

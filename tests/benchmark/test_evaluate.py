@@ -109,14 +109,6 @@ def test_json_alone_goes_to_standard_output(settings: Path, tmp_path: Path, caps
     assert not (tmp_path / "out" / "replay.html").exists()
 
 
-def test_a_second_run_gives_the_same_results(settings: Path, tmp_path: Path) -> None:
-    for _ in range(2):
-        run("--config", settings, "--out", tmp_path / "out", "--no-pictures")
-        first = (tmp_path / "out" / "results.json").read_bytes()
-    run("--config", settings, "--out", tmp_path / "fresh", "--no-pictures", "--fresh")
-    assert (tmp_path / "fresh" / "results.json").read_bytes() == first
-
-
 def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
     settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,13 +12,7 @@ import pytest
 from snake_gym.benchmark import evaluate
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables, verdict
 from snake_gym.benchmark.runner import Episodes
-from snake_gym.benchmark.scenarios import (
-    BenchmarkConfig,
-    EntrantKind,
-    learned_entrant,
-    make_scenarios,
-    policy_settings,
-)
+from snake_gym.benchmark.scenarios import BenchmarkConfig, EntrantKind, learned_entrant, make_scenarios, policy_settings
 from snake_gym.config import ConfigError, dump_yaml, to_dict
 from snake_gym.envs import ObstacleFieldConfig, SnakeVectorEnv, WaypointsConfig
 from snake_gym.tasks.waypoints import CourseConfig

@@ -8,8 +8,7 @@ from typing import Any
 from snake_gym.benchmark.policy_fit import column_fault, layout_in, scale_note
 from snake_gym.envs import DEFAULT_ENV
 from snake_gym.interface.observations import ObservationLayout
-from snake_gym.robot.difference import robot_note
-from snake_gym.robot.presets import RESILIENT, RESILIENT_SERVO
+from snake_gym.robot.presets import RESILIENT_SERVO
 
 
 def layout(spec: Any = RESILIENT_SERVO, **changes: Any) -> ObservationLayout:
@@ -27,15 +26,6 @@ def test_columns_of_equal_number_that_mean_something_else_are_a_fault() -> None:
     assert fault is not None
     assert "is contact_force, here it is range" in fault
     assert column_fault(layout(), layout(has_phase=False)) is not None
-
-
-def test_another_robot_is_noted_with_what_differs() -> None:
-    note = robot_note(RESILIENT_SERVO, RESILIENT)
-    assert note is not None
-    assert note.startswith("trained on resilient_servo, plays on resilient: ")
-    assert "actuator.kind" in note
-    changed = replace(RESILIENT_SERVO, joint_limit_rad=1.0)
-    assert robot_note(RESILIENT_SERVO, changed) == "plays on a changed resilient_servo: joint_limit_rad 1 for 1.5708"
 
 
 def test_another_scale_or_point_of_view_is_noted() -> None:

@@ -59,13 +59,6 @@ def test_every_policy_gets_the_same_scenarios_whatever_its_action_space(scenario
     assert played[0].columns["progress_m"].tolist() != played[1].columns["progress_m"].tolist()
 
 
-def test_a_scenario_does_not_depend_on_how_many_are_played(scenarios: Scenarios) -> None:
-    few = make_scenarios(BenchmarkConfig(episodes=5, seed=510, env=ENV))
-    all_of_them, some = play(entrant(kind="residual"), scenarios), play(entrant(kind="residual"), few)
-    for name, values in some.columns.items():
-        np.testing.assert_array_equal(values, all_of_them.columns[name][10:15], err_msg=name)
-
-
 def test_rows_hold_the_end_of_the_episode(scenarios: Scenarios) -> None:
     episodes = play(entrant(kind="residual"), scenarios)
     assert episodes.sample_time_s[0] == 0.0

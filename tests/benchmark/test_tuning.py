@@ -50,16 +50,6 @@ def test_values_of_a_share_are_even_in_their_range_or_its_logarithm_and_rounded(
     assert Parameter("x", 0.1, 10.0, log=True).value(shares).tolist() == [0.1, 0.46416, 10.0]
 
 
-def test_the_search_improves_the_gait() -> None:
-    tuned = search(env={"time_limit_s": 12.0, "n_threads": 1}, population=16, worlds=64)
-    start = tuned.play(np.full((16, len(tuned.space)), 0.5), np.arange(4)).mean()
-    for _ in range(8):
-        tuned.advance()
-    end = tuned.play(np.tile(tuned.mean, (16, 1)), np.arange(4)).mean()
-    assert end > start + 0.3
-    assert tuned.scores[-1] > tuned.scores[0]
-
-
 def test_an_interrupted_search_goes_on_exactly(tmp_path: Path) -> None:
     whole = search(generations=4)
     for _ in range(4):

@@ -35,16 +35,6 @@ def test_bursts_show_in_the_observation_only_when_revealed_and_only_while_they_a
     assert [round(0.2 * (k + 1), 1) for k in np.flatnonzero(seen[:, 2])] == [1.0, 1.2, 1.8, 2.0, 2.6, 2.8]
 
 
-def test_a_dead_encoder_tells_the_policy_a_constant() -> None:
-    events = [{"joint": 2, "kind": "dead", "onset_s": 1.0}]
-    core = make(sensors={"encoder_faults": {"events": events}})
-    columns = core.layout.fields["joint_angle"].columns
-    angles = act(core, 30)[:, :, columns]
-    assert (np.ptp(angles[5:, :, 1], axis=0) == 0.0).all()
-    assert (np.ptp(np.delete(angles[5:], 1, axis=2), axis=0) > 0.01).all()
-    assert np.ptp(core.robot.joint_angle()[:, 1] - core.measurement.joint_angle[:, 1]) > 0.0
-
-
 @pytest.mark.parametrize("robot", ["resilient_servo", "muscle", "robo_conda"])
 def test_state_with_bursts_pressures_and_dead_encoders_is_restored_bit_for_bit(robot: str) -> None:
     core = make(

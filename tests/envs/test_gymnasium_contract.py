@@ -12,9 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
-from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
@@ -182,25 +180,6 @@ def test_a_vector_env_has_the_limit_that_was_asked_for(mode: str, settings: dict
         envs.reset(seed=0)
         ends = [envs.step(np.zeros(envs.action_space.shape or (), np.float32))[3].all() for _ in range(expected)]
         assert np.flatnonzero(ends).tolist() == [expected - 1]
-
-
-@pytest.mark.parametrize("mode", AutoresetMode)
-def test_the_limit_of_make_vec_holds_in_every_autoreset_mode_and_is_recorded(mode: AutoresetMode) -> None:
-    envs = RecordVectorStatistics(gym.make_vec(IDS[0], num_envs=3, max_episode_steps=5, autoreset_mode=mode))
-    envs.reset(seed=0)
-    ended = []
-    for _ in range(13):
-        _, _, _, truncated, infos = envs.step(np.zeros((3, 9), np.float32))
-        if truncated.all():
-            ended.append(True)
-            recorded = infos["final_info"] if "final_info" in infos and "episode" not in infos else infos
-            assert recorded["episode"]["l"].tolist() == [5, 5, 5]
-            if mode is AutoresetMode.DISABLED:
-                envs.reset(options={"reset_mask": truncated})
-        else:
-            ended.append(False)
-    expected = {AutoresetMode.NEXT_STEP: [4, 10], AutoresetMode.SAME_STEP: [4, 9], AutoresetMode.DISABLED: [4, 9]}
-    assert np.flatnonzero(ended).tolist() == expected[mode]
 
 
 def test_a_registered_limit_counts_too() -> None:

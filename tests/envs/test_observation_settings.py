@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  registers
 from snake_gym.config import ConfigError
-from snake_gym.envs import SnakeVectorEnv, make_obstacle_field, make_waypoints
+from snake_gym.envs import make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement
@@ -333,11 +333,3 @@ def test_checkers_are_silent_with_truth_and_history() -> None:
         warnings.simplefilter("error")
         check_env(gym.make("SnakeGym/Waypoints-v0", render_mode="rgb_array", **settings).unwrapped)
         sb3.check_env(gym.make("SnakeGym/Waypoints-v0", **settings))
-
-
-def test_settings_of_the_group_reach_the_spaces_of_an_async_env() -> None:
-    settings = {**SHORT, "observation": {"privileged": ["true_velocity"]}}
-    env = SnakeVectorEnv("SnakeGym/Waypoints-v0", 2, config=settings)
-    single = gym.make("SnakeGym/Waypoints-v0", **settings)
-    assert env.single_observation_space == single.observation_space
-    assert_same(single.reset(seed=5)[0], {k: v[0] for k, v in env.reset(seed=5)[0].items()}, "single and vector")

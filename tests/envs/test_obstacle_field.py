@@ -1,40 +1,12 @@
-"""``SnakeGym/ObstacleField-v0``: the same contract as every env, and what it promises of fields, forces and ranges."""
+"""``SnakeGym/ObstacleField-v0``: what it promises of fields, states and ranges."""
 
 import numpy as np
 import pytest
 
 from snake_gym.envs import make_obstacle_field
-from snake_gym.envs.checker import assert_same, check_vector_env
+from snake_gym.envs.checker import assert_same
 from snake_gym.obstacles.shapes import distance
-from tests.envs.test_vector_env import spread_ends_at_reset
-
-FIELD = "SnakeGym/ObstacleField-v0"
-SETTINGS = {
-    "pegs": {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 2}},
-    "noisy forest": {
-        "field": {"kind": "forest", "difficulty": 1.0},
-        "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
-        "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
-        "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5},
-    },
-    "near goal": {
-        "field": {"kind": "gates", "goal_distance_m": 3.2, "n_turns": 1},
-        "goal": {"radius_m": 3.15, "guidance": "goal", "tracked_point": "head"},
-        "action": {"kind": "gait"},
-        "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
-    },
-    "corridor": {"field": {"kind": "bends"}, "action": {"kind": "residual", "controller": {"kind": "cpg"}}},
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["pegs", "near goal", *(pytest.param(other, marks=pytest.mark.slow) for other in ("noisy forest", "corridor"))],
-)
-def test_vector_checker_passes(name: str) -> None:
-    settings = {"time_limit_s": 4.0, **SETTINGS[name]}
-    check_vector_env(lambda n, mode: spread_ends_at_reset(make_obstacle_field(n, settings, mode)))
-
+from tests.tasks.test_escape import body
 
 MADE_UP: dict[str, tuple[str, float, str]] = {
     "cells that begin nowhere": ("obstacle/cell_start", 10**12, "obstacle/cell_start of world 1 does not follow"),
@@ -80,14 +52,10 @@ def test_no_robot_starts_in_an_obstacle(kind: str) -> None:
     env = make_obstacle_field(64, {"field": {"kind": kind, "difficulty": 1.0}})
     env.reset(seed=5)
     core = env.core
-    theta, half = core.robot.state.link_angle, core.spec.links("link_half_length_m")
-    step = 2.0 * half[:, None] * np.stack([np.cos(theta), np.sin(theta)], axis=-1)
-    tip = core.robot.state.head_xy + step[:, -1] / 2.0
-    ends = np.concatenate([tip[:, None] - np.cumsum(step[:, ::-1], axis=1)[:, ::-1], tip[:, None]], axis=1)
+    half, state = core.spec.links("link_half_length_m"), core.robot.state
     for world in range(64):
-        body = np.linspace(ends[world, :-1], ends[world, 1:], 5).reshape(-1, 2)
-        rows = core.task.scenery(world).features
-        assert distance(rows, body).min() > core.spec.links("link_radius_m").max()
+        points, rows = body(state.link_angle[world], state.head_xy[world], half), core.task.scenery(world).features
+        assert distance(rows, points[::50]).min() > core.spec.links("link_radius_m").max()
 
 
 def test_the_first_observation_holds_true_ranges() -> None:

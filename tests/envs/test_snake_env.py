@@ -84,18 +84,6 @@ def test_paper_course_terminates_when_complete_and_starts_as_published() -> None
     assert (reward, terminated, info["progress_m"]) == (0.0, True, progress)
 
 
-def test_locked_joints_hold_and_healthy_ones_move() -> None:
-    env = SnakeEnv(faults={"joints": [3, 5], "onset_min_s": 1.0, "onset_max_s": 1.0})
-    env.reset(seed=0)
-    angles = []
-    for i in range(20):
-        env.step(np.sin(i + np.arange(9.0)))
-        angles.append(env.core.robot.joint_angle()[0])
-    moved = np.abs(np.diff(np.array(angles)[4:], axis=0)).max(axis=0)
-    assert (moved[[2, 4]] < 1e-12).all()
-    assert (np.delete(moved, [2, 4]) > 0.05).all()
-
-
 @pytest.mark.parametrize("robot", ["resilient", "resilient_servo"], ids=["rk4", "implicit"])
 def test_a_motion_that_is_no_number_any_more_is_an_error_that_names_world_and_step(robot: str) -> None:
     envs = make_waypoints(3, {"robot": robot})

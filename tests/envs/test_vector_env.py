@@ -8,53 +8,76 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import snake_gym  # noqa: F401  (registers)
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, load_yaml
 from snake_gym.envs import SnakeEnv, SnakeVectorEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env, draw_actions, spread_ends_at_reset
 
-SETTINGS = {
-    "residual": {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 3}},
-    "gait": {"action": {"kind": "gait"}, "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01}},
-    "joint_reference": {
-        "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
-        "course": {"kind": "list", "targets": [[0.02, 0.0], [0.0, 0.05]], "radius_m": 0.2, "tracked_point": "head"},
-    },
-    "cpg": {"action": {"kind": "residual", "controller": {"kind": "cpg"}}, "robot": "resilient", "time_limit_s": 1.0},
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_checker_passes(name: str) -> None:
-    settings = {"time_limit_s": 4.0, **SETTINGS[name]}
-    check_vector_env(lambda n, mode: spread_ends_at_reset(make_waypoints(n, settings, mode)))
-
-
-TASKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "targets ahead": (
-        "SnakeGym/Waypoints-v0", {"course": {"lookahead": 3, "tracked_point": "head"}, "action": {"kind": "gait"}}
+ESCAPE = {**load_yaml("configs/env/escape.yaml"), "time_limit_s": 4.0}
+CHECKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "residual": ("Waypoints", {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 3}}),
+    "gait": (
+        "Waypoints", {"action": {"kind": "gait"}, "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01}}
     ),
+    "joint_reference": (
+        "Waypoints",
+        {"faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True},
+         "course": {"kind": "list", "targets": [[0.02, 0.0], [0.0, 0.05]], "radius_m": 0.2, "tracked_point": "head"}},
+    ),
+    "cpg": (
+        "Waypoints", {"action": {"kind": "residual", "controller": {"kind": "cpg"}}, "robot": "resilient",
+                      "time_limit_s": 1.0},
+    ),
+    "targets ahead": ("Waypoints", {"course": {"lookahead": 3, "tracked_point": "head"}, "action": {"kind": "gait"}}),
     "lap": (
-        "SnakeGym/PathFollow-v0",
+        "PathFollow",
         {"path": {"kind": "circle", "radius_m": 0.02}, "faults": {"n_max": 3}, "sensors": {"position_noise_m": 0.01}},
     ),
     "schedule": (
-        "SnakeGym/PathFollow-v0",
+        "PathFollow",
         {"follow": {"speed_m_s": 0.1, "tracked_point": "head", "preview_m": []}, "robot": "resilient",
          "time_limit_s": 1.0, "action": {"kind": "residual", "controller": {"kind": "cpg"}}},
     ),
     "commands": (
-        "SnakeGym/Velocity-v0",
+        "Velocity",
         {"command": {"min_interval_s": 0.3, "max_interval_s": 1.0, "tracked_point": "head"}, "faults": {"n_max": 3},
          "action": {"kind": "residual", "controller": {"kind": "cc"}}, "sensors": {"position_noise_m": 0.01}},
     ),
+    "pegs": ("ObstacleField", {"action": {"kind": "residual", "controller": {"kind": "cc"}}, "faults": {"n_max": 2}}),
+    "near goal": (
+        "ObstacleField",
+        {"field": {"kind": "gates", "goal_distance_m": 3.2, "n_turns": 1}, "action": {"kind": "gait"},
+         "goal": {"radius_m": 3.15, "guidance": "goal", "tracked_point": "head"},
+         "faults": {"n_min": 1, "n_max": 2, "kinds": ["locked", "free", "weak"], "onset_max_s": 4.0, "reveal": True}},
+    ),
+    "noisy forest": (
+        "ObstacleField",
+        {"field": {"kind": "forest", "difficulty": 1.0}, "contact_sensor": {"noise_n": 1.0, "threshold_n": 0.5},
+         "sensors": {"angle_noise_rad": 0.01, "position_noise_m": 0.01},
+         "range_scan": {"noise_m": 0.01, "dropout": 0.1, "n_beams": 5}},
+    ),
+    "corridor": (
+        "ObstacleField", {"field": {"kind": "bends"}, "action": {"kind": "residual", "controller": {"kind": "cpg"}}}
+    ),
+    "thicket": ("Escape", ESCAPE),
+    "varied thicket": (
+        "Escape",
+        {**ESCAPE, "action": {"kind": "gait"}, "difficulty": 0.6,
+         "randomisation": {"link_length": {"low": 0.95, "high": 1.05}},
+         "costs": {"heat_share": 0.2, "torque_share": 0.5, "contact_force_n": 1.0, "joint_limit_share": 0.3}},
+    ),
 }  # fmt: skip
+SLOW = ("noisy forest", "corridor")
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_checker_passes_in_other_tasks(name: str) -> None:
-    env_id, settings = TASKS[name]
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CHECKED]
+)
+def test_checker_passes(name: str) -> None:
+    task, settings = CHECKED[name]
     config = {"time_limit_s": 4.0, **settings}
-    check_vector_env(lambda n, mode: spread_ends_at_reset(SnakeVectorEnv(env_id, n, mode, config=config)))
+    check_vector_env(
+        lambda n, mode: spread_ends_at_reset(SnakeVectorEnv(f"SnakeGym/{task}-v0", n, mode, config=config))
+    )
 
 
 def test_checker_finds_a_shared_random_stream() -> None:

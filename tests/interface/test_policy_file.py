@@ -55,10 +55,12 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-def test_a_file_of_the_version_before_columns_could_be_chosen_loads_and_plays_the_same(folder: Path) -> None:
+def test_a_file_of_an_earlier_version_loads_and_plays_the_same(folder: Path) -> None:
+    """Before columns could be chosen, and with ``stagger``, which concerns the training alone, among the settings."""
+
     def as_before(content: dict[str, Any]) -> None:
         content["observation"] |= {"columns": []}
-        content["env"]["settings"] |= {"columns": []}
+        content["env"]["settings"] |= {"columns": [], "stagger": True}
 
     edit(folder, as_before)
     before = load_policy(folder)

@@ -52,16 +52,6 @@ for name in {ABSENT}:
     assert run_on_board(program) == ""
 
 
-def test_robots_controllers_and_the_interface_need_numpy_alone() -> None:
-    program = """
-import snake_gym, snake_gym.controllers, snake_gym.interface.actions, snake_gym.interface.observations
-from snake_gym import load_robot, make_controller
-controller = make_controller({"kind": "cc"}, load_robot("resilient_servo"))
-print(controller.n_joints)
-"""
-    assert run_on_board(program) == "9\n"
-
-
 SHIPPED = "agents/pretrained/resilient_servo_locked_joints"
 
 

@@ -150,12 +150,6 @@ def test_a_schedule_ends_with_the_path() -> None:
     assert (told(task, "schedule_m"), told(task, "schedule_error_m")) == (2.0, pytest.approx(-1.5))
 
 
-@pytest.mark.parametrize("path", [{"kind": "line", "radius_m": 2.0}, {"kind": "circle", "max_bend_rad": 2.0}])
-def test_settings_that_a_path_has_no_use_for_are_refused(path: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"is given for path\.kind (line|circle); expected path\.kind"):
-        build(PathConfig, path)
-
-
 def test_a_schedule_limits_progress_and_commands_the_speed() -> None:
     task = make(kind="line", length_m=5.0, follow={"speed_m_s": 0.2})
     off = []
@@ -246,7 +240,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         r"points\[2\] is \[0.0, 0.0\], as",
     ),
     "nothing": ({"kind": "recorded"}, "path.points has 0 entries"),
-    "points for a line": ({"kind": "line", "points": [[0, 0], [1, 0]]}, "path.points is given for path.kind"),
     "a closed line": (
         {"kind": "line", "closed": True},
         "path.closed is given for path.kind line; expected path.kind r",
