@@ -10,9 +10,10 @@ sticks, and stops push, with a finite slope (STEEP times the links' inertia), so
 
 until the pieces at the end are those used. Every correction lowers the function, so there are no circles. STEEP rises
 from stage to stage. After the last one the joints that stick or are at a stop are held, and the world is solved once
-more. If a law does not hold then, descent begins again, as steep as it ended, and may miss the laws by more (SLACK), as
-a joint on the edge between two pieces would change for ever; where that does not help either, it goes on steeper.
-Descent also begins again where laws no longer hold later, because contacts or ground friction have changed.
+more. If a law does not hold then, descent begins again, and may miss the laws by more (SLACK), as a joint on the edge
+between two pieces would change for ever; with joint friction, or where that does not help, it goes on steeper. Descent
+also begins again, as steep as it ended, where laws no longer hold later, because contacts or ground friction have
+changed.
 
 DESCENT of a world: 0 not in use, 1 begins, 2 descends, 3 has ended, 4 has ended and the laws hold.
 """
@@ -215,10 +216,15 @@ def begin_descent(s, n, begins, laws):  # type: ignore[no-untyped-def]
     world = (n + 1) * RECORD
     steep, slack, failed = load(s, world + STEEP), load(s, world + SLACK), load(s, world + DESCENT) == ENDED
     steeper = smaller(_STEEPER * steep, splat(_STEEPEST_AGAIN))
-    # The end of the last descent is not far, also where contacts or ground friction have changed since.
-    again = select(load(s, world + DESCENT) >= ENDED, splat(_STEEPEST), splat(_STEEP_FIRST))
-    steeper = select(failed & (slack >= _SLACKEST), steeper, again)
-    slacker = select(failed, smaller(_SLACKER * slack, splat(_SLACKEST)), splat(1.0))
+    # Not far from the end of the last descent where contacts or ground friction have changed since.
+    again = select(load(s, world + DESCENT) == _HOLDS, splat(_STEEPEST), splat(_STEEP_FIRST))
+    slacker = smaller(_SLACKER * slack, splat(_SLACKEST))
+    if laws.joint_friction:  # what sticks at a finite slope may not stick when held, which a steeper one tells
+        slacker = select(steep < _STEEPEST_AGAIN, slack, slacker)
+        steeper = select(failed, steeper, again)
+    else:
+        steeper = select(failed & (slack >= _SLACKEST), steeper, again)
+    slacker = select(failed, slacker, splat(1.0))
     store(s, world + STEEP, select(begins, steeper, steep))
     store(s, world + SLACK, select(begins, slacker, slack))
     for i in range(1, n):

@@ -8,12 +8,12 @@ their acceleration) have none.
 SLIDING_J is the present state of a joint, which a step begins with according to the joint's rate; it is found by
 correction, as torque limits are:
 
-====  =========================  ==================================================================
+====  =========================  =======================================================================================
 0     held otherwise             goes on to 2 where a stop lets the joint go
-1     slides, the rate is        goes on to 2 where the rate has turned round
--1    positive or negative
+1     slides, the rate is        goes on to 2 where the rate has turned round; to the other sign where the joint lands
+-1    positive or negative       on its stop with that rate
 2     sticks                     goes on to 1 or -1 where holding takes more than D_J
-====  =========================  ==================================================================
+====  =========================  =======================================================================================
 
 Worlds that go in circles descend (``joint_descent``).
 """
@@ -26,6 +26,9 @@ from snake_gym.physics.lanes import (
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, splat, store
 from snake_gym.physics.stops import available_torque
+
+_LANDING = 1e-9
+"""Rate [rad/s] above which a joint at its stop moves there; below it rests."""
 
 
 @kernel
@@ -75,16 +78,17 @@ def revise_joint_friction(s, n, limited, stops):  # type: ignore[no-untyped-def]
     for i in range(n - 1, 0, -1):
         a = i * RECORD
         was, limit, rel = load(s, a + SLIDING_J), h * load(s, a + D_J), load(s, a + REL)
-        free_of_stop = load(s, a + AT_STOP) == 0.0
         holding = load(s, a + MU) - available_torque(s, n, i, limited)
         breaks = (was == 2.0) & (absolute(holding) > limit * (1.0 + ROUNDING))
-        turns = (absolute(was) == 1.0) & (was * rel < 0.0) & free_of_stop
+        turned = (absolute(was) == 1.0) & (was * rel < 0.0)
+        lands = turned & (absolute(load(s, a + AT_STOP)) > 0.0) & (absolute(rel) > _LANDING)
+        turns = turned & (load(s, a + AT_STOP) == 0.0)
         let_go = (was == 0.0) & (limit > 0.0) & (load(s, a + RIGID) == 0.0)
-        changes = (breaks | turns | let_go) & plain
+        changes = (breaks | turns | lands | let_go) & plain
         if any_lane(changes):
             first = i
             changed = select(changes, one, changed)
-            state = select(breaks, copy_sign(one, -holding), stick)
+            state = select(breaks, copy_sign(one, -holding), select(lands, -was, stick))
             put_joint_friction(s, n, i, was, select(changes, state, was))
     store(s, world + STOPS_CHANGE, larger(changed, load(s, world + STOPS_CHANGE) if stops else zero))
     return first
