@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import snake_gym
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, verdict
 from snake_gym.benchmark.runner import Episodes, code_digest, play_all
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, recorded_settings
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.benchmark.step_check import check_step, step_check_note
 from snake_gym.config import ConfigError, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
@@ -70,7 +70,7 @@ def compare(
         "code": code_digest(),
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
         "notes": notes,
-        "config": {**to_dict(config), "env": to_dict(scenarios.env)},
+        "config": recorded_settings(config, scenarios),
         "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
         "definitions": DEFINITIONS,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,15 @@ from rich.table import Table
 
 from snake_gym.benchmark.report import rows_csv, summarise, tables
 from snake_gym.benchmark.runner import Episodes, code_digest, play
-from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, EntrantKind, Scenarios, make_scenarios
-from snake_gym.config import ConfigError, build, load_yaml, read_json
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Entrant,
+    EntrantKind,
+    Scenarios,
+    make_scenarios,
+    recorded_settings,
+)
+from snake_gym.config import ConfigError, Settings, build, differences, load_yaml, read_json, to_json
 from snake_gym.config.errors import show
 from snake_gym.config.records import versions
 from snake_gym.interface.policy import ZeroResidual, controller_action
@@ -29,13 +37,33 @@ TOLERANCE = 1e-3
 networks otherwise, by 1e-7 in an action, and contacts and friction enlarge that."""
 _SMALLEST = 1e-4
 """Absolute difference of numbers that count as equal, for those near 0."""
-_LOOSE = 0.5
-"""Difference of the bounds of intervals that count as equal, as a share of their width."""
 _ASIDE = ("policy", "kind", "episode")
 """Columns that are not results."""
+_TEXTS = ("policy", "kind", "faults")
+"""Columns that are not numbers."""
 _NEEDED = {"policy", "seed", "progress_m", "is_success", "energy_j", "episode_time_s", "n_faults"}
 """Columns that every file of rows has."""
 Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _PolicyForm(Settings):
+    """What is read of a policy in a results.json."""
+
+    kind: EntrantKind = "learned"
+    controller: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class _Form(Settings):
+    """Types of what is read of a results.json."""
+
+    policies: dict[str, dict[str, Any]]
+    score: str
+    scenarios: str
+    code: str
+    config: dict[str, Any]
+    versions: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -59,21 +87,37 @@ class Results:
             yield f"it was made with other versions than here (in brackets): {', '.join(other)}"
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong in the folder itself: other scenarios, missing rows, numbers without their rows."""
+        """Yield what is wrong in the folder itself: other scenarios or settings, rows, numbers without their rows."""
         if self.summary["scenarios"] != self.scenarios.hash():
             yield "its config.yaml does not have the scenarios of its results.json, or this version reads it otherwise"
-        yield from disagreements(self.summary, self.rows, self.scenarios.episodes)
+        here = read_json(to_json(recorded_settings(self.config, self.scenarios)), "settings")
+        for name, (told, found) in differences(self.summary["config"], here).items():
+            if name.partition(".")[0] != "policies":  # paths, which may have moved
+                yield f"config.{name} is {show(told)} in results.json, {show(found)} by its config.yaml"
+        yield from disagreements(self.summary, self.rows)
 
 
-def disagreements(summary: Mapping[str, Any], rows: Mapping[str, Sequence[Row]], episodes: int) -> Iterator[str]:
-    """Yield which numbers of a ``results.json`` do not follow from the ``rows`` of each policy, as text."""
-    found = []
+def disagreements(summary: Mapping[str, Any], rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Yield which numbers of a ``results.json`` do not follow from the ``rows`` of each policy, as text.
+
+    Raises ConfigError if its score is none of the rows' columns.
+    """
+    config, found = summary["config"], []
+    first, episodes = config["seed"], config["episodes"]
     for name, policy in summary["policies"].items():
-        if len(rows.get(name, [])) != episodes:
-            yield f"{name} has {len(rows.get(name, []))} rows; expected {episodes}"
+        held = rows.get(name, [])
+        if len(held) != episodes:
+            yield f"{name} has {len(held)} rows; expected {episodes}"
             return
-        found.append(_episodes(name, policy["kind"], summary["score"], rows[name]))
-    again = summarise(found, summary["config"]["resamples"])
+        if summary["score"] not in held[0]:
+            raise ConfigError(f"results.json has the score {show(summary['score'])}; expected a column of episodes.csv")
+        seen = Counter(_number(row["seed"]) for row in held)
+        for seed in range(first, first + episodes):
+            if seen[seed] != 1:
+                yield f"{name} has seed {seed} {seen[seed]} times; expected {episodes} seeds from {first} on, once each"
+                break
+        found.append(_episodes(name, policy["kind"], summary["score"], held))
+    again = summarise(found, config["resamples"])
     for place, told, here in _differences(summary, again):
         yield f"{place} is {show(told)} in results.json, {show(here)} over its rows"
 
@@ -92,11 +136,9 @@ def _differences(told: Any, here: Any, place: str = "") -> Iterator[tuple[str, A
         for key, value in here.items():
             known = told.get(key) if isinstance(told, Mapping) else None
             yield from _differences(known, value, f"{place}.{key}".removeprefix(".policies").removeprefix("."))
-    elif isinstance(here, Sequence) and not isinstance(here, str):
-        # The only lists are intervals; with few episodes, rounding in the rows moves them by a part of their width.
-        near = _LOOSE * (here[1] - here[0]) + _SMALLEST
+    elif isinstance(here, Sequence) and not isinstance(here, str):  # the only lists are intervals
         fits = isinstance(told, list) and len(told) == len(here)
-        if not fits or any(not abs(a - b) <= near for a, b in zip(told, here, strict=True)):
+        if not fits or not all(_same(str(a), str(b)) for a, b in zip(told, here, strict=True)):
             yield place, told, here
     elif told != here and not (told is not None and here is not None and _same(str(told), str(here))):
         yield place, told, here
@@ -120,6 +162,11 @@ def read_rows(path: Path) -> dict[str, list[Row]]:
     for line in lines:
         if None in line or None in line.values() or not line.keys() >= _NEEDED:
             raise ConfigError(f"{path} has a row of another form than episodes.csv of an evaluation: {line}"[:200])
+        for column, text in line.items():
+            if column not in _TEXTS and text and math.isnan(_number(text)):
+                raise ConfigError(
+                    f"{path} has {text!r} as {column} of {line['policy']}, seed {line['seed']}; expected a number"
+                )
         rows.setdefault(line["policy"], []).append(line)
     return rows
 
@@ -135,6 +182,12 @@ def read_summary(path: Path) -> dict[str, Any]:
     missing = [key for key in keys if key not in summary] if isinstance(summary, dict) else keys
     if missing:
         raise ConfigError(f"{file} has no {', '.join(missing)}; expected the results of an evaluation of this version")
+    form = build(_Form, {key: summary[key] for key in keys}, str(file))
+    build(BenchmarkConfig, {key: form.config.get(key) for key in ("seed", "episodes", "resamples")}, f"{file} config")
+    for name, policy in form.policies.items():
+        read = build(_PolicyForm, {key: policy.get(key) for key in ("kind", "controller")}, f"{file} policies.{name}")
+        if read.kind == "classical" and read.controller is None:
+            raise ConfigError(f"{file} policies.{name} has no controller; expected its parameters")
     return summary
 
 
@@ -197,15 +250,16 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
             if name in policies and policies[name] != policy:
                 name = f"{name} ({folders[path]})"
             policies[name] = policy
-    try:
-        shown: list[Table | str] = [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations")]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"the results are not those of an evaluation of this version: {error!r}") from None
     notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
     for path, summary in read.items():
         if (rows := folders[path] / "episodes.csv").is_file():
-            faults = disagreements(summary, read_rows(rows), summary["config"]["episodes"])
+            faults = disagreements(summary, read_rows(rows))
             notes += [f"note: {path}: {fault}" for fault in faults]
+    try:
+        shown: list[Table | str] = [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations")]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        wrong = notes[-1].removeprefix("note: ") if notes else "a number is missing or is none"
+        raise ConfigError(f"the results are not those of an evaluation of this version: {wrong}") from None
     if len({summary["code"] for summary in read.values()}) > 1:
         notes.append("note: the results were made by different versions of the code")
     return [*shown, *notes]

@@ -210,7 +210,7 @@ def rows_csv(results: Sequence[Episodes]) -> str:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, float):
-        return f"{value:.6g}" if math.isfinite(value) else ""
+        return value if math.isfinite(value) else ""  # all digits, so that numbers and intervals follow from the rows
     return value
 
 

@@ -176,6 +176,11 @@ def resolve_benchmark(config: BenchmarkConfig) -> BenchmarkConfig:
     )  # fmt: skip
 
 
+def recorded_settings(config: BenchmarkConfig, scenarios: Scenarios) -> dict[str, Any]:
+    """Return the settings of an evaluation as a results.json has them: those of the env are complete."""
+    return {**to_dict(config), "env": to_dict(scenarios.env)}
+
+
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
     """Return the scenarios of a benchmark. Raises ConfigError for wrong env settings."""
     config = resolve_benchmark(config)

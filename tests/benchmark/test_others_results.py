@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from snake_gym.benchmark import evaluate
+from snake_gym.benchmark import evaluate, others_results
+from snake_gym.benchmark.report import summarise
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
 from tests.agents.runs import untrained
 
@@ -61,6 +62,12 @@ def edit_results(results: Path, change: Callable[[dict[str, Any]], Any]) -> None
     (results / "results.json").write_text(json.dumps(content))
 
 
+def narrow(bounds: list[float]) -> None:
+    """Shrink an interval about its middle to a tenth of its width."""
+    middle, half = 0.5 * (bounds[0] + bounds[1]), 0.05 * (bounds[1] - bounds[0])
+    bounds[:] = middle - half, middle + half
+
+
 def test_rows_of_policies_and_controllers_are_equal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(results, "--rows", "3") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -89,12 +96,38 @@ def test_numbers_that_do_not_follow_from_the_rows_are_found(results: Path, capsy
     text = capsys.readouterr().out
     assert "wrong: cc.mean is 9.0 in results.json, " in text
     assert "cc seed 5: not equal, here in brackets: its seed is none of 1000000 to 1000011" in text
+    assert "wrong: cc has seed 1000003 0 times; expected 12 seeds from 1000000 on, once each" in text
+
+
+def test_rows_that_stand_in_the_place_of_others_are_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The worst half of an entrant's rows replaced by its best: each plays as told, and all numbers follow."""
+    with (results / "episodes.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    mine = sorted((row for row in rows if row["policy"] == "mine"), key=lambda row: float(row["progress_m"]))
+    better = {id(bad): good for bad, good in zip(mine[:6], mine[6:], strict=True)}
+    with (results / "episodes.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(better.get(id(row), row) for row in rows)
+    theirs = others_results.read_results(results)
+    found = [others_results._episodes(name, policy["kind"], theirs.summary["score"], theirs.rows[name])
+             for name, policy in theirs.summary["policies"].items()]  # fmt: skip
+    forged = summarise(found, 200)
+    edit_results(results, lambda content: content.update(
+        forged | {"policies": {k: v | forged["policies"][k] for k, v in content["policies"].items()}}
+    ))  # fmt: skip
+    assert check(results, "--rows", "12") == 1
+    text = capsys.readouterr().out
+    assert "36 of 36 rows are equal" in text
+    assert "wrong: mine has seed" in text and "wrong: mine.mean" not in text
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         (lambda content: content["policies"]["mine"].update(ci95=[9.0, 9.5]), "mine.ci95 is [9.0, 9.5]"),
+        (lambda content: narrow(content["policies"]["mine"]["ci95"]), "mine.ci95 is ["),
+        (lambda content: narrow(content["policies"]["mine"]["lead_ci95"]), "mine.lead_ci95 is ["),
         (lambda content: content["policies"]["mine"].update(success=0.9), "mine.success is 0.9"),
         (lambda content: content["policies"]["mine"].update(energy_j=1.0), "mine.energy_j is 1.0"),
         (lambda content: content["policies"]["mine"]["by_faults"]["0"].update(mean=7.0), "mine.by_faults.0.mean is 7"),
@@ -111,6 +144,48 @@ def test_every_number_of_a_summary_follows_from_the_rows(
     assert f"wrong: {told}" in capsys.readouterr().out
     assert evaluate.main(["--table", str(results)]) == 0
     assert told in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda config: config.update(seed=5), "config.seed is 5 in results.json, 1000000 by its config.yaml"),
+        (lambda config: config["env"]["faults"].update(n_max=1), "config.env.faults.n_max is 1 in results.json, 2 by"),
+        (lambda config: config["env"].update(robot="muscle"), "config.env.robot is 'muscle' in results.json"),
+    ],
+)
+def test_settings_in_the_results_are_those_of_the_scenarios(
+    change: Callable[[Any], Any], told: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit_results(results, lambda content: change(content["config"]))
+    assert check(results, "--rows", "1") == 1
+    assert f"wrong: {told}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content["policies"]["mine"].update(kind="best"), "policies.mine.kind is 'best'"),
+        (lambda content: content["policies"]["mine"].pop("kind"), "policies.mine.kind is null"),
+        (lambda content: content["policies"]["mine"].update(kind="classical"), "policies.mine has no controller"),
+        (lambda content: content["policies"]["cc"].update(controller="x"), "policies.cc.controller is 'x'"),
+        (lambda content: content["policies"].update(mine=None), "policies.mine is null"),
+        (lambda content: content.update(policies=["mine"]), "policies is .*; expected"),
+        (lambda content: content["config"].update(resamples="many"), "config.resamples is 'many'"),
+        (lambda content: content["config"].pop("resamples"), "config.resamples is null"),
+        (lambda content: content.update(versions="x"), "versions is 'x'"),
+        (lambda content: content.update(score=3), "score is 3"),
+        (lambda content: content.update(score="progres_m"), "the score 'progres_m'; expected a column"),
+    ],
+)
+def test_results_of_another_form_are_named_in_one_line(
+    change: Callable[[Any], Any], message: str, results: Path
+) -> None:
+    edit_results(results, change)
+    for option in ("--check", "--table"):
+        with pytest.raises(ConfigError, match=message) as caught:
+            evaluate.main([option, str(results)])
+        assert "\n" not in str(caught.value)
 
 
 def test_other_scenarios_code_and_rows_are_noted(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +233,7 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
         (["--table", "{}", "--policy", "x=y"], "--table does not go with --policy"),
         (["--table", "{}/episodes.csv"], "episodes.csv is not JSON"),
         (["--table", "{}/list.json"], "list.json has no policies, score"),
-        (["--table", "{}/odd.json"], "the results are not those of an evaluation of this version"),
+        (["--table", "{}/odd.json"], "odd.json: policies.a is 3"),
     ],
 )
 def test_mistakes_are_named_in_one_line(options: list[str], message: str, results: Path) -> None:
@@ -171,6 +246,9 @@ def test_mistakes_are_named_in_one_line(options: list[str], message: str, result
 
 
 def test_a_damaged_file_of_rows_is_named(results: Path) -> None:
+    edit_rows(results, lambda row: row.update(n_faults="abc") if row["seed"] == "1000003" else None)
+    with pytest.raises(ConfigError, match=r"has 'abc' as n_faults of \w+, seed 1000003; expected a number"):
+        check(results)
     (results / "episodes.csv").write_text("policy,seed,progress_m\nmine,1\n")
     with pytest.raises(ConfigError, match=r"episodes.csv has a row of another form"):
         check(results)
