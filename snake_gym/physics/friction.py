@@ -114,7 +114,7 @@ def revise_facing(s, n, coupled):  # type: ignore[no-untyped-def]
 
 @kernel
 def lay_patches(s, n, ids, count, patches):  # type: ignore[no-untyped-def]
-    """Scale the friction of each link for the place POS_X, POS_Y of its centre; see ``state.Patches``.
+    """Scale the friction of each link for the place POS_X, POS_Y of its middle; see ``state.Patches``.
 
     It acts for a whole call of the stepper, and on the parameters: they have to be loaded anew for the next call.
     """
@@ -203,8 +203,7 @@ def next_sliding(slip, slid, before, after, limit, backward, may_break):  # type
     slides = (absolute(slip) == 1.0) | (absolute(slip) == _BROKEN)
     stops = slides & (slip * after < 0.0)
     # Sticking has the slope of the larger limit; the smaller one is met at its share of REST.
-    larger_limit = larger(splat(1.0), backward)
-    end = REST * select(after < 0.0, backward, splat(1.0)) / larger_limit
+    end = REST * select(after < 0.0, backward, splat(1.0)) / larger(splat(1.0), backward)
     breaks = sticks(slip) & (absolute(after) > end) & (limit > 0.0) & may_break
     # Sliding on would have led from ``before`` to ``after``: the axis has slid for this share of the step.
     share = select(slip * before > 0.0, before / (before - after), splat(0.0))

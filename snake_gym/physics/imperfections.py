@@ -34,8 +34,8 @@ from snake_gym.physics.lanes import (
 )  # fmt: skip
 from snake_gym.physics.simd import absolute, any_lane, copy_sign, kernel, larger, load, select, smaller, splat, store
 
-
 UNKNOWN = 3.0
+"""FLANK before the first step of a call."""
 
 
 @kernel

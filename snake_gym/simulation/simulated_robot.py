@@ -537,6 +537,10 @@ class SimulatedRobot:
         return 0.5 * (self.params.mass * speed2 + spin).sum(axis=1)
 
 
+_OFF = {"backward": 1.0, "torque_limit": np.inf, "stop": np.inf, "no_load_speed": np.inf}
+"""Parameters that mean no law, where that is not 0."""
+
+
 def _check_laws(params: ChainParams, laws: Laws) -> None:
     """Raise ValueError for parameters whose law is off."""
     for is_on, names, law in (
@@ -549,7 +553,7 @@ def _check_laws(params: ChainParams, laws: Laws) -> None:
     ):
         for name in () if is_on else names:
             values = getattr(params, name)
-            off = np.inf if name in ("torque_limit", "stop", "no_load_speed") else 1.0 if name == "backward" else 0.0
+            off = _OFF.get(name, 0.0)
             if (values != off).any():
                 raise ValueError(
                     f"params.{name} is {values[values != off][0]:g}; expected {off:g}, as the robot's specification "
