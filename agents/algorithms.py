@@ -12,6 +12,7 @@ import inspect
 import math
 import os
 import typing
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,17 +27,21 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from snake_gym.config import ConfigError, Settings, build, choose, to_dict
 from snake_gym.config.errors import hint
 from snake_gym.config.schema import coerce
 from snake_gym.config.settings import Count, NonNegative, Positive, PositiveCount, PositiveShare, Range, Share
+from snake_gym.envs.core import SnakeCore
+from snake_gym.envs.mirror import env_reflections
+from snake_gym.interface.mirror import Reflection, side_by_side
 
 from .asymmetric import choose_policy
-from .sb3_internals import BetweenRollouts
+from .ppo import PPO
+from .sb3_internals import BetweenRollouts, unwrap
 
-POLICY = "MlpPolicy"
+POLICY, RECURRENT_POLICY = "MlpPolicy", "MlpLstmPolicy"
 _DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
 """Algorithms whose actions are choices of a list; a snake's are continuous."""
 MAX_WEIGHTS = 1 << 24
@@ -58,9 +63,18 @@ class NetworkConfig(Settings):
     """Function between layers: tanh, relu, elu or silu."""
     log_std_init: Annotated[float, Range(-20.0, 20.0)] | None = None
     """Logarithm of the action's standard deviation at the start."""
+    lstm_hidden_size: PositiveCount | None = None
+    """Units of each LSTM layer before the hidden layers, of RecurrentPPO."""
+    n_lstm_layers: Annotated[int, Range(1, 8)] | None = None
+    """Number of these layers."""
 
     def check_parts(self, algorithm: str, parts: Sequence[str], where: str) -> None:
-        """Raise ConfigError where ``net_arch`` names a part that the algorithm's network does not have."""
+        """Raise ConfigError where a setting is of a part that the algorithm's network does not have."""
+        for name in ("lstm_hidden_size", "n_lstm_layers"):
+            if getattr(self, name) is not None and not _is_recurrent(known_algorithms()[algorithm]):
+                raise ConfigError(
+                    f"{where}.network.{name} is set, but {algorithm} has no LSTM; expected null, or RecurrentPPO"
+                )
         for part in self.net_arch if isinstance(self.net_arch, dict) else ():
             if part not in parts:
                 known = ", ".join(parts)
@@ -70,6 +84,12 @@ class NetworkConfig(Settings):
 
     def check_size(self, n_inputs: int, n_outputs: int) -> None:
         """Raise ConfigError if a network with these inputs and outputs would have more than ``MAX_WEIGHTS`` weights."""
+        units = self.lstm_hidden_size or 1
+        if 4 * units * (n_inputs + units) > MAX_WEIGHTS:
+            raise ConfigError(
+                f"algorithm.network.lstm_hidden_size is {units}: {4 * units * (n_inputs + units)} weights; expected at "
+                f"most {MAX_WEIGHTS}"
+            )
         parts = self.net_arch.values() if isinstance(self.net_arch, dict) else [self.net_arch or _WIDEST_DEFAULT]
         for layers in parts:  # a critic takes observation and action
             count = sum(a * b for a, b in pairwise((n_inputs + n_outputs, *layers, n_outputs)))
@@ -81,7 +101,8 @@ class NetworkConfig(Settings):
     def policy_kwargs(self) -> dict[str, Any]:
         """Return the settings in the form that SB3's policies take."""
         activation = _ACTIVATIONS.get(self.activation or "")
-        given = {"net_arch": to_dict(self.net_arch), "activation_fn": activation, "log_std_init": self.log_std_init}
+        given = {**to_dict(self), "activation_fn": activation}
+        del given["activation"]
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -97,12 +118,23 @@ class ScheduleConfig(Settings):
     """Share of the run after which the end is reached."""
 
 
+@dataclass(frozen=True)
+class GradientNorms(Settings):
+    """Bounds of the gradient's norm, of actor and critic apart."""
+
+    actor: Positive = 0.5
+    """Bound of the part of the actor and its standard deviation."""
+    critic: Positive = 0.5
+    """Bound of the critic's part."""
+
+
 Schedule = Positive | ScheduleConfig
 _TYPES: dict[str, Any] = {
     "gamma": Share, "gae_lambda": Share, "tau": Share, "n_epochs": PositiveCount, "n_steps": PositiveCount,
     "batch_size": PositiveCount, "buffer_size": PositiveCount, "policy_delay": PositiveCount,
     "target_update_interval": PositiveCount, "learning_starts": Count, "learning_rate": Schedule,
-    "clip_range": Schedule, "clip_range_vf": Schedule | None, "max_grad_norm": Positive, "target_kl": Positive | None,
+    "clip_range": Schedule, "clip_range_vf": Schedule | None, "max_grad_norm": Positive | GradientNorms,
+    "mirror": Share, "target_kl": Positive | None,
     "ent_coef": NonNegative | str, "target_entropy": float | str, "vf_coef": NonNegative,
     "action_noise_std": NonNegative,
     "train_freq": PositiveCount | tuple[PositiveCount, Literal["step", "episode"]],
@@ -138,9 +170,13 @@ def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
     for module in (stable_baselines3, *contrib):
         for name, value in sorted(vars(module).items()):
             collects = isinstance(value, type) and issubclass(value, (OnPolicyAlgorithm, OffPolicyAlgorithm))
-            if collects and name not in _DISCRETE and POLICY in value.policy_aliases:
+            if collects and name not in _DISCRETE and {POLICY, RECURRENT_POLICY} & value.policy_aliases.keys():
                 found.setdefault(name, value)
-    return found
+    return {**found, "PPO": PPO}
+
+
+def _is_recurrent(cls: type[BaseAlgorithm]) -> bool:
+    return POLICY not in cls.policy_aliases
 
 
 def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Algorithm:
@@ -166,25 +202,38 @@ def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Alg
         if key == "target_entropy" and isinstance(found, str) and found != "auto":
             raise ConfigError(f"{where}.{key} is {found!r}; expected a number or auto")
         is_schedule = isinstance(found, ScheduleConfig)
+        if isinstance(found, GradientNorms):
+            if not issubclass(classes[name], PPO):
+                raise ConfigError(f"{where}.{key} has parts, which {name} does not have; expected one number > 0")
+            found = to_dict(found)
         values[key] = LinearSchedule(found.start, found.end, found.fraction) if is_schedule else found
     return Algorithm(name, classes[name], network, values, values.pop("action_noise_std", None))
 
 
-def check_batch(algorithm: Algorithm, n_envs: int) -> None:
-    """Raise ConfigError if a batch exceeds the data it is drawn from, or if training by episodes has several worlds."""
+def check_batch(algorithm: Algorithm, n_envs: int) -> tuple[str, ...]:
+    """Return a note on batches of a rollout of which the last one is smaller; no notes if there is none.
+
+    Raises ConfigError if a batch exceeds the data it is drawn from, or if training by episodes has several worlds.
+    """
     frequency = algorithm.value("train_freq")
     if isinstance(frequency, tuple) and frequency[1] == "episode" and n_envs > 1:
         raise ConfigError(
             f"algorithm.train_freq counts episodes; expected n_envs 1 (here {n_envs}), or a count of steps"
         )
-    if "batch_size" not in algorithm.parameters:
-        return
-    if issubclass(algorithm.cls, OnPolicyAlgorithm):
+    size = algorithm.value("batch_size")
+    on_policy = issubclass(algorithm.cls, OnPolicyAlgorithm)
+    if on_policy:
         most, what = algorithm.value("n_steps") * n_envs, "n_steps times n_envs"
     else:
         most, what = algorithm.value("buffer_size"), "buffer_size"
-    if algorithm.parameters["batch_size"] > most:
-        raise ConfigError(f"algorithm.batch_size is {algorithm.parameters['batch_size']}; expected <= {most}, {what}")
+    if "batch_size" in algorithm.parameters and size > most:
+        raise ConfigError(f"algorithm.batch_size is {size}; expected <= {most}, {what}")
+    if not on_policy or not size or size >= most or most % size == 0:
+        return ()
+    return (
+        f"algorithm.batch_size is {size}, which does not divide {most}, {what}: the last batch of each pass over a "
+        f"rollout has {most % size}",
+    )
 
 
 def check_device(name: str, where: str = "device") -> None:
@@ -203,7 +252,8 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
 
     Raises ConfigError for what SB3 finds wrong with the parameters, and for networks and buffers that are too large.
     """
-    policy = choose_policy(algorithm.cls, venv.observation_space, POLICY)
+    plain = RECURRENT_POLICY if _is_recurrent(algorithm.cls) else POLICY
+    policy = choose_policy(algorithm.cls, venv.observation_space, plain)
     n_inputs, n_outputs = (flatdim(space) for space in (venv.observation_space, venv.action_space))
     algorithm.network.check_size(n_inputs, n_outputs)
     _check_memory(algorithm, venv.num_envs, n_inputs, n_outputs)
@@ -214,18 +264,42 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
     # The bases are found at run time. The name stays the algorithm's: it appears in SB3's messages.
     cls = typing.cast(Any, type(algorithm.name, (BetweenRollouts, algorithm.cls), {}))
     try:
-        model = cls(
-            policy, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "You have specified a mini-batch size")  # check_batch notes it
+            model = cls(
+                policy, venv, seed=seed, device=device, policy_kwargs=algorithm.network.policy_kwargs(), **parameters
+            )
     except (AssertionError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise ConfigError(f"algorithm {algorithm.name} does not take these settings: {error}") from error
+    if isinstance(model, PPO) and model.mirror > 0.0:
+        model.reflection = _reflection_of(venv)
     model.between_rollouts = lambda: None
     return typing.cast(BaseAlgorithm, model)
 
 
+def _reflection_of(venv: VecEnv) -> Reflection:
+    """Return how observations and actions in a row look in a mirror. Raises ConfigError where that is not known."""
+    normaliser = unwrap_vec_normalize(venv)
+    if normaliser is not None and normaliser.norm_obs:
+        raise ConfigError(
+            "normalise.observation is true, but means of what was seen lie to one side; expected false with "
+            "algorithm.mirror > 0"
+        )
+    core = getattr(unwrap(venv).env, "core", None)
+    if not isinstance(core, SnakeCore):
+        raise ConfigError("algorithm.mirror needs an env of snake_gym, which says how it looks in a mirror; expected 0")
+    return side_by_side(env_reflections(core))
+
+
 def _defaults(cls: type[BaseAlgorithm]) -> dict[str, Any]:
     """Return the parameters that a config may set, with their default values."""
-    parameters = inspect.signature(cls.__init__).parameters
+    parameters: dict[str, inspect.Parameter] = {}
+    for base in cls.__mro__:  # one that passes further settings on has those of the next
+        own = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
+        parameters = {**own, **parameters}
+        if own and not any(p.kind is p.VAR_KEYWORD for p in own.values()):
+            break
+    parameters = {name: p for name, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     settable = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
     noise = {"action_noise_std": None} if "action_noise" in settable else {}
     return {name: value for name, value in settable.items() if name not in _SET_ELSEWHERE} | noise
@@ -255,7 +329,10 @@ def _check_memory(algorithm: Algorithm, n_envs: int, n_inputs: int, n_outputs: i
     A batch of off-policy returns over n_steps holds a table of (batch_size, n_steps): indices, rewards and three more.
     """
     if issubclass(algorithm.cls, OnPolicyAlgorithm):
-        needs = {"n_steps": ("buffer", 4 * n_envs * (n_inputs + n_outputs + 6), "16 to 4096 are usual")}
+        network = algorithm.network
+        recurrent = _is_recurrent(algorithm.cls)
+        kept = 4 * (network.lstm_hidden_size or 256) * (network.n_lstm_layers or 1) if recurrent else 0
+        needs = {"n_steps": ("buffer", 4 * n_envs * (n_inputs + n_outputs + 6 + kept), "16 to 4096 are usual")}
     else:
         needs = {
             "buffer_size": ("buffer", 4 * (2 * n_inputs + n_outputs + 3), "100000 to 1000000 are usual"),

@@ -52,7 +52,7 @@ class AsymmetricPolicy(ActorCriticPolicy):
         self.vf_features_extractor = CriticInputs(self.observation_space)
         n_inputs = self.vf_features_extractor.features_dim
         critic = MlpExtractor(n_inputs, self.net_arch, self.activation_fn, self.device)
-        self.mlp_extractor.value_net = critic.value_net
+        self.mlp_extractor.value_net, self.mlp_extractor.latent_dim_vf = critic.value_net, critic.latent_dim_vf
 
 
 def choose_policy(cls: type[Any], space: gym.Space[Any], plain: str) -> str | type[AsymmetricPolicy]:
@@ -62,7 +62,7 @@ def choose_policy(cls: type[Any], space: gym.Space[Any], plain: str) -> str | ty
     """
     if not isinstance(space, gym.spaces.Dict):
         return plain
-    if not issubclass(cls, OnPolicyAlgorithm):
+    if not issubclass(cls, OnPolicyAlgorithm) or "MlpPolicy" not in cls.policy_aliases:
         raise ConfigError(
             f"env.observation.privileged is set, but the critic of {cls.__name__} sees what its actor sees; expected "
             "none, or PPO, A2C or TRPO"

@@ -12,6 +12,7 @@ from snake_gym.config import ConfigError, Settings, differences, to_dict
 from snake_gym.config.settings import Count, Limit, PositiveCount, PositiveShare, Range, Share
 from snake_gym.controllers import resolve_controller, tuning_of
 from snake_gym.envs import DEFAULT_ENV, EnvConfig
+from snake_gym.envs.observation_columns import check_columns
 from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.registry import find_task
 
@@ -26,12 +27,22 @@ MAX_TOTAL_STEPS = 10**12
 class EvaluationConfig(Settings):
     """Evaluation on held-out scenarios during training; the model with the largest mean return is kept as the best."""
 
-    every_steps: Count = 500_000
-    """Env steps between two evaluations; 0: only one at the end."""
+    every_steps: Count | None = None
+    """Env steps between two evaluations, of which the first is at step 0; None: 5 % of ``total_steps``; 0: only one at
+    the end."""
     episodes: Annotated[int, Range(1, MAX_WORLDS)] = 128
     """Number of scenarios, played at once, one episode each."""
     seed: int = TRAINING_SEEDS
     """Seed of the first scenario."""
+    references: bool = True
+    """True to play the scenarios once with the gait below the residual and with the tuned controllers, for
+    comparison."""
+    pictures: bool = True
+    """True to draw a film strip and a map of failed joints at every fifth of the run; needs the extra ``render``."""
+
+    def period(self, total_steps: int) -> int:
+        """Return the steps between two evaluations of a run; 0: only one at the end."""
+        return max(total_steps // 20, 1) if self.every_steps is None else self.every_steps
 
     def check(self) -> None:
         last = EVALUATION.end - self.episodes
@@ -96,7 +107,8 @@ class TrainConfig(Settings):
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the env; see ``snake_gym.tasks.task``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
-    """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}."""
+    """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}; PPO has
+    ``mirror`` besides, the share of each minibatch that is mirrored."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: Annotated[int, Range(1, MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""
@@ -159,6 +171,7 @@ def resolve_env(config: TrainConfig) -> TrainConfig:
         options = tune_options(env.robot, config.env_id, env)
         controller = resolve_controller(env.action.controller, _BASE, spec, options)
         env = replace(env, action=replace(env.action, controller=controller))
+    check_columns(env)
     robot = env.robot if env.robot == spec.name else to_dict(spec)
     return replace(config, env_file=None, env={**to_dict(env), "robot": robot})
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from snake_gym.jobs.report import ProgressFile
+
 _REFRESH_S = 0.25
-_SILENT_S = 5.0
-"""Time without a first step after which the user is told the reason [s]."""
 _LINE_S = 15.0
 """Time between two lines if there is no terminal [s]."""
 
@@ -29,7 +29,6 @@ class TrainingDisplay:
         self.note = ""
         """Latest measurement, as text."""
         self._running = False
-        self._hint = threading.Timer(_SILENT_S, self._explain_silence)
         self._progress = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"), BarColumn(24), TaskProgressColumn(),
             TextColumn("{task.fields[rate]:,.0f}/s"), TimeElapsedColumn(), TimeRemainingColumn(),
@@ -37,41 +36,31 @@ class TrainingDisplay:
         )  # fmt: skip
         self._task = self._progress.add_task("training", total=total, rate=0.0, note="")
         self._bar = self.console.is_terminal and not quiet
+        self._every_s = _REFRESH_S if self._bar else _LINE_S
 
     @contextmanager
     def show(self, begin: int) -> Iterator[None]:
         """Show the bar; earlier launches have done ``begin`` steps."""
         self._begin, self._running = begin, False
         self._start = self._last = time.monotonic()
-        self._hint = threading.Timer(_SILENT_S, self._explain_silence)
-        self._hint.daemon = True
-        self._hint.start()
-        try:
-            if not self._bar:
-                yield
-                return
-            with self._progress:
-                yield
-                self._progress.refresh()
-        finally:
-            self._hint.cancel()
+        if not self._bar:
+            yield
+            return
+        with self._progress:
+            yield
+            self._progress.refresh()
 
     def advance(self, steps: int) -> None:
         """Show that ``steps`` have been done; cheap enough for every step."""
         now = time.monotonic()
         if not self._running:  # kernels were compiled until now: that tells nothing of the speed
             self._running, self._begin, self._start = True, steps, now
-            self._hint.cancel()
             return
         waiting = steps < self.total or not self._bar  # the end is always shown
-        if self.quiet or (waiting and now - self._last < (_REFRESH_S if self._bar else _LINE_S)):
+        if self.quiet or (waiting and now - self._last < self._every_s):
             return
         self._last = now
         self._draw(steps)
-
-    def _explain_silence(self) -> None:
-        if not self.quiet:
-            self.say("compiling the physics for this robot and this processor: once, for up to a minute or two")
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
@@ -86,3 +75,22 @@ class TrainingDisplay:
             left = (self.total - steps) / max(rate, 1e-9)
             note = f"; {self.note}" if self.note else ""
             self.say(f"{steps:,}/{self.total:,} steps, {rate:,.0f}/s, {left:.0f} s left{note}")
+
+
+class FileDisplay(TrainingDisplay):
+    """Display of a job: the progress goes into a file, messages to standard error."""
+
+    def __init__(self, total: int, path: Path) -> None:
+        super().__init__(total)
+        self._file = ProgressFile(path)
+        self._bar, self._every_s = False, 1.0
+
+    @contextmanager
+    def show(self, begin: int) -> Iterator[None]:
+        """Show how many steps earlier launches have done."""
+        self._draw(begin)
+        with super().show(begin):
+            yield
+
+    def _draw(self, steps: int) -> None:
+        self._file.write(min(steps, self.total), self.total, self.note)

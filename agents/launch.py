@@ -6,28 +6,28 @@ returns; a second one interrupts at once, and the next launch continues from the
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, to_dict
+from snake_gym.config import ConfigError, apply_overrides, build_over, load_yaml, to_dict
 from snake_gym.envs.task_settings import check_task
+from snake_gym.jobs.run import stop_signals
 from snake_gym.plugins import take_plugins
 
 from .algorithms import check_batch, check_device, find_algorithm
 from .checkpoint import checkpoint_step, list_checkpoints
 from .config import TrainConfig, check_same_run, launch_notes, resolve_env
-from .display import TrainingDisplay
+from .display import FileDisplay, TrainingDisplay
 from .run_folder import RunFolder, new_run_path
 from .training import MakeEnv, Training, TrainingStopped
 
 PROGRAM = "python train.py" if Path(sys.argv[0]).name == "train.py" else "snake-gym train"
 """Command that the user started, for messages."""
+_PATIENCE_S = 60.0
+"""Time for which a job waits for the end of a process that still holds its folder [s]."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ def plan_new(
     in_file = load_yaml(config_file)
     settings = take_plugins(apply_overrides(in_file, assignments), config_file, plugins)
     check_task(in_file, assignments, str(config_file))
-    config = build(TrainConfig, settings, str(config_file))
+    config = build_over(TrainConfig, in_file, settings, str(config_file))
     config, notes = resolve_env(config), launch_notes(config)
-    check_batch(find_algorithm(config.algorithm), config.n_envs)  # says what is wrong before there is a folder
+    notes += check_batch(find_algorithm(config.algorithm), config.n_envs)  # refuses before there is a folder
     check_device(config.device)
     path = run_dir or (Path(config.run_dir) if config.run_dir else new_run_path(config_file, config))
     folder = RunFolder(path)
@@ -73,25 +73,35 @@ def plan_resume(run_dir: Path, assignments: Sequence[str] = ()) -> Launch:
     """Return the run of a folder, with the settings changed that a resumed run may change. Raises ConfigError."""
     folder = RunFolder(run_dir)
     stored = folder.read_config()
-    config = build(TrainConfig, apply_overrides(to_dict(stored), assignments), str(run_dir))
+    in_file = to_dict(stored)
+    config = build_over(TrainConfig, in_file, apply_overrides(in_file, assignments), str(run_dir))
     check_same_run(stored, config, str(run_dir))
     check_device(config.device)
     return Launch(config, folder, resume=True)
 
 
-def run(launch: Launch, command: Sequence[str], quiet: bool = False, make_env: MakeEnv | None = None) -> bool:
+def run(
+    launch: Launch,
+    command: Sequence[str],
+    quiet: bool = False,
+    make_env: MakeEnv | None = None,
+    progress: Path | None = None,
+) -> bool:
     """Train to the end; False if the run was stopped before, with its state saved. ``command`` is noted in the folder.
+
+    ``progress``: file to show the progress in, for a job; one that another process was training until just now waits.
 
     Raises ConfigError if the folder's checkpoints cannot be used, another process trains in it, it is not writable,
     or the training diverged.
     """
     config, folder = launch.config, launch.folder
     begun = time.monotonic()
-    with folder.lock(), stop_signals() as should_stop:
+    with folder.lock(0.0 if progress is None else _PATIENCE_S), stop_signals() as should_stop:
         if launch.resume and folder.steps_done() >= config.total_steps:
             TrainingDisplay(0).say(f"{folder.path} is finished: {folder.steps_done():,} steps are done")
             return True
-        display = TrainingDisplay(config.total_steps, quiet=quiet)
+        total = config.total_steps
+        display = TrainingDisplay(total, quiet=quiet) if progress is None else FileDisplay(total, progress)
         training = Training(config, folder, display, should_stop, make_env)
         step = training.resume() if launch.resume and list_checkpoints(folder.path) else 0
         for note in launch.notes:
@@ -123,24 +133,3 @@ def _describe_write_error(error: OSError, run: Path, step: int) -> str:
         f"training stopped after {step} steps: {error.filename or run} cannot be written: {error.strerror or error}; "
         f"{what}: make room, then continue with: {PROGRAM} --resume {run}"
     )
-
-
-@contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Take over SIGINT and SIGTERM, main thread only; yields a function that returns True once one has arrived.
-
-    The first signal asks the run to stop, a second one interrupts it at once.
-    """
-    came: list[int] = []
-
-    def receive(number: int, frame: FrameType | None) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(came)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from snake_gym.benchmark.runner import roll
+from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.policy import Policy
+from snake_gym.physics.faults import FAULT_CODES, HEALTHY
 
 from .sb3_vec_env import Sb3VecEnv
 
@@ -19,42 +21,74 @@ Columns = dict[str, NDArray[np.float64]]
 
 AT_END = (
     "progress_m", "targets_reached", "energy_j", "is_success", "n_failed_joints", "contact_time_s",
-    "contact_impulse_ns",
+    "contact_impulse_ns", "passed_m", "mean_cross_track_m", "mean_schedule_error_m", "tracking", "mean_speed_error_m_s",
+    "mean_heading_error_rad",
 )  # fmt: skip
 """Infos kept at the end of an episode, if the env reports them."""
 TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"
 FAILED = "n_failed_joints"
+HAS = "has_"
+"""Prefix of columns that are True in the episodes with that kind of fault."""
 _MEAN_NAMES = {"is_success": "success_rate", "targets_reached": "targets"}
+_BROKEN_DOWN = {"progress_m": "progress", "is_success": "success", "tracking": "tracking"}
+"""Quantities of which there are also means by number and kind of faults."""
 
 
 def summarise(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Return means by name; ``progress/<k>_failed`` is over the episodes that ended with k failed joints."""
+    """Return means by name.
+
+    ``progress/<k>_failed`` is over the episodes that ended with k failed joints, ``progress/<kind>`` over those with
+    a fault of that kind; so are ``success/...`` and ``tracking/...``.
+    """
     means = {
         _MEAN_NAMES.get(name, name): float(values.mean())
         for name, values in columns.items()
-        if values.size and name != FAILED
+        if values.size and name != FAILED and not name.startswith(HAS)
     }
     if "progress_m" in means:
         means["progress/all"] = means.pop("progress_m")
-        for count in np.unique(columns[FAILED]) if FAILED in columns else ():
-            chosen = columns["progress_m"][columns[FAILED] == count]
-            means[f"progress/{int(count)}_failed"] = float(chosen.mean())
+    counts = np.unique(columns[FAILED]) if FAILED in columns else ()
+    groups = {f"{int(count)}_failed": columns[FAILED] == count for count in counts}
+    groups |= {name.removeprefix(HAS): values > 0.0 for name, values in columns.items() if name.startswith(HAS)}
+    for name, label in _BROKEN_DOWN.items():
+        for group, chosen in groups.items():
+            if name in columns and chosen.any():
+                means[f"{label}/{group}"] = float(columns[name][chosen].mean())
     return means
 
 
-class Accumulator:
-    """Sums over the running episodes of W worlds: each weighted reward term, and the speed."""
+def fault_columns(core: SnakeCore) -> Columns:
+    """Return the columns of fault kinds of the episodes that run, or ran last, in the worlds of ``core``."""
+    kinds = np.concatenate([core.robot.faults.kind, core.robot.second_faults.kind], axis=1)
+    has = {f"{HAS}{name}": (kinds == code).any(axis=1) for name, code in FAULT_CODES.items() if code != HEALTHY}
+    return {name: values.astype(np.float64) for name, values in has.items() if values.any()}
 
-    def __init__(self, n_worlds: int) -> None:
+
+def joint_failed(core: SnakeCore) -> NDArray[np.bool_]:
+    """Return a mask (W, J) of the joints that fail at any time in those episodes."""
+    return (core.robot.faults.kind != HEALTHY) | (core.robot.second_faults.kind != HEALTHY)
+
+
+def terms_off(env: Any) -> frozenset[str]:
+    """Return the names in the infos of reward terms whose weight is 0."""
+    core = getattr(env, "core", None)
+    return frozenset() if core is None else frozenset(TERM + name for name, w in core.weights.items() if w == 0.0)
+
+
+class Accumulator:
+    """Sums over the running episodes of W worlds: each weighted reward term that is not ``off``, and the speed."""
+
+    def __init__(self, n_worlds: int, off: Iterable[str] = ()) -> None:
         self.n_worlds = n_worlds
+        self.off = frozenset(off)
         self.sums: Columns = {}
 
     def add(self, infos: Mapping[str, Any], counting: NDArray[np.bool_] | None = None) -> None:
         """Add one step of all worlds, or of the worlds in ``counting`` (W,)."""
         if not self.sums:
-            names = [name for name in infos if name.startswith(TERM) or name == SPEED]
+            names = [name for name in infos if (name.startswith(TERM) and name not in self.off) or name == SPEED]
             self.sums = {name: np.zeros(self.n_worlds) for name in names}
         for name, total in self.sums.items():
             total += infos[name] if counting is None else infos[name] * counting
@@ -74,17 +108,59 @@ def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
     return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in AT_END if name in infos}
 
 
+class ActionSize:
+    """Sizes of the actions of running episodes in the worlds of ``core``."""
+
+    def __init__(self, core: SnakeCore) -> None:
+        self._core = core
+        self._joints = core.decoder.size - core.decoder.has_pace
+        self._sums: dict[str, NDArray[np.float64]] = {
+            name: np.zeros(core.n_worlds) for name in ("square", "joint_square", "full", "limited")
+        }
+
+    def add(self, counting: NDArray[np.bool_]) -> None:
+        """Add one step of the worlds in ``counting`` (W,)."""
+        core = self._core
+        action, limit = core.action, core.spec.joint_limit_rad
+        step = {
+            "square": (action**2).mean(axis=1), "joint_square": (action[:, : self._joints] ** 2).mean(axis=1),
+            "full": (np.abs(action) >= 1.0).mean(axis=1),
+            "limited": (np.abs(core.reference) >= limit).mean(axis=1),
+        }  # fmt: skip
+        for name, values in step.items():
+            self._sums[name] += values * counting
+
+    def columns(self, lengths: NDArray[np.int64]) -> Columns:
+        """Return root mean squares and shares of each episode; lengths (W,) are numbers of steps."""
+        mean = {name: values / np.maximum(lengths, 1) for name, values in self._sums.items()}
+        columns = {
+            "action_rms": np.sqrt(mean["square"]), "action_full_share": mean["full"],
+            "action_reference_at_limit_share": mean["limited"],
+        }  # fmt: skip
+        config = self._core.decoder.config
+        if config.kind == "residual":
+            columns["action_residual_rms_rad"] = config.scale_rad * np.sqrt(mean["joint_square"])
+        return columns
+
+
 def play_episodes(
-    policy: Policy, env: VectorEnv[Any, Any, Any], seed: int, should_stop: Callable[[], bool] = lambda: False
+    policy: Policy,
+    env: VectorEnv[Any, Any, Any],
+    seed: int,
+    should_stop: Callable[[], bool] = lambda: False,
+    watch: Callable[[], None] = lambda: None,
 ) -> Columns | None:
     """Play one deterministic episode of every world; returns None if ``should_stop`` became true meanwhile.
 
-    The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``.
+    The autoreset mode of ``env`` is DISABLED; world i plays the scenario of seed ``seed + i``. ``watch`` is called
+    after the reset and after every step.
     """
+    core: SnakeCore | None = getattr(env, "core", None)
+    size = None if core is None else ActionSize(core)
     running = np.ones(env.num_envs, bool)
     total = np.zeros(env.num_envs)
     length = np.zeros(env.num_envs, np.int64)
-    sums = Accumulator(env.num_envs)
+    sums = Accumulator(env.num_envs, terms_off(env))
     infos: Mapping[str, Any] = {}
     for step, (reward, ended, infos) in enumerate(roll(policy, env, seed)):
         if should_stop() and not ended.all():
@@ -93,9 +169,14 @@ def play_episodes(
             total += reward * running
             length += running
             sums.add(infos, running)
+            if size is not None:
+                size.add(running)
+        watch()
         running = ~ended
     worlds = np.arange(env.num_envs)
-    columns = {"return": total, "length": length.astype(np.float64)}
+    columns: Columns = {"return": total, "length": length.astype(np.float64)}
+    if core is not None and size is not None:
+        columns |= fault_columns(core) | size.columns(length)
     return {**columns, **end_columns(infos, worlds), **sums.close(worlds, length)}
 
 
@@ -103,7 +184,8 @@ class EpisodeWindow:
     """Newest ended episodes of a training env.
 
     Episodes that end while first episodes are cut short are left out: the cut ones are short, and of the others only
-    early successes could end.
+    early successes could end. For the same reason there are no means until every world has ended an episode that
+    counts: where success ends an episode, the first ones to end are the successes.
     """
 
     def __init__(self, n_worlds: int, length: int) -> None:
@@ -111,9 +193,12 @@ class EpisodeWindow:
         self._kept: Columns = {}
         self._new: list[Columns] = []
         self._running = Accumulator(n_worlds)
+        self._ended = np.zeros(n_worlds, bool)
 
     def update(self, venv: Sb3VecEnv) -> None:
         """Add the step that ``venv`` just made."""
+        if not self._running.sums:
+            self._running.off = terms_off(venv.env)
         ends = venv.ends
         if ends is None:
             self._running.add(venv.infos)
@@ -127,6 +212,11 @@ class EpisodeWindow:
         new |= self._running.close(ends.worlds, ends.lengths)
         if not venv.had_cut_episodes:
             self._new.append(new)
+            self._ended[ends.worlds] = True
+
+    def means(self) -> dict[str, float]:
+        """Return the means over the window; none until every world has ended an episode that counts."""
+        return summarise(self.columns) if self._ended.all() else {}
 
     @property
     def columns(self) -> Columns:
@@ -140,12 +230,14 @@ class EpisodeWindow:
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the whole state as arrays."""
         state: dict[str, NDArray[Any]] = {f"window/{name}": values.copy() for name, values in self.columns.items()}
+        state["ended/worlds"] = self._ended.copy()
         return state | {f"running/{name}": values.copy() for name, values in self._running.sums.items()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Restore a state from ``get_state``."""
-        parts: dict[str, Columns] = {"window": {}, "running": {}}
+        parts: dict[str, Columns] = {"window": {}, "running": {}, "ended": {}}
         for name, values in state.items():
             part, _, rest = name.partition("/")
             parts[part][rest] = np.array(values)
         self._kept, self._new, self._running.sums = parts["window"], [], parts["running"]
+        self._ended[:] = parts["ended"].get("worlds", True)  # older checkpoints do not tell

@@ -1,8 +1,8 @@
 """Writer of the policy of an SB3 model as a policy file: contract and weights. ``snake_gym.interface`` plays it.
 
-The acting part of a policy is written as plain layers. Gaussian policies (PPO, A2C, TRPO) have
-``mlp_extractor.policy_net`` and ``action_net``, clipped to the action space; squashed ones (SAC, TQC) ``latent_pi``,
-``mu`` and tanh; TD3 and DDPG ``mu``, whose last layer is tanh.
+The acting part of a policy is written as plain layers, those of an LSTM (RecurrentPPO) first. Gaussian policies (PPO,
+A2C, TRPO) have ``mlp_extractor.policy_net`` and ``action_net``, clipped to the action space; squashed ones (SAC, TQC)
+``latent_pi``, ``mu`` and tanh; TD3 and DDPG ``mu``, whose last layer is tanh.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 
 from snake_gym.config import ConfigError, build, to_dict
 from snake_gym.envs.core import POLICY, PRIVILEGED, SnakeCore
-from snake_gym.interface.actor_network import FrozenNormaliser, Layer
+from snake_gym.interface.actor_network import FrozenNormaliser, Layer, LayerKind
 from snake_gym.interface.policy_writing import N_GOLDEN, encode_policy, golden_observations
 from snake_gym.registry import find_task
 
@@ -29,6 +29,8 @@ from .config import TrainConfig
 from .run_folder import RunFolder, run_versions
 from .sb3_internals import frozen_normaliser
 
+_LSTM = {"weight": "weight_ih", "hidden_weight": "weight_hh", "bias": "bias_ih", "hidden_bias": "bias_hh"}
+"""Weights of a recurrent layer, and what torch calls them."""
 Tensors = dict[str, NDArray[np.float32]]
 _PLAIN: dict[type[torch.nn.Module], Layer] = {
     torch.nn.ReLU: Layer("relu"), torch.nn.Tanh: Layer("tanh"), torch.nn.SiLU: Layer("silu"),
@@ -53,6 +55,16 @@ class LearnerPolicy:
             obs = {POLICY: obs, PRIVILEGED: np.zeros((len(obs), self._n_privileged), np.float32)}
         return self._model.predict(obs, state, episode_start, deterministic)
 
+    def play(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return actions (G, A) for observations (G, D); if recurrent, of one episode that makes them in turn."""
+        if not hasattr(self._model.policy, "lstm_actor"):
+            return np.asarray(self.predict(observations, deterministic=True)[0], np.float32)
+        state, actions = None, []
+        for observation in observations:
+            action, state = self.predict(observation[None], state, deterministic=True)
+            actions.append(action[0])
+        return np.array(actions, np.float32)
+
 
 class PolicyWriter:
     """Maker of policy files from the model of a run with complete settings."""
@@ -71,7 +83,7 @@ class PolicyWriter:
         layers, tensors = actor_layers(model.policy)
         policy = LearnerPolicy(model)
         try:
-            actions = np.asarray(policy.predict(self._observations, deterministic=True)[0], np.float32)
+            actions = policy.play(self._observations)
         except ValueError as error:
             raise FloatingPointError(str(error)) from error
         return encode_policy(
@@ -101,16 +113,25 @@ def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
     tensors: Tensors = {}
     for module in _modules(policy):
         if isinstance(module, torch.nn.Linear):
-            name = f"layer{sum(layer.kind == 'linear' for layer in layers)}"
-            parts = {f"{name}.{part}": getattr(module, part) for part in ("weight", "bias")}
-            held = {key: values.detach().cpu().numpy() for key, values in parts.items() if values is not None}
-            tensors |= {key: np.ascontiguousarray(values, np.float32) for key, values in held.items()}
-            layers.append(Layer("linear", f"{name}.weight", f"{name}.bias" if module.bias is not None else None))
+            layers.append(_add_layer("linear", {"weight": module.weight, "bias": module.bias}, tensors))
+        elif isinstance(module, torch.nn.LSTM):
+            for i in range(module.num_layers):
+                parts = {part: getattr(module, f"{own}_l{i}", None) for part, own in _LSTM.items()}
+                layers.append(_add_layer("lstm", parts, tensors))
         else:
             layers.append(_activation(module))
     if layers[-1].kind != "tanh" or not policy.squash_output:
         layers.append(Layer("tanh") if policy.squash_output else Layer("clip"))
     return tuple(layers), tensors
+
+
+def _add_layer(kind: LayerKind, parts: Mapping[str, torch.Tensor | None], tensors: Tensors) -> Layer:
+    """Return a layer with these weights, and add them to ``tensors``."""
+    number = len({name.partition(".")[0] for name in tensors})
+    given = {part: values for part, values in parts.items() if values is not None}
+    for part, values in given.items():
+        tensors[f"layer{number}.{part}"] = np.ascontiguousarray(values.detach().cpu().numpy(), np.float32)
+    return Layer(kind, **{part: f"layer{number}.{part}" for part in given})  # type: ignore[arg-type]
 
 
 def _modules(policy: BasePolicy) -> Iterator[torch.nn.Module]:
@@ -119,11 +140,14 @@ def _modules(policy: BasePolicy) -> Iterator[torch.nn.Module]:
     extractor = getattr(actor, "pi_features_extractor", getattr(actor, "features_extractor", None))
     if not isinstance(extractor, FlattenExtractor):
         raise ConfigError(f"a policy with a {type(extractor).__name__} cannot be written; expected plain observations")
+    lstm = getattr(policy, "lstm_actor", None)
+    if lstm is not None:
+        yield lstm
     if isinstance(policy, ActorCriticPolicy):
         parts = [policy.mlp_extractor.policy_net, policy.action_net]
     else:
         parts = [part for part in (getattr(actor, "latent_pi", None), getattr(actor, "mu", None)) if part is not None]
-    if not parts or type(policy).__name__.startswith("Recurrent"):
+    if not parts:
         raise ConfigError(f"a {type(policy).__name__} cannot be written; expected a plain multilayer perceptron")
     for part in parts:
         yield from (module for module in part.modules() if not isinstance(module, torch.nn.Sequential))

@@ -1,7 +1,8 @@
 """Folder of a training run: its settings, the software it ran with, and its progress.
 
 ``config.yaml`` (every setting, files written out), ``run.json`` (status; for each launch: command, time, git hash,
-versions), ``checkpoints/``, the policy files ``policy/best`` and ``policy/final``, ``tensorboard/``.
+versions), ``evaluations.json`` (means of each), ``checkpoints/``, the policy files ``policy/best`` and
+``policy/final``, ``tensorboard/``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import fcntl
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +26,7 @@ from snake_gym.plugins import check_plugins
 
 from .config import TrainConfig
 
-CONFIG, STATUS = "config.yaml", "run.json"
+CONFIG, STATUS, EVALUATIONS = "config.yaml", "run.json", "evaluations.json"
 Status = Literal["running", "stopped", "finished"]
 _PACKAGES = ("stable-baselines3", "sb3-contrib", "torch", "gymnasium", "numpy", "numba")
 
@@ -82,15 +84,36 @@ class RunFolder:
         launches[-1] |= {"ended": _now(), "to_step": step, "seconds": round(seconds, 1)}
         self._write(status, launches)
 
+    def note_evaluation(self, step: int, means: Mapping[str, float]) -> None:
+        """Note the result of the evaluation at ``step``; a resumed run makes its last ones again."""
+        before = [each for each in self.evaluations() if each["step"] < step]
+        write_atomic(self.path / EVALUATIONS, to_json([*before, {"step": step, **means}]))
+
+    def evaluations(self) -> list[dict[str, float]]:
+        """Return the step and the means of each evaluation so far, the first one first."""
+        try:
+            content = read_json((self.path / EVALUATIONS).read_bytes(), EVALUATIONS)
+        except (OSError, ValueError):
+            return []
+        return content if isinstance(content, list) else []
+
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock the folder. Raises ConfigError if another process trains in it; the system frees it when we end."""
+    def lock(self, patience_s: float = 0.0) -> Iterator[None]:
+        """Lock the folder; the system frees it when we end.
+
+        Raises ConfigError if another process trains in it, and still does after ``patience_s``.
+        """
+        give_up = time.monotonic() + patience_s
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ConfigError(f"{self.path} is in use: another process is training in it") from None
+            while True:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() >= give_up:
+                        raise ConfigError(f"{self.path} is in use: another process is training in it") from None
+                time.sleep(0.1)
             yield
 
     def _read(self) -> dict[str, Any]:

@@ -34,6 +34,8 @@ COUNTERS = (
     "num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining", "_n_calls", "exploration_rate",
 )  # fmt: skip
 LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
+RECURRENT = "_last_lstm_states"
+"""States of actor and critic of a RecurrentPPO, two tensors each."""
 
 
 @dataclass
@@ -91,7 +93,12 @@ def find_divergence(model: BaseAlgorithm) -> str | None:
         return None
     try:
         with torch.no_grad():
-            actions = policy._predict(policy.obs_to_tensor(model._last_obs)[0], deterministic=True)
+            seen = policy.obs_to_tensor(model._last_obs)[0]
+            if (states := getattr(model, RECURRENT, None)) is not None:
+                starts = torch.as_tensor(model._last_episode_starts, dtype=torch.float32, device=model.device)
+                actions = policy._predict(seen, states.pi, starts, deterministic=True)[0]
+            else:
+                actions = policy._predict(seen, deterministic=True)
     except ValueError:  # torch's distributions refuse a mean that is no number, or a deviation of 0 or infinity
         return "actions"
     return None if bool(torch.isfinite(actions).all()) else "actions"
@@ -125,6 +132,8 @@ def capture(model: BaseAlgorithm) -> Snapshot:
         "variables": {name: recursive_getattr(model, name).detach() for name in variables},
         "generator": torch.get_rng_state(),
     }
+    if (states := getattr(model, RECURRENT, None)) is not None:
+        snapshot.tensors["recurrent"] = {part: list(getattr(states, part)) for part in states._fields}
     if model.device.type == "cuda":
         snapshot.tensors["cuda_generators"] = torch.cuda.get_rng_state_all()
     arrays = {f"venv/{name}": values for name, values in unwrap(model.env).get_state().items()}
@@ -164,6 +173,9 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name in model._get_torch_save_params()[1]:
         recursive_setattr(model, f"{name}.data", tensors["variables"][name].to(model.device))
+    if (states := getattr(model, RECURRENT, None)) is not None:
+        parts = {part: tuple(value.to(model.device) for value in tensors["recurrent"][part]) for part in states._fields}
+        setattr(model, RECURRENT, states._replace(**parts))
     unwrap(model.env).set_state(_part(arrays, "venv/"))
     for path, values in _part(arrays, "model/").items():
         name, _, part = path.partition("/")

@@ -11,7 +11,7 @@ from snake_gym.benchmark.scenarios import BenchmarkConfig
 from snake_gym.envs.tables import describe, group_tables, settings_table
 from snake_gym.robot.spec import RobotSpec
 
-from .algorithms import NetworkConfig, ScheduleConfig
+from .algorithms import GradientNorms, NetworkConfig, ScheduleConfig
 from .config import TrainConfig
 
 SECTIONS: tuple[tuple[str, str, type[Any]], ...] = (
@@ -26,6 +26,7 @@ ALGORITHM: tuple[tuple[str, str, type[Any]], ...] = (
         "A parameter that changes: `learning_rate`, `clip_range`, `clip_range_vf`.",
         ScheduleConfig,
     ),
+    ("algorithm.max_grad_norm", "Of PPO; one number bounds the whole gradient.", GradientNorms),
 )
 
 

@@ -2,6 +2,7 @@
 
     snake-gym train --config configs/train/ppo.yaml
     snake-gym train --config configs/train/ppo.yaml --set algorithm.learning_rate=1e-4 env.faults.n_max=2 --seed 1
+    snake-gym train --config configs/train/ppo.yaml --seeds 5
     snake-gym train --resume runs/demo
 
 Ctrl-C or SIGTERM stops after the current rollout with everything saved; --resume continues as if never stopped.
@@ -13,28 +14,32 @@ import argparse
 import sys
 from pathlib import Path
 
-from snake_gym.config import OptionParser, add_set_option, require
+from snake_gym.config import OptionParser, add_set_option, require, run_program
+from snake_gym.jobs.job import STOPPED
+from snake_gym.jobs.report import add_progress_option, end_with_parent
+from snake_gym.jobs.workers import add_job_options
 from snake_gym.plugins import add_plugin_option, load_plugins
-
-INTERRUPTED = 130
-"""Exit code of a run that was stopped with its state saved."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program and return the exit code."""
     arguments = parse(argv)
+    if arguments.progress is not None:
+        end_with_parent()
     load_plugins(arguments.plugin)
     require("training", "stable_baselines3", "tensorboard", "torch")
-    from . import export, launch  # loads torch, which --help and a mistyped option need not wait for
+    from . import export, launch, seeds  # loads torch, which --help and a mistyped option need not wait for
 
+    if arguments.seeds is not None:
+        return seeds.train_seeds(arguments)
     seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
     if arguments.resume is not None:
         plan = launch.plan_resume(arguments.resume, [*arguments.set, *seed])
     else:
         plan = launch.plan_new(arguments.config, [*arguments.set, *seed], arguments.run_dir, arguments.plugin)
     command = [*launch.PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)]
-    if not launch.run(plan, command, arguments.quiet):
-        return INTERRUPTED
+    if not launch.run(plan, command, arguments.quiet, progress=arguments.progress):
+        return STOPPED
     if arguments.export:
         print(export.export_policy(plan.folder.path).describe())
     return 0
@@ -49,10 +54,23 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--run-dir", type=Path, metavar="RUN", help="folder of the new run (default: one in runs/)")
     add_set_option(parser)
     parser.add_argument("--seed", help="the run's seed")
+    parser.add_argument(
+        "--seeds", metavar="N", help="train several seeds side by side, in RUN/seed_0 ...: a number, or a list as 0,1,7"
+    )
+    add_job_options(parser)
+    add_progress_option(parser)
     add_plugin_option(parser)
     parser.add_argument("--export", action="store_true", help="at the end, write a policy file into RUN/export")
     parser.add_argument("--quiet", action="store_true", help="say only how it ended")
     arguments = parser.parse_args(argv)
     if arguments.resume is not None and arguments.run_dir is not None:
         parser.error("--run-dir names the folder of a new run; --resume names its own")
+    if arguments.seeds is None and (arguments.jobs is not None or arguments.ray is not None):
+        parser.error("--jobs and --ray go with --seeds")
+    if arguments.seeds is not None and (arguments.resume is not None or arguments.seed is not None):
+        parser.error("--seeds goes with neither --seed nor --resume: the same command goes on with its runs")
     return arguments
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from snake_gym.config import ConfigError, build
 from snake_gym.envs import EnvConfig, SnakeVectorEnv
+from snake_gym.envs.core import SnakeCore
 from snake_gym.registry import find_task
 
 from .algorithms import find_algorithm, make_learner
@@ -34,6 +35,7 @@ from .checkpoint import (
     write_folder,
 )
 from .config import TrainConfig
+from .dashboard import PICTURED, Dashboard
 from .display import TrainingDisplay
 from .metrics import EpisodeWindow, play_episodes, summarise
 from .policy_writer import LearnerPolicy, PolicyWriter
@@ -93,6 +95,7 @@ class Training:
         self.algorithm = find_algorithm(config.algorithm)
         self._make_env = make_env or make_envs(config)
         self._writer = None if make_env else PolicyWriter(config, folder)
+        self._dashboard = Dashboard(config, folder.path, folder.tensorboard, is_ours=make_env is None)
         self.venv = self._make_venv()
         self.model = make_learner(self.algorithm, self.venv, config.seed, config.device)
         self.venv.seed(config.world_seed)
@@ -100,8 +103,11 @@ class Training:
         self.standing = Standing()
         self._evaluation_env: VectorEnv[Any, Any, Any] | None = None
         self._clock = (time.monotonic(), 0)
+        self._evaluating_s = 0.0
+        """Time that this launch has spent on evaluations, references and pictures included [s]."""
         self._resumed_from: int | None = None
         self._difficulty: float | None = None
+        self._period = config.eval.period(config.total_steps)
 
     def resume(self) -> int:
         """Restore the newest checkpoint and return its step. Raises ConfigError if there is no usable one."""
@@ -135,11 +141,14 @@ class Training:
         writer = ResumableTensorBoard(self.folder.tensorboard, self._resumed_from)
         self.model.set_logger(Logger(str(self.folder.tensorboard), [writer]))
         try:
+            self._dashboard.open(writer.writer, self._resumed_from)
             yield
         except BaseException:
             with suppress(OSError):  # the error on its way says more
+                self._dashboard.close()
                 writer.close()
             raise
+        self._dashboard.close(finished=True)
         writer.close()
 
     def learn(self, until: int) -> None:
@@ -167,7 +176,7 @@ class Training:
         self._set_difficulty()
         if _is_due(step, standing.logged, config.log_every_steps):
             self._log()
-        if not self.should_stop() and _is_due(step, standing.evaluated, config.eval.every_steps):
+        if not self.should_stop() and _is_due(step, standing.evaluated, self._period):
             self._evaluate()
         stop = self.should_stop()
         if stop or _is_due(step, max(standing.saved, 0), config.checkpoint.every_steps):
@@ -198,13 +207,14 @@ class Training:
         step, logger = self.model.num_timesteps, self.model.logger
         if step == self.standing.logged:
             return
-        means = summarise(self.window.columns)
+        means = self.window.means()
         for name, value in means.items():
             logger.record(name if "/" in name else f"rollout/{name}", value)
         if self._difficulty is not None:
             logger.record("rollout/difficulty", self._difficulty)
         now, (before, step_before) = time.monotonic(), self._clock
         logger.record("time/fps", (step - step_before) / max(now - before, 1e-9))
+        logger.record("time/evaluation_s", self._evaluating_s)
         logger.dump(step)
         self._clock = (now, step)
         self.standing.logged = step
@@ -216,15 +226,26 @@ class Training:
         model, config, began = self.model, self.config, time.monotonic()
         if self._evaluation_env is None:
             self._evaluation_env = self._make_env(config.eval.episodes, AutoresetMode.DISABLED)
-        columns = play_episodes(LearnerPolicy(model), self._evaluation_env, config.eval.seed, self.should_stop)
+        env, step, board = self._evaluation_env, model.num_timesteps, self._dashboard
+        references = board.references(self.should_stop)
+        if references is None:
+            return
+        core: SnakeCore | None = getattr(env, "core", None)
+        draws = board.has_pictures and _is_due(step, self.standing.evaluated, max(config.total_steps // PICTURED, 1))
+        watch = board.watch(core) if draws and core is not None else lambda: None
+        columns = play_episodes(LearnerPolicy(model), env, config.eval.seed, self.should_stop, watch)
         if columns is None:
             return
-        step, means = model.num_timesteps, summarise(columns)
+        means = summarise(columns) | references.regret(columns)
         for name, value in means.items():
             model.logger.record(f"eval/{name}", value)
         model.logger.dump(step)
+        board.add_references(step)
+        if draws and core is not None:
+            board.draw(columns, core, step)
         self.standing.evaluated = step
         self.standing.evaluation = means
+        self.folder.note_evaluation(step, means)
         # What has learned nothing yet is not kept as the best, however good the gait below it is.
         best = step > 0 and means["return"] > self.standing.best_return
         if best:
@@ -233,7 +254,9 @@ class Training:
         if not self.display.quiet:
             text = f"{step:,} steps: evaluation {_describe(means)}"
             self.display.say(text + ", the best so far" if best else text)
-        self._clock = (self._clock[0] + time.monotonic() - began, self._clock[1])  # not the learner's time
+        spent = time.monotonic() - began
+        self._evaluating_s += spent
+        self._clock = (self._clock[0] + spent, self._clock[1])  # not the learner's time
 
     def _save(self) -> None:
         step = self.model.num_timesteps

@@ -32,12 +32,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "obstacles": {"physics.state", "physics.compilation"},
     "robot": set(),
     "simulation": {"physics", "robot", "obstacles"},
-    "controllers": {"obstacles.polyline", "robot"},
+    "controllers": {"obstacles.polyline", "obstacles.splitmix", "robot"},
     "interface": {"robot", "controllers"},
     "tasks": {"physics.state", "robot", "obstacles", "simulation", "interface"},
     "envs": BELOW_ENVS,
     "hardware": {"robot", "controllers", "interface"},
-    "benchmark": {*BELOW_ENVS, "envs", "render"},
+    "jobs": set(),
+    "benchmark": {*BELOW_ENVS, "envs", "render", "jobs"},
     "render": {*BELOW_ENVS, "envs"},
     "commands": {*BELOW_ENVS, "envs"},
 }
@@ -66,14 +67,16 @@ HARDWARE_ROOMS: dict[str, set[str]] = {
 }
 """Package of snake_gym.hardware -> the others of them that it may import."""
 
-LAZY = {("envs", "render")}
-"""Allowed inside a function only: an env draws when asked to, and nothing is loaded before."""
+LAZY = {("envs", "render"), ("controllers", "simulation")}
+"""Allowed inside a function only: an env draws, and a controller simulates, when asked to; nothing is loaded before."""
 
 HOME_OF: dict[str, tuple[str, ...]] = {
     "torch": ("agents",),
     "stable_baselines3": ("agents", "snake_gym.commands"),
     "tensorboard": ("agents",),
     "onnx": ("agents",),
+    "optuna": ("agents",),
+    "ray": ("snake_gym.jobs",),
     "onnxruntime": ("agents", "snake_gym.hardware"),
     "safetensors": ("agents", "snake_gym.interface"),
     "numba": ("snake_gym.physics", "snake_gym.obstacles", "snake_gym.simulation.disturbances"),

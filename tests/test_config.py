@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 
 from snake_gym.config import (
     ConfigError,
+    OptionParser,
     Range,
+    add_set_option,
     apply_overrides,
     build,
     choose,
@@ -507,6 +509,24 @@ def test_a_bad_override(assignment: str, message: str) -> None:
         ("chk", ["chk_of_the_folders", "chk_of_folders_x"], "chk_of_folders_x"),
         ("ev", ["evaluations", "on"], None),
         ("environment", ["en"], None),
+        ("n_min", ["noise_m"], None),
+        ("n_mx", ["n_min", "n_max"], "n_max"),
+        ("my_gate", ["my_gait", "sjc"], "my_gait"),
+        ("Waypont", ["Waypoints", "Velocity"], "Waypoints"),
+        ("num_envs", ["stagger", "n_envs", "seed"], "n_envs"),
+        ("standrad", ["joint_angle", "standard"], "standard"),
+        ("trian", ["train", "brain"], "train"),
+        ("distance_m", ["radius_m", "max_distance_m"], "max_distance_m"),
+        ("learningrate", ["batch_size", "learning_rate"], "learning_rate"),
+        ("randomisation/masss", ["randomisation/mass", "randomisation/friction_along"], "randomisation/mass"),
+        ("randomisation/masss", ["randomisation/friction_along", "randomisation/slope_rad"], None),
+        ("heading_bias_rad", ["heading_noise_rad", "bias"], None),
+        ("--policy", ["--plugin", "--set"], None),
+        ("sweep", ["seed", "steps"], None),
+        ("share", ["start", "sphere_m"], None),
+        ("goal_m", ["gap_m"], None),
+        ("a.episodes", ["n_episodes_max", "examples"], None),
+        ("velocity", ["body_velocity", "joint_velocities_m"], "body_velocity"),
     ],
 )
 def test_nearest(name: str, choices: list[str], expected: str | None) -> None:
@@ -567,3 +587,18 @@ def test_a_reader_that_hangs_up_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 1
+
+
+def test_set_takes_several_assignments_and_leaves_what_comes_after_them() -> None:
+    parser = OptionParser()
+    parser.add_argument("env")
+    parser.add_argument("--worlds")
+    add_set_option(parser)
+    for words in (
+        ["--set", "a.b=1", "c=[x=2]", "Waypoints", "--set", "d=-3", "--worlds", "e=5"],
+        ["Waypoints", "--set", "a.b=1", "--set", "c=[x=2]", "d=-3", "--worlds", "e=5"],
+    ):
+        found = parser.parse_args(words)
+        assert (found.env, found.set, found.worlds) == ("Waypoints", ["a.b=1", "c=[x=2]", "d=-3"], "e=5")
+    with pytest.raises(ConfigError, match="--set: expected one argument"):
+        parser.parse_args(["Waypoints", "--set"])

@@ -19,7 +19,6 @@ import pytest
 
 from papers.__main__ import main as papers_main
 from snake_gym.__main__ import main as snake_gym_main
-from snake_gym.config import ConfigError
 from snake_gym.config.settings import declared_types
 from snake_gym.envs.tables import groups, setting_rows, write_page
 from snake_gym.hardware.__main__ import main as hardware_main
@@ -103,60 +102,14 @@ def test_the_drawing_bends_as_the_robot_does() -> None:
     assert points[-1, 1] == pytest.approx(ahead)
 
 
-def baselines() -> Any:
-    """The program benchmarks/baselines.py as a module."""
-    spec = importlib.util.spec_from_file_location("baselines", ROOT / "benchmarks" / "baselines.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_of_the_baselines_has_the_scores_of_their_file() -> None:
-    scores = json.loads((ROOT / "docs/baselines.json").read_text())
-    assert (ROOT / "docs/baselines.md").read_text() == baselines().page(scores), "run: python benchmarks/baselines.py"
-    assert set(scores) <= set(TASKS)
-    for env_id, found in scores.items():
-        assert {"random", "cc"} <= set(found["policies"]), env_id
-        means = {name: policy["mean"] for name, policy in found["policies"].items()}
-        assert means["random"] < 0.2 * means["cc"], "random joint references hardly move"
-        assert (ROOT / "docs/images/envs" / f"{baselines().short_name(env_id)}.png").stat().st_size > 1000
-
-
-def test_baselines_tell_the_paired_lead_over_the_best_classical_controller() -> None:
-    shown = {"mean": 2.0, "ci95": [1.9, 2.1], "success": 0.9, "success_ci95": [0.85, 0.95]}
-    policies = {"ppo": {**shown, "kind": "learned", "lead": 0.051, "lead_ci95": [0.02, 0.08]}, "cc": shown}
-    found = {"policies": policies, "best_classical": "cc", "episodes": 4, "first_seed": 0, "scenarios": "x.yaml"}
-    page = baselines().page({"A": {**found, "score": "is_success"}, "B": {**found, "score": "progress_m"}})
-    assert "Lead of ppo over cc: +5.1 [+2.0, +8.0] percentage points of success." in page
-    assert "Lead of ppo over cc: +0.05 [+0.02, +0.08] m." in page
-    assert page.count("Lead of") == 2, "none for the classical controller itself"
-
-
-def test_baselines_of_an_env_without_a_benchmark_play_its_defaults() -> None:
-    config, source = baselines().benchmark_of("SnakeGym/Waypoints-v0")
-    assert (config.episodes, source, config.policies) == (512, "configs/benchmark/demo.yaml", {})
-    program = baselines()
-    program.BENCHMARKS = ROOT / "docs"  # has no such file
-    config, source = program.benchmark_of("SnakeGym/ObstacleField-v0")
-    assert (config.env_id, source) == ("SnakeGym/ObstacleField-v0", "default settings")
-    assert "fault_aware" in config.controllers
-
-
-@pytest.mark.slow
-def test_baselines_keep_the_rows_of_envs_that_are_not_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pygame", reason="extra render")
-    monkeypatch.chdir(tmp_path)
-    before = json.loads((ROOT / "docs/baselines.json").read_text())
-    (tmp_path / "baselines.json").write_text(json.dumps(before))
-    options = ["--only", "Waypoints", "--episodes", "2", "--out", str(tmp_path)]
-    assert baselines().main(options) == 0
-    after = json.loads((tmp_path / "baselines.json").read_text())
-    assert after["SnakeGym/ObstacleField-v0"] == before["SnakeGym/ObstacleField-v0"]
-    assert after["SnakeGym/Waypoints-v0"]["episodes"] == 2
-    assert (tmp_path / "images" / "envs" / "waypoints.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ConfigError, match=r"'Waypont'.*did you mean 'SnakeGym/Waypoints-v0'"):
-        baselines().main(["--only", "Waypont", "--out", str(tmp_path)])
+def suites() -> Any:
+    """The program benchmarks/suites.py as a module."""
+    if "suites" not in sys.modules:
+        spec = importlib.util.spec_from_file_location("suites", ROOT / "benchmarks" / "suites.py")
+        assert spec is not None and spec.loader is not None
+        sys.modules["suites"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["suites"])
+    return sys.modules["suites"]
 
 
 def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
@@ -168,7 +121,7 @@ def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for env_id, task in TASKS.items():
         if isinstance(task, str):
-            name = baselines().short_name(env_id)
+            name = suites().short_name(env_id)
             assert env_id in (tmp_path / "envs" / f"{name}.html").read_text()
     assert r"\(\varphi_i = \theta_i - \theta_{i+1}\)" in (tmp_path / "physics.html").read_text()
     from_network = re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css))"', (tmp_path / "index.html").read_text())

@@ -47,7 +47,7 @@ def test_the_wheel_holds_configs_pretrained_policies_and_assets_below_its_own_na
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"snake_gym"}
-    expected = [path.relative_to(ROOT).as_posix() for path in (ROOT / "configs").rglob("*.yaml")]
+    expected = [path.relative_to(ROOT).as_posix() for path in (ROOT / "configs").rglob("*.*")]
     expected += [path.relative_to(ROOT).as_posix() for path in (ROOT / "agents").rglob("*") if path.is_file()]
     inside = [f"snake_gym/{name}" for name in expected if "__pycache__" not in name]
     inside += [f"snake_gym/render/assets/replay.{kind}" for kind in ("html", "css", "js")]

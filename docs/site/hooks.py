@@ -1,9 +1,8 @@
-"""Pages of the site that follow from the code: one for each env, with its picture and the scores of baselines.json."""
+"""Pages of the site that follow from the code: one for each env, with its picture and the scores of its suite."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import sys
 from pathlib import Path
@@ -13,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from baselines import section, short_name  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
+from suites import picture_suite, section, short_name  # noqa: E402
 
 from snake_gym.envs.tables import describe_task  # noqa: E402
 from snake_gym.registry import TASKS  # noqa: E402
@@ -51,9 +50,8 @@ def env_page(env_id: str) -> str:
     if (DOCS / image).exists():
         parts.append(f"![{env_id}](../{image})")
     parts.append(f'```python\nimport gymnasium as gym\nimport snake_gym\n\nenv = gym.make("{env_id}")\n```')
-    file = DOCS / "baselines.json"
-    scores = json.loads(file.read_text()) if file.exists() else {}
-    if env_id in scores:
-        parts += ["## Baselines", section(scores[env_id]), "[How they are made](../baselines.md)."]
+    rows = DOCS / "suites" / f"{picture_suite(env_id)}.csv"
+    if rows.exists():
+        parts += ["## Scores", section(rows), "[All suites](../suites.md)."]
     parts += ["What every env has is in [All settings](../env.md).", *rest]
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n"

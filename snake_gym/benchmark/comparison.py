@@ -20,8 +20,9 @@ from snake_gym.benchmark.runner import Episodes, code_digest, play_all
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, recorded_settings
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.benchmark.step_check import check_step, step_check_note
-from snake_gym.config import ConfigError, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
+from snake_gym.config import ConfigError, choose, dump_yaml, make_folder, require, to_dict, to_json, write_atomic
 from snake_gym.config.records import versions
+from snake_gym.robot.spec import GRAVITY_M_S2
 
 _PACKAGES = ("numpy", "scipy", "numba", "gymnasium", "stable-baselines3", "torch")
 """Libraries that the numbers depend on."""
@@ -45,12 +46,15 @@ def compare(
 
     Raises ConfigError if entrants are missing or share a name, pictures cannot be drawn, or ``out`` cannot be made.
     """
-    names = [entrant.name for entrant in entrants]
+    names = list(dict.fromkeys(entrant.name for entrant in entrants))
     if not names:
         raise ConfigError("there is nothing to compare; give at least one policy or controller")
-    for name in names:
-        if names.count(name) > 1:
+    members = [(entrant.name, entrant.training) for entrant in entrants]
+    for name, training in members:
+        if members.count((name, training)) > 1:
             raise ConfigError(f"two policies are called {name!r}; give one of them another name with NAME=PATH")
+    for reference in config.references:
+        choose(reference, names, "references")
     if pictures:
         require("a comparison with pictures (--no-pictures: without)", "matplotlib", "PIL", "pygame")
     make_folder(out)
@@ -62,10 +66,10 @@ def compare(
         bar_of = {name: bars.add_task(name, total=None) for name in names}
         results = play_all(
             entrants, scenarios, out / "policies",
-            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh,
+            lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh, config.replicates,
         )  # fmt: skip
     summary = {
-        **summarise(results, config.resamples),
+        **summarise(results, config.resamples, config.references, nominal_weight(scenarios)),
         "scenarios": scenarios.hash(),
         "code": code_digest(),
         "seeds": {"first": config.seed, "episodes": config.episodes, "for": uses(config.seed, config.episodes)},
@@ -74,9 +78,15 @@ def compare(
         "versions": {"snake_gym": snake_gym.__version__, **versions(_PACKAGES)},
         "definitions": DEFINITIONS,
     }
-    for entrant in entrants:
-        summary["policies"][entrant.name] |= to_dict(entrant.identity)
-    for entrant, episodes in zip(entrants, results, strict=True):
+    trainings = [[entrant for entrant in entrants if entrant.name == name] for name in names]
+    for (entrant, *others), episodes in zip(trainings, results, strict=True):
+        identity = to_dict(entrant.identity)
+        if others:
+            identity = {"policy": [each.identity.get("policy") for each in (entrant, *others)]}
+            identity["training_names"] = [each.training_name for each in (entrant, *others)]
+            if len(set(identity["policy"])) < len(identity["policy"]):
+                notes.append(f"{entrant.name}: some of its trainings are the same policy, by its digest")
+        summary["policies"][entrant.name] |= identity
         if (still := int(episodes.columns["stood_still"].sum())) > 0:
             notes.append(f"{entrant.name}: {still} solutions of physics steps did not settle; the robots stood still")
         if checks_step:
@@ -98,6 +108,11 @@ def entrant_notes(entrants: Sequence[Entrant]) -> list[str]:
         for note in entrant.notes:
             names.setdefault(note, []).append(entrant.name)
     return [f"{', '.join(about)}: {note}" for note, about in names.items()]
+
+
+def nominal_weight(scenarios: Scenarios) -> float:
+    """Return the weight of the robot as its settings have it [N]."""
+    return float(scenarios.spec.links("link_mass_kg").sum() * GRAVITY_M_S2)
 
 
 def _draw(

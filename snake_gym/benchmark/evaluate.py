@@ -5,6 +5,8 @@
     snake-gym evaluate --policy mine=runs/mine --env configs/env/locked_joints.yaml --episodes 256
     snake-gym evaluate --classical-only --set env.faults.n_max=5
     snake-gym evaluate --config configs/benchmark/obstacle_field.yaml --sweep
+    snake-gym evaluate --policy a=runs/a --policy b=runs/b --jobs 2    policies side by side, in processes
+    snake-gym evaluate --config FILE --freeze              from now on, other scenarios than today's are an error
     snake-gym evaluate --check FOLDER --policy mine=PATH   rows of somebody's results, played again
     snake-gym evaluate --table A/results.json B/results.json
 
@@ -18,9 +20,10 @@ Everything goes into the folder --out, a table to the terminal too. What is done
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +32,18 @@ from rich.console import Console
 from rich.table import Table
 
 from snake_gym.benchmark.comparison import compare
-from snake_gym.benchmark.others_results import check_rows, read_results, recorded_controllers, shared_table
+from snake_gym.benchmark.oracle import ORACLES, oracle_entrant
+from snake_gym.benchmark.others_results import (
+    check_rows,
+    check_step_told,
+    drift_note,
+    missing_notes,
+    read_results,
+    recorded_controllers,
+    shared_table,
+)
 from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
+from snake_gym.benchmark.parallel import play_in_jobs, play_only
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
@@ -44,12 +57,16 @@ from snake_gym.benchmark.scenarios import (
     resolve_benchmark,
 )
 from snake_gym.benchmark.sweep import play_one, play_sweep
+from snake_gym.benchmark.trainings import check_distinct, training_names, training_paths
+from snake_gym.benchmark.variants import variant_entrant
 from snake_gym.config import (
     ConfigError,
     OptionParser,
     add_set_option,
     apply_overrides,
     build,
+    build_over,
+    find_config,
     load_yaml,
     merge,
     prepare_file,
@@ -63,6 +80,8 @@ from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import check_task, scenario_settings
 from snake_gym.interface import policy_file
+from snake_gym.jobs.report import add_progress_option, end_with_parent
+from snake_gym.jobs.workers import add_job_options
 from snake_gym.plugins import add_plugin_option, is_result, load_plugins, take_plugins
 from snake_gym.registry import find_task
 from snake_gym.robot.difference import describe_changes, robot_note
@@ -75,6 +94,8 @@ _SAY_WHICH = "say what to play: --env FILE (settings of an env, as configs/env/l
 def main(argv: list[str] | None = None) -> int:
     """Run the program and return the exit code."""
     args = parse(argv)
+    if args.progress is not None:
+        end_with_parent()
     load_plugins(args.plugin)
     if args.check is not None:
         return check(args.check, named_policies(args.policy or []), args.rows, args.trust)
@@ -82,20 +103,68 @@ def main(argv: list[str] | None = None) -> int:
         show(shared_table(args.table))
         return 0
 
-    def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
+    if args.only is not None:
+        config = read_config(args)
+        scenarios = make_scenarios(config)
         entrants = make_entrants(config, scenarios, args.trust)
+        play_only(args.only, entrants, scenarios, args.out, args.fresh, args.progress, config.replicates)
+        return 0
+
+    def play(config: BenchmarkConfig, scenarios: Scenarios, out: Path) -> dict[str, Any]:
+        if not args.policy:
+            check_trained(config.policies)
+        entrants = make_entrants(config, scenarios, args.trust)
+        in_jobs = args.jobs is not None or args.ray is not None
+        if in_jobs:
+            words = sys.argv[1:] if argv is None else argv
+            names = [entrant.name for entrant in entrants if entrant.is_kept]
+            play_in_jobs(names, words, out, args.jobs, args.ray)
         if args.json not in (None, "-"):
             prepare_file(args.json, "--json")
-        console = Console(stderr=True)
-        return compare(config, scenarios, entrants, out, args.fresh, not args.no_pictures, console, args.check_step)
+        console, fresh = Console(stderr=True), args.fresh and not in_jobs
+        return compare(config, scenarios, entrants, out, fresh, not args.no_pictures, console, args.check_step)
 
+    args.classical_only |= args.freeze
+    config = read_config(args)
+    if args.freeze:
+        return freeze(args.config or DEMO, make_scenarios(config).hash())
+    if (note := frozen_note(config, args)) is not None:
+        print(f"note: {note}", file=sys.stderr)
     play_chosen = play_sweep if args.sweep else play_one
-    results, shown = play_chosen(read_config(args), play, args.out, not args.no_pictures)
+    results, shown = play_chosen(config, play, args.out, not args.no_pictures)
     show(shown, on_stderr=args.json == "-")
     if args.json == "-":
         sys.stdout.write(to_json(results))
     elif args.json is not None:
         write_atomic(args.json, to_json(results))
+    return 0
+
+
+def frozen_note(config: BenchmarkConfig, args: argparse.Namespace) -> str | None:
+    """Return a note if the command line makes ``config`` another benchmark than its file, whose scenarios are frozen.
+
+    Raises ConfigError if the file as it stands no longer has the scenarios that it is frozen to.
+    """
+    if config.scenarios is None or (here := make_scenarios(config).hash()) == config.scenarios:
+        return None
+    told = f"{args.config or DEMO} stands for scenarios {config.scenarios[:12]}; these are {here[:12]}"
+    scenario_options = (args.set, args.env, args.robot, args.episodes, args.seed)
+    if any(option not in (None, []) for option in scenario_options):
+        return f"{told}, of another benchmark: its numbers do not stand beside those of the file"
+    raise ConfigError(
+        f"{told}: the file or the code has changed; expected the same ones, or --freeze (new ones in the file), or "
+        "--set scenarios=null (play them all the same)"
+    )
+
+
+def freeze(path: Path, found: str) -> int:
+    """Write the hash of its scenarios into a benchmark's file, all else as it is; print it."""
+    path = find_config(path)
+    text = path.read_text(encoding="utf-8")
+    line = f"scenarios: {found}"
+    changed, n = re.subn(r"^scenarios:.*$", line, text, flags=re.MULTILINE)
+    write_atomic(path, changed if n else f"{text.rstrip()}\n{line}\n")
+    print(f"{path}: {line}")
     return 0
 
 
@@ -119,6 +188,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--trust", action="store_true", help="load policies of Stable-Baselines3 and TorchScript, which execute code")
     add("--classical-only", action="store_true", help="without the config's learned policies")
     add("--controllers", metavar="A,B", help="classical controllers: sjc,cc,cpg or name=file.yaml; none for none")
+    add("--oracle", action="store_true", help="with oracle and oracle_next, which see the truth: regret to them")
     add("--robot", help="preset or YAML file")
     add("--episodes", type=int, help="scenarios for each policy")
     add("--seed", type=int, help="seed of the first scenario")
@@ -126,6 +196,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--json", metavar="FILE", help="write the results here too; - for standard output")
     add_set_option(parser)
     add("--sweep", action="store_true", help="play every combination of the config's sweep, in a folder each")
+    add("--freeze", action="store_true", help="write the hash of its scenarios into the config, and stop")
     add("--fresh", action="store_true", help="play again what an earlier run has finished")
     add("--check-step", action="store_true", help="play some scenarios at half the physics step too")
     add("--no-pictures", action="store_true", help="no plots and replays")
@@ -139,21 +210,29 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--table", type=Path, nargs="+", metavar="RESULTS", help="one table of several results.json, or their folders")
     add_plugin_option(parser)
+    add_job_options(parser)
+    add("--only", help=argparse.SUPPRESS)
+    add_progress_option(parser)
     args = parser.parse_args(argv)
+    if args.freeze and (args.set or args.env or args.robot or args.policy or args.episodes or args.seed is not None):
+        parser.error("--freeze takes the config as it stands; expected no other option than --config")
     beside = {"check": ("policy", "rows", "trust"), "table": ()}
     for asked, fits in beside.items():
         given = [name for name in vars(args) if vars(args)[name] != parser.get_default(name)]
         others = [name for name in given if name not in (asked, "plugin", *fits)]
         if getattr(args, asked) is not None and others:
             parser.error(f"--{asked} does not go with --{others[0].replace('_', '-')}")
+    if args.sweep and (args.jobs is not None or args.ray is not None):
+        parser.error("--sweep does not go with --jobs and --ray")
     if args.rows < 1:
         parser.error(f"--rows is {args.rows}; expected at least 1")
     return args
 
 
 def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> int:
-    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal; 1 if any is not,
-    or if the folder does not agree with itself.
+    """Replay ``n_rows`` rows of each policy in an evaluation's folder, and print which are equal.
+
+    Returns 1 if any is not, if a policy is not there or is another one, or if the folder does not agree with itself.
 
     Learned policies are those ``given``, path by name, or where the evaluation had them. Code of somebody else is
     played only if it is given.
@@ -163,23 +242,42 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
         if results.summary["policies"].get(name, {}).get("kind") != "learned":
             learned = [name for name, each in results.summary["policies"].items() if each["kind"] == "learned"]
             raise ConfigError(f"{folder} has no learned policy {name!r}; it has {', '.join(learned) or 'none'}")
-    notes, entrants = list(results.notes()), recorded_controllers(results)
+    notes, faults, entrants = list(results.notes()), list(results.faults()), recorded_controllers(results)
+    known: list[Entrant] = []
     for name in (name for name, each in results.summary["policies"].items() if each["kind"] == "learned"):
-        path = given.get(name, results.config.policies.get(name, ""))
-        if name not in given and (is_foreign(path) or not Path(path).exists()):
-            notes.append(f"{name} is not checked: give --policy {shlex.quote(f'{name}={path}')}, with its present path")
+        told = results.config.policies.get(name, "")
+        paths = training_paths(name, given[name]) if name in given else (told,) if isinstance(told, str) else told
+        if name not in given and any(is_foreign(path) or not Path(path).exists() for path in paths):
+            asked = shlex.quote(f"{name}={paths[0]}")
+            faults.append(f"{name} is not checked: give --policy {asked}, with its present path")
             continue
-        entrant = learned_entrant(name, load_policy(name, path, trust), results.scenarios)
-        if entrant.identity["policy"] != results.summary["policies"][name].get("policy"):
-            notes.append(f"{path} is another policy than that of the results, by its digest")
-        entrants.append(entrant)
-    faults = list(results.faults())
+        digests = results.summary["policies"][name].get("policy")
+        digests = digests if isinstance(digests, list) else [digests]
+        if len(paths) != len(digests):
+            raise ConfigError(
+                f"policy {name} has {len(digests)} trainings in the results, {len(paths)} in {given[name]}"
+            )
+        for training, path in enumerate(paths):
+            policy = load_policy(name, path, trust)
+            entrant = replace(learned_entrant(name, policy, results.scenarios), training=training)
+            if entrant.identity["policy"] != digests[training]:
+                faults.append(f"{path} is another policy than that of the results, by its digest")
+            entrants.append(entrant)
+            known += [] if is_foreign(path) else [entrant]
+    faults += [f"results.json has no note {note!r}" for note in missing_notes(results, known)]
+    faults += [fault for entrant in entrants for fault in check_step_told(results, entrant)]
     for line in [*(f"note: {note}" for note in notes), *(f"wrong: {fault}" for fault in faults)]:
         print(line)
-    found = [row for entrant in entrants for row in check_rows(results, entrant, n_rows)]
-    for row, difference in found:
-        print(f"{row}: {'equal' if difference is None else f'not equal, here in brackets: {difference}'}")
-    equal = sum(difference is None for _, difference in found)
+    found = []
+    for entrant in entrants:
+        replayed = list(check_rows(results, entrant, n_rows))
+        for row in replayed:
+            state = "equal" if row.difference is None else f"not equal, here in brackets: {row.difference}"
+            print(f"{row.name}: {state}")
+        if (note := drift_note(entrant.name, replayed)) is not None:
+            print(f"note: {note}")
+        found += replayed
+    equal = sum(row.difference is None for row in found)
     print(f"{equal} of {len(found)} rows are equal")
     return 0 if equal == len(found) > 0 and not faults else 1
 
@@ -189,11 +287,41 @@ def load_policy(name: str, path: str, trust: bool = False) -> TrainedPolicy:
     return load_own(name, path, trust) if is_foreign(path) else policy_file.load_policy(path)
 
 
+def check_trained(policies: Mapping[str, str | Sequence[str]]) -> None:
+    """Raise ConfigError for a policy of a config that is not there, with how to train it or to do without it."""
+    for given in policies.values():
+        for path in [given] if isinstance(given, str) else given:
+            if not is_foreign(path) and not Path(path).exists():
+                demo = "; make demo trains runs/demo" if Path(path) == Path("runs/demo") else ""
+                missing = policy_file.describe_missing(path)
+                raise ConfigError(f"{missing}{demo}; --classical-only compares without learned policies")
+
+
 def make_entrants(config: BenchmarkConfig, scenarios: Scenarios, trust: bool = False) -> list[Entrant]:
     """Return the learned policies and the classical controllers of a benchmark, the learned ones first."""
-    learned = ((name, load_policy(name, path, trust)) for name, path in config.policies.items())
-    entrants = [learned_entrant(name, policy, scenarios) for name, policy in learned]
-    return entrants + [classical_entrant(entry, config) for entry in config.controllers]
+    entrants: list[Entrant] = []
+    loaded: dict[str, TrainedPolicy] = {}
+    for name, given in config.policies.items():
+        paths = training_paths(name, given)
+        labels = training_names(paths)
+        trained = {path: load_policy(name, path, trust) for path in paths}
+        check_distinct(name, trained)
+        loaded[name] = trained[paths[0]]
+        for i, policy in enumerate(trained.values()):
+            entrants.append(replace(learned_entrant(name, policy, scenarios), training=i, training_name=labels[i]))
+    return entrants + other_entrants(config, scenarios, loaded)
+
+
+def other_entrants(
+    config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, TrainedPolicy]
+) -> list[Entrant]:
+    """Return what plays beside the ``learned`` policies: controllers, oracles, and rows that a benchmark declares."""
+    named = [
+        oracle_entrant(entry, scenarios) if entry in ORACLES else classical_entrant(entry, config)
+        for entry in config.controllers
+    ]
+    rows = (variant_entrant(name, variant, config, learned) for name, variant in config.variants.items())
+    return named + [row for row in rows if row is not None]
 
 
 def read_config(args: argparse.Namespace) -> BenchmarkConfig:
@@ -201,12 +329,18 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     policies = named_policies(args.policy or [])
     own = args.config is None and bool(policies)
     if own:
-        trained = {name: load_policy(name, path, args.trust) for name, path in policies.items()}
+        found = [(name, training_paths(name, given)) for name, given in policies.items()]
+        trained = {
+            name if len(paths) == 1 else f"{name} ({path})": load_policy(name, path, args.trust)
+            for name, paths in found
+            for path in paths
+        }
         mapping, where = own_benchmark(trained, with_env=args.env is None), f"policy {next(iter(policies))}"
     else:
         where = str(args.config or DEMO)
         mapping = take_plugins(load_yaml(where), where)
         mapping.pop("plugins", None)
+    in_file = dict(mapping)
     check_task(mapping, [*args.set, *([] if args.env is None else ["env_file=", "env="])], where)
     if args.env is not None:
         mapping |= {"env_file": args.env, "env": {}}
@@ -220,8 +354,10 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
     if policies or args.classical_only:
         mapping["policies"] = policies
     mapping = apply_overrides(mapping, args.set)
-    config = resolve_benchmark(build(BenchmarkConfig, mapping, where))
-    for name, path in config.policies.items():
+    config = resolve_benchmark(build_over(BenchmarkConfig, in_file, mapping, where))
+    paths = {name: training_paths(name, given) for name, given in config.policies.items()}
+    config = replace(config, policies={name: one[0] if len(one) == 1 else one for name, one in paths.items()})
+    for name, path in ((name, path) for name, several in paths.items() for path in several):
         if not policies and is_result(where) and is_code(path):
             asked = shlex.quote(f"{name}={path}")
             raise ConfigError(f"{where} names the class {path}, not imported unasked: give --policy {asked}")
@@ -232,6 +368,10 @@ def read_config(args: argparse.Namespace) -> BenchmarkConfig:
         config = replace(config, controllers=kinds)
         if not kinds:
             print(f"note: {no_opponent_note(config)}", file=sys.stderr)
+    if args.oracle:
+        config = replace(
+            config, controllers=(*config.controllers, *(o for o in ORACLES if o not in config.controllers))
+        )
     return config
 
 

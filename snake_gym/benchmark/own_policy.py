@@ -183,7 +183,8 @@ class OwnPolicy:
                 setattr(self, name, value)
 
     def _failure(self, part: str, error: Exception) -> ConfigError:
-        return describe_failure(f"{self._what}: {part}", error, *self._sources)
+        told = part == "it" and isinstance(error, ConfigError)  # which says by itself what is wrong
+        return describe_failure(self._what if told else f"{self._what}: {part}", error, *self._sources)
 
 
 def _split(path: str) -> tuple[Path, Path | None]:

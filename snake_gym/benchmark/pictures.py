@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from snake_gym.benchmark.scenarios import Entrant, Scenarios
 from snake_gym.envs.recording import Recorder, Recording
 from snake_gym.render.animation import scene_gif
 from snake_gym.render.palette import policy_colours
-from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired
+from snake_gym.render.plots import Curve, FaultSeries, plot_by_faults, plot_over_time, plot_paired, plot_profiles
 from snake_gym.render.replay import Scene, replay_page
 
 
@@ -35,6 +36,7 @@ def record(entrant: Entrant, scenarios: Scenarios, worlds: Sequence[int]) -> lis
 def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title: str) -> dict[str, bytes]:
     """Return PNG files by name."""
     chosen = dict(zip([e.name for e in results], policy_colours([e.kind for e in results]), strict=True))
+    results = [_by_scenario(episodes) for episodes in results]
     curves = [Curve(e.name, chosen[e.name], e.sample_time_s, e.sample_progress_m) for e in results]
     files = {
         "progress_by_faults.png": plot_by_faults(_by_faults(results, summary, "mean", chosen), title),
@@ -46,6 +48,10 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
     elif summary["score"] not in ("progress_m", None):
         name = str(summary["score"])
         files[f"{name}_by_faults.png"] = plot_by_faults(_by_faults(results, summary, name, chosen), title, name)
+    if (scores := summary["profile_score"]) is not None and scores[0] < scores[-1]:
+        profiles = [(e.name, chosen[e.name], summary["policies"][e.name]["profile"]) for e in results]
+        what = {"progress_m": "progress [m]"}.get(summary["score"], str(summary["score"]).replace("_", " "))
+        files["performance_profiles.png"] = plot_profiles(scores, profiles, title, what)
     pair = contestants(results)
     if len(pair) == 2:
         one, other = pair
@@ -58,6 +64,28 @@ def draw_figures(results: Sequence[Episodes], summary: Mapping[str, Any], title:
             "time to the goal, or spent [s]" if by_time else what, by_time,
         )  # fmt: skip
     return files
+
+
+def _by_scenario(episodes: Episodes) -> Episodes:
+    """Return one row for each scenario: means over trainings and replicates of what is drawn."""
+    if episodes.shape[:2] == (1, 1):
+        return episodes
+    columns = dict(_first_play(episodes).columns)
+    for name in {"progress_m", episodes.score} - {"is_success"}:
+        columns[name] = episodes.plays(name).mean(axis=(0, 1))
+    if "time_to_goal_s" in columns:
+        columns["time_to_goal_s"] = _times(episodes).reshape(-1, episodes.shape[2]).mean(axis=0)
+    columns["is_success"] = episodes.plays("is_success").mean(axis=(0, 1))
+    samples = episodes.sample_progress_m
+    samples = samples.reshape(len(samples), -1, episodes.shape[2]).mean(axis=1)
+    return replace(episodes, columns=columns, sample_progress_m=samples)
+
+
+def _first_play(episodes: Episodes) -> Episodes:
+    """Return the rows of the first training's replicate 0."""
+    n = episodes.shape[2]
+    columns = {name: values[:n] for name, values in episodes.columns.items() if name not in ("training", "replicate")}
+    return replace(episodes, columns=columns, sample_progress_m=episodes.sample_progress_m[:, :n])
 
 
 def _has_a_goal(episodes: Episodes) -> bool:
@@ -89,11 +117,11 @@ def draw_replay(
     entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios, count: int, title: str, note: str
 ) -> dict[str, bytes]:
     """Return ``replay.html`` with up to ``count`` scenarios, and ``replay.gif`` with that of the most failed joints."""
-    pair = contestants(results)
+    pair = [_first_play(episodes) for episodes in contestants(results)]
     worlds = typical_scenarios(pair, count)
     if not worlds:
         return {}
-    by_name = {entrant.name: entrant for entrant in entrants}
+    by_name = {entrant.name: entrant for entrant in entrants if entrant.training == 0}
     recordings = [record(by_name[episodes.name], scenarios, worlds) for episodes in pair]
     scenes = [Scene(_label(pair[0], world), tuple(each[i] for each in recordings)) for i, world in enumerate(worlds)]
     note = f"{note} Shown: for each number of failed joints, the scenario nearest to the medians.".strip()

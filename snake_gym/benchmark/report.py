@@ -18,6 +18,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from snake_gym.benchmark import distribution
+from snake_gym.benchmark.distribution import bounds, compare_scores, number, profiles, spread
 from snake_gym.benchmark.runner import Episodes
 from snake_gym.benchmark.statistics import interval, mean_interval, ratio_interval, share_interval
 from snake_gym.robot.spec import FloatArray
@@ -47,7 +49,12 @@ DEFINITIONS = {
     "the largest difference in one of them; only with --check-step",
     "energy_j": "mean positive actuator work in an episode [J]",
     "energy_j_per_m": "total work over total progress [J/m]; null where progress is not positive",
+    **distribution.DEFINITIONS,
     "by_faults": "the same for the episodes with that number of failed joints",
+    "by_kind": "score and retention of the episodes in which all faults are of that kind",
+    "by_joint": "score and retention of the episodes in which that joint alone fails, numbered from 1 at the tail",
+    "retention": "mean score of the episodes with the most faults over that of those without; in by_faults, by_kind "
+    "and by_joint: of those episodes over that of those without; null where none is without faults",
     "scenarios": "hash of the task, its settings, the robot and the seeds: results with the same one can stand side by "
     "side, whatever the machine",
     "code": "hash of the code that the numbers depend on",
@@ -59,6 +66,7 @@ DEFINITIONS = {
     "ratio": "mean score of the first learned policy over that of the best classical one; episodes are paired",
     "ahead": "share of scenarios in which the learned policy has a higher score than the best classical one",
     "behind": "share of scenarios in which it has a lower one",
+    "regret": "1 - mean score over that of the best oracle, a planner that sees the truth; episodes are paired",
     "lead": "mean score of the learned policy minus that of the best classical one; episodes are paired",
 }
 ROW_COLUMNS = (
@@ -68,81 +76,173 @@ ROW_COLUMNS = (
     "stood_still", "passed_m", "mean_cross_track_m", "rms_cross_track_m", "mean_schedule_error_m", "tracking",
     "commanded_m", "mean_speed_error_m_s", "mean_heading_error_rad",
 )  # fmt: skip
-"""Columns of the rows, if the env reports them."""
+"""Columns of the rows, if the env reports them; ``training`` and ``replicate`` follow if a policy has several."""
 _COMPARED = ("ratio", "ratio_ci95", "ahead", "behind", "lead", "lead_ci95")
 """Comparisons of a learned policy with the best classical one; see ``DEFINITIONS``."""
 
 
-def summarise(results: Sequence[Episodes], resamples: int) -> dict[str, Any]:
+def summarise(
+    results: Sequence[Episodes], resamples: int, references: Sequence[str] = (), weight_n: float | None = None
+) -> dict[str, Any]:
     """Return all results of the comparison as data for JSON; undefined values are None. See ``DEFINITIONS``."""
     policies: dict[str, Any] = {}
+    scores = {episodes.name: episodes.plays(episodes.score) for episodes in results}
+    shown = profiles(scores)
     for episodes in results:
         everything = np.ones(episodes.n, dtype=bool)
         policies[episodes.name] = {"kind": episodes.kind, **_summary(episodes, everything, resamples)}
+        policies[episodes.name] |= spread(scores[episodes.name], resamples)
+        policies[episodes.name]["profile"] = None if shown is None else shown[1][episodes.name]
+        per_m = policies[episodes.name]["energy_j_per_m"]
+        policies[episodes.name]["cost_of_transport"] = per_m / weight_n if per_m is not None and weight_n else None
         faults = episodes.columns["n_faults"]
+        by_faults = {str(count): faults == count for count in np.unique(faults).tolist()}
         policies[episodes.name]["by_faults"] = {
-            str(count): _summary(episodes, faults == count, resamples) for count in np.unique(faults).tolist()
+            count: _summary(episodes, chosen, resamples) | _retention(episodes, chosen, resamples)
+            for count, chosen in by_faults.items()
         }
+        policies[episodes.name] |= _retention(episodes, faults == faults.max(), resamples)
+        if "faults" in episodes.columns:
+            policies[episodes.name] |= {
+                name: {key: _of_group(episodes, chosen, resamples) for key, chosen in groups.items()}
+                for name, groups in fault_groups(episodes.columns["faults"]).items()
+            }
     best = best_classical(results)
     learned = [episodes for episodes in results if episodes.kind == "learned"]
-    rivals = [score(episodes) for episodes in results if episodes.kind == "classical"]
+    rivals = [scores[episodes.name] for episodes in results if episodes.kind == "classical"]
     for episodes in learned:
-        policies[episodes.name].update(_against(episodes, best, rivals, resamples))
+        reference = None if best is None else scores[best.name]
+        policies[episodes.name].update(_against(scores[episodes.name], reference, rivals, resamples))
+    compared = dict.fromkeys([*([] if best is None else [best.name]), *references])
+    for name, policy in policies.items():
+        others = [other for other in compared if other != name]
+        policy["against"] = {each: compare_scores(scores[name], scores[each], resamples) for each in others}
+    for name, regret in _regrets(results, scores, resamples).items():
+        policies[name].update(regret)
     first = policies[learned[0].name] if learned else dict.fromkeys(_COMPARED)
     return {
         "policies": policies,
         "score": results[0].score if results else None,
         "learned": learned[0].name if learned else None,
         "best_classical": None if best is None else best.name,
+        "profile_score": None if shown is None else shown[0],
+        "weight_n": weight_n,
         **{key: first[key] for key in _COMPARED},
     }
+
+
+def _regrets(
+    results: Sequence[Episodes], scores: Mapping[str, FloatArray], resamples: int
+) -> dict[str, dict[str, Any]]:
+    """Return the regret of each policy to the best oracle, by name; nothing where none has played."""
+    oracles = [scores[episodes.name].mean(axis=(0, 1)) for episodes in results if episodes.kind == "oracle"]
+    top = max((float(each.mean()) for each in oracles), default=0.0)
+    if not top > 0.0:
+        return {}
+    found = {}
+    for name, plays in scores.items():
+        low, high = ratio_interval(plays.mean(axis=1), np.stack(oracles), resamples)
+        found[name] = {"regret": number(1.0 - plays.mean() / top), "regret_ci95": bounds((1.0 - high, 1.0 - low))}
+    return found
+
+
+def fault_groups(faults: NDArray[Any]) -> dict[str, dict[str, NDArray[np.bool_]]]:
+    """Return the episodes by the one kind of their ``faults`` (W,), and by the one joint that fails, as masks (W,)."""
+    sets: list[list[set[str]]] = [[], []]
+    for text in faults.tolist():
+        parts = [fault.split(":") for fault in text.split()]
+        sets[0].append({kind for _, kind in parts})
+        sets[1].append({joint for joint, _ in parts})
+    alone = [np.array([min(each) if len(each) == 1 else "" for each in found]) for found in sets]
+    masks = ({key: only == key for key in sorted(set(only.tolist()) - {""})} for only in alone)
+    return dict(zip(("by_kind", "by_joint"), masks, strict=True))
+
+
+def _of_group(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
+    runs = episodes.plays(episodes.score, chosen).mean(axis=1)
+    mean = {"score": number(runs.mean()), "score_ci95": bounds(mean_interval(runs, resamples))}
+    return {**mean, "episodes": runs.shape[1], **_retention(episodes, chosen, resamples)}
+
+
+def _retention(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
+    """Return mean score of the ``chosen`` episodes over that of those without faults.
+
+    Trainings and scenarios are resampled, so that the interval holds what both means are uncertain by.
+    """
+    without = episodes.columns["n_faults"] == 0
+    if without.all() or not (without.any() and chosen.any()):
+        return {"retention": None, "retention_ci95": None}
+    runs, n = episodes.plays(episodes.score).mean(axis=1), episodes.shape[2]
+    with_faults, healthy = chosen[:n], without[:n]
+    columns = np.stack(np.broadcast_arrays(runs * with_faults, with_faults, runs * healthy, healthy))
+
+    def ratio(means: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            whole = means[2] / means[3]
+            return np.asarray(np.where(whole > 0.0, means[0] / means[1] / whole, np.nan))
+
+    estimate = ratio(columns.mean(axis=(1, 2)))
+    return {"retention": number(estimate), "retention_ci95": bounds(interval(columns, ratio, resamples))}
 
 
 def best_classical(results: Sequence[Episodes]) -> Episodes | None:
     """Return the classical policy with the largest mean score."""
     classical = [episodes for episodes in results if episodes.kind == "classical"]
-    return max(classical, key=lambda episodes: float(score(episodes).mean()), default=None)
+    means = {episodes.name: float(score(episodes).mean()) for episodes in classical}
+    known = [episodes for episodes in classical if not math.isnan(means[episodes.name])]
+    return max(known, key=lambda episodes: means[episodes.name], default=None)
 
 
 def score(episodes: Episodes) -> FloatArray:
-    """Return the score (W,) by which episodes are compared."""
+    """Return the score, one for each row, by which episodes are compared."""
     return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
-def _against(learned: Episodes, best: Episodes | None, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
-    if best is None:
+def _against(
+    plays: FloatArray, best: FloatArray | None, rivals: Sequence[FloatArray], resamples: int
+) -> dict[str, Any]:
+    if best is None or not np.isfinite(plays).all():
         return dict.fromkeys(_COMPARED)
-    own, reference = score(learned), score(best)
+    own, reference = plays.mean(axis=1), best.mean(axis=(0, 1))
     mean = float(reference.mean())
     return {
-        "ratio": _number(own.mean() / mean) if mean > 0.0 else None,
-        "ratio_ci95": _interval(ratio_interval(own, np.stack(rivals), resamples)),
-        "ahead": _number(np.mean(own > reference)),
-        "behind": _number(np.mean(own < reference)),
-        "lead": _number(own.mean() - mean),
-        "lead_ci95": _interval(interval(np.stack([own, reference]), lambda means: means[0] - means[1], resamples)),
+        "ratio": number(own.mean() / mean) if mean > 0.0 else None,
+        "ratio_ci95": bounds(ratio_interval(own, np.concatenate(rivals).mean(axis=1), resamples)),
+        "ahead": number(np.mean(own > reference)),
+        "behind": number(np.mean(own < reference)),
+        "lead": number(own.mean() - mean),
+        "lead_ci95": compare_scores(plays, best, resamples)["lead_ci95"],
     }
 
 
 def _summary(episodes: Episodes, chosen: NDArray[np.bool_], resamples: int) -> dict[str, Any]:
     columns = {name: values[chosen] for name, values in episodes.columns.items()}
-    progress, energy = columns["progress_m"], columns["energy_j"]
+    progress, energy = (episodes.plays(name, chosen).mean(axis=1) for name in ("progress_m", "energy_j"))
     summary = {
-        "mean": _number(progress.mean()),
-        "ci95": _interval(mean_interval(progress, resamples)),
-        "episodes": int(progress.size),
+        "mean": number(progress.mean()),
+        "ci95": bounds(mean_interval(progress, resamples)),
+        "episodes": progress.shape[1],
     }
     for name, values in _measures(columns, episodes.score).items():
-        summary[name] = _number(values.mean())
-        bounds = share_interval(values) if values.dtype == np.bool_ else mean_interval(values, resamples)
-        summary[f"{name}_ci95"] = _interval(bounds)
+        summary[name] = number(values.mean())
+        runs = values.reshape(*episodes.shape[:2], -1)
+        alike = values.dtype == np.bool_ and bool((runs == runs[:1, :1]).all())
+        found = share_interval(runs[0, 0]) if alike else mean_interval(runs.mean(axis=1), resamples)
+        summary[f"{name}_ci95"] = bounds(found)
     if "stood_still" in columns:
-        summary["stood_still"] = _number(columns["stood_still"].mean())
+        summary["stood_still"] = number(columns["stood_still"].mean())
     if "penetration_m" in columns:
-        summary["penetration_m"] = _number(columns["penetration_m"].max())
-    total = float(progress.sum())
-    summary["energy_j_per_m"] = _number(energy.sum() / total) if total > 0.0 else None
+        summary["penetration_m"] = number(columns["penetration_m"].max())
+    pair = np.stack([energy, progress])
+    summary["energy_j_per_m"] = number(_per_metre(pair.sum(axis=(1, 2))))
+    summary["energy_j_per_m_ci95"] = bounds(interval(pair, _per_metre, resamples))
     return summary
+
+
+def _per_metre(means: FloatArray) -> FloatArray:
+    """Return work over progress, nan where that is not positive, from both (2, ...)."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(means[1] > 0.0, means[0] / means[1], np.nan))
 
 
 def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDArray[Any]]:
@@ -180,27 +280,22 @@ def _key(score: str) -> str:
     return {"progress_m": "mean", "is_success": "success"}.get(score, score)
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _interval(bounds: tuple[float, float]) -> list[float] | None:
-    return [float(bound) for bound in bounds] if all(math.isfinite(bound) for bound in bounds) else None
-
-
 def rows_csv(results: Sequence[Episodes]) -> str:
     """Return CSV text with one line for each episode of each policy."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     made = {"policy", "kind", "episode"}
+    plays = [name for name in ("training", "replicate") if any(name in each.columns for each in results)]
     names = [name for name in ROW_COLUMNS if name in made or all(name in each.columns for each in results)]
+    names += plays
     writer.writerow(names)
     for episodes in results:
         columns = {
+            **{name: np.zeros(episodes.n, dtype=np.int64) for name in plays},
             **episodes.columns,
             "policy": [episodes.name] * episodes.n,
             "kind": [episodes.kind] * episodes.n,
-            "episode": np.arange(episodes.n),
+            "episode": np.arange(episodes.n) % episodes.shape[2],
             "is_success": episodes.columns["is_success"].astype(int),
         }
         lists = [np.asarray(columns[name]).tolist() for name in names]
@@ -215,29 +310,46 @@ def _cell(value: Any) -> Any:
 
 
 _CELLS: dict[str, tuple[str, str]] = {
+    "worst_tenth": ("worst 10%", ".2f"), "noise": ("noise", ".1%"),
     "targets": ("targets", ".2f"), "success": ("success", ".0%"), "route_share": ("of the route", ".0%"),
     "time_to_target_s": ("1st at [s]", ".1f"), "time_to_goal_s": ("goal at [s]", ".1f"),
     "contact_share": ("in contact", ".0%"), "contact_force_n": ("contact [N]", ".1f"),
     "cross_track_m": ("off path [m]", ".3f"), "speed_error_m_s": ("speed off [m/s]", ".3f"),
     "heading_error_rad": ("heading off [rad]", ".2f"), "energy_j_per_m": ("J/m", ".0f"),
+    "regret": ("regret (95 %)", ".1%"),
+    "retention": ("kept", ".2f"),
 }  # fmt: skip
 """Columns of the table: key in the summary -> heading and number format."""
+_NARROWEST = 7
+"""Width that a column of the table has for its numbers although its heading is broken in two."""
 
 
 def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     """Return tables for a terminal: every policy's results, and its score by number of failed joints."""
     key = _key(summary["score"])
     heading = key.replace("_", " ")
-    ranked = sorted(summary["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
+    ranked = sorted(summary["policies"].items(), key=lambda item: -_or_least(item[1][key]))
     shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
+    if key == "success":
+        shown.remove("worst_tenth")  # of zeros and ones
+    for unknown in ("noise", "retention"):
+        if all(policy[unknown] is None for _, policy in ranked):
+            shown.remove(unknown)
     heads = ["progress [m] (95 %)", *(_CELLS[name][0] for name in shown)]
     overall = _table(title, "policy", heads if key == "mean" else [f"{heading} (95 %)", *heads])
     for name, policy in ranked:
         cells = [_with_interval(policy)]
         cells += ["-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]) for each in shown]
+        if policy.get("regret") is not None:
+            cells[1 + shown.index("regret")] += f" {show_bounds(policy['regret_ci95'], '.1%')}"
         if key != "mean":
             cells.insert(0, _with_interval(policy, key))
-        overall.add_row(Text(name), *cells, style="bold" if policy["kind"] == "learned" else None)
+        is_learned, means = policy["kind"] == "learned", policy["seed_means"]
+        label = f"{name} ({len(means)} seed{'s' if len(means) > 1 else ''})" if is_learned else name
+        overall.add_row(Text(label), *cells, style="bold" if is_learned else None)
+        names = policy.get("training_names") or [f"seed {i + 1}" for i in range(len(means))]
+        for training, mean in zip(names, means if len(means) > 1 else [], strict=False):
+            overall.add_row(Text(f"  {training}"), _cell_text(mean, key), *[""] * (len(heads) - (key == "mean")))
     what = {"success": "success [%]", "mean": "progress [m]"}.get(key, heading)
     by_faults = _table(
         f"{what} by number of failed joints, ± half of the 95 % interval", "failed",
@@ -253,36 +365,47 @@ def _table(title: str, first: str, columns: Sequence[str]) -> Table:
     made = Table(title=Text(title), title_justify="left", title_style="", box=SIMPLE_HEAD, header_style="bold")
     made.add_column(Text(first), overflow="fold")
     for column in columns:
-        made.add_column(Text(column, overflow="fold"), justify="right", no_wrap=len(column) < 20)
+        in_two = column in {heading for heading, _ in _CELLS.values()} and " " in column
+        most = max(_NARROWEST, *(len(part) for part in column.rsplit(" ", 1))) if in_two else None
+        stays = len(column) < 20 and not in_two
+        made.add_column(Text(column, overflow="fold"), justify="right", no_wrap=stays, width=most)
     return made
 
 
 def _with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
     """Return a mean and its interval, ``-`` if it has none, as for a single episode."""
     spec = ".0%" if key == "success" else ".2f"
-    return f"{group[key]:{spec}} {show_bounds(interval_of(group, key), spec)}"
+    return f"{_cell_text(group[key], key)} {show_bounds(interval_of(group, key), spec)}"
+
+
+def _cell_text(mean: float | None, key: str) -> str:
+    return "-" if mean is None else format(mean, ".0%" if key == "success" else ".2f")
+
+
+def _or_least(value: float | None) -> float:
+    return -math.inf if value is None else value
 
 
 def interval_of(group: Mapping[str, Any], key: str) -> Sequence[float] | None:
     """Return the interval of the mean ``key`` in a policy's summary, or in a group's; None if it has none."""
-    bounds: Sequence[float] | None = group["ci95" if key == "mean" else f"{key}_ci95"]
-    return bounds
+    ends: Sequence[float] | None = group["ci95" if key == "mean" else f"{key}_ci95"]
+    return ends
 
 
-def show_bounds(bounds: Sequence[float] | None, spec: str) -> str:
+def show_bounds(ends: Sequence[float] | None, spec: str) -> str:
     """Return an interval as text; ``[-]`` if there is none."""
-    return "[-]" if bounds is None else f"[{bounds[0]:{spec}}, {bounds[1]:{spec}}]"
+    return "[-]" if ends is None else f"[{ends[0]:{spec}}, {ends[1]:{spec}}]"
 
 
 def _with_half_width(group: Mapping[str, Any], key: str) -> str:
-    bounds, scale, spec = interval_of(group, key), *((100.0, ".1f") if key == "success" else (1.0, ".2f"))
-    half = "-" if bounds is None else format(scale * (bounds[1] - bounds[0]) / 2.0, spec)
-    return f"{scale * group[key]:{spec}} ± {half}"
+    ends, scale, spec = interval_of(group, key), *((100.0, ".1f") if key == "success" else (1.0, ".2f"))
+    half = "-" if ends is None else format(scale * (ends[1] - ends[0]) / 2.0, spec)
+    return f"{'-' if group[key] is None else format(scale * group[key], spec)} ± {half}"
 
 
 def _points(compared: Mapping[str, Any]) -> str:
-    bounds = compared["lead_ci95"]
-    return f"{100.0 * compared['lead']:+.1f} {show_bounds(bounds and [100.0 * bound for bound in bounds], '+.1f')}"
+    ends = compared["lead_ci95"]
+    return f"{100.0 * compared['lead']:+.1f} {show_bounds(ends and [100.0 * end for end in ends], '+.1f')}"
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
@@ -299,16 +422,16 @@ def verdicts(summary: Mapping[str, Any]) -> list[str]:
 
 def _verdict(name: str, compared: Mapping[str, Any], best: str, score: str) -> str:
     interval = compared["ratio_ci95"]
-    bounds = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    ends = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
     if score == "is_success":
         return (
-            f"{name} reaches the goal {compared['ratio']:.2f}{bounds} times as often as {best}, the best classical "
+            f"{name} reaches the goal {compared['ratio']:.2f}{ends} times as often as {best}, the best classical "
             f"controller: {_points(compared)} percentage points. It does where that does not in "
             f"{compared['ahead']:.1%} of the scenarios, the other way round in {compared['behind']:.1%}."
         )
     does = "makes" if score == "progress_m" else "has"
     of = "progress" if score == "progress_m" else score.replace("_", " ")
     return (
-        f"{name} {does} {compared['ratio']:.2f}{bounds} times the {of} of {best}, the best classical controller, "
+        f"{name} {does} {compared['ratio']:.2f}{ends} times the {of} of {best}, the best classical controller, "
         f"and is ahead in {compared['ahead']:.0%} of the scenarios."
     )

@@ -18,10 +18,11 @@ from snake_gym.benchmark.own_policy import OwnPolicy
 from snake_gym.benchmark.policy_fit import column_fault, env_note, layout_in, scale_note, tune_options, tuning_notes
 from snake_gym.benchmark.seed_ranges import BENCHMARK
 from snake_gym.config import ConfigError, Settings, build, digest, merge, to_dict
-from snake_gym.config.settings import Count, Range
+from snake_gym.config.settings import Count, Range, Share
 from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import find_tuned
 from snake_gym.envs import DEFAULT_ENV, EnvConfig, SnakeEnv, SnakeVectorEnv
+from snake_gym.envs.observation_columns import check_columns
 from snake_gym.envs.task_settings import build_env, laid_over, scenario_settings
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.plugins import choose_registered
@@ -29,8 +30,10 @@ from snake_gym.registry import find_task
 from snake_gym.robot.difference import robot_note
 from snake_gym.robot.spec import RobotSpec
 
-EntrantKind = Literal["learned", "classical"]
-MOST_EPISODES, MOST_RESAMPLES = 100_000, 1_000_000
+EntrantKind = Literal["learned", "classical", "oracle", "reference"]
+"""Kinds of entrants. Regret is measured to oracles; references stand beside the others, and nobody is measured against
+them."""
+MOST_EPISODES, MOST_RESAMPLES, MOST_REPLICATES = 100_000, 1_000_000, 100
 """Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
 
@@ -73,8 +76,34 @@ class Axis(Settings):
 
 
 @dataclass(frozen=True)
+class Variant(Settings):
+    """Row beside the policies and controllers: one of these played under other conditions."""
+
+    controller: str = ""
+    """Classical controller: a kind, played with its tuned parameters, or a file."""
+    policy: str | None = None
+    """Name of a learned policy instead, of which the base alone plays."""
+    gaits: tuple[str, ...] = ()
+    """Files of further gaits for joints without power, the last for the middle joint, those before for joints so much
+    farther from it; an oracle changes between these and ``controller``."""
+    reveal: bool = False
+    """Show it which joints are failed."""
+    dither_rad: Share = 0.0
+    """Standard deviation of white noise on its joint references [rad]."""
+
+    def check(self) -> None:
+        if (self.controller == "") == (self.policy is None):
+            raise ValueError(f"controller is {self.controller!r}, policy {self.policy!r}; expected one of them")
+        if self.gaits and (self.policy is not None or self.dither_rad > 0.0):
+            raise ValueError("gaits goes with controller and reveal alone; leave policy and dither_rad out")
+
+
+@dataclass(frozen=True)
 class BenchmarkConfig(Settings):
     """Settings of a benchmark."""
+
+    scenarios: str | None = None
+    """Hash of the scenarios that this file stands for (``evaluate --freeze``); None: they may change."""
 
     env_id: str = DEFAULT_ENV
     """Registered name of the environment of the scenarios."""
@@ -89,13 +118,21 @@ class BenchmarkConfig(Settings):
     env: dict[str, Any] = field(default_factory=dict)
     """Settings of the env (faults, sensors, time_limit_s ...); robot and action are not set here."""
     controllers: tuple[str, ...] = ("sjc", "cc", "cpg")
-    """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``."""
-    policies: dict[str, str] = field(default_factory=dict)
-    """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind."""
+    """Classical entrants: a kind, played with its tuned parameters, or ``name=file.yaml``; ``oracle`` and
+    ``oracle_next``, which see the truth, are bounds to compare with."""
+    policies: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
+    paths, a glob (``runs/ppo_seed*``) or a folder of runs: trainings of one recipe, which are one row."""
+    variants: dict[str, Variant] = field(default_factory=dict)
+    """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}, base: {policy: ppo}}."""
     action: dict[str, Any] | None = None
     """Action space of policies that do not say in which env they were trained; None: that of env_file."""
     resamples: Annotated[int, Range(100, MOST_RESAMPLES)] = 10_000
     """Number of bootstrap resamples."""
+    replicates: Annotated[int, Range(1, MOST_REPLICATES)] = 1
+    """Number of times that each scenario is played: replicate 0 exactly, others from starts 1e-9 rad beside it."""
+    references: tuple[str, ...] = ()
+    """Names of entrants that every other one is compared with, besides the best classical one."""
     replays: Count = 4
     """Number of scenarios shown in the replay."""
     sweep: dict[str, Axis] = field(default_factory=dict)
@@ -124,6 +161,9 @@ class Entrant:
     """Plain data that changes whenever the policy would act differently."""
     notes: tuple[str, ...] = ()
     """Notes on its results, without its name."""
+    training: int = 0
+    """Number of the training, from 0 on, among those of one recipe, which are entrants of one name."""
+    training_name: str = ""
     is_kept: bool = True
     """False: ``identity`` does not tell whether it would act differently, so it is played again in each run."""
 
@@ -182,17 +222,20 @@ def recorded_settings(config: BenchmarkConfig, scenarios: Scenarios) -> dict[str
 
 
 def make_scenarios(config: BenchmarkConfig) -> Scenarios:
-    """Return the scenarios of a benchmark. Raises ConfigError for wrong env settings."""
+    """Return the scenarios of a benchmark, which show nobody the truth. Raises ConfigError for wrong env settings."""
     config = resolve_benchmark(config)
     settings = merge(config.env, {"robot": config.robot, "action": config.action})
-    env = build_env(config.env_id, settings)
+    env = build_env(config.env_id, settings).without_privileged()
     spec = env.load_robot()
     env.n_steps(spec)
+    check_columns(env)
     return Scenarios(env, spec, config.seed, config.episodes, config.env_id)
 
 
-def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
+def classical_entrant(entry: str, config: BenchmarkConfig, called: str | None = None) -> Entrant:
     """Return a classical controller: a kind, with the parameters that were tuned for the robot, or ``name=file``.
+
+    With ``called``, that is its name and ``entry`` a kind or a file.
 
     A gait that was tuned on another robot or in other scenarios than those of ``config`` gets a note. Raises
     ConfigError for an unknown kind, missing tuned parameters, or a file of something else.
@@ -200,12 +243,15 @@ def classical_entrant(entry: str, config: BenchmarkConfig) -> Entrant:
     scenarios = make_scenarios(config)
     spec, env = scenarios.spec, scenarios.env
     name, given, file = entry.partition("=")
+    if called is not None and entry.endswith((".yaml", ".yml")):
+        name, given, file = called, "=", entry
     if given:
         path = Path(file)
     else:
         kind = choose_registered(name, CONTROLLERS, "controller")
         path = find_tuned(kind, spec, tune_options(env.robot, config.env_id, env))
-    settings = resolve_controller({"file": str(path)}, name)
+    name = called or name
+    settings = resolve_controller({"file": str(path)}, name, spec)
     make_controller(settings, spec, where=str(path))  # says now whether it fits the robot
 
     env_settings = {"action": controller_action(settings)}
@@ -295,5 +341,7 @@ def policy_settings(trained_in: Mapping[str, Any]) -> dict[str, Any]:
         for group, keys in wanted.items()
         if group in trained_in
     }
+    if "course" in trained_in:
+        groups["course"] = {"lookahead": 0, **groups["course"]}  # files from before there was one
     seen = {"observation": {**trained_in["observation"], "privileged": []}} if "observation" in trained_in else {}
     return {"action": trained_in["action"], **groups, **seen}

@@ -3,15 +3,20 @@
 Episodes are resampled with all their columns together, so that paired scenarios stay paired. Intervals are
 bias-corrected and accelerated (Efron 1987, "Better bootstrap confidence intervals"): skewed episodes do not shift them,
 as they do percentile intervals.
+
+Several trainings of one recipe are a second factor: trainings and scenarios are resampled independently of each other,
+and a resample holds every drawn training in every drawn scenario (Owen 2007, "The pigeonhole bootstrap"). With T
+trainings the part of the variance that comes from them is too small by (T - 1) / T, as in any bootstrap of T values.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, bootstrap
 
 from snake_gym.robot.spec import FloatArray
@@ -24,10 +29,15 @@ _NONE = (float("nan"), float("nan"))
 
 Statistic = Callable[[FloatArray], FloatArray]
 """Function that maps means (K, ...) of K columns to the statistic (...)."""
+ValueStatistic = Callable[[FloatArray], FloatArray]
+"""Function that maps values (..., m) to their statistic (...)."""
 
 
 def mean_interval(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean of ``values`` (n,); (nan, nan) if there are less than two."""
+    """Return the 95 % confidence interval of the mean of ``values`` (n,) or, of T trainings, (T, n).
+
+    It is (nan, nan) if there are less than two episodes.
+    """
     return interval(np.asarray(values, dtype=np.float64)[None], lambda means: means[0], resamples, seed)
 
 
@@ -48,9 +58,11 @@ def ratio_interval(
 ) -> tuple[float, float]:
     """Return the 95 % interval of mean(values) / largest mean of a reference, ``values`` (n,), ``references`` (R, n).
 
-    Episodes are paired. The best reference is chosen again in every resample, so its uncertainty is included.
+    ``values`` of T trainings are (T, n). Episodes are paired. The best reference is chosen again in every resample, so
+    its uncertainty is included.
     """
-    columns = np.vstack([np.asarray(values, dtype=np.float64), np.atleast_2d(np.asarray(references, dtype=np.float64))])
+    own, others = np.asarray(values, dtype=np.float64), np.atleast_2d(np.asarray(references, dtype=np.float64))
+    columns = np.stack(np.broadcast_arrays(own, *others))
 
     def ratio(means: FloatArray) -> FloatArray:
         best = means[1:].max(axis=0)
@@ -64,24 +76,88 @@ def interval(
 ) -> tuple[float, float]:
     """Return the BCa interval of ``statistic`` vectorised over trailing axes of means (K, ...), for ``columns`` (K, n).
 
-    Episodes n are resampled with their K numbers; the same ``seed`` gives the same interval. It is (nan, nan) for
-    fewer than two episodes or if the statistic is undefined in a resample, and low = high = the estimate if all are
-    equal.
+    Episodes n are resampled with their K numbers. ``columns`` (K, T, ..., n) have further factors, such as trainings,
+    each of which is resampled independently. The same ``seed`` gives the same interval. It is (nan, nan) for fewer than
+    two episodes or if the statistic is undefined in a resample, and low = high = the estimate if all are equal. Where
+    BCa is undefined, as no single episode changes the estimate, it is the percentile interval.
     """
-    n = columns.shape[1]
+    sizes, n = [size for size in columns.shape[1:-1] if size > 1], columns.shape[-1]
+    columns = columns.reshape(len(columns), *sizes, n)
+
+    def of_samples(*drawn: FloatArray, axis: int) -> FloatArray:
+        return statistic(np.stack([column.mean(axis=axis) for column in drawn]))
+
+    def of_factors(*drawn: NDArray[np.int64], axis: int) -> FloatArray:
+        return statistic(_means(columns, drawn))
+
+    def estimate() -> FloatArray:
+        return statistic(columns.mean(axis=tuple(range(1, columns.ndim))))
+
+    if not sizes:
+        return _bca(tuple(columns), of_samples, estimate, n, _CHUNK // max(n, 1), True, resamples, seed, level)
+    indices = tuple(np.arange(size) for size in (*sizes, n))
+    chunk = _CHUNK // max(columns.size // sizes[0], 1)
+    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed, level)
+
+
+def value_interval(
+    values: FloatArray, statistic: ValueStatistic, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[float, float]:
+    """Return the 95 % BCa interval of a statistic of all ``values`` (T, n) of T trainings in n scenarios together.
+
+    See ``interval``; the difference is that ``statistic`` is no function of means, as a trimmed mean.
+    """
+    n_trainings, n = values.shape
+
+    def of_values(drawn: FloatArray, axis: int) -> FloatArray:
+        return statistic(drawn)
+
+    def of_factors(training: NDArray[np.int64], episode: NDArray[np.int64], axis: int) -> FloatArray:
+        drawn = values[training[..., :, None], episode[..., None, :]]
+        return statistic(drawn.reshape(*drawn.shape[:-2], -1))
+
+    def estimate() -> FloatArray:
+        return statistic(values.reshape(-1))
+
+    chunk = _CHUNK // max(values.size, 1)
+    if n_trainings == 1:
+        return _bca((values[0],), of_values, estimate, n, chunk, True, resamples, seed, LEVEL)
+    indices = (np.arange(n_trainings), np.arange(n))
+    return _bca(indices, of_factors, estimate, n, chunk, False, resamples, seed, LEVEL)
+
+
+def _means(columns: FloatArray, drawn: Sequence[NDArray[np.int64]]) -> FloatArray:
+    """Return the means (K, ...) of ``columns`` (K, T, ..., n) over drawn indices (..., size) of each factor."""
+    shape = drawn[-1].shape[:-1]
+    indices = [each.reshape(-1, each.shape[-1]) for each in drawn]
+    means = np.broadcast_to(columns, (len(indices[0]), *columns.shape))
+    for each in indices[:-1]:
+        share = (each[:, :, None] == np.arange(means.shape[2])).mean(axis=1)
+        means = np.einsum("bt,bkt...->bk...", share, means)
+    chosen = np.take_along_axis(means, indices[-1][:, None, :], axis=-1)
+    return np.asarray(chosen.mean(axis=-1).T.reshape(-1, *shape))
+
+
+def _bca(
+    data: tuple[NDArray[Any], ...], statistic: Callable[..., FloatArray], estimate: Callable[[], FloatArray], n: int,
+    chunk: int, paired: bool, resamples: int, seed: int, level: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Return scipy's interval, or what stands for it where it has none; see ``interval``."""
     if n < 2:
         return _NONE
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy warns of equal episodes
-        estimate = float(statistic(columns.mean(axis=1)))
+        found = float(estimate())
         result = bootstrap(
-            tuple(columns), lambda *drawn, axis: statistic(np.stack([column.mean(axis=axis) for column in drawn])),
-            paired=True, vectorized=True, n_resamples=resamples, batch=max(1, _CHUNK // n), confidence_level=level,
-            method="BCa", rng=np.random.default_rng(seed),
+            data, statistic, paired=paired, vectorized=True, n_resamples=resamples, batch=max(1, chunk),
+            confidence_level=level, method="BCa", rng=np.random.default_rng(seed),
         )  # fmt: skip
     values = result.bootstrap_distribution
-    if not (np.isfinite(estimate) and np.isfinite(values).all()):
+    if not (np.isfinite(found) and np.isfinite(values).all()):
         return _NONE
-    if float(np.ptp(values)) <= 1e-12 * max(abs(estimate), 1e-300):
-        return estimate, estimate
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+    if float(np.ptp(values)) <= 1e-12 * max(abs(found), 1e-300):
+        return found, found
+    ends = np.array(result.confidence_interval)
+    if not np.isfinite(ends).all():  # the jackknife's values are all equal: the percentile interval
+        ends = np.quantile(values, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    return float(ends[0]), float(ends[1])

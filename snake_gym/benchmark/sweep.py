@@ -27,7 +27,8 @@ Play = Callable[[BenchmarkConfig, Scenarios, Path], dict[str, Any]]
 """Function that plays one benchmark on its scenarios, writes into a folder, and returns the summary."""
 COLUMNS = (
     "success", "success_ci95", "mean", "ci95", "time_to_goal_s", "energy_j_per_m", "episodes", "lead", "lead_ci95",
-    "tracking", "tracking_ci95", "cross_track_m", "speed_error_m_s", "heading_error_rad",
+    "tracking", "tracking_ci95", "cross_track_m", "speed_error_m_s", "heading_error_rad", "iqm", "iqm_ci95",
+    "worst_tenth", "worst_tenth_ci95", "cost_of_transport", "noise",
 )  # fmt: skip
 """Keys of each policy's summary that are kept; see ``report.DEFINITIONS``."""
 

@@ -9,7 +9,6 @@ MuJoCo see benchmarks/throughput.py.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from snake_gym.commands.env_options import env_parser, read_env
 from snake_gym.config import ConfigError, prepare_file, run_program, to_json, write_atomic
+from snake_gym.config.threads import process_threads
 from snake_gym.envs.checker import draw_actions
 from snake_gym.envs.snake_env import SnakeEnv
 from snake_gym.envs.vector_env import SnakeVectorEnv
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         config = replace(config, n_threads=args.threads)
     if args.json not in (None, "-"):
         prepare_file(args.json, "--json")
-    threads = config.n_threads or len(os.sched_getaffinity(0))
+    threads = config.n_threads or process_threads()
     shown = sys.stderr if args.json == "-" else sys.stdout
     rows = []
     for kind, worlds in [("single", 1), *(("vector", n) for n in sizes)]:

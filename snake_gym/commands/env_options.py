@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from snake_gym.config import ConfigError, OptionParser, apply_overrides, nearest
+from snake_gym.config import ConfigError, OptionParser, add_set_option, apply_overrides, nearest
+from snake_gym.envs.observation_columns import check_columns
 from snake_gym.envs.task_settings import build_env, laid_over
 from snake_gym.plugins import add_plugin_option, load_plugins
 from snake_gym.registry import REAL, TASKS
@@ -21,7 +24,7 @@ def env_parser(name: str, doc: str | None) -> OptionParser:
     parser = command_parser(name, doc)
     parser.add_argument("id", metavar="ENV", help="name of an env, as SnakeGym/Waypoints-v0, or Waypoints for short")
     parser.add_argument("--env", metavar="FILE", help="settings of the env (configs/env/*.yaml)")
-    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting (repeatable)")
+    add_set_option(parser)
     add_plugin_option(parser)
     return parser
 
@@ -31,7 +34,22 @@ def read_env(args: argparse.Namespace) -> tuple[str, EnvConfig]:
     load_plugins(args.plugin)
     env_id = full_id(args.id)
     assignments = [text.removeprefix("env.") for text in args.set]
-    return env_id, build_env(env_id, apply_overrides(laid_over(env_id, args.env, {}), assignments))
+    with named_as_typed(args.set):
+        config = build_env(env_id, apply_overrides(laid_over(env_id, args.env, {}), assignments))
+        config.n_steps(config.load_robot())
+        check_columns(config)
+    return env_id, config
+
+
+@contextmanager
+def named_as_typed(assignments: Sequence[str]) -> Iterator[None]:
+    """Let errors in settings of the env name them as ``assignments`` do, which may leave out ``env.``."""
+    try:
+        yield
+    except ConfigError as error:
+        if any(text.startswith("env.") for text in assignments):
+            raise
+        raise ConfigError(str(error).removeprefix("env.")) from error
 
 
 def full_id(name: str) -> str:
@@ -39,7 +57,7 @@ def full_id(name: str) -> str:
     short = {env_id.rpartition("/")[2].rpartition("-v")[0]: env_id for env_id in TASKS}
     if name in TASKS or name in short:
         return short.get(name, name)
-    if name == REAL:
+    if name.lower() in (REAL.lower(), "real"):
         raise ConfigError(f"{REAL} is the physical robot; see snake-gym hardware --help")
     guess = nearest(name, TASKS) or short.get(nearest(name, short) or "")
     meant = f"; did you mean {guess!r}?" if guess else ""

@@ -61,6 +61,18 @@ def apply_keywords(
     return build(kind, merge(plain, keywords) if isinstance(plain, Mapping) else plain, where)
 
 
+def build_over(cls: type[T], in_file: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> T:
+    """Return an instance of dataclass ``cls`` from ``settings``: those ``in_file`` with the user's own laid over them.
+
+    Raises ConfigError, naming the file ``where`` only for what is wrong in it.
+    """
+    try:
+        return build(cls, settings, where)
+    except ConfigError:
+        build(cls, in_file, where)
+        return build(cls, settings)
+
+
 def apply_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """Return ``mapping`` with assignments ``a.b=value`` applied in order; each value is read as YAML."""
     from snake_gym.config.yaml_text import parse_yaml

@@ -21,7 +21,9 @@ EXTRAS = {
     "PIL": ("pillow", "render"),
     "onnx": ("onnx", "export"),
     "onnxruntime": ("onnxruntime", "export"),
+    "optuna": ("Optuna", "search"),
     "pygame": ("pygame", "render"),
+    "ray": ("Ray", "cluster"),
     "serial": ("pyserial", "hardware"),
     "stable_baselines3": ("Stable-Baselines3", "train"),
     "tensorboard": ("TensorBoard", "train"),
@@ -48,18 +50,30 @@ class OptionParser(argparse.ArgumentParser):
             known = self._option_string_actions
             if option.startswith("--") and not any(name.startswith(option) for name in known):
                 self.error(f"unrecognized arguments: {word}{hint(option, known)}")
-        return super().parse_known_args(words, namespace)
+        return super().parse_known_args(_one_for_each(words), namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError."""
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
+SET = "--set"
+
+
 def add_set_option(parser: argparse.ArgumentParser, what: str = "change settings") -> None:
-    """Give a program the option ``--set A.B=C ...``, which takes several assignments and may be repeated."""
-    parser.add_argument(
-        "--set", action="extend", nargs="+", default=[], metavar="A.B=C", help=f"{what}, as in --set a.b=1 c=2"
-    )
+    """Give an ``OptionParser`` the option ``--set A.B=C ...``, which takes several assignments, repeatedly."""
+    parser.add_argument(SET, action="append", default=[], metavar="A.B=C", help=f"{what}, as in {SET} a.b=1 c=2")
+
+
+def _one_for_each(words: list[str]) -> list[str]:
+    """Return the words with one ``--set`` for each assignment; what comes after them without ``=`` is no assignment."""
+    found: list[str] = []
+    among = False
+    for i, word in enumerate(words):
+        further = among and words[i - 1] != SET and not word.startswith("-") and "=" in word
+        found += [SET, word] if further else [word]
+        among = word == SET or (among and (words[i - 1] == SET or further))
+    return found
 
 
 def require(purpose: str, *libraries: str) -> None:

@@ -239,6 +239,12 @@ def _coerce_mapping(tp: Any, value: object, where: str) -> dict[str, Any]:
 def _coerce_union(tp: Any, value: Any, where: str) -> Any:
     """Return the first member's value, preferring members that keep the value's type (so ``int | str`` keeps '3')."""
     members = _members(tp)
+    by_kind = _groups_by_kind(members)
+    if by_kind and isinstance(value, Mapping):
+        kind = value.get("kind", next(iter(by_kind)))
+        if kind not in list(by_kind):
+            _refuse(Literal[tuple(by_kind)], kind, join(where, "kind"), hint(str(kind), list(by_kind)))
+        return coerce(by_kind[kind], value, where)
     accepted = []
     errors: list[tuple[Any, ConfigError]] = []
     for member in members:
@@ -256,6 +262,17 @@ def _coerce_union(tp: Any, value: Any, where: str) -> Any:
     if len(fitting) == 1:
         raise fitting[0]
     _refuse(tp, value, where)
+
+
+def _groups_by_kind(members: tuple[Any, ...]) -> dict[str, Any]:
+    """Return groups of settings by the text that their field ``kind`` takes, the default first; {} for others."""
+    found = {}
+    for member in members:
+        kind = declared_types(member).get("kind") if isinstance(member, type) and is_dataclass(member) else None
+        if typing.get_origin(kind) is not Literal:
+            return {}
+        found.update(dict.fromkeys(typing.get_args(kind), member))
+    return found
 
 
 def _has_settings(tp: Any, value: Mapping[str, Any], correct: bool = False) -> bool:

@@ -26,7 +26,10 @@ from snake_gym.controllers.tuned import Tuning, find_tuned, read_tuned
 from snake_gym.plugins import choose_registered
 from snake_gym.robot.spec import RobotSpec
 
-MODULES = ("serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "adaptive_bias", "fault_aware")
+MODULES = (
+    "serpenoid", "sjc", "cc", "cpg", "feedback_linearization", "speed_control", "adaptive_bias", "fault_aware", "mpc",
+    "reflex",
+)  # fmt: skip
 """Modules of this package that register controllers, in the order in which users read of them."""
 for _module in MODULES:
     importlib.import_module(f"{__name__}.{_module}")
@@ -45,6 +48,8 @@ def resolve_controller(
     ending in .yaml or .yml, such a path. Raises ConfigError; ``tune_with`` goes into its message, see ``find_tuned``.
     """
     kind, settings, _ = _settings(config, where, spec, tune_with)
+    if "controller" in settings and kind == "reflex":
+        settings["controller"] = resolve_controller(settings["controller"], f"{where}.controller", spec)
     return {"kind": kind, **to_dict(build(CONTROLLERS[kind].config_type, settings, where))}
 
 

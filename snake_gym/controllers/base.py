@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Range
+from snake_gym.config import ConfigError, Range
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -55,6 +55,9 @@ class Gait:
 
     config_type: ClassVar[type[Any]]
     """Dataclass of the settings; ``register_controller`` sets it."""
+    lopsided: ClassVar[tuple[str, ...] | None] = None
+    """Settings that have to be 0 for a gait that commands a mirrored robot (``interface.mirror``) the mirrored angles,
+    half a period later; None: it is not known to do so."""
 
     def __init__(self, config: Any, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         self.config = config
@@ -102,6 +105,21 @@ def register_controller(kind: str, config_type: type[Any]) -> Callable[[MadeCont
         return cls
 
     return register
+
+
+def check_mirror(controller: Any, where: str) -> None:
+    """Raise ConfigError unless a controller commands a mirrored robot the mirrored angles, see ``Gait.lopsided``."""
+    lopsided = getattr(controller, "lopsided", None)
+    name = type(controller).__name__
+    if lopsided is None:
+        raise ConfigError(
+            f"{where}: {name} does not say whether it looks the same in a mirror; if it does, give the class "
+            "lopsided = (), or the names of the settings that have to be 0 for it"
+        )
+    for setting in lopsided:
+        value = np.asarray(controller.parameter[setting])
+        if value.any():
+            raise ConfigError(f"{where}.{setting} is {value.flat[0]:g}, not the same in a mirror; expected 0")
 
 
 def reset_worlds(controller: Controller, state: ControllerState, mask: NDArray[np.bool_]) -> None:

@@ -83,6 +83,8 @@ def neighbour_gains(
 class Cc(Gait):
     """Controller of a steered serpenoid gait with coupled joints. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
+    lopsided = ()
+
     def __init__(self, config: CcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)

@@ -100,6 +100,8 @@ class Cpg(Gait):
     ``speed_limit_rad_s`` (W,) of every oscillator's phase and u, infinite until then.
     """
 
+    lopsided = ()
+
     def __init__(self, config: CpgConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._guidance = PointOfSight(spec, config.tracked_point)

@@ -1,7 +1,8 @@
 """Fault-aware control: coupled control (CC) that detects failed joints, and changes direction and wave.
 
-A ``FaultDetector`` watches the joints (or the env reveals the failed ones, ``Measurement.joint_failed``). With its
-estimate the controller does three things; with the strengths of all of them at zero it is CC (sibilska2022, eq. 37):
+A ``FaultDetector`` or a ``LearnedDetector`` watches the joints (or the env reveals the failed ones,
+``Measurement.joint_failed``). With its estimate the controller does three things; with the strengths of all of them at
+zero it is CC (sibilska2022, eq. 37):
 
 * *Driving in reverse*. A failed joint hurts more the nearer it is to the end that leads. The robot leads with its tail
   where, beyond ``hysteresis_rad``,
@@ -17,8 +18,8 @@ estimate the controller does three things; with the strengths of all of them at 
 * *Scaling the wave*: amplitude and frequency by ``amplitude_per_fault`` and ``frequency_per_fault`` for each failed
   joint.
 
-None of the papers has such a controller. A weak joint still follows; it counts for ``weak_counts`` of a failed one in
-the direction and the wave, and spreads as in CC.
+None of the papers has such a controller. A weak or slow joint still follows; it counts for ``weak_counts`` of a failed
+one in the direction and the wave, and spreads as in CC. So does a joint with an offset, which counts for none.
 
 A robot seen from its other end is again a robot: number the links from the head and let every link point the other way,
 and the link angles are theta'_i = theta_{N+1-i} + pi, the joint angles phi'_i = -phi_{N-i}. A gait that drives this
@@ -40,14 +41,22 @@ from snake_gym.config import Range
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register_controller, searched, wrap_phase
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
-from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, WEAK, FaultDetector, FaultDetectorConfig
+from snake_gym.controllers.fault_detection import (
+    FREE,
+    HEALTHY,
+    LOCKED,
+    SLOW,
+    WEAK,
+    FaultDetector,
+    FaultDetectorConfig,
+    as_part,
+    detector_part,
+)
 from snake_gym.controllers.guidance import PointOfSight
+from snake_gym.controllers.learned_detection import LearnedDetector, LearnedDetectorConfig
 from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
-
-DETECTOR_PREFIX = "fault_"
-"""Prefix of the detector's arrays in the controller's state."""
 
 Weight = Annotated[float, Range(-100.0, 100.0)]
 Spread = Annotated[float, Range(-1.0, 2.0)]
@@ -80,8 +89,8 @@ class FaultAwareConfig(CcConfig):
     """Relative change of frequency for each failed joint."""
     weak_counts: Share = 0.5
     """Share of a failed joint that a weak one counts for."""
-    detector: FaultDetectorConfig = field(default_factory=FaultDetectorConfig)
-    """Settings of the detector."""
+    detector: FaultDetectorConfig | LearnedDetectorConfig = field(default_factory=FaultDetectorConfig)
+    """Settings of the detector: {kind: model, ...} or {kind: learned, file: ...}."""
 
 
 @register_controller("fault_aware", FaultAwareConfig)
@@ -92,11 +101,16 @@ class FaultAware(Gait):
     begin with ``fault_``.
     """
 
+    lopsided = ()
+
     def __init__(self, config: FaultAwareConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)
         self._guidance = PointOfSight(spec, config.tracked_point)
-        self.detector = FaultDetector(config.detector, spec)
+        chosen = config.detector
+        self.detector: FaultDetector | LearnedDetector = (
+            LearnedDetector(chosen, spec) if isinstance(chosen, LearnedDetectorConfig) else FaultDetector(chosen, spec)
+        )
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
         self._gains, self._gains_reverse = (
@@ -106,19 +120,19 @@ class FaultAware(Gait):
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state at the start of an episode: phase zero, head first, all joints healthy."""
         state = {**super().initial_state(n_worlds), "reverse": np.zeros(n_worlds)}
-        watched = self.detector.initial_state(n_worlds)
-        return {**state, **{DETECTOR_PREFIX + name: values for name, values in watched.items()}}
+        return {**state, **as_part(self.detector.initial_state(n_worlds))}
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
-        watched = self._watched(state)
+        watched = detector_part(state)
         kind = self.detector.update(watched, measurement, dt_s)
         if measurement.joint_failed is not None:
             unknown = np.where(kind == HEALTHY, WEAK, kind)  # the env tells only that it failed; motion tells the kind
             kind = np.where(measurement.joint_failed, unknown, HEALTHY)
         if measurement.centre_xy_w is None:
             measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
-        locked, loose = kind == LOCKED, (kind == FREE) + self.parameter["weak_counts"][..., None] * (kind == WEAK)
+        weak = (kind == WEAK) | (kind == SLOW)
+        locked, loose = kind == LOCKED, (kind == FREE) + self.parameter["weak_counts"][..., None] * weak
         reverse = self._choose_direction(measurement, goal, state, locked, loose)
         seen = mirror_measurement(measurement, reverse)
         n_failed = (locked + loose).sum(axis=1)
@@ -133,13 +147,7 @@ class FaultAware(Gait):
 
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
         """Note the references really sent (W, J) [rad]: a policy may have added to ``command``."""
-        self.detector.command_given(self._watched(state), reference)
-
-    @staticmethod
-    def _watched(state: ControllerState) -> ControllerState:
-        """Return the detector's part of the state: the same arrays under its own names."""
-        own = (name for name in state if name.startswith(DETECTOR_PREFIX))
-        return {name.removeprefix(DETECTOR_PREFIX): state[name] for name in own}
+        self.detector.command_given(detector_part(state), reference)
 
     def _choose_direction(
         self,

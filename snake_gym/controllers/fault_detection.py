@@ -1,18 +1,14 @@
 """Estimator of failed joints and their faults from references and measured motion, for W worlds at once.
 
 Model. A healthy joint follows its own loop. From the angle phi (and rate) measured at the begin of an interval and the
-references phi_ref given since, the nominal actuator predicts its motion,
-
-    position, torque, muscle:   phi_dot = clip((k_p / k_d) (phi_ref - phi), speed limit),
-    acceleration:               phi_ddot = k_p (phi_ref - phi) - k_d phi_dot,
-
-each integrated exactly from command to command. An interval is long enough for a healthy joint to make a good part of
-the asked motion (``INTERVAL``). The measured motion is judged under three hypotheses, each a normal distribution
-(HEALTHY about ``g`` times the prediction, with a spread that grows with it; LOCKED about zero, as narrow as the sensors
-allow; LOOSE about zero, as wide as the robot's own motion shakes a joint), by the cumulated log likelihood ratio
-against HEALTHY (Page 1954), with bounded steps because a servo at its torque limit is not normally distributed. A ratio
-that passes ``alarm`` names the fault; the reverse ratio makes the joint healthy again. The correlation of asked and
-done motion tells *free* from *weak* loose joints. A joint that is not asked to move gives no information.
+references phi_ref given since, the nominal actuator predicts its motion (``nominal_joint``). An interval is long enough
+for a healthy joint to make a good part of the asked motion (``INTERVAL``). The measured motion is judged under three
+hypotheses, each a normal distribution (HEALTHY about ``g`` times the prediction, with a spread that grows with it;
+LOCKED about zero, as narrow as the sensors allow; LOOSE about zero, as wide as the robot's own motion shakes a joint),
+by the cumulated log likelihood ratio against HEALTHY (Page 1954), with bounded steps because a servo at its torque
+limit is not normally distributed. A ratio that passes ``alarm`` names the fault; the reverse ratio makes the joint
+healthy again. The correlation of asked and done motion tells *free* from *weak* loose joints. A joint that is not asked
+to move gives no information.
 
 Limits. A joint at a mechanical stop, or held by an obstacle, looks locked, and for the gait it is. So does a healthy
 servo that is too weak for the ground: without a measured load or current the two cannot be told apart.
@@ -21,7 +17,7 @@ servo that is too weak for the ground: without a measured load or current the tw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,27 +25,31 @@ from numpy.typing import NDArray
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState
+from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-HEALTHY, LOCKED, FREE, WEAK = 0.0, 1.0, 2.0, 3.0
-"""Codes of the estimate; floats, like all of a controller's state."""
+HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET = 0.0, 1.0, 2.0, 3.0, 4.0, 5.0
+"""Codes of the estimate; floats, like all of a controller's state. This detector names the first four."""
 KIND_NAMES = ("healthy", "locked", "free", "weak")
 
 BoolArray = NDArray[np.bool_]
 
+_PREFIX = "fault_"
+"""Prefix of a detector's arrays in the state of a controller that has one."""
+
 INTERVAL = 1.2
 """Least length of an interval, in time constants of the joint's loop."""
-_TERMS = 24
-"""Terms of the exponential series; the matrix is halved until its norm is below one."""
 
 Spread = Annotated[float, Range(1e-3, 100.0)]
 
 
 @dataclass(frozen=True)
 class FaultDetectorConfig(Settings):
-    """Settings of the fault detector."""
+    """Settings of the fault detector that compares each joint with the nominal servo."""
 
+    kind: Literal["model"] = "model"
+    """This detector; ``learned`` is the other."""
     alarm: Annotated[float, Range(1.0, 1e3)] = 9.0
     """Log likelihood ratio at which a joint counts as failed; a larger one is later and has fewer false alarms."""
     angle_noise_rad: Share = 0.01
@@ -84,19 +84,13 @@ class FaultDetector:
     def __init__(self, config: FaultDetectorConfig, spec: RobotSpec) -> None:
         self.config = config
         self._n_joints = spec.n_joints
-        self._kind = spec.actuator.kind
-        self._kp, self._kd = spec.joints("actuator.kp"), spec.joints("actuator.kd")
-        self._fastest = spec.joints("actuator.speed_limit_rad_s")
-        if self._kind != "position":
-            self._fastest = np.full(spec.n_joints, np.inf)
-        self._stiffness = np.divide(self._kp, self._kd, out=np.full_like(self._kp, np.inf), where=self._kd > 0.0)
-        slowest = np.sqrt(self._kp).min() if self._kind == "acceleration" else self._stiffness.min()
-        own = 0.02 if self._kind == "acceleration" else 0.15
+        self._nominal = NominalJoints(spec)
+        own = 0.02 if self._nominal.kind == "acceleration" else 0.15
         self._floor = own if config.follow_floor_rad_s is None else config.follow_floor_rad_s
         given = config.locked_spread_rad_s, config.loose_spread_rad_s
         self._locked = 0.2 * self._floor if given[0] is None else given[0]
         self._loose = 8.0 * self._floor if given[1] is None else given[1]
-        self.interval_s = INTERVAL / max(float(slowest), 1e-6)
+        self.interval_s = INTERVAL * self._nominal.time_constant_s
         """Least time [s] over which a joint is judged."""
 
     def initial_state(self, n_worlds: int) -> ControllerState:
@@ -112,7 +106,7 @@ class FaultDetector:
         After it, the caller gives its next command to ``command_given``.
         """
         first = state["n_seen"] == 0.0
-        self._advance_model(state, dt_s)
+        self._nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
         state["elapsed_s"] += dt_s
         due = ~first & (state["elapsed_s"] >= self.interval_s - 1e-9)
         if due.any():
@@ -130,18 +124,6 @@ class FaultDetector:
     def command_given(self, state: ControllerState, reference: FloatArray) -> None:
         """Note the joint references (W, J) [rad] that were sent after ``update``."""
         state["reference"][:] = reference
-
-    def _advance_model(self, state: ControllerState, dt_s: float) -> None:
-        """Move the healthy joints of the model by ``dt_s``, without load."""
-        error = state["reference"] - state["model_angle"]
-        if self._kind == "acceleration":
-            response = _oscillator_response(self._kp, self._kd, dt_s)
-            rate = state["model_rate"].copy()
-            state["model_angle"] += (1.0 - response[:, 0, 0]) * error + response[:, 0, 1] * rate
-            state["model_rate"][:] = -response[:, 1, 0] * error + response[:, 1, 1] * rate
-        else:
-            reach = self._fastest * dt_s
-            state["model_angle"] += np.clip(-np.expm1(-self._stiffness * dt_s) * error, -reach, reach)
 
     def _correlate(self, state: ControllerState, asked: FloatArray, done: FloatArray, due: BoolArray) -> None:
         keep = np.exp(-state["elapsed_s"] / self.config.memory_s)[:, None]
@@ -194,22 +176,11 @@ def _log_normal(deviation: FloatArray, variance: FloatArray | float) -> FloatArr
     return np.asarray(-0.5 * (deviation * deviation / variance + np.log(variance)), dtype=np.float64)
 
 
-def _oscillator_response(kp: FloatArray, kd: FloatArray, dt_s: float) -> FloatArray:
-    """Return the map (J, 2, 2) of (phi - phi_ref, phi_dot) over ``dt_s`` [s] of ``phi_ddot = kp error - kd phi_dot``.
+def as_part(watched: ControllerState) -> ControllerState:
+    """Return a detector's state under the names that it has within a controller's."""
+    return {_PREFIX + name: values for name, values in watched.items()}
 
-    It is the exponential of [[0, 1], [-kp, -kd]] dt, by its series.
-    """
-    matrix = np.zeros((kp.size, 2, 2))
-    matrix[:, 0, 1] = dt_s
-    matrix[:, 1, 0] = -kp * dt_s
-    matrix[:, 1, 1] = -kd * dt_s
-    halvings = max(0, int(np.ceil(np.log2(max(1.0, float(np.abs(matrix).sum(axis=(1, 2)).max()))))))
-    matrix /= 2.0**halvings
-    term = np.tile(np.eye(2), (kp.size, 1, 1))
-    response = term.copy()
-    for k in range(1, _TERMS):
-        term = term @ matrix / k
-        response = response + term
-    for _ in range(halvings):
-        response = response @ response
-    return response
+
+def detector_part(state: ControllerState) -> ControllerState:
+    """Return the detector's part of a controller's state: the same arrays under its own names."""
+    return {name.removeprefix(_PREFIX): values for name, values in state.items() if name.startswith(_PREFIX)}

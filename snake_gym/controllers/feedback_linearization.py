@@ -82,6 +82,8 @@ class Pfl(Gait):
     theta_N and of the centre of mass as last estimated.
     """
 
+    lopsided = ()
+
     def __init__(self, config: PflConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         """Prepare the nominal model; raises ValueError for a robot with kp = 0; see ``Gait``."""
         super().__init__(config, spec, per_world)

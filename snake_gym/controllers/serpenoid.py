@@ -96,6 +96,8 @@ class Wave:
 class Serpenoid(Gait):
     """Controller of an open-loop serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
+    lopsided = ("offset_rad",)
+
     def __init__(self, config: SerpenoidConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)

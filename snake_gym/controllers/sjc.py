@@ -24,6 +24,8 @@ class SjcConfig(SteeringConfig, GaitConfig):
 class Sjc(Gait):
     """Controller of a steered serpenoid gait. State: ``phase`` (W,) [rad] in [0, 2 pi)."""
 
+    lopsided = ()
+
     def __init__(self, config: SjcConfig, spec: RobotSpec, per_world: PerWorld | None = None) -> None:
         super().__init__(config, spec, per_world)
         self._wave = Wave(self.parameter, spec.n_joints)

@@ -18,9 +18,9 @@ from snake_gym.config import ConfigError, build
 from snake_gym.config.errors import show
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.envs.arguments import NO_SEED, check_action
+from snake_gym.envs.observation_columns import make_layout
 from snake_gym.envs.saved_state import write_state
 from snake_gym.interface.actions import ActionDecoder
-from snake_gym.interface.observations import ObservationLayout
 from snake_gym.interface.observer import Observer
 from snake_gym.physics.faults import HEALTHY
 from snake_gym.plugins import check_numbers
@@ -80,13 +80,7 @@ class SnakeCore:
             self.randomisation = Randomisation(config.randomisation, self.spec, self.robot)
             self.sensors.errors = self.randomisation.sensors
         self.decoder = ActionDecoder(config.action, self.spec, self.task.commands_speed)
-        contact, scan = self.sensors.contact, self.sensors.range_scan
-        self.layout = ObservationLayout(
-            self.spec, self.decoder.size, self.decoder.has_phase, self.task.tracked_point, config.faults.reveal,
-            None if contact is None else contact.limit_n, 0 if scan is None else scan.n_beams,
-            1.0 if scan is None else scan.max_range_m, config.observation.columns, self.task.columns,
-            config.observation.history,
-        )  # fmt: skip
+        self.layout = make_layout(config, self.task, self.sensors, self.decoder)
         self.observer = Observer(self.layout, n_worlds)
         self.streams = {name: RandomStreams(name, n_worlds) for name in ("start", self.task.stream, "faults")}
         self.weights = dict(self.task.weights)

@@ -21,8 +21,9 @@ import numpy as np
 
 from snake_gym.config.settings import NonNegative, Positive, Settings
 from snake_gym.controllers import check_unused, make_controller
-from snake_gym.controllers.base import Controller, ControllerState
+from snake_gym.controllers.base import Controller, ControllerState, check_mirror
 from snake_gym.controllers.speed_hold import PACE, SpeedHold
+from snake_gym.interface.mirror import SAME, TURNED, Reflection, find_reflection
 from snake_gym.plugins import check_numbers
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -71,7 +72,7 @@ class ActionDecoder:
         self.spec = spec
         self.controller: Controller | None = None
         if config.kind == "residual":
-            self.controller = make_controller(config.controller, spec)
+            self.controller = make_controller(config.controller, spec, where="env.action.controller")
         self.speed_hold: SpeedHold | None = None
         if holds_speed and self.controller is not None:
             settings = getattr(self.controller, "config", None)
@@ -84,6 +85,18 @@ class ActionDecoder:
     def has_phase(self) -> bool:
         """Whether a gait clock runs below the policy (and belongs into its observation)."""
         return self.config.kind != "joint_reference"
+
+    def reflection(self) -> Reflection:
+        """Return how actions look in a mirror, where gaits run half a period later.
+
+        Raises ConfigError where the controller underneath does not look the same there, or does not say so.
+        """
+        signs: tuple[int, ...] = (TURNED,) * self.spec.n_joints + (SAME,) * self.has_pace
+        if self.config.kind == "gait":
+            signs = (SAME, SAME, SAME, TURNED)
+        if self.controller is not None:
+            check_mirror(self.controller, "env.action.controller")
+        return find_reflection(signs, None, self.size, "the action")
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Arrays (W, ...) that the decoder carries from step to step."""

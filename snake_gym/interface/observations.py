@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.errors import show
+from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
 from snake_gym.robot.measurement import (
@@ -77,6 +78,17 @@ class Column(NamedTuple):
     """Entries that it has for a robot; 0: the robot has no use for it."""
     scale: Callable[[ObservationLayout], float]
     bound: float
+    needs: str = ""
+    """Settings without which there is nothing to show, in words."""
+    mirror: Mirror = None
+    """How its values look in a mirror; None: nobody has said it."""
+
+
+class OfRobot(Protocol):
+    """Whatever knows its robot: a layout of observations, or a truth."""
+
+    @property
+    def spec(self) -> RobotSpec: ...
 
 
 Values = TypeVar("Values", bound=Callable[[Seen], FloatArray])
@@ -120,11 +132,15 @@ def register_column(
     width: int | Callable[[ObservationLayout], int] = 1,
     scale: float | Callable[[ObservationLayout], float] = 1.0,
     bound: float = BOUND,
+    needs: str = "",
+    mirror: Mirror = None,
 ) -> Callable[[Values], Values]:
     """Decorator: make a function from ``Seen`` to values (W, width) a column, named in ``observation.columns``.
 
     ``unit`` and ``meaning`` stand in the table of observations. ``width``: entries; ``scale``: what values are
     multiplied by; either may be a function of the layout. ``bound``: largest size of a scaled value, at most ``BOUND``.
+    ``needs``: settings of the env without which there is nothing to show, in words for errors.
+    ``mirror``: how values look in a mirror, see ``interface.mirror``; only mirrored training needs it.
 
     Raises ConfigError for numbers out of their range, and where another function has the name.
     """
@@ -140,7 +156,7 @@ def register_column(
             )
         widths = width if callable(width) else lambda layout: width
         scales = scale if callable(scale) else lambda layout: scale
-        COLUMNS[name] = Column(values, unit, meaning, widths, scales, bound)
+        COLUMNS[name] = Column(values, unit, meaning, widths, scales, bound, needs, mirror)
         return values
 
     return add
@@ -152,7 +168,7 @@ def find_column(name: str, where: str) -> Column:
         with suppress(ImportError):  # a small board has no tasks
             for task in TASKS:
                 find_task(task)
-    return COLUMNS[choose_registered(name, COLUMNS, where)]
+    return COLUMNS[choose_registered(name, COLUMNS if name in COLUMNS else (USUAL, *COLUMNS), where)]
 
 
 @dataclass(frozen=True)
@@ -227,10 +243,9 @@ class ObservationLayout:
                     self.fields[name] = Field(name, start, width, scale, column.bound, column.unit, column.meaning)
                     start += width
                 elif given != USUAL:
-                    raise ConfigError(
-                        f"the column {name} of the observations has no entries with this robot and these settings "
-                        f"({column.meaning}); expected others"
-                    )
+                    needs = f"; it needs {column.needs}" if column.needs else f" ({column.meaning}); expected others"
+                    without = "has no entries with this robot and these settings"
+                    raise ConfigError(f"the column {name} of the observations {without}{needs}")
         self.step_size = start
         """Entries of one control step."""
         self.size = start * history
@@ -268,6 +283,31 @@ class ObservationLayout:
             else:
                 np.multiply(values, place.scale, out=obs[:, place.columns], casting="same_kind")
         return np.clip(obs, -self._bound, self._bound, out=obs)
+
+    def reflection(self, action: Reflection) -> Reflection:
+        """Return how observations (W, D) look in a mirror; ``action``: how actions do.
+
+        Raises ConfigError, which names the column, where nobody has said it.
+        """
+        parts = [
+            find_reflection(COLUMNS[name].mirror, self, place.width, f"the column {name} of the observations", action)
+            for name, place in self.fields.items()
+        ]
+        return side_by_side(self.history * parts)
+
+    def lacks_signal(self, name: str, signals: Mapping[str, FloatArray], n_worlds: int) -> bool:
+        """Whether the column ``name`` reads a signal, or an entry of one, that is not among ``signals`` (W, ...)."""
+        read = _ReadSignals(signals)
+        sample, goal = self.restore(np.zeros((n_worlds, self.size), np.float32))
+        still, action = np.zeros((n_worlds, self.spec.n_joints)), np.zeros((n_worlds, self.n_actions))
+        phase = np.zeros(n_worlds) if self.has_phase else None
+        try:
+            COLUMNS[name].values(Seen(self, sample, goal, goal.target_xy_w, still, action, phase, read))
+        except LookupError:
+            return read.asked
+        except Exception:  # a user's column, which says at the first observation what is wrong
+            return False
+        return False
 
     def read(self, obs: NDArray[np.float32], name: str) -> FloatArray:
         """The part ``name`` of observations (W, D), unscaled, in their newest control step: (W, width)."""
@@ -308,6 +348,16 @@ class ObservationLayout:
         return sample, Goal(target, np.ones(n_worlds, bool))
 
 
+class _ReadSignals(dict[str, FloatArray]):
+    """Signals that know whether one was asked for."""
+
+    asked = False
+
+    def __getitem__(self, name: str) -> FloatArray:
+        self.asked = True
+        return super().__getitem__(name)
+
+
 def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
     """Values of a user's own column. Raises ConfigError, which names it, where its function fails or gives others."""
     function, what = COLUMNS[name].values, f"the column {name} of the observations"
@@ -322,12 +372,12 @@ def _own_values(name: str, seen: Seen, shape: tuple[int, int]) -> FloatArray:
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-def n_joints(of: Any) -> int:
+def n_joints(of: OfRobot) -> int:
     """Return the number of joints of a layout's robot, or of a truth's."""
-    return int(of.spec.n_joints)
+    return of.spec.n_joints
 
 
-def rate_scale(of: Any) -> float:
+def rate_scale(of: OfRobot) -> float:
     """Return the scale of joint rates of a layout's robot, or of a truth's: 1 is the fastest servo's limit."""
     fastest = of.spec.joints("actuator.speed_limit_rad_s")
     return 1.0 / float(fastest.max()) if np.isfinite(fastest).all() else 0.5
@@ -338,47 +388,55 @@ def sin_cos(angle: FloatArray) -> FloatArray:
     return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
 
-@register_column("joint_angle", "rad", "measured joint angle", n_joints)
+@register_column("joint_angle", "rad", "measured joint angle", n_joints, mirror=TURNED)
 def joint_angle(seen: Seen) -> FloatArray:
     return seen.measurement.joint_angle
 
 
-@register_column("joint_rate", "rad/s", "measured joint rate", n_joints, rate_scale)
+@register_column("joint_rate", "rad/s", "measured joint rate", n_joints, rate_scale, mirror=TURNED)
 def joint_rate(seen: Seen) -> FloatArray:
     return seen.measurement.joint_rate
 
 
-@register_column("reference_error", "rad", "last joint reference minus measured angle", n_joints)
+@register_column("reference_error", "rad", "last joint reference minus measured angle", n_joints, mirror=TURNED)
 def reference_error(seen: Seen) -> FloatArray:
     return seen.reference - seen.measurement.joint_angle
 
 
-@register_column("last_action", "1", "action of the previous step", lambda layout: layout.n_actions)
+@register_column("last_action", "1", "action of the previous step", lambda layout: layout.n_actions, mirror="action")
 def last_action(seen: Seen) -> FloatArray:
     return seen.last_action
 
 
-@register_column("phase", "1", "sine and cosine of the gait's phase", lambda layout: 2 * layout.has_phase)
+@register_column(
+    "phase", "1", "sine and cosine of the gait's phase", lambda layout: 2 * layout.has_phase,
+    needs="action.kind gait or residual", mirror=TURNED,
+)  # fmt: skip
 def phase(seen: Seen) -> FloatArray:
     return np.zeros(1) if seen.phase is None else sin_cos(seen.phase)
 
 
-@register_column("heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2)
+@register_column(
+    "heading_error", "1", "sine and cosine of mean link angle minus bearing of the target", 2,
+    mirror=(TURNED, SAME),
+)  # fmt: skip
 def heading_error(seen: Seen) -> FloatArray:
     """The bearing is that from the tracked point (sibilska2022, eq. 34-36)."""
     return sin_cos(mean_angle(seen.measurement) - np.arctan2(seen.to_target[:, 1], seen.to_target[:, 0]))
 
 
 @register_column(
-    "distance", "m", f"distance from the tracked point to the target, at most {NEAR_M:g} m", 1, 1.0 / NEAR_M, 1.0
-)
+    "distance", "m", f"distance from the tracked point to the target, at most {NEAR_M:g} m", 1, 1.0 / NEAR_M, 1.0,
+    mirror=SAME,
+)  # fmt: skip
 def distance(seen: Seen) -> FloatArray:
     return np.hypot(seen.to_target[:, :1], seen.to_target[:, 1:])
 
 
 @register_column(
-    "failed", "1", "1 where the joint is failed now", lambda layout: layout.reveal_faults * layout.spec.n_joints
-)
+    "failed", "1", "1 where the joint is failed now", lambda layout: layout.reveal_faults * layout.spec.n_joints,
+    needs="faults.reveal", mirror=SAME,
+)  # fmt: skip
 def failed(seen: Seen) -> FloatArray:
     known = seen.measurement.joint_failed
     return np.zeros(1) if known is None else known.astype(np.float64)
@@ -387,7 +445,8 @@ def failed(seen: Seen) -> FloatArray:
 @register_column(
     "contact_force", "N", "contact force on each link from the tail, along the link and to its left",
     lambda layout: 0 if layout.contact_limit_n is None else 2 * layout.spec.n_links,
-    lambda layout: FULL_SCALE / (layout.contact_limit_n or FULL_SCALE),
+    lambda layout: FULL_SCALE / (layout.contact_limit_n or FULL_SCALE), needs="a task with obstacles",
+    mirror=ALONG_LEFT,
 )  # fmt: skip
 def contact_force(seen: Seen) -> FloatArray:
     force = seen.measurement.contact_force_l
@@ -396,26 +455,29 @@ def contact_force(seen: Seen) -> FloatArray:
 
 @register_column(
     "range", "m", "free way along each beam of the head's scanner", lambda layout: layout.n_beams,
-    lambda layout: 1.0 / layout.max_range_m,
+    lambda layout: 1.0 / layout.max_range_m, needs="a task with obstacles", mirror="reversed",
 )  # fmt: skip
 def free_range(seen: Seen) -> FloatArray:
     measured = seen.measurement.range_m
     return np.array([seen.layout.max_range_m]) if measured is None else measured
 
 
-@register_column("joint_reference", "rad", "last joint reference", n_joints)
+@register_column("joint_reference", "rad", "last joint reference", n_joints, mirror=TURNED)
 def joint_reference(seen: Seen) -> FloatArray:
     return seen.reference
 
 
-@register_column("pose_valid", "1", "1 while the pose source sees the robot, 0 while its last pose is repeated")
+@register_column(
+    "pose_valid", "1", "1 while the pose source sees the robot, 0 while its last pose is repeated",
+    mirror=SAME,
+)  # fmt: skip
 def pose_valid(seen: Seen) -> FloatArray:
     return seen.measurement.pose_valid[:, None].astype(np.float64)
 
 
 @register_column(
     "body_velocity", "m/s", "velocity of the centre of mass from its measured places, along the mean link angle and to "
-    "its left", 2,
+    "its left", 2, mirror=ALONG_LEFT,
 )  # fmt: skip
 def body_velocity(seen: Seen) -> FloatArray:
     if seen.velocity is None:
@@ -423,11 +485,11 @@ def body_velocity(seen: Seen) -> FloatArray:
     return turn_back(seen.velocity[:, :2], mean_angle(seen.measurement))
 
 
-@register_column("turning_rate", "rad/s", "rate of the mean link angle, from its measured values")
+@register_column("turning_rate", "rad/s", "rate of the mean link angle, from its measured values", mirror=TURNED)
 def turning_rate(seen: Seen) -> FloatArray:
     return np.zeros(1) if seen.velocity is None else seen.velocity[:, 2:]
 
 
-@register_column("remaining_time", "1", "share of the episode's time limit that is left")
+@register_column("remaining_time", "1", "share of the episode's time limit that is left", mirror=SAME)
 def remaining_time(seen: Seen) -> FloatArray:
     return np.ones(1) if seen.remaining is None else seen.remaining[:, None]

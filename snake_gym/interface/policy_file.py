@@ -253,7 +253,8 @@ def describe_missing(path: str | os.PathLike[str]) -> str:
     if guess_path is not None:
         return f"{path} does not exist; did you mean {str(guess_path)!r}?"
     fault = "holds no policy" if path.is_dir() else "is no policy file" if path.exists() else "does not exist"
-    return f"{path} {fault}; expected a {CONTRACT}, its folder, or the folder of a run that train.py made"
+    train = f"snake-gym train --run-dir {path}" if fault == "does not exist" else "snake-gym train"
+    return f"{path} {fault}; expected a {CONTRACT}, its folder, or the folder of a run, such as {train} makes"
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -103,14 +103,21 @@ class Routes:
         self._begin[rows] = end - length
         self.length_m[rows] = end[:, -1]
 
-    def nearest(self, point_xy: FloatArray, last_m: FloatArray, reach_m: float, rows: Any = slice(None)) -> FloatArray:
+    def nearest(
+        self,
+        point_xy: FloatArray,
+        last_m: FloatArray,
+        reach_m: float,
+        rows: Any = slice(None),
+        most_m: float = math.inf,
+    ) -> FloatArray:
         """Return the arc length (M,) [m] of the place nearest to each point (M, 2) [m] of worlds ``rows``.
 
         Only places within ``reach_m`` of the arc length ``last_m`` (M,) count, so that a route that comes near itself
-        is not left for its later part; of several that are equally near, the first counts.
+        is not left for its later part, and none beyond ``most_m``; of several that are equally near, the first counts.
         """
         found = np.empty(last_m.size)
-        _find_nearest(self._piece[rows], self._begin[rows], point_xy, last_m, float(reach_m), found)
+        _find_nearest(self._piece[rows], self._begin[rows], point_xy, last_m, float(reach_m), float(most_m), found)
         return found
 
     def place(self, arc_m: FloatArray, rows: Any = slice(None)) -> FloatArray:
@@ -131,10 +138,10 @@ class Routes:
 
 
 @cached_njit(nogil=True)
-def _find_nearest(piece, begin, point, last, reach, found):  # type: ignore[no-untyped-def]
+def _find_nearest(piece, begin, point, last, reach, most, found):  # type: ignore[no-untyped-def]
     """Find the nearest foot of a perpendicular on a piece, moved into the piece and the window of arc lengths."""
     for w in range(last.size):
-        low, high = last[w] - reach, last[w] + reach
+        low, high = last[w] - reach, min(last[w] + reach, most)
         best, found[w] = np.inf, last[w]
         for i in range(begin.shape[1]):
             length = piece[w, i, 4]

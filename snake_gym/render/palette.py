@@ -45,8 +45,9 @@ def fault_name(code: int) -> str:
 
 
 def policy_colours(kinds: Sequence[str]) -> list[str]:
-    """Return a distinct colour for each policy of the given kinds ("learned" or "classical"), in their order."""
-    sets = {"learned": list(LEARNED), "classical": list(CLASSICAL)}
+    """Return a distinct colour for each policy of the given kinds (as of entrants), in their order."""
+    sets: dict[str, list[str]] = {"learned": list(LEARNED), "classical": list(CLASSICAL), "oracle": []}
+    kinds = [kind if kind in sets else "classical" for kind in kinds]
     missing = {kind: max(kinds.count(kind) - len(own), 0) for kind, own in sets.items()}
     further = _further(sum(missing.values()), [*_TAKEN, *fault_colours().values()])
     for kind, own in sets.items():

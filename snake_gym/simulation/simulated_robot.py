@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, choose
+from snake_gym.config.threads import process_threads
 from snake_gym.obstacles.overlap import deepest_overlaps
 from snake_gym.physics.actuators import ACTUATOR_CODES
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY, SLIPPED, acting
@@ -218,7 +219,7 @@ class SimulatedRobot:
         self._among_obstacles = obstacles is not None
         self.spec = spec
         self.n_worlds = n_worlds
-        self.n_threads = n_threads or len(os.sched_getaffinity(0))
+        self.n_threads = n_threads or process_threads()
         self.params = chain_params(spec, n_worlds)
         self.same_params = True
         """True while all worlds have the parameters of the first; set it to False after a change of ``params``."""
@@ -286,6 +287,11 @@ class SimulatedRobot:
         """Return centre of mass minus the head's middle (M, 2) [m] of the true robots ``rows`` at angles (M, N)."""
         params = self.params
         return weigh_directions(centre_weights(params.half_length[rows], params.mass[rows], params.ahead[rows]), theta)
+
+    def turn_links(self, angle: FloatArray) -> None:
+        """Turn every link by ``angle`` (W, N) [rad]; the centres of mass stay."""
+        self.state.link_angle[:] += angle
+        self.state.head_xy[:] = self.state.centre_xy - self._centre_offset(self.state.link_angle)
 
     def set_shape(
         self,

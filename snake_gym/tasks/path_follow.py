@@ -2,8 +2,9 @@
 
 The place on the path is the arc length [m] of the point of the path that is nearest to the tracked point, looked for
 near the last one, so that a path may cross itself. Progress counts each piece of the path once, when the robot passes
-it for the first time, and only while the tracked point is within ``follow.tolerance_m`` of the path: what is passed
-farther off, as by a short cut, is lost. With a wanted speed, progress is at most the way that the schedule has made.
+it for the first time, and only while the tracked point is within ``follow.tolerance_m`` of the path. A piece that is
+passed farther off, as by a short cut, never counts, even if the robot comes back to it. With a wanted speed, progress
+is at most the way that the schedule has made.
 
 The target that the robot is shown is the place ``lookahead_m`` ahead of the one nearest to the *measured* tracked
 point. Learned and classical policies are shown the same. Scores and ends use the truth.
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import Limit, Positive, PositiveShare
+from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import Seen, register_column, sin_cos
 from snake_gym.obstacles.polyline import Routes, polyline_length
 from snake_gym.physics.state import ChainState
@@ -38,6 +40,8 @@ _CATCH_UP_S = 5.0
 """Time in which the commanded speed makes up for being behind the schedule."""
 _FULL_CROSS_M = 0.5
 """Cross-track error that is shown as 1."""
+_ROUNDING = 1e-12
+"""Share of the path's length by which arc lengths of its end may differ."""
 
 Ahead = Annotated[float, Range(0.0, 1e6)]
 
@@ -114,7 +118,7 @@ class PathFollowConfig(EnvConfig):
 
 @register_column(
     "cross_track", "m", "distance of the tracked point from the path, positive to its left", scale=1.0 / _FULL_CROSS_M,
-    bound=2.0,
+    bound=2.0, mirror=TURNED,
 )  # fmt: skip
 def cross_track(seen: Seen) -> FloatArray:
     layout = seen.layout
@@ -127,7 +131,7 @@ def _register_preview(number: int) -> str:
 
     @register_column(
         name, "1", f"sine and cosine of mean link angle minus the path's direction at preview place {number}", 2,
-        bound=1.0,
+        bound=1.0, needs=f"{number} or more places in follow.preview_m", mirror=(TURNED, SAME),
     )  # fmt: skip
     def direction(seen: Seen) -> FloatArray:
         ahead = seen.signals["path_direction"][:, number]
@@ -139,7 +143,10 @@ def _register_preview(number: int) -> str:
 PREVIEWS = tuple(_register_preview(number) for number in range(1, MOST_PREVIEWS + 1))
 
 
-@register_column("behind_schedule", "m", "way that the schedule is ahead of the place on the path")
+@register_column(
+    "behind_schedule", "m", "way that the schedule is ahead of the place on the path", needs="follow.speed_m_s",
+    mirror=SAME,
+)  # fmt: skip
 def behind_schedule(seen: Seen) -> FloatArray:
     return seen.signals["behind_m"][:, None]
 
@@ -154,10 +161,11 @@ class PathFollow(Task):
     """Paths and progress of W worlds; ``index`` is 1 where the end is reached."""
 
     stream = "path"
+    columns = ("cross_track", *PREVIEWS, "behind_schedule")
     records = {  # noqa: RUF012
         "progress_m": Record("m", "path passed within the tolerance so far, at most the schedule's way"),
         "passed_m": Record("m", "path passed within the tolerance so far"),
-        "arc_m": Record("m", "arc length of the place on the path now"),
+        "arc_m": Record("m", "arc length of the place on the path now, at most `route_m`"),
         "furthest_m": Record("m", "largest arc length so far"),
         "cross_track_error_m": Record("m", "distance from the path now, positive to its left"),
         "mean_cross_track_m": Record("m", "mean size of the cross-track error so far", least=0.0),
@@ -184,11 +192,15 @@ class PathFollow(Task):
         self.length_m = self.maker.length_m
         """[m] of the path, without its run-out."""
         self._reach_m = min(_REACH_M, 0.25 * self.length_m)
+        self._is_closed = path.is_closed
+        self._most_m = math.inf if path.is_closed else self.length_m
+        """[m] largest arc length of a place: a lap goes on at its beginning, beyond an open path's end is none."""
         if path.is_closed:
             self._lookahead_m = min(self._lookahead_m, self.length_m)
             self._preview_m = [min(way, self.length_m) for way in follow.preview_m]
         self.shown_m: FloatArray = np.zeros(n_worlds)
-        """(W,) [m] arc length nearest to the measured point; ``arc_m`` is that of the true one."""
+        """(W,) [m] arc length nearest to the measured point, past an open path's end the way beyond it besides;
+        ``arc_m`` is that of the true one."""
         self.steps = np.zeros(n_worlds, np.int64)
         self.commands_speed = follow.speed_m_s is not None
         schedule = ("behind_schedule",) if self.commands_speed else ()
@@ -213,7 +225,13 @@ class PathFollow(Task):
 
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:
         """Move the target that is shown along the path."""
-        self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], self._reach_m, rows)
+        last = np.minimum(self.shown_m[rows], self._most_m)
+        found = self.routes.nearest(measured_xy, last, self._reach_m, rows, self._most_m)
+        if not self._is_closed:
+            gap = measured_xy - self.routes.place(found, rows)
+            beyond = np.clip((gap * self.routes.tangent(found, rows)).sum(axis=1), 0.0, self._reach_m)
+            found += np.where(self._is_end(found), beyond, 0.0)
+        self.shown_m[rows] = found
         self._show()
 
     def evaluate(
@@ -221,14 +239,16 @@ class PathFollow(Task):
     ) -> tuple[dict[str, FloatArray], BoolArray]:
         record, point = self.record, self.point(state)
         going = live & (self.index == 0)
-        arc = np.where(going, self.routes.nearest(point, record["arc_m"], self._reach_m), record["arc_m"])
-        error = _signed_distance(point - self.routes.place(arc), self.routes.tangent(arc))
+        near = self.routes.nearest(point, record["arc_m"], self._reach_m, most_m=self._most_m)
+        found = np.where(going, near, record["arc_m"])
+        arc = np.where(self._is_end(found), self.length_m, found)
+        error = _signed_distance(point - self.routes.place(found), self.routes.tangent(found))
         self.steps += going
         self._note(record, going, state.time_s, arc, error)
 
-        new = np.minimum(arc, self.length_m) - record["furthest_m"]
-        near = self._share_near(before_xy, point, record["furthest_m"], new)
-        record["passed_m"] += np.where(going, near * np.maximum(new, 0.0), 0.0)
+        new = arc - record["furthest_m"]
+        share = self._share_near(before_xy, point, record["furthest_m"], new)
+        record["passed_m"] += np.where(going, share * np.maximum(new, 0.0), 0.0)
         record["furthest_m"] += np.where(going, np.maximum(new, 0.0), 0.0)
         progress = np.minimum(record["passed_m"], record["schedule_m"]) if self.commands_speed else record["passed_m"]
         made = progress - record["progress_m"]
@@ -245,6 +265,9 @@ class PathFollow(Task):
             "energy": work_j * live,
         }
         return terms, self.index > 0
+
+    def _is_end(self, arc: FloatArray) -> BoolArray:
+        return arc >= (1.0 - _ROUNDING) * self.length_m
 
     def _share_near(self, begin_xy: FloatArray, end_xy: FloatArray, arc: FloatArray, way: FloatArray) -> FloatArray:
         """Return which share (W,) of the path from ``arc`` on, ``way`` long (W,), lies within the tolerance of the line
@@ -284,13 +307,11 @@ class PathFollow(Task):
         return {**super().infos(), "route_m": np.full(near.size, self.length_m), "is_success": is_success}
 
     def signals(self) -> dict[str, FloatArray]:
-        """The place on the path nearest to the measured point, the directions there and ahead, and the schedule."""
-        ahead = (0.0, *self._preview_m)
+        """The place on the path nearest to the measured point, the directions there and ahead; the schedule, if any."""
+        ahead, place = (0.0, *self._preview_m), np.minimum(self.shown_m, self._most_m)
         directions = np.stack([self.routes.tangent(self.shown_m + way) for way in ahead], axis=1)
-        return {
-            "path_xy": self.routes.place(self.shown_m), "path_direction": directions,
-            "behind_m": self.record["schedule_m"] - self.shown_m,
-        }  # fmt: skip
+        told = {"path_xy": self.routes.place(place), "path_direction": directions}
+        return {**told, "behind_m": self._behind_m()} if self.commands_speed else told
 
     def scenario(self) -> dict[str, NDArray[Any]]:
         return {"path_xy": self.routes.xy[:, : self.maker.n_points].copy()}
@@ -314,7 +335,7 @@ class PathFollow(Task):
                 f"env state path_xy is {length[world]:g} m long at [{world}]; expected {self.length_m:g}, as path"
             )
         most = {
-            "shown_m": whole, "arc_m": whole, "schedule_m": self.length_m, "furthest_m": self.length_m,
+            "shown_m": whole, "arc_m": self.length_m, "schedule_m": self.length_m, "furthest_m": self.length_m,
             "passed_m": arrays["furthest_m"], "progress_m": arrays["passed_m"],
         }  # fmt: skip
         for name, bound in most.items():
@@ -324,10 +345,13 @@ class PathFollow(Task):
         self.routes.restored()
         self._show()
 
+    def _behind_m(self) -> FloatArray:
+        """Return the way (W,) that the schedule is ahead of the shown place."""
+        return np.asarray(self.record["schedule_m"] - np.minimum(self.shown_m, self._most_m))
+
     def _show(self) -> None:
         target = self.routes.place(self.shown_m + self._lookahead_m)
         speed = None
         if self.config.speed_m_s is not None:
-            behind = self.record["schedule_m"] - self.shown_m
-            speed = np.maximum(self.config.speed_m_s + behind / _CATCH_UP_S, 0.0)
+            speed = np.maximum(self.config.speed_m_s + self._behind_m() / _CATCH_UP_S, 0.0)
         self._goal = Goal(target, self.index == 0, speed)

@@ -15,16 +15,22 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import ConfigError
+from snake_gym.config import ConfigError, choose
+from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.interface.observations import BOUND, Field, n_joints, rate_scale
 from snake_gym.plugins import check_numbers, choose_registered, is_again
 from snake_gym.robot.measurement import Measurement, mean_angle, turn_back
 from snake_gym.robot.spec import GRAVITY_M_S2, FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import fault_code
-from snake_gym.simulation.randomisation import Randomisation, RandomisationConfig
+from snake_gym.simulation.randomisation import QUANTITIES, Randomisation, RandomisationConfig
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 DRAWN = "randomisation/"
+_DRAWN_MIRRORS: dict[str, Mirror] = {
+    "angle_bias_rad": TURNED, "heading_bias_rad": TURNED, "position_bias_m": ALONG_LEFT, "slope_rad_place": TURNED,
+    "patches_place": None,
+}  # fmt: skip
+"""Quantities that do not stay in a mirror; the rows of patches cannot be mirrored by signs."""
 
 
 class Truth(NamedTuple):
@@ -60,6 +66,10 @@ class PrivilegedColumn(NamedTuple):
     width: Callable[[Truth], int]
     """Entries that it has; 0: there is no such thing in these worlds."""
     scale: Callable[[Truth], float]
+    mirror: Mirror = None
+    """How its values look in a mirror; None: nobody has said it."""
+    needs: str = ""
+    """Settings without which there is nothing to tell, in words."""
 
 
 PRIVILEGED: dict[str, PrivilegedColumn] = {}
@@ -72,6 +82,8 @@ def register_privileged(
     meaning: str,
     width: int | Callable[[Truth], int] = 1,
     scale: float | Callable[[Truth], float] = 1.0,
+    mirror: Mirror = None,
+    needs: str = "",
 ) -> Callable[[Values], Values]:
     """Decorator: make a function from ``Truth`` to values (W, width) a column for ``observation.privileged``.
 
@@ -83,7 +95,7 @@ def register_privileged(
             raise ConfigError(f"the privileged column {name!r} is taken; expected another name")
         widths = width if callable(width) else lambda truth: width
         scales = scale if callable(scale) else lambda truth: scale
-        PRIVILEGED[name] = PrivilegedColumn(values, unit, meaning, widths, scales)
+        PRIVILEGED[name] = PrivilegedColumn(values, unit, meaning, widths, scales, mirror, needs)
         return values
 
     return add
@@ -95,8 +107,12 @@ def check_privileged(names: Sequence[str], randomisation: RandomisationConfig) -
     for i, name in enumerate(names):
         where = f"observation.privileged[{i}]"
         asked = name.removeprefix(DRAWN)
-        if asked != name and asked not in randomisation.told and hasattr(randomisation, asked):
-            raise ConfigError(f"{where} is {name!r}, but randomisation.{asked} is null; expected {{low, high}} there")
+        if asked != name and asked not in randomisation.told:
+            choose(asked, [*QUANTITIES, "level"], f"{where}: {DRAWN}...")
+            quantity = QUANTITIES.get(asked)
+            lack = "nothing varies; expected a quantity of randomisation that does"
+            lack = lack if quantity is None else f"randomisation.{quantity} is null; expected {{low, high}} there"
+            raise ConfigError(f"{where} is {name!r}, but {lack}")
         choose_registered(name, known, where)
         if name in names[:i]:
             raise ConfigError(f"{where} is {name!r} again; expected each once")
@@ -116,13 +132,20 @@ class PrivilegedLayout:
         for name, column in zip(names, self._columns, strict=True):
             width = column.width(truth)
             if width == 0:
-                raise ConfigError(
-                    f"observation.privileged has {name}, of which there is nothing here ({column.meaning}); expected "
-                    "others"
-                )
+                needs = f"; it needs {column.needs}" if column.needs else f" ({column.meaning}); expected others"
+                raise ConfigError(f"observation.privileged has {name}, of which there is nothing here{needs}")
             scale = column.scale(truth)
             self.fields[name] = Field(name, self.size, width, scale, BOUND, column.unit, column.meaning)
             self.size += width
+
+    def reflection(self) -> Reflection:
+        """Return how the columns look in a mirror. Raises ConfigError where nobody has said it."""
+        return side_by_side(
+            [
+                find_reflection(column.mirror, self._truth, place.width, f"the privileged column {place.name}")
+                for column, place in zip(self._columns, self.fields.values(), strict=True)
+            ]
+        )
 
     def build(self, measurement: Measurement) -> NDArray[np.float32]:
         """The truth (W, P) float32 at the time of ``measurement``, a fresh array."""
@@ -142,52 +165,55 @@ def _column_of(name: str, truth: Truth) -> PrivilegedColumn:
     quantity = name.removeprefix(DRAWN)
     return PrivilegedColumn(
         lambda truth: drawn.shares(quantity), "1", f"what was drawn of {quantity}, from -1 (lowest) to 1 (highest)",
-        lambda truth: drawn.shares(quantity).shape[1], lambda truth: 1.0,
+        lambda truth: drawn.shares(quantity).shape[1], lambda truth: 1.0, _DRAWN_MIRRORS.get(quantity, SAME),
     )  # fmt: skip
 
 
 # --- our own columns -------------------------------------------------------------------------------------------------
 
 
-@register_privileged("true_joint_angle", "rad", "joint angle", n_joints)
+@register_privileged("true_joint_angle", "rad", "joint angle", n_joints, mirror=TURNED)
 def true_joint_angle(truth: Truth) -> FloatArray:
     return truth.robot.joint_angle()
 
 
-@register_privileged("true_joint_rate", "rad/s", "joint rate", n_joints, rate_scale)
+@register_privileged("true_joint_rate", "rad/s", "joint rate", n_joints, rate_scale, mirror=TURNED)
 def true_joint_rate(truth: Truth) -> FloatArray:
     return truth.robot.joint_rate()
 
 
 @register_privileged(
-    "true_velocity", "m/s", "velocity of the centre of mass, along the mean link angle and to its left", 2
-)
+    "true_velocity", "m/s", "velocity of the centre of mass, along the mean link angle and to its left", 2,
+    mirror=ALONG_LEFT,
+)  # fmt: skip
 def true_velocity(truth: Truth) -> FloatArray:
     return turn_back(truth.robot.state.centre_vel, truth.heading)
 
 
-@register_privileged("true_turning_rate", "rad/s", "rate of the mean link angle")
+@register_privileged("true_turning_rate", "rad/s", "rate of the mean link angle", mirror=TURNED)
 def true_turning_rate(truth: Truth) -> FloatArray:
     return truth.robot.state.link_rate.mean(axis=1, keepdims=True)
 
 
 @register_privileged(
-    "position_error", "m", "measured minus true centre of mass, along the true mean link angle and to its left", 2, 10.0
-)
+    "position_error", "m", "measured minus true centre of mass, along the true mean link angle and to its left", 2,
+    10.0, ALONG_LEFT,
+)  # fmt: skip
 def position_error(truth: Truth) -> FloatArray:
     """The measured centre is worked out from the measured head and joints (``simulation.sensors``)."""
     assert truth.measurement.centre_xy_w is not None
     return turn_back(truth.measurement.centre_xy_w - truth.robot.state.centre_xy, truth.heading)
 
 
-@register_privileged("mean_angle_error", "rad", "measured minus true mean link angle")
+@register_privileged("mean_angle_error", "rad", "measured minus true mean link angle", mirror=TURNED)
 def mean_angle_error(truth: Truth) -> FloatArray:
     return (mean_angle(truth.measurement) - truth.heading)[:, None]
 
 
 @register_privileged(
     "fault_kind", "1", "1 where a joint has a fault now, for each joint, in it for each kind that may come, by name",
-    lambda truth: truth.spec.n_joints * len(truth.fault_kinds),
+    lambda truth: truth.spec.n_joints * len(truth.fault_kinds), mirror=SAME,
+    needs="faults that may come, as by faults.n_max",
 )  # fmt: skip
 def fault_kind(truth: Truth) -> FloatArray:
     codes = np.array([fault_code(kind) for kind in truth.fault_kinds])
@@ -198,7 +224,8 @@ def fault_kind(truth: Truth) -> FloatArray:
 @register_privileged(
     "true_contact_force", "N", "force of the obstacles on each link from the tail, along the link and to its left",
     lambda truth: 2 * truth.spec.n_links if truth.among_obstacles else 0,
-    lambda truth: 1.0 / (GRAVITY_M_S2 * float(truth.spec.links("link_mass_kg").sum())),
+    lambda truth: 1.0 / (GRAVITY_M_S2 * float(truth.spec.links("link_mass_kg").sum())), mirror=ALONG_LEFT,
+    needs="a task with obstacles",
 )  # fmt: skip
 def true_contact_force(truth: Truth) -> FloatArray:
     state = truth.robot.state

@@ -73,7 +73,7 @@ class EnvConfig(Settings, ABC):
     time_limit_s: Positive = 60.0
     """Time until an episode is truncated; a whole number of the robot's control steps."""
     n_threads: PositiveCount | None = None
-    """Threads for the physics; None: as many as the process may use."""
+    """Threads for the physics; None: as many as the process may use (its cores, or OMP_NUM_THREADS)."""
     observation: ObservationConfig = dataclasses.field(default_factory=ObservationConfig)
     difficulty: Share = 1.0
     """Share of what makes an episode hard: 1: all of it, as set; 0: no faults, no randomisation, the widest fields and
@@ -90,12 +90,14 @@ class EnvConfig(Settings, ABC):
     def load_robot(self) -> RobotSpec:
         """The robot's specification, checked against the other settings."""
         spec = load_robot(self.robot)
+        group = "env"
         try:
             self.faults.check_robot(spec)
-            self.sensors.encoder_faults.check_joints(spec.n_joints)
             self.randomisation.check_robot(spec)
+            group = "env.sensors"
+            self.sensors.encoder_faults.check_joints(spec.n_joints)
         except ValueError as error:
-            raise ConfigError(str(error)) from None
+            raise ConfigError(f"{group}.{error}") from None
         return spec
 
     def n_steps(self, spec: RobotSpec) -> int:
@@ -103,13 +105,13 @@ class EnvConfig(Settings, ABC):
         steps = self.time_limit_s / spec.control_dt_s
         if steps > MAX_STEPS * (1.0 + 1e-9):
             raise ConfigError(
-                f"time_limit_s is {self.time_limit_s:g}; expected at most {MAX_STEPS * spec.control_dt_s:g} "
+                f"env.time_limit_s is {self.time_limit_s:g}; expected at most {MAX_STEPS * spec.control_dt_s:g} "
                 f"({MAX_STEPS} control steps of this robot)"
             )
         if round(steps) < 1 or abs(steps - round(steps)) > 1e-9 * steps:
             near = max(round(steps), 1) * spec.control_dt_s
             raise ConfigError(
-                f"time_limit_s is {self.time_limit_s:g}; expected a multiple of the robot's control_dt_s "
+                f"env.time_limit_s is {self.time_limit_s:g}; expected a multiple of the robot's control_dt_s "
                 f"{spec.control_dt_s:g} (nearest: {near:g})"
             )
         return round(steps)
@@ -213,7 +215,8 @@ class Task(ABC):
     score: ClassVar[str] = "progress_m"
     """Name of the info by which policies are compared: "progress_m", "is_success" or a record, the more the better."""
     columns: tuple[str, ...] = ()
-    """Registered observation columns of this task, to which ``standard`` in ``observation.columns`` refers too."""
+    """Registered observation columns of this task, to which ``standard`` in ``observation.columns`` refers too. Where
+    they depend on the settings, the class has all of them, an instance those that its settings give."""
     records: ClassVar[Mapping[str, Record]] = {"progress_m": Record("m", "way made so far")}
     """What is kept of each episode, ``progress_m`` among them; the arrays are ``record[name]``, written in place."""
     further_infos: ClassVar[Mapping[str, tuple[str, str]]] = {"is_success": ("bool", "all targets have been reached")}

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings, check_order
 from snake_gym.config.settings import Positive
+from snake_gym.interface.mirror import ALONG_LEFT, SAME
 from snake_gym.interface.observations import Seen, register_column
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import Goal, head_angle_for, turn_back
@@ -126,12 +127,15 @@ class VelocityConfig(EnvConfig):
         return Velocity(self.command, self.reward, spec, n_worlds, n_commands)
 
 
-@register_column("commanded_speed", "m/s", "commanded speed", scale=5.0)
+@register_column("commanded_speed", "m/s", "commanded speed", scale=5.0, mirror=SAME)
 def commanded_speed(seen: Seen) -> FloatArray:
     return seen.signals["commanded_speed"][:, None]
 
 
-@register_column("velocity", "m/s", "averaged velocity along the commanded heading and to its left, measured", 2, 5.0)
+@register_column(
+    "velocity", "m/s", "averaged velocity along the commanded heading and to its left, measured", 2, 5.0,
+    mirror=ALONG_LEFT,
+)  # fmt: skip
 def velocity(seen: Seen) -> FloatArray:
     return seen.signals["velocity"]
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings, check_order
 from snake_gym.config.settings import PositiveCount
+from snake_gym.interface.mirror import SAME, TURNED
 from snake_gym.interface.observations import NEAR_M, Seen, register_column
 from snake_gym.physics.state import ChainState
 from snake_gym.robot.measurement import mean_angle, tracked_point
@@ -111,6 +112,7 @@ def _register_next(number: int) -> str:
     @register_column(
         name, "1", f"sine and cosine of mean link angle minus bearing of target {number} after the current one (at the "
         f"course's end: the last), and its distance / {NEAR_M:g} m, at most 1", 3, bound=1.0,
+        needs=f"course.lookahead of {number} or more", mirror=(TURNED, SAME, SAME),
     )  # fmt: skip
     def next_target(seen: Seen) -> FloatArray:
         point = tracked_point(seen.layout.spec, seen.measurement, seen.layout.point)
@@ -128,6 +130,7 @@ class Waypoints(Task):
     """Targets and progress of W worlds."""
 
     stream = "course"
+    columns = NEXT_TARGETS
     records = {  # noqa: RUF012
         "progress_m": Record("m", "way made towards the targets so far, all targets together"),
         "time_to_first_target_s": Record("s", "when the first target was reached; inf until then", math.inf, 0.0),

@@ -33,7 +33,8 @@ SAC = {"name": "SAC", "buffer_size": 4000, "batch_size": 32, "learning_starts": 
 def small_config(**changes: Any) -> TrainConfig:
     base = {
         "env": SNAKE, "stagger": True, "algorithm": PPO, "n_envs": 16, "total_steps": 1280, "log_every_steps": 128,
-        "torch_threads": 1, "eval": {"every_steps": 512, "episodes": 4}, "checkpoint": {"every_steps": 256},
+        "torch_threads": 1, "checkpoint": {"every_steps": 256},
+        "eval": {"every_steps": 512, "episodes": 4, "references": False, "pictures": False},
     }  # fmt: skip
     if "algorithm" in changes:
         base.pop("algorithm")
@@ -44,12 +45,17 @@ def copy_envs(n_worlds: int, mode: AutoresetMode) -> CopyEnv:
     return CopyEnv(n_worlds, mode=mode)
 
 
-def untrained(path: Path, settings: Mapping[str, Any], env_id: str = DEFAULT_ENV, still: bool = False) -> Path:
+def untrained(
+    path: Path, settings: Mapping[str, Any], env_id: str = DEFAULT_ENV, still: bool = False, seed: int = 0
+) -> Path:
     """The folder of a run in that env whose only policy has learned nothing; ``still``: its actions are 0."""
-    config = TrainConfig(env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm={**PPO, "batch_size": 16})
+    algorithm_settings = {**PPO, "batch_size": 16}
+    config = TrainConfig(
+        env_id=env_id, env=to_dict(build_env(env_id, settings)), algorithm=algorithm_settings, seed=seed
+    )
     algorithm = find_algorithm(config.algorithm)
     env = SnakeVectorEnv(env_id, 2, "SAME_STEP", config=build_env(env_id, settings))
-    model = make_learner(algorithm, Sb3VecEnv(env), 0)
+    model = make_learner(algorithm, Sb3VecEnv(env), seed)
     for parameter in model.policy.action_net.parameters() if still else ():
         parameter.data.zero_()
     write_files(path / "policy" / "final", PolicyWriter(config, RunFolder(path)).encode(model))

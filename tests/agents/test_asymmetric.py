@@ -119,6 +119,13 @@ def test_the_exported_policy_is_the_actor_alone(name: str, tmp_path: Path) -> No
         obs = env.step(action)[0]
 
 
+def test_a_critic_without_hidden_layers(tmp_path: Path) -> None:
+    algorithm = {**PPO, "network": {"net_arch": {"pi": [8], "vf": []}}}
+    training = run_to_end(small_config(env=ENV, algorithm=algorithm, total_steps=256), tmp_path / "run")
+    policy: Any = training.model.policy
+    assert policy.value_net.in_features == policy.vf_features_extractor.features_dim
+
+
 def test_it_is_evaluated_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_to_end(small_config(env=ENV, total_steps=256), tmp_path / "run")
     short = ["--episodes", "4", "--set", "resamples=100", "env.time_limit_s=4", "--json", str(tmp_path / "r.json")]

@@ -10,6 +10,7 @@ import yaml
 
 from agents import launch, train
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.controllers import resolve_controller
 from snake_gym.interface.policy_file import load_policy
 from tests.agents.runs import PPO
 
@@ -53,8 +54,8 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
     command = str(caught.value).split("`")[1]
     assert command.startswith(f"snake-gym tune --controller cc --robot {mine} --set ")
     assert "env.faults.n_max=2" in command and "env.start.amplitude_rad=0.6" in command
-    with pytest.raises(ConfigError, match=r"sts3215_chain .*--robot configs/robot/sts3215_chain\.yaml"):
-        launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/sts3215_chain.yaml"], tmp_path / "r")
+    with pytest.raises(ConfigError, match=r"heavy_head .*--robot configs/robot/heavy_head\.yaml"):
+        launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/heavy_head.yaml"], tmp_path / "r")
 
 
 @pytest.mark.parametrize("name", ["ppo", "sac", "obstacle_field", "path_follow", "velocity", "escape"])
@@ -63,7 +64,7 @@ def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_
     plan = launch.plan_new(file, [], tmp_path / "run")
     base = load_yaml(file)["env"]["action"]["controller"]
     tuned = base.get("file", f"configs/controllers/resilient_servo/{base.get('tuned')}.yaml")
-    expected = load_yaml(ROOT / tuned)["controller"]
+    expected = resolve_controller(load_yaml(ROOT / tuned)["controller"])
     assert plan.config.env["action"]["controller"].items() >= expected.items()
     assert list(plan.notes) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -91,10 +92,17 @@ def test_two_processes_cannot_train_in_one_folder(finished: Path) -> None:
     ("arguments", "message"),
     [
         (["--set", "algorithm.learning_rat=1"], "learning_rat is not a setting; did you mean 'learning_rate'"),
+        (["--set", "total_step=1"], "^total_step is not a setting; did you mean 'total_steps'"),
+        (["--set", "env.faults.n_max=99"], "^env.faults.n_max is 99; expected at most 9"),
+        (["--set", "env.time_limit_s=0.3"], "^env.time_limit_s is 0.3; expected a multiple"),
         (["--set", "env.action.controller.kind=sjx"], "'sjx'; expected one of"),
         (["--set", "eval.seed=3"], "eval.seed is 3; expected 500000 to "),
         (["--set", "algorithm.batch_size=1e12"], "batch_size is 1000000000000; expected <= 128, n_steps times"),
         (["--set", "total_steps=1e30"], "total_steps is 1000.*; expected in \\[1, 1e\\+12\\]"),
+        (
+            ["--set", "env.observation.columns=[standard, velocity]"],
+            "velocity of the observations has no entries in .*; it needs SnakeGym/Velocity-v0",
+        ),
         (["--set", "device=graphics"], "device is 'graphics', which torch cannot use here"),
         (["--resume", "y"], "not allowed with argument"),
     ],
@@ -104,6 +112,20 @@ def test_wrong_settings_are_one_line(arguments: list[str], message: str, config_
         train.main(["--config", str(config_file), "--run-dir", str(tmp_path / "run"), *arguments])
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_batch_that_does_not_divide_a_rollout_gets_one_note_and_no_warning_of_the_library(
+    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "note: algorithm.batch_size is 48, which does not divide 128, n_steps times n_envs: "
+    for batch, expected in ((48, 1), (64, 0)):
+        arguments = ["--config", str(config_file), "--run-dir", str(tmp_path / str(batch)), "--quiet"]
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            assert train.main([*arguments, "--set", f"algorithm.batch_size={batch}", "total_steps=128"]) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert said.count(note) == expected and "mini-batch" not in said
+        assert not [str(one.message) for one in warned if "mini-batch" in str(one.message)]
 
 
 def test_an_emptied_file_is_no_complete_settings(config_file: Path, finished: Path, tmp_path: Path) -> None:

@@ -56,13 +56,54 @@ def test_the_step_is_checked_where_asked_and_a_coarse_one_is_noted(settings: Pat
     assert found[0.01]["notes"][0].startswith("robot.sim_dt_s is 0.01; without it, it would be 0.00")
 
 
+@pytest.mark.slow
+def test_policies_played_side_by_side_have_the_rows_of_one_process(settings: Path, tmp_path: Path) -> None:
+    found = {}
+    for name, words in (("alone", ()), ("jobs", ("--jobs", 2)), ("again", ("--jobs", 2, "--fresh"))):
+        out = tmp_path / name
+        assert run("--config", settings, "--no-pictures", "--out", out, *words) == 0
+        found[name] = (out / "episodes.csv").read_bytes()
+    assert found["alone"] == found["jobs"] == found["again"]
+    assert sorted(path.name for path in (tmp_path / "jobs" / "jobs").iterdir()) == ["cc", "sjc"]
+    (tmp_path / "cc.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"cc\.yaml does not exist"):
+        run("--config", settings, "--no-pictures", "--out", tmp_path / "other", "--jobs", 2)
+    with pytest.raises(ConfigError, match="--sweep does not go with --jobs"):
+        run("--config", settings, "--sweep", "--ray", "local")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "episode=3"], r"^episode is not a setting; did you mean 'episodes'"),
+        (["--episodes", "0"], r"^episodes is 0; expected in \[1, "),
+        (["--set", "env.faults.n_max=99"], r"^env.faults.n_max is 99; expected at most 9"),
+        (["--set", "env.time_limit_s=0.3"], r"^env.time_limit_s is 0.3; expected a multiple"),
+        (["--robot", "nope"], r"^robot is 'nope'; expected a preset"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_does_not_name_the_file(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The demo's policy, which is not there, does not come first either."""
+    monkeypatch.setattr(evaluate, "DEMO", tmp_path / "demo.yaml")
+    dump_yaml({"episodes": 2, "policies": {"ppo": str(tmp_path / "no_run")}}, tmp_path / "demo.yaml")
+    with pytest.raises(ConfigError, match=message):
+        run(*words, "--out", tmp_path / "out")
+    with pytest.raises(ConfigError, match="no_run does not exist"):
+        run("--out", tmp_path / "out")
+    dump_yaml({"episode": 2}, tmp_path / "demo.yaml")
+    with pytest.raises(ConfigError, match=r"demo.yaml: episode is not a setting"):
+        run(*words, "--out", tmp_path / "out")
+
+
 def test_a_comparison_leaves_its_files(settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "deep" / "results"
     assert run("--config", settings, "--out", out, "--json", tmp_path / "copy.json") == 0
     files = {path.name for path in out.iterdir()}
     assert files == {
-        "config.yaml", "episodes.csv", "paired_scenarios.png", "policies", "progress_by_faults.png",
-        "progress_over_time.png", "replay.gif", "replay.html", "results.json",
+        "config.yaml", "episodes.csv", "paired_scenarios.png", "performance_profiles.png", "policies",
+        "progress_by_faults.png", "progress_over_time.png", "replay.gif", "replay.html", "results.json",
     }  # fmt: skip
     results = json.loads((out / "results.json").read_text())
     assert results == json.loads((tmp_path / "copy.json").read_text())
@@ -129,10 +170,12 @@ def test_several_settings_follow_one_set_and_one_scenario_is_no_scenarios(
         (["--controllers", "a=nowhere.yaml"], "nowhere.yaml does not exist"),
         (["--robot", "resiliant", "--controllers", "sjc"], "robot is 'resiliant'.*did you mean"),
         (["--set", "env.fauts.n_max=2"], "fauts is not a setting.*did you mean 'faults'"),
+        (["--set", "env.observation.columns=[velocity]"], "velocity of .* no entries in .* needs SnakeGym/Velocity"),
         (["--set", "episodes=1e9"], "episodes is 1000000000; expected in \\[1, 100000\\]"),
         (["--policy", "a=x", "--policy", "a=y"], "two policies are called 'a'"),
         (["--json", "."], "--json is '.', a folder"),
         (["--policy", "=x"], "expected NAME=PATH"),
+        (["--set", "policies={a: runs/none}"], "runs/none does not exist.* snake-gym train .*; --classical-only"),
         (["--policy", "ppo=runs/nowhere"], "runs/nowhere"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from snake_gym.benchmark import evaluate, others_results
 from snake_gym.benchmark.report import summarise
-from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from snake_gym.config import ConfigError, dump_yaml, find_config, load_yaml
 from tests.agents.runs import untrained
 
 ENV = {"time_limit_s": 4.0, "faults": {"n_max": 2}}
@@ -54,6 +54,25 @@ def edit_rows(results: Path, change: Callable[[dict[str, str]], Any]) -> None:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
+
+
+def without(results: Path, *columns: str) -> None:
+    """Take columns out of the rows."""
+    edit_rows(results, lambda row: [row.pop(column) for column in columns])
+
+
+def resummarise(results: Path, left_out: str = "") -> None:
+    """Write the numbers that follow from the rows, as a forger would, without the policy ``left_out``."""
+    edit_results(results, lambda content: content["policies"].pop(left_out, None))
+    lines = (results / "episodes.csv").read_text().splitlines(keepends=True)
+    (results / "episodes.csv").write_text("".join(line for line in lines if not line.startswith(f"{left_out},")))
+    told = json.loads((results / "results.json").read_text())
+    rows = others_results.read_rows(results / "episodes.csv")
+    found = [others_results._episodes(name, policy["kind"], told["score"], rows[name])
+             for name, policy in told["policies"].items()]  # fmt: skip
+    made = summarise(found, told["config"]["resamples"], (), told["weight_n"])
+    policies = {name: {**policy, **made["policies"][name]} for name, policy in told["policies"].items()}
+    (results / "results.json").write_text(json.dumps({**told, **made, "policies": policies}))
 
 
 def edit_results(results: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -149,6 +168,137 @@ def test_every_number_of_a_summary_follows_from_the_rows(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
+        (lambda content: content["policies"]["mine"]["by_faults"].update({"4": {"mean": 9.0}}), "has mine.by_faults.4"),
+        (lambda content: content["policies"]["mine"].update(route_share=1.0), "has mine.route_share that"),
+        (lambda content: content["policies"]["mine"]["against"].update(sota={}), "has mine.against.sota that"),
+        (lambda content: content["policies"]["mine"].update(training_names=["best"]), "has mine.training_names that"),
+        (lambda content: content["policies"]["mine"].update(controller={}), "has mine.controller that"),
+        (lambda content: content["policies"]["cc"].update(reveal=True), "has cc.reveal that"),
+        (lambda content: content["policies"]["mine"].pop("iqm"), "results.json lacks mine.iqm: another version"),
+        (lambda content: content.pop("notes"), "results.json lacks notes: another version"),
+        (lambda content: content.update(sota=1.0), "has sota that"),
+        (lambda content: content["config"].update(sota=1.0), "its config has sota that this version would not write"),
+        (lambda content: content["config"].pop("variants"), "its config lacks variants: another version"),
+        (lambda content: content["definitions"].update(mean="in km"), "its definitions of mean are not those of"),
+        (lambda content: content["seeds"].update(first=0), "seeds.first is 0 in results.json"),
+        (lambda content: content["policies"]["cc"].update(kind="reference"), "its policies are mine (learned), sjc"),
+    ],
+)
+def test_what_this_version_would_not_have_written_is_found(
+    change: Callable[[Any], Any], told: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit_results(results, change)
+    assert check(results, "--rows", "1") == 1
+    wrong = [line for line in capsys.readouterr().out.splitlines() if line.startswith("wrong: ")]
+    assert told in wrong[0] and (len(wrong) == 1 or "reference" in wrong[0])
+
+
+def test_a_step_check_that_was_invented_and_notes_that_were_removed_are_found(
+    theirs: Path, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"scenarios": 12, "step_s": 0.005, "mean": 1.5, "mean_at_half": 1.5, "largest_difference_m": 0.0}
+    edit_results(results, lambda content: content["policies"]["sjc"].update(step_check=made))
+    assert check(results, "--rows", "1") == 1
+    text = capsys.readouterr().out
+    assert "wrong: sjc.step_check.mean_at_half is 1.5 in results.json, " in text
+    edit_results(results, lambda content: content["policies"]["sjc"].update(step_check={"largest": 0.0}))
+    assert check(results, "--rows", "1") == 1
+    assert "wrong: sjc.step_check.largest is 0.0 in results.json, nothing here" in capsys.readouterr().out
+    out = tmp_path / "checked"
+    evaluate.main(["--policy", f"mine={theirs}/policy", "--controllers", "none", "--episodes", "4", "--no-pictures",
+                   "--set", "resamples=100", "env.time_limit_s=2", "seed=1", "--check-step", "--out",
+                   str(out)])  # fmt: skip
+    capsys.readouterr()
+    assert check(out, "--rows", "1") == 0
+    edit_results(out, lambda content: content.update(notes=[]))
+    assert check(out, "--rows", "1") == 1
+    text = capsys.readouterr().out
+    for note in ("'seeds 1 to 4 are among", "'mine: trained in other scenarios: ", "'mine: at half the physics step"):
+        assert f"wrong: results.json has no note {note}" in text
+
+
+def test_variants_and_oracles_are_checked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = load_yaml(find_config(Path("configs/benchmark/resilience.yaml")))
+    dump_yaml({**config, "scenarios": None}, tmp_path / "benchmark.yaml")
+    evaluate.main(["--config", str(tmp_path / "benchmark.yaml"), "--classical-only", "--controllers", "cc,oracle_next",
+                   "--episodes", "3", "--set", "resamples=100", "env.time_limit_s=2", "--no-pictures", "--out",
+                   str(tmp_path / "out")])  # fmt: skip
+    kinds = [
+        policy["kind"] for policy in json.loads((tmp_path / "out" / "results.json").read_text())["policies"].values()
+    ]
+    assert {"oracle", "reference"} < set(kinds)
+    capsys.readouterr()
+    assert check(tmp_path / "out", "--rows", "2") == 0
+    assert f"{2 * len(kinds)} of {2 * len(kinds)} rows are equal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("left_out", ["sjc", "cc", "mine"])
+def test_a_policy_that_was_left_out_is_missed(left_out: str, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    resummarise(results)
+    assert check(results, "--rows", "1") == 0
+    resummarise(results, left_out)
+    capsys.readouterr()
+    assert check(results, "--rows", "1") == 1
+    of_settings = "mine (learned), sjc (classical), cc (classical) by its settings"
+    wrong = [line for line in capsys.readouterr().out.splitlines() if line.startswith("wrong: ")]
+    assert len(wrong) == 1 and wrong[0].endswith(of_settings)
+    evaluate.main(["--table", str(results)])
+    assert of_settings in capsys.readouterr().out
+
+
+def test_rows_of_a_policy_without_results_are_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (results / "episodes.csv").read_text().splitlines()
+    more = [line.replace("cc,", "hidden,", 1) for line in lines if line.startswith("cc,")]
+    (results / "episodes.csv").write_text("\n".join([*lines, *more, ""]))
+    assert check(results, "--rows", "1") == 1
+    assert "wrong: episodes.csv has rows of hidden, which results.json does not have" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (["targets_reached"], "has mine.targets, mine.targets_ci95, "),
+        (["time_to_first_target_s"], "has mine.time_to_target_s, "),
+        (["return"], "return no column ("),
+        (["kind"], "mine has rows of another kind or episode"),
+        (["episode"], "mine has rows of another kind or episode"),
+    ],
+)
+def test_columns_that_were_removed_are_missed(
+    columns: list[str], told: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without(results, *columns)
+    assert check(results, "--rows", "1") == 1
+    assert told in capsys.readouterr().out
+    if told.startswith("has"):
+        evaluate.main(["--table", str(results)])
+        assert told in capsys.readouterr().out
+
+
+def test_rows_of_another_kind_or_number_are_found(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit_rows(results, lambda row: row.update(kind="classical") if row["policy"] == "mine" else None)
+    edit_rows(results, lambda row: row.update(episode="7") if row["policy"] == "cc" else None)
+    assert check(results, "--rows", "1") == 1
+    text = capsys.readouterr().out
+    for name in ("mine", "cc"):
+        assert f"wrong: {name} has rows of another kind or episode" in text
+
+
+def test_scores_that_are_all_a_little_better_get_a_note(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def better(row: dict[str, str]) -> None:
+        progress = float(row["progress_m"])
+        row["progress_m"] = repr(progress + 9e-4 * abs(progress))
+
+    edit_rows(results, better)
+    resummarise(results)
+    check(results, "--rows", "12")
+    text = capsys.readouterr().out
+    assert "36 of 36 rows are equal" in text and "note: sjc: every score told is above the one found, by " in text
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
         (lambda config: config.update(seed=5), "config.seed is 5 in results.json, 1000000 by its config.yaml"),
         (lambda config: config["env"]["faults"].update(n_max=1), "config.env.faults.n_max is 1 in results.json, 2 by"),
         (lambda config: config["env"].update(robot="muscle"), "config.env.robot is 'muscle' in results.json"),
@@ -174,6 +324,9 @@ def test_settings_in_the_results_are_those_of_the_scenarios(
         (lambda content: content["config"].update(resamples="many"), "config.resamples is 'many'"),
         (lambda content: content["config"].pop("resamples"), "config.resamples is null"),
         (lambda content: content.update(versions="x"), "versions is 'x'"),
+        (lambda content: content.update(notes=3), "notes is 3"),
+        (lambda content: content.update(definitions=["x"]), "definitions is .*; expected"),
+        (lambda content: content["config"].update(controllers=3), "config: controllers is 3|config.controllers is 3"),
         (lambda content: content.update(score=3), "score is 3"),
         (lambda content: content.update(score="progres_m"), "the score 'progres_m'; expected a column"),
     ],
@@ -211,9 +364,9 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
     for path in ("code_of_theirs.py:make", "code_of_theirs:make", "model.zip", "nowhere/policy"):
         content["policies"] = {"mine": path}
         dump_yaml(content, results / "config.yaml")
-        assert check(results, "--rows", "1") == 0
+        assert check(results, "--rows", "1") == 1
         text = capsys.readouterr().out
-        assert "note: mine is not checked: give --policy mine=" in text
+        assert "wrong: mine is not checked: give --policy mine=" in text
         assert "2 of 2 rows are equal" in text
     assert not (tmp_path / "executed").exists()
     assert check(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 0
@@ -221,6 +374,9 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
     untrained(tmp_path / "another", {**ENV, "action": ACTION}, still=True)
     assert check(results, "--rows", "12", "--policy", f"mine={tmp_path}/another") == 1
     assert "another is another policy than that of the results" in capsys.readouterr().out
+    edit_results(results, lambda content: content["policies"]["mine"].update(policy="0" * 64))
+    assert check(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 1
+    assert "wrong: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -229,7 +385,7 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
         (["--check", "{}", "--policy", "cc=x"], "has no learned policy 'cc'; it has mine"),
         (["--check", "{}", "--episodes", "3"], "--check does not go with --episodes"),
         (["--check", "{}", "--rows", "0"], "--rows is 0; expected at least 1"),
-        (["--check", "{}/none"], "results/none cannot be read: No such file"),
+        (["--check", "{}/none"], "results/none does not exist; expected the folder"),
         (["--table", "{}", "--policy", "x=y"], "--table does not go with --policy"),
         (["--table", "{}/episodes.csv"], "episodes.csv is not JSON"),
         (["--table", "{}/list.json"], "list.json has no policies, score"),

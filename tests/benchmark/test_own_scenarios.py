@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from snake_gym.benchmark import evaluate
+from snake_gym.benchmark import evaluate, runner
 from snake_gym.benchmark.comparison import entrant_notes
 from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, merge
@@ -159,3 +159,11 @@ def test_a_gait_from_a_file_is_noted_too(tmp_path: Path) -> None:
     config = BenchmarkConfig(robot="resilient", env_file="configs/env/locked_joints.yaml")
     (note,) = entrant_notes([classical_entrant(f"mine={tmp_path}/cc.yaml", config)])
     assert note.startswith("mine: tuned on resilient_servo, plays on resilient: ")
+
+
+def test_a_benchmark_shows_nobody_the_truth() -> None:
+    env = {"faults": {"n_max": 1}, "observation": {"privileged": ["fault_kind"]}, "time_limit_s": 2.0}
+    config = BenchmarkConfig(env=env, episodes=2)
+    scenarios = make_scenarios(config)
+    assert scenarios.env.observation.privileged == ()
+    assert runner.play(classical_entrant("cc", config), scenarios).n == 2

@@ -119,12 +119,13 @@ def test_the_json_has_every_documented_field() -> None:
     of_fields = {"time_to_goal_s", "route_share", "contact_share", "contact_force_n", "penetration_m"}  # of obstacles
     of_fields |= {"cross_track_m", "rms_cross_track_m", "schedule_error_m"}  # of paths
     of_fields |= {"tracking", "speed_error_m_s", "heading_error_rad"}  # of commands
-    asked = {"stood_still", "step_check"}  # reported or asked for
+    asked = {"stood_still", "step_check", "regret"}  # reported or asked for
     others = {"by_faults", "ratio", "ahead", "behind", "lead", "controller", "policy", "score", "seeds", "notes"}
-    others |= {"scenarios", "code"}
-    assert fields | others | of_fields | asked == set(DEFINITIONS)
+    others |= {"scenarios", "code", "weight_n", "profile_score", "by_kind", "by_joint", "retention"}
+    of_scores = {"episodes", "seed_means", "iqm", "worst_tenth", "noise", "profile", "cost_of_transport", "against"}
+    assert fields | others | of_scores | of_fields | asked == set(DEFINITIONS)
     for policy in again["policies"].values():
-        assert fields <= policy.keys()
+        assert fields | of_scores <= policy.keys()
         for group in policy["by_faults"].values():
             assert fields | {"episodes"} <= group.keys()
         assert sum(group["episodes"] for group in policy["by_faults"].values()) == policy["episodes"] == N

@@ -67,6 +67,7 @@ def test_a_sweep_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     dump_yaml({"controller": {"kind": "cc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}}, tmp_path / "cc.yaml")
     settings = load_yaml(Path(FIELD[1])) | {"controllers": [f"cc={tmp_path}/cc.yaml"], "episodes": 4, "resamples": 200}
     settings["env"] = {"time_limit_s": 2.0}
+    settings["scenarios"] = None  # shorter ones than those it is frozen to
     settings["sweep"]["difficulty"]["values"] = [0.0]
     dump_yaml(settings, tmp_path / "field.yaml")
     arguments = ["--config", str(tmp_path / "field.yaml"), "--sweep", "--no-pictures", "--out", str(tmp_path / "out")]

@@ -265,6 +265,7 @@ SEARCHED = {
     "speed": GAIT + STEERED + ["offset_bandwidth_rad_s", "speed_m_s"],
     "adaptive_bias": [*GAIT, "course_gain", "learning_rate"],
     "fault_aware": GAIT + STEERED + COUPLED + RECOVERY,
+    "reflex": ["after_s", "least_way_m", "reverse_s", "dither_rad"],
 }
 """In this order the shipped gaits were searched: another one would give other candidates."""
 BOUNDS = {
@@ -274,7 +275,8 @@ BOUNDS = {
     "learning_rate": (0.001, 0.3, True), "front_weight_rad": (0.0, 5.0, False), "turn_back": (0.0, 1.0, False),
     "hysteresis_rad": (0.05, 1.5, False), "spread_ahead": (0.0, 1.2, False), "spread_behind": (0.0, 1.2, False),
     "amplitude_per_fault": (-0.2, 0.2, False), "frequency_per_fault": (-0.2, 0.2, False),
-    "offset_bandwidth_rad_s": (0.2, 10.0, True), "speed_m_s": (0.01, 1.0, True),
+    "offset_bandwidth_rad_s": (0.2, 10.0, True), "speed_m_s": (0.01, 1.0, True), "after_s": (1.0, 20.0, True),
+    "least_way_m": (0.02, 0.5, True), "reverse_s": (0.2, 10.0, True), "dither_rad": (0.0, 0.5, False),
 }  # fmt: skip
 
 

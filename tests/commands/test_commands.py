@@ -101,8 +101,29 @@ def test_an_unknown_env_or_setting_names_the_nearest(command: str) -> None:
         main([command, "Waypont"])
     with pytest.raises(ConfigError, match=r"faults.n_mx.*n_max"):
         main([command, "Waypoints", "--set", "faults.n_mx=2"])
-    with pytest.raises(ConfigError, match="snake-gym hardware"):
-        main([command, "SnakeGym/Real-v0"])
+    with pytest.raises(ConfigError, match=r"cross_track of .* no entries in .*; it needs SnakeGym/PathFollow-v0"):
+        main([command, "Waypoints", "--set", "observation.columns=[cross_track]"])
+    for name in ("SnakeGym/Real-v0", "Real", "real"):
+        with pytest.raises(ConfigError, match="snake-gym hardware"):
+            main([command, name])
+
+
+@pytest.mark.parametrize(
+    ("assignments", "named"),
+    [
+        (["faults.n_max=99"], "faults.n_max is 99"),
+        (["faults.n_mx=2"], "faults.n_mx is not a setting"),
+        (["sensors.encoder_faults.n_max=99"], "sensors.encoder_faults.n_max is 99"),
+        (["randomisation.speed_limit={high: 2.0}", "robot=resilient"], "randomisation.speed_limit is set, but"),
+        (["time_limit_s=0.3"], "time_limit_s is 0.3"),
+        (["action.kind=residual", "action.controller.kind=ccc"], "action.controller.kind is 'ccc'"),
+    ],
+)
+def test_an_error_names_a_setting_as_it_was_typed(assignments: list[str], named: str) -> None:
+    for prefix in ("", "env."):
+        typed = [word for text in assignments for word in ("--set", prefix + text)]
+        with pytest.raises(ConfigError, match="^" + re.escape(prefix + named)):
+            main(["describe", "Waypoints", *typed])
 
 
 def test_check_passes_a_good_env_and_fails_one_whose_worlds_are_not_alone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from snake_gym.controllers.sjc import Sjc, SjcConfig
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, take_world
 
 KINDS = list(CONTROLLERS)
+LEARNED = {"kind": "fault_aware", "detector": {"kind": "learned"}}
+SETTINGS: list[dict[str, Any]] = [*({"kind": kind} for kind in KINDS), LEARNED]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -33,9 +36,9 @@ def test_defaults_build_and_command(kind: str) -> None:
     assert all(values.shape[0] == 6 and values.dtype == np.float64 for values in state.values())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_state_is_all_there_is(kind: str) -> None:
-    controller = make_controller({"kind": kind}, SPEC)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_the_state_is_all_there_is(settings: dict[str, Any]) -> None:
+    controller = make_controller(settings, SPEC)
     world = random_world(4)
     state = controller.initial_state(4)
     for _ in range(5):
@@ -46,10 +49,10 @@ def test_the_state_is_all_there_is(kind: str) -> None:
     np.testing.assert_array_equal([again.command(*world, saved, 0.2) for _ in range(5)], expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_reset_touches_the_masked_worlds_only(kind: str) -> None:
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_reset_touches_the_masked_worlds_only(settings: dict[str, Any]) -> None:
     frequencies = np.array([1.0, 2.0, 3.0])
-    controller = make_controller({"kind": kind}, SPEC, {"frequency_rad_s": frequencies})
+    controller = make_controller(settings, SPEC, {"frequency_rad_s": frequencies})
     state = controller.initial_state(3)
     fresh = controller.initial_state(3)
     for _ in range(5):
@@ -61,8 +64,8 @@ def test_reset_touches_the_masked_worlds_only(kind: str) -> None:
         np.testing.assert_array_equal(values[1], moved[name][1])
 
 
-@pytest.mark.parametrize("settings", [*({"kind": kind} for kind in KINDS), {"kind": "cpg", "topology": "nearest"}])
-def test_a_world_in_a_batch_equals_that_world_alone(settings: dict[str, str]) -> None:
+@pytest.mark.parametrize("settings", [*SETTINGS, {"kind": "cpg", "topology": "nearest"}])
+def test_a_world_in_a_batch_equals_that_world_alone(settings: dict[str, Any]) -> None:
     controller = make_controller(settings, SPEC)
     state = controller.initial_state(5)
     alone = [controller.initial_state(1) for _ in range(5)]
@@ -110,6 +113,14 @@ def test_a_tuned_file_gives_the_settings(tmp_path: Path) -> None:
         ({"kind": "sjc", "amplitude_rad": -1}, r"controller.amplitude_rad is -1; expected in \[0, 3.14159\]"),
         ({"kind": "cpg", "amplitude_rad": 0}, r"controller.amplitude_rad is 0; expected in \[1e-06, pi\]"),
         ({"kind": "fault_aware", "detector": {"alarm": 0}}, r"controller.detector.alarm is 0; expected in \[1, 1000\]"),
+        (
+            {"kind": "fault_aware", "detector": {"kind": "learnt"}},
+            "controller.detector.kind is 'learnt'; expected one of 'model', 'learned'; did you mean 'learned'",
+        ),
+        (
+            {"kind": "fault_aware", "detector": {"kind": "learned", "alarm": 9}},
+            r"controller.detector.alarm is 9; .*0.5",
+        ),
         ({"file": "nowhere/sjc.yaml"}, "nowhere/sjc.yaml does not exist"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import to_dict
-from snake_gym.controllers import CONTROLLERS, make_controller
+from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
 from snake_gym.controllers.speed_hold import GAIN, SpeedHold
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.robot.presets import PEGBOARD, RESILIENT_SERVO
@@ -49,7 +49,7 @@ def test_without_a_speed_gaits_are_what_they_were_and_a_pace_slows_their_clock(k
             held.decode(zero, measurement, goal, one), free.decode(zero, measurement, goal, other)
         )
     np.testing.assert_array_equal(held.phase(one), free.phase(other))
-    if kind in ("speed", "cpg"):  # the one has a law of its own, the other has no clock but its oscillators
+    if kind in ("speed", "cpg", "mpc"):  # a law of its own, no clock but its oscillators, a clock that it plans
         return
     slow = held.initial_state(2)
     slow["pace_xy"][:] = 0.0
@@ -59,5 +59,6 @@ def test_without_a_speed_gaits_are_what_they_were_and_a_pace_slows_their_clock(k
     for _ in range(4):
         slow["pace"][:] = 0.25
         held.decode(zero, here, still, slow)
-    turned = settings["frequency_rad_s"] * spec.control_dt_s
+    gait = resolve_controller(settings.get("controller", settings))  # a reflex has that of another
+    turned = gait["frequency_rad_s"] * spec.control_dt_s
     np.testing.assert_allclose(np.mod(held.phase(slow) - before, 2 * np.pi), np.mod(turned, 2 * np.pi))

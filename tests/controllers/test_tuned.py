@@ -13,7 +13,8 @@ from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS, RESILIENT_SERVO
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = sorted((ROOT / "configs" / "controllers").glob("*/*.yaml"))
+ROBOTS = {**PRESETS, "sts3215_chain": load_robot(str(ROOT / "configs" / "robot" / "sts3215_chain.yaml"))}
+SHIPPED = [path for name in ROBOTS for path in sorted((ROOT / "configs" / "controllers" / name).glob("*.yaml"))]
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def mine(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_a_tuned_gait_is_found_by_the_robot_and_the_kind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
-    spec = PRESETS[path.parent.name]
+    spec = ROBOTS[path.parent.name]
     settings = resolve_controller({"tuned": path.stem}, spec=spec)
     assert settings == resolve_controller(load_yaml(path)["controller"])
     assert "tuned" not in settings and "file" not in settings
@@ -66,14 +67,15 @@ def test_mistakes_are_one_clear_line(config: dict[str, object], message: str) ->
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_a_file_records_its_robot_completely(path: Path) -> None:
-    spec = PRESETS[path.parent.name]
+    spec = ROBOTS[path.parent.name]
     recorded = load_yaml(path)["tuning"]
     assert recorded["robot"] == to_dict(spec), "retune, or the gaits play on another robot than they were tuned on"
     assert recorded["env_id"] == "SnakeGym/Waypoints-v0"
     tuning = tuning_of({"tuned": path.stem}, spec)
     assert tuning is not None and tuning.robot_note(spec) is None
     changed = replace(spec, actuator=replace(spec.actuator, torque_limit_nm=12.0))
-    assert tuning.robot_note(changed) == f"plays on a changed {spec.name}: actuator.torque_limit_nm 12 for 8"
+    note = f"plays on a changed {spec.name}: actuator.torque_limit_nm 12 for {spec.actuator.torque_limit_nm:g}"
+    assert tuning.robot_note(changed) == note
 
 
 def test_older_files_name_their_robot_and_foreign_ones_nothing(tmp_path: Path) -> None:

@@ -13,14 +13,15 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-import snake_gym  # noqa: F401  registers
+import snake_gym
 from snake_gym.config import ConfigError
-from snake_gym.envs import make_obstacle_field, make_waypoints
+from snake_gym.envs import SnakeEnv, make_obstacle_field, make_waypoints
 from snake_gym.envs.checker import assert_same, check_vector_env
 from snake_gym.interface.observations import FURTHER, ObservationLayout
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.presets import RESILIENT_SERVO
 from snake_gym.simulation.fault_kinds import fault_code
+from snake_gym.tasks import privileged
 
 W, J, N = 64, 9, 10
 SHORT = {"time_limit_s": 4.0, "n_threads": 1}
@@ -143,8 +144,26 @@ def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap()
         ({"privileged": ["true_velocty"]}, r"privileged\[0\] is 'true_velocty'.*did you mean 'true_velocity'"),
         ({"privileged": ["true_velocity"] * 2}, r"privileged\[1\] is 'true_velocity' again"),
         ({"privileged": ["randomisation/mass"]}, r"'randomisation/mass', but randomisation.mass is null"),
-        ({"privileged": ["fault_kind"]}, "fault_kind, of which there is nothing here"),
-        ({"privileged": ["true_contact_force"]}, "true_contact_force, of which there is nothing here"),
+        (
+            {"privileged": ["fault_kind"]},
+            "fault_kind, of which there is nothing here; it needs faults that may come, as by faults.n_max",
+        ),
+        (
+            {"privileged": ["true_contact_force"]},
+            "true_contact_force, of which there is nothing here; it needs a task with obstacles",
+        ),
+        (
+            {"privileged": ["randomisation/patch_size_m"]},
+            r"privileged\[0\]: randomisation/... is 'patch_size_m'; expected one of (?!.*patch_size_m)",
+        ),
+        (
+            {"privileged": ["randomisation/level"]},
+            "'randomisation/level', but nothing varies; expected a quantity of r",
+        ),
+        (
+            {"privileged": ["randomisation/slope_rad_place"]},
+            "place', but randomisation.slope_rad is null; expected {lo",
+        ),
         ({"history": 2, "histroy": 3}, "histroy is not a setting; did you mean 'history'"),
     ],
 )
@@ -153,6 +172,13 @@ def test_what_cannot_be_is_refused_with_the_nearest(settings: dict[str, Any], me
         make_waypoints(2, {"observation": settings})
     with pytest.raises(ConfigError, match=r"columns is not a setting; did you mean 'observation.columns'"):
         make_waypoints(2, {"columns": ["phase"]})
+
+
+def test_a_column_of_a_user_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privileged, "PRIVILEGED", dict(privileged.PRIVILEGED))
+    snake_gym.register_privileged("mud", "m", "depth of the mud", width=0, needs="a wet ground")(lambda truth: None)
+    with pytest.raises(ConfigError, match="has mud, of which there is nothing here; it needs a wet ground"):
+        make_waypoints(1, {"observation": {"privileged": ["mud"]}})
 
 
 # --- history ---------------------------------------------------------------------------------------------------------
@@ -333,3 +359,42 @@ def test_checkers_are_silent_with_truth_and_history() -> None:
         warnings.simplefilter("error")
         check_env(gym.make("SnakeGym/Waypoints-v0", render_mode="rgb_array", **settings).unwrapped)
         sb3.check_env(gym.make("SnakeGym/Waypoints-v0", **settings))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "column", "cure"),
+    [
+        ("SnakeGym/PathFollow-v0", "behind_schedule", "it needs follow.speed_m_s; "),
+        ("SnakeGym/PathFollow-v0", "path_direction_4", "it needs 4 or more places in follow.preview_m; "),
+        ("SnakeGym/ObstacleField-v0", "velocity", "; did you mean 'body_velocity'?"),
+        ("SnakeGym/Velocity-v0", "next_target_1", "it needs SnakeGym/Waypoints-v0 and course.lookahead of 1 or more"),
+        ("SnakeGym/Waypoints-v0", "contact_force", "such as SnakeGym/ObstacleField-v0 or SnakeGym/Escape-v0; expected"),
+        ("SnakeGym/Escape-v0", "cross_track", "expected one of standard, joint_angle, joint_rate, reference_error, "),
+        ("SnakeGym/Waypoints-v0", "cross_track", "it needs SnakeGym/PathFollow-v0"),
+        ("SnakeGym/PathFollow-v0", "velocity", "it needs SnakeGym/Velocity-v0; this task's own are cross_track"),
+        ("SnakeGym/Waypoints-v0", "next_target_2", "course.lookahead of 2 or more"),
+        ("SnakeGym/Waypoints-v0", "behind_schedule", "SnakeGym/PathFollow-v0 and follow.speed_m_s"),
+        ("SnakeGym/Waypoints-v0", "failed", "it needs faults.reveal"),
+        ("SnakeGym/Waypoints-v0", "range", "it needs a task with obstacles"),
+        ("SnakeGym/Waypoints-v0", "phase", "it needs action.kind"),
+    ],
+)
+def test_a_column_that_an_env_cannot_tell_is_refused_with_what_it_needs(env_id: str, column: str, cure: str) -> None:
+    with pytest.raises(ConfigError, match=column) as refused:
+        SnakeEnv(env_id, observation={"columns": ["standard", column]})
+    assert cure in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "settings", "column"),
+    [
+        ("PathFollow", {"follow": {"speed_m_s": 0.1}}, "behind_schedule"),
+        ("Waypoints", {"course": {"lookahead": 3}}, "next_target_3"),
+        ("Velocity", {}, "velocity"),
+        ("Waypoints", {"faults": {"reveal": True}}, "failed"),
+        ("Escape", {}, "range"),
+    ],
+)
+def test_a_column_is_taken_where_the_task_or_setting_has_it(env_id: str, settings: dict[str, Any], column: str) -> None:
+    env: Any = gym.make(f"SnakeGym/{env_id}-v0", observation={"columns": [column]}, **settings)
+    assert np.isfinite(env.reset(seed=1)[0]).all() and list(env.unwrapped.core.layout.fields) == [column]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,7 @@ def test_a_lap_beside_a_circle(offset: float, counts: bool) -> None:
         terms, complete = step(task, on_circle(angle, 1.5 - offset, 1.5), 0.2 * (i + 1))
         assert told(task, "cross_track_error_m") == pytest.approx(offset, abs=2e-4)
         assert terms["cross_track"] == pytest.approx(abs(offset), abs=2e-4)
-        assert told(task, "arc_m") == pytest.approx(1.5 * angle, abs=0.01)
+        assert told(task, "arc_m") == pytest.approx(1.5 * min(angle, 2.0 * np.pi), abs=0.01)
         made += terms["progress"]
     lap = 2.0 * np.pi * 1.5
     assert complete and told(task, "time_to_goal_s") == pytest.approx(40.0)
@@ -142,6 +143,77 @@ def test_round_the_wrong_way_counts_no_more_than_what_is_near() -> None:
     for angle in np.linspace(0.0, -2.0 * np.pi, 80):
         step(task, on_circle(angle, 0.5, 0.5))
     assert told(task, "passed_m") < 0.2
+
+
+@pytest.mark.parametrize(
+    ("path", "places", "arc", "error"),
+    [
+        # Up to (1, 0) and left to (1, 1), where the path ends; past that end by 0.12 m, and 0.05 m to its right.
+        ({"kind": "recorded", "points": [[0, 0], [1, 0], [1, 1]]}, [(1, 0), (1, 0.9), (1.05, 1.12)], 2.0, -0.13),
+        # A lap ends where it began: straight past that corner by 0.12 m, and 0.05 m along the first side.
+        ({"kind": "square", "side_m": 1.0}, [(1, 0), (1, 1), (0, 1), (0, 0.2), (0.05, -0.12)], 4.0, -0.12),
+    ],
+)  # fmt: skip
+def test_the_last_step_goes_past_the_end_and_tells_of_the_path_that_exists(
+    path: dict[str, Any], places: list[tuple[float, float]], arc: float, error: float
+) -> None:
+    task = make(**path, follow={"speed_m_s": 1.0})
+    corners, off = [(0.0, 0.0), *places], []
+    for begin, end in itertools.pairwise(corners):
+        for share in (0.25, 0.5, 0.75, 1.0) if end != places[-1] else (1.0,):
+            xy = [(1.0 - share) * a + share * b for a, b in zip(begin, end, strict=True)]
+            terms, complete = step(task, xy, time_s=1.0)
+            off.append(told(task, "cross_track_error_m"))
+            assert complete is (end == places[-1])
+    assert told(task, "arc_m") == told(task, "furthest_m") == pytest.approx(arc)
+    assert told(task, "arc_m") <= told(task, "route_m")
+    assert off[-1] == pytest.approx(error)
+    assert terms["cross_track"] == pytest.approx(abs(error))
+    assert told(task, "mean_cross_track_m") == pytest.approx(abs(error) / len(off))
+    assert told(task, "schedule_error_m") == pytest.approx(arc - 1.0) == terms["schedule"]
+
+
+def place_at(task: PathFollow, arc: float) -> None:
+    """Let the robot be on the path at ``arc`` [m], all of it up to there passed."""
+    for name in ("arc_m", "furthest_m", "passed_m"):
+        task.record[name][:] = arc
+    task.shown_m[:] = arc
+
+
+@pytest.mark.parametrize(
+    ("last", "xy", "before", "arc", "tolerance"),
+    [
+        ((2.0, 0.1), (1.70, 0.35), 1.7, 1.7, 0.15),
+        ((2.0, 0.1), (1.75, 0.30), 1.7, 1.75, 0.5),
+        ((1.9, 0.05), (1.75, 0.10), 1.8, 1.75, 0.15),
+    ],
+)
+def test_a_robot_beside_a_short_last_piece_is_not_at_the_end(
+    last: tuple[float, float], xy: tuple[float, float], before: float, arc: float, tolerance: float
+) -> None:
+    """It is to the left of (0, 0) to (2, 0), the longer piece, and nearer to what would follow beyond the end."""
+    task = make(kind="recorded", points=[[0, 0], [2, 0], last], follow={"tolerance_m": tolerance})
+    place_at(task, before)
+    LAST[id(task)][:] = [before, 0.0]
+    terms, complete = step(task, xy)
+    assert not complete and told(task, "arc_m") == pytest.approx(arc)
+    assert told(task, "cross_track_error_m") == pytest.approx(xy[1]) == terms["cross_track"]
+    assert told(task, "passed_m") == pytest.approx(max(before, arc))
+    task.update_goal(np.array([xy]), slice(None))
+    assert task.signals()["path_xy"][0] == pytest.approx([arc, 0.0])
+    assert task.goal().target_xy_w[0] == pytest.approx(task.routes.place(np.array([arc + SPEC.length_m / 3.0]))[0])
+
+
+def test_a_step_past_the_end_is_shown_the_path_that_exists() -> None:
+    """Up to (1, 0) and left to (1, 1), where the path ends; past that end by 0.12 m, and 0.05 m to its right."""
+    task = make(kind="recorded", points=[[0, 0], [1, 0], [1, 1]], follow={"lookahead_m": 0.3})
+    place_at(task, 1.9)
+    assert step(task, [1.05, 1.12])[1]
+    task.update_goal(np.array([[1.05, 1.12]]), slice(None))
+    signals = task.signals()
+    assert signals["path_xy"][0] == pytest.approx([1.0, 1.0])
+    assert signals["path_direction"][0, 0] == pytest.approx([0.0, 1.0])
+    assert task.goal().target_xy_w[0] == pytest.approx([1.0, 1.42])
 
 
 def test_a_schedule_ends_with_the_path() -> None:

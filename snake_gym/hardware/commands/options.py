@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from snake_gym.config import ConfigError, apply_overrides, build, load_yaml, merge
+from snake_gym.config import ConfigError, add_set_option, apply_overrides, build, load_yaml, merge
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
@@ -37,7 +37,7 @@ def add_settings(parser: argparse.ArgumentParser, pose: bool = True) -> None:
     add_latch(parser)
     if pose:
         parser.add_argument("--pose", metavar="KIND", help="truth, dead_reckoning, serial_imu, udp_json or april_tags")
-    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="change one setting")
+    add_set_option(parser)
 
 
 def read_settings(options: argparse.Namespace, asked: dict[str, Any] | None = None) -> RunConfig:

@@ -11,8 +11,6 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from snake_gym.config import ConfigError, Settings, build, nearest
 from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
@@ -21,7 +19,7 @@ from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emula
 from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
-from snake_gym.interface.observations import COLUMNS, OWN, ObservationConfig, ObservationLayout, Seen
+from snake_gym.interface.observations import OWN, ObservationConfig, ObservationLayout
 from snake_gym.interface.policy import Policy, ZeroResidual, controller_action
 from snake_gym.interface.policy_file import FilePolicy, describe_missing, find_policy_file, load_policy
 from snake_gym.robot.catalogue import load_robot
@@ -170,20 +168,9 @@ def action_contract(
 
 def check_columns(layout: ObservationLayout) -> None:
     """Raise ConfigError for columns that come from a task other than visiting targets, or from sensors not built in."""
-    sample, goal = layout.restore(np.zeros((1, layout.size), np.float32))
-    still = np.zeros((1, layout.spec.n_joints)), np.zeros((1, layout.n_actions))
-    seen = Seen(layout, sample, goal, goal.target_xy_w, *still, None, {})
-
-    def needs_task(name: str) -> bool:
-        try:
-            COLUMNS[name].values(seen)
-        except KeyError:  # there are no signals
-            return True
-        except Exception:  # a user's column, which says at the first observation what is wrong
-            return False
-        return False
-
-    lacking = [name for name in layout.fields if name in _NO_SENSOR or (name not in OWN and needs_task(name))]
+    lacking = [
+        name for name in layout.fields if name in _NO_SENSOR or (name not in OWN and layout.lacks_signal(name, {}, 1))
+    ]
     if lacking:
         told = ", ".join(name for name in OWN if name not in _NO_SENSOR)
         raise ConfigError(

@@ -236,6 +236,7 @@ class Guard:
             if self._why is not None:
                 self._send(pack_text(b"X", self._why, self._number))
             body.halt(self._why or "closed")
+            self._tell_news()
             begun_s = body.clock.now()
             while body.torque_off_owed:
                 if body.clock.now() - begun_s > (PORT_FAREWELL_S if body.port_gone else FAREWELL_S):

@@ -70,9 +70,9 @@ def settings(folder: Path, port: EmulatedPort, board: bool = False) -> list[str]
     ]  # fmt: skip
 
 
-def launch(*arguments: str, board: bool = False) -> subprocess.Popen[str]:
+def launch(*arguments: str, board: bool = False, patient: bool = False) -> subprocess.Popen[str]:
     module = "snake_gym.hardware"
-    command = [sys.executable, "-m", module, *arguments]
+    command = [sys.executable, "-m", *(["tests.hardware.patient", "-"] if patient else []), module, *arguments]
     if board:
         program = HOOK + f"\nimport runpy\nsys.argv = [{module!r}, *sys.argv[1:]]\n"
         program += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
@@ -295,6 +295,7 @@ def test_a_key_stops_the_robot_at_once(port: EmulatedPort, tmp_path: Path, has_l
     with ending(process):
         first_line(process.stdout, "0.")  # the first step of the run
         assert torque_on(port)
+        wait_until(lambda: read_record(log).cycle_s.size > 10)
         if has_latch:
             press(process, "x")
             time.sleep(0.1)

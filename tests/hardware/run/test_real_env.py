@@ -98,8 +98,9 @@ def play(env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
 
 
 def progress_in_simulation(targets: list[list[float]], seconds: float) -> float:
+    plays_in = load_policy(POLICY).env_config
     env = gym.make(
-        "SnakeGym/Waypoints-v0", action=dict(load_policy(POLICY).env_config["action"]),
+        "SnakeGym/Waypoints-v0", action=dict(plays_in["action"]), observation=dict(plays_in["observation"]),
         course={"kind": "list", "targets": targets}, time_limit_s=seconds,
         start={"amplitude_rad": 0.6, "phase_shift_rad": 0.5236, "random": False},
     )  # fmt: skip

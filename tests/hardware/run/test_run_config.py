@@ -27,7 +27,7 @@ PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
     ("policy", "message"),
     [
         ("ccc", "did you mean 'cc'?"),
-        (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints'?"),
+        (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints' or "),
         (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
         ("agents/none.json", "expected a policy.json, its folder, or the folder of a run"),
     ],
@@ -82,9 +82,9 @@ def test_a_controller_by_name_plays_as_tuned_for_the_robot_or_says_that_it_is_no
     assert (slower["frequency_rad_s"], slower["amplitude_rad"]) == (2.0, own["amplitude_rad"])
     (note,) = plan_run(RunConfig(controller={"kind": "cc"})).notes
     assert note == "cc plays without the settings tuned for resilient_servo: --set controller.tuned=cc takes them"
-    (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/sts3215_chain.yaml")).notes
-    assert note.startswith("cc plays untuned: there is no ") and "sts3215_chain/cc.yaml; `snake-gym tune" in note
-    assert "--robot configs/robot/sts3215_chain.yaml --env ENV.yaml" in note
+    (note,) = plan_run(RunConfig(policy="cc", robot="configs/robot/heavy_head.yaml")).notes
+    assert note.startswith("cc plays untuned: there is no ") and "heavy_head/cc.yaml; `snake-gym tune" in note
+    assert "--robot configs/robot/heavy_head.yaml --env ENV.yaml" in note
 
 
 def test_what_was_made_for_another_robot_or_task_is_noted(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,14 +25,23 @@ from snake_gym.hardware.safety import guarded_body
 from snake_gym.hardware.safety.body import BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
-from snake_gym.hardware.safety.guard import pack_command, pack_text, unpack
+from snake_gym.hardware.safety.guard import Guard, pack_command, pack_text, unpack
 from snake_gym.hardware.safety.guarded_body import GuardedBody
-from tests.hardware.rig import ending, serve, wait_until
+from tests.hardware.patient import be_patient
+from tests.hardware.rig import Rig, ending, serve, wait_until
 
+ROOT = Path(__file__).parents[3]
 N = 4
 CHAIN = straight_chain(range(1, N + 1), 1.2)
 # A busy machine may keep the servos and the policy of this process silent for a while: that is no reason to stop here.
+PERIOD_S = 0.05
 LIMITS = SafetyLimits(ramp_time_s=0.05, command_timeout_s=30.0, lost_after_s=5.0)
+
+
+@pytest.fixture(autouse=True)
+def patient_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # where guards find this
+    be_patient(monkeypatch.setattr)
 
 
 @pytest.fixture
@@ -47,7 +57,8 @@ def make_body(terminal: EmulatedPort, tmp_path: Path) -> Iterator[Callable[..., 
 
         def make(priority: int = 0, **limits: float) -> GuardedBody:
             chosen = replace(LIMITS, **limits)
-            body = GuardedBody(BusPort(terminal.port), CHAIN, chosen, latch=tmp_path / "estop", priority=priority)
+            port, latch = BusPort(terminal.port), tmp_path / "estop"
+            body = GuardedBody(port, CHAIN, chosen, PERIOD_S, latch=latch, priority=priority)
             opened.callback(body.close)
             return body
 
@@ -119,7 +130,7 @@ def test_a_guarded_robot_follows_with_the_priority_asked_for_and_goes_limp_at_th
     complaints = [line for line in body.news() if "real-time priority" in line]
     assert given == (priority > 0 and may_take_priority())
     assert bool(complaints) == (priority > 0 and not given)
-    for _ in range(20):
+    for _ in range(100):
         drive(body, 0.2, 0.3)
         sample = body.run_until(body.clock.now())
         if np.abs(sample.joint_angle - 0.3).max() < 5e-3:
@@ -264,8 +275,11 @@ def test_torque_goes_off_when_the_port_is_back_also_after_the_policy_has_left(
 
 
 def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
-    terminal: EmulatedPort, body: GuardedBody
+    terminal: EmulatedPort, body: GuardedBody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # All of the patience with the dead servo passes before the guard speaks.
+    monkeypatch.setattr(guarded_body, "_HUNG_S", 20.0)
+    monkeypatch.setattr(guarded_body, "_FAREWELL_S", 5.0)
     terminal.bus.servos[2].dead = True
     drive(body, 0.3, 0.1)
     body.close()
@@ -274,6 +288,31 @@ def test_a_servo_that_was_away_at_the_end_is_switched_off_when_it_is_back(
     assert torque_on(terminal) == [False, False, True, False]
     terminal.bus.servos[2].dead = False
     wait_for_off(terminal)
+
+
+def test_a_guard_that_ends_tells_of_silent_servos_before_it_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path)
+    policys, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with policys, guards:
+        guard = Guard(guards, rig.body, 0)
+        guard._bring_up()
+        rig.servos[2].dead = True
+        policys.setblocking(False)
+        told: list[list[bytes]] = []
+        cycle = rig.body.cycle
+
+        def listen_first() -> None:
+            told.append([])
+            with suppress(BlockingIOError):
+                while True:
+                    told[-1].append(policys.recv(65536))
+            cycle()
+
+        monkeypatch.setattr(rig.body, "cycle", listen_first)
+        guard._leave()
+    assert any(b"torque is not known to be off in joints 3: use the hardware stop" in line for line in told[0])
 
 
 @pytest.mark.usefixtures("impatient")
@@ -307,8 +346,10 @@ from snake_gym.hardware.bus.servo_bus import BusPort
 from snake_gym.hardware.safety.guarded_body import GuardedBody
 from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.safety.checks import SafetyLimits
+from tests.hardware.patient import be_patient
+be_patient()
 body = GuardedBody(BusPort(sys.argv[1]), straight_chain(range(1, 5), 1.2),
-                   SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0, lost_after_s=5.0),
+                   SafetyLimits(ramp_time_s=float(sys.argv[3]), command_timeout_s=30.0, lost_after_s=5.0), 0.05,
                    latch=Path(sys.argv[2]))
 body.start()
 print("up", flush=True)
@@ -327,7 +368,7 @@ def test_when_the_policy_is_killed_torque_goes_off(
 ) -> None:
     ramp = "3.0" if when == "on the way up" else "0.05"
     command = [sys.executable, "-c", POLICY, terminal.port, str(tmp_path / "estop"), ramp]
-    policy = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3], text=True)
+    policy = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True)
     with policy, ending(policy):
         if when == "on the way up":
             wait_until(lambda: any(torque_on(terminal)))

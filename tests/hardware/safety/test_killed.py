@@ -40,7 +40,7 @@ def start(what: str, port: EmulatedPort, wire: Wiretap, folder: Path) -> subproc
         "unguarded run": ["run", "cc", *words, "--targets", "9,0", *unguarded],
     }
     for _ in range(5):  # servos of this process may miss their turn on a busy machine
-        process = launch(*commands[what])
+        process = launch(*commands[what], patient=True)
         if what == "calibrate":
             press(process, "\n")
         wait_until(lambda one=process: bool(wire.torqued()) or one.poll() is not None, 60.0)
@@ -66,7 +66,7 @@ def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_
     port: EmulatedPort, tmp_path: Path
 ) -> None:
     words = ["wiggle", "--port", port.port, "--ids", "1-3", "--degrees", "30", "--latch", str(tmp_path / "estop")]
-    process = launch(*words)
+    process = launch(*words, patient=True)
     on = lambda: any(servo.memory.get("torque_enable") for servo in port.bus.servos)  # noqa: E731
     with ending(process):
         wait_until(on)
@@ -80,7 +80,8 @@ def test_a_wiggle_that_is_killed_while_the_port_is_away_is_switched_off_when_it_
 
 
 def test_nobody_stays_behind_when_all_went_well(port: EmulatedPort, tmp_path: Path) -> None:
-    process = launch("wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"))
+    words = ["wiggle", "--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop")]
+    process = launch(*words, patient=True)
     watchers = lambda: [  # noqa: E731
         path for path in Path("/proc").glob("[0-9]*/cmdline") if port.port.encode() in _read(path)
     ]

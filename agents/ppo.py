@@ -1,0 +1,201 @@
+"""PPO of Stable-Baselines3 with a faster update, mirrored data and gradients clipped apart for actor and critic.
+
+What an update computes is that of Schulman et al., "Proximal Policy Optimization Algorithms" (arXiv:1707.06347), eq. 7
+and 9, in the form of SB3's ``PPO.train``, to rounding: the gradients of the loss by the networks' outputs are written
+out, minibatches are gathered from one table, and nothing is read back before the update ends.
+
+A mirrored sample has the same log-probability, advantage and return as the sample that it comes from (Abdolhosseini
+et al., "On Learning Symmetric Locomotion", MIG 2019, section 3.1); ``snake_gym.interface.mirror`` says what is mirrored
+how.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import stable_baselines3
+import torch
+from stable_baselines3.common.utils import explained_variance
+
+from snake_gym.interface.mirror import Reflection
+
+ACTOR, CRITIC = "actor", "critic"
+_ADAM = {"eps": 1e-5, "fused": True}
+"""Settings of the optimiser: those of SB3, in one kernel."""
+
+
+class Terms(NamedTuple):
+    """Means over a minibatch, each a tensor ()."""
+
+    policy_loss: torch.Tensor
+    value_loss: torch.Tensor
+    kl: torch.Tensor
+    """Approximate Kullback-Leibler divergence (http://joschu.net/blog/kl-approx.html)."""
+    clip_fraction: torch.Tensor
+    entropy: torch.Tensor
+
+
+class PPO(stable_baselines3.PPO):
+    """SB3's PPO for Gaussian policies of plain layers.
+
+    ``max_grad_norm``: one bound of the gradient, or bounds of its parts {actor, critic}. ``mirror``: share of each
+    minibatch that is mirrored, by ``reflection``. A policy with state-dependent exploration is updated by SB3's code.
+    """
+
+    reflection: Reflection | None = None
+    """How observations and actions, all parts in a row, look in a mirror."""
+
+    def __init__(
+        self,
+        *args: Any,
+        max_grad_norm: float | Mapping[str, float] = 0.5,
+        mirror: float = 0.0,
+        policy_kwargs: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.mirror = mirror
+        norm: Any = dict(max_grad_norm) if isinstance(max_grad_norm, Mapping) else max_grad_norm
+        settings["max_grad_norm"], settings["policy_kwargs"] = norm, {"optimizer_kwargs": dict(_ADAM)}
+        settings["policy_kwargs"] |= policy_kwargs or {}
+        super().__init__(*args, **settings)
+        if self.use_sde and (mirror > 0.0 or isinstance(norm, dict)):
+            which = "mirror" if mirror > 0.0 else "max_grad_norm {actor, critic}"
+            raise ValueError(f"{which} needs noise that does not depend on the state; expected use_sde false")
+
+    def train(self) -> None:
+        """Update the policy by the rollout in the buffer."""
+        if self.use_sde:
+            super().train()
+            return
+        policy = self.policy
+        policy.set_training_mode(True)
+        self._update_learning_rate(policy.optimizer)
+        progress = self._current_progress_remaining
+        clip = float(self.clip_range(progress))  # type: ignore[operator]
+        clip_vf = None if self.clip_range_vf is None else float(self.clip_range_vf(progress))  # type: ignore[operator]
+        table, n_rows = self._tabulate(), self.rollout_buffer.buffer_size * self.n_envs
+        found: list[Terms] = []
+        of_epoch: list[torch.Tensor] = []
+        stopped = False
+        for _ in range(self.n_epochs):
+            of_epoch = []
+            order = np.random.permutation(n_rows)  # noqa: NPY002  # as SB3 draws it
+            for first in range(0, n_rows, self.batch_size):
+                rows = order[first : first + self.batch_size]
+                rows[: round(self.mirror * rows.size)] += n_rows  # their mirrored twins
+                policy.optimizer.zero_grad()
+                terms = self.backward(table[torch.from_numpy(rows).to(self.device)], clip, clip_vf)
+                found.append(terms)
+                of_epoch.append(terms.kl)
+                stopped = self.target_kl is not None and float(terms.kl) > 1.5 * self.target_kl
+                if stopped:
+                    break
+                self.clip_gradients()
+                policy.optimizer.step()
+            self._n_updates += 1
+            if stopped:
+                break
+        self._record(found, of_epoch, clip, clip_vf)
+
+    def _tabulate(self) -> torch.Tensor:
+        """Return the rollout as rows of observation, action, log-probability, advantage, return and value.
+
+        With a mirror, the mirrored rows follow.
+        """
+        buffer: Any = self.rollout_buffer
+        seen = buffer.observations
+        parts = list(seen.values()) if isinstance(seen, dict) else [seen]
+        columns = [*parts, buffer.actions]
+        columns += [
+            values[..., None] for values in (buffer.log_probs, buffer.advantages, buffer.returns, buffer.values)
+        ]
+        flat = [buffer.swap_and_flatten(values.reshape(*values.shape[:2], -1)) for values in columns]
+        table = np.concatenate(flat, axis=1, dtype=np.float32)
+        if self.mirror > 0.0:
+            assert self.reflection is not None, "mirror needs a reflection"
+            mirrored, n_mirrored = table.copy(), self.reflection.source.size
+            mirrored[:, :n_mirrored] = self.reflection(table[:, :n_mirrored])
+            table = np.concatenate([table, mirrored])
+        return torch.from_numpy(table).to(self.device)
+
+    def backward(self, batch: torch.Tensor, clip: float, clip_vf: float | None) -> Terms:
+        """Add the gradient of the loss over the rows ``batch`` to that of the policy's parameters."""
+        policy: Any = self.policy
+        actor, critic, n_actions = policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net, self._n_actions
+        n_actor, n_critic = (f.features_dim for f in (policy.pi_features_extractor, policy.vf_features_extractor))
+        count = len(batch)
+        advantages = batch[:, -3]
+        if self.normalize_advantage and count > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        with torch.no_grad():
+            log_std = policy.log_std.detach()
+            inverse = torch.exp(-log_std)
+            constant = log_std.sum() + 0.5 * n_actions * math.log(2.0 * math.pi)
+        mean = policy.action_net(actor(batch[:, :n_actor]))
+        value = policy.value_net(critic(batch[:, :n_critic]))
+        action, (old_log_prob, _, wanted, old_value) = batch[:, n_critic:-4], batch[:, -4:].unbind(1)
+        with torch.no_grad():
+            error = (action - mean) * inverse
+            log_ratio = -0.5 * (error * error).sum(1) - constant - old_log_prob
+            ratio = torch.exp(log_ratio)
+            free = advantages * ratio
+            bounded = advantages * ratio.clamp(1.0 - clip, 1.0 + clip)
+            of_log_prob = (torch.where(free <= bounded, free, 0.0) / -count).unsqueeze(1)
+            of_mean = of_log_prob * error * inverse
+            of_log_std = (of_log_prob * (error * error - 1.0)).sum(0) - self.ent_coef
+            off = value[:, 0] - wanted
+            of_value = off
+            if clip_vf is not None:
+                change = value[:, 0] - old_value
+                off = old_value + change.clamp(-clip_vf, clip_vf) - wanted
+                of_value = torch.where(change.abs() <= clip_vf, off, 0.0)
+            of_value = (of_value * (2.0 * self.vf_coef / count)).unsqueeze(1)
+            clipped = ((ratio - 1.0).abs() > clip).float()
+            means = (-torch.minimum(free, bounded), off * off, ratio - 1.0 - log_ratio, clipped)
+        torch.autograd.backward([mean, value], [of_mean, of_value])
+        policy.log_std.grad = of_log_std
+        policy_loss, value_loss, kl, clip_fraction = (values.mean() for values in means)
+        return Terms(policy_loss, value_loss, kl, clip_fraction, constant + 0.5 * n_actions)
+
+    def clip_gradients(self) -> None:
+        """Bound the gradient's norm, of all parameters together or of actor and critic apart."""
+        norm: Any = self.max_grad_norm
+        parts = self._parts()
+        if not isinstance(norm, dict):
+            torch.nn.utils.clip_grad_norm_([p for part in parts.values() for p in part], norm, foreach=True)
+            return
+        for name, parameters in parts.items():
+            torch.nn.utils.clip_grad_norm_(parameters, norm[name], foreach=True)
+
+    @property
+    def _n_actions(self) -> int:
+        return int(np.prod(self.action_space.shape or (1,)))
+
+    def _parts(self) -> dict[str, list[torch.nn.Parameter]]:
+        """Return the parameters of actor and critic."""
+        policy: Any = self.policy
+        critic = [*policy.mlp_extractor.value_net.parameters(), *policy.value_net.parameters()]
+        actor = [*policy.mlp_extractor.policy_net.parameters(), *policy.action_net.parameters()]
+        return {ACTOR: [policy.log_std, *actor], CRITIC: critic}
+
+    def _record(self, found: list[Terms], of_epoch: list[torch.Tensor], clip: float, clip_vf: float | None) -> None:
+        """Log what SB3 logs; the divergence is that of the last epoch, the loss that of the last minibatch."""
+        means = Terms(*torch.stack([torch.stack(list(terms)) for terms in found]).mean(0))
+        last, buffer, policy = found[-1], self.rollout_buffer, typing.cast(Any, self.policy)
+        told = {
+            "entropy_loss": -float(means.entropy), "policy_gradient_loss": float(means.policy_loss),
+            "value_loss": float(means.value_loss),
+            "approx_kl": float(torch.stack(of_epoch).mean()), "clip_fraction": float(means.clip_fraction),
+            "loss": float(last.policy_loss - self.ent_coef * last.entropy + self.vf_coef * last.value_loss),
+            "explained_variance": explained_variance(buffer.values.flatten(), buffer.returns.flatten()),
+            "std": float(policy.log_std.detach().exp().mean()), "clip_range": clip,
+        }  # fmt: skip
+        if clip_vf is not None:
+            told["clip_range_vf"] = clip_vf
+        for name, value in told.items():
+            self.logger.record(f"train/{name}", value)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")

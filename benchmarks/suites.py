@@ -1,0 +1,354 @@
+"""Scores in every suite: a random policy, the tuned controllers, each suite's own rows, and learned policies if given.
+
+    python benchmarks/suites.py                                all suites, without learned policies
+    python benchmarks/suites.py --train                        trains PPO first in every env, 3 to 5 million steps each
+    python benchmarks/suites.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
+    python benchmarks/suites.py --only resilience --policy mine=runs/mine
+    python benchmarks/suites.py --episodes 16 --out runs/quick      a trial, which leaves docs/ alone
+
+A suite is a file of configs/benchmark. A learned policy plays in the suites of its task and robot. Writes
+OUT/suites/NAME.csv (what each policy did in each scenario), OUT/suites.md, whose numbers all follow from those rows,
+and for each env a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their
+rows. What is done is played again only after a change (runs/suites).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+import snake_gym
+from snake_gym.__main__ import main as snake_gym_main
+from snake_gym.benchmark.evaluate import load_policy, other_entrants
+from snake_gym.benchmark.report import show_bounds, summarise
+from snake_gym.benchmark.runner import Episodes, play_all, roll
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Entrant,
+    Scenarios,
+    TrainedPolicy,
+    learned_entrant,
+    make_scenarios,
+    named_policies,
+    resolve_benchmark,
+)
+from snake_gym.config import (
+    ConfigError,
+    OptionParser,
+    build,
+    choose,
+    load_yaml,
+    make_folder,
+    run_program,
+    write_atomic,
+)
+from snake_gym.envs.tables import table
+from snake_gym.registry import DEFAULT_ENV, find_task
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
+PAGE, ROWS = "suites.md", "suites"
+FIRST = ("demo", "resilience")
+"""Suites at the top of the page; the others follow by name."""
+RESAMPLES = 2_000
+"""Bootstrap resamples of the page, which is worked out anew from the rows by every build of the site."""
+FEWEST = 10
+"""Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
+HEADS = ("success", "kept", "energy [J/m]")
+
+
+class Suite(NamedTuple):
+    """Rows of a suite, and what was played."""
+
+    about: dict[str, Any]
+    results: list[Episodes]
+
+
+class RandomPolicy:
+    """Joint references drawn anew in every step, uniform over the action space; the same in every run."""
+
+    def __init__(self, n_worlds: int, size: int) -> None:
+        self._shape = (n_worlds, size)
+        self._rng = np.random.default_rng(0)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[NDArray[np.float32], Any]:
+        """Return actions (W, A)."""
+        return self._rng.uniform(-1.0, 1.0, self._shape).astype(np.float32), state
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Play and write. Raises ConfigError for what the user has to correct."""
+    parser = OptionParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
+    parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
+    parser.add_argument("--train", action="store_true", help="train PPO in each suite's env first (configs/train)")
+    parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the suite)")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
+    parser.add_argument("--no-pictures", action="store_true", help="no pictures of the envs")
+    args = parser.parse_args(argv)
+    names = suite_names()
+    chosen = [choose(name, names, "--only") for name in args.only] or names
+    make_folder(args.out / ROWS)
+    learned = {name: load_policy(name, path) for name, path in named_policies(args.policy).items()}
+    played: set[str] = set()
+    for name in chosen:
+        config = suite_config(name, args.episodes)
+        own = dict(learned)
+        if args.train:
+            own["ppo"] = load_policy("ppo", str(train(training_file(name, config.env_id))))
+        scenarios = make_scenarios(config)
+        own = {key: policy for key, policy in own.items() if fits(policy, scenarios)}
+        played |= own.keys()
+        entrants = entrants_of(config, scenarios, own)
+        print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
+        with Progress(console=Console(stderr=True)) as bars:
+            bar_of = {entrant.name: bars.add_task(entrant.name, total=None) for entrant in entrants}
+            show = partial(advance, bars, bar_of)
+            results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
+        about = {
+            "env_id": config.env_id, "scenarios": scenarios.hash(), "score": results[0].score,
+            "version": snake_gym.__version__, "policies": {entrant.name: entrant.kind for entrant in entrants},
+        }  # fmt: skip
+        write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, results))
+        if not args.no_pictures and name == picture_suite(config.env_id):
+            image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
+            write_atomic(image, picture(entrants, results, scenarios))
+        write_atomic(args.out / PAGE, page(args.out / ROWS))
+    if unfit := learned.keys() - played:
+        raise ConfigError(
+            f"policy {', '.join(sorted(unfit))} plays in none of {', '.join(chosen)}: other task or robot"
+        )
+    return 0
+
+
+def advance(bars: Progress, bar_of: Mapping[str, TaskID], name: str, done: int, of: int) -> None:
+    """Show how far a policy has got."""
+    bars.update(bar_of[name], completed=done, total=of)
+
+
+def suite_names() -> list[str]:
+    """Return the names of the shipped suites, in the order of the page."""
+    names = sorted(path.stem for path in BENCHMARKS.glob("*.yaml"))
+    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def suite_config(name: str, episodes: int | None = None) -> BenchmarkConfig:
+    """Return the settings of a suite without its learned policies and sweep.
+
+    Raises ConfigError if its file is frozen to other scenarios than it has.
+    """
+    path = BENCHMARKS / f"{name}.yaml"
+    config = resolve_benchmark(build(BenchmarkConfig, {**load_yaml(path), "policies": {}, "sweep": {}}, str(path)))
+    here = make_scenarios(config).hash()
+    if config.scenarios not in (None, here):
+        raise ConfigError(
+            f"{path} stands for scenarios {config.scenarios}, but has {here}; expected the same ones, or "
+            f"`snake-gym evaluate --config {path} --freeze` and new rows"
+        )
+    return config if episodes is None else build(BenchmarkConfig, {**vars(config), "episodes": episodes})
+
+
+def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, TrainedPolicy]) -> list[Entrant]:
+    """Return all that play in a suite."""
+    own = [learned_entrant(name, policy, scenarios) for name, policy in learned.items()]
+    return [random_entrant(config.episodes), *other_entrants(config, scenarios, learned), *own]
+
+
+def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:
+    """Return whether a policy was trained for the task and robot of the scenarios."""
+    if policy.env_id != scenarios.env_id or policy.env_config is None:
+        return False
+    return build(find_task(policy.env_id), policy.env_config).load_robot().name == scenarios.spec.name
+
+
+def short_name(env_id: str) -> str:
+    """Return the name of an env's files: ``obstacle_field`` for ``SnakeGym/ObstacleField-v0``."""
+    middle = env_id.rpartition("/")[2].rpartition("-v")[0]
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in middle).lstrip("_")
+
+
+def picture_suite(env_id: str) -> str | None:
+    """Return the suite that an env's picture and scores on the site are of: one of its name, or the demo."""
+    names = suite_names()
+    return short_name(env_id) if short_name(env_id) in names else "demo" if env_id == DEFAULT_ENV else None
+
+
+@cache
+def train(file: Path) -> Path:
+    """Return the run folder of a training with the settings of ``file``; a finished run is kept."""
+    run = Path("runs", "suites", f"{file.stem}_train")
+    snake_gym_main(["train", "--config", str(file), "--run-dir", str(run), "--set", "if_exists=continue"])
+    return run
+
+
+def training_file(suite: str, env_id: str) -> Path:
+    """Return the settings of the shipped training for a suite: that of its name, or else that of its env.
+
+    Raises ConfigError if there is none.
+    """
+    for name in (suite, "ppo" if env_id == DEFAULT_ENV else short_name(env_id)):
+        if (TRAININGS / f"{name}.yaml").is_file():
+            return TRAININGS / f"{name}.yaml"
+    raise ConfigError(f"no training of PPO in {env_id} is shipped; leave --train out, or name others with --only")
+
+
+def random_entrant(episodes: int) -> Entrant:
+    """Return the random policy."""
+    settings = {"action": {"kind": "joint_reference"}}
+    identity = {"policy": "uniform joint references, seed 0"}
+    make = lambda env: RandomPolicy(episodes, env.core.decoder.size)  # noqa: E731
+    return Entrant("random", "classical", settings, make, identity)
+
+
+def measures(score: str) -> list[str]:
+    """Return the columns that are kept of each policy."""
+    return list(dict.fromkeys(("progress_m", "is_success", "energy_j", score)))
+
+
+def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
+    """Return a suite's rows as CSV: a line for each scenario, after a comment that tells what was played."""
+    buffer = io.StringIO()
+    buffer.write(f"# {json.dumps(about)}\n")
+    kept, first = measures(about["score"]), results[0].columns
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["seed", "n_faults", "faults", *(f"{each.name} {name}" for each in results for name in kept)])
+    values = [np.asarray(each.columns[name], np.float64) for each in results for name in kept]
+    for i in range(results[0].n):
+        numbers = [f"{column[i]:.4g}" for column in values]
+        writer.writerow([first["seed"][i], first["n_faults"][i], first["faults"][i], *numbers])
+    return buffer.getvalue()
+
+
+def read_suite(path: Path) -> Suite:
+    """Return what ``rows_text`` wrote."""
+    comment, *lines = path.read_text(encoding="utf-8").splitlines()
+    about = json.loads(comment.removeprefix("# "))
+    rows = list(csv.DictReader(lines))
+    shared: dict[str, Any] = {name: np.array([int(row[name]) for row in rows]) for name in ("seed", "n_faults")}
+    shared["faults"] = np.array([row["faults"] for row in rows])
+    shared["episode_time_s"] = np.ones(len(rows))  # unused: no column that is a share of it is kept
+    results = []
+    for name, kind in about["policies"].items():
+        own = {key: np.array([float(row[f"{name} {key}"]) for row in rows]) for key in measures(about["score"])}
+        own["is_success"] = own["is_success"] > 0.5
+        nothing = np.zeros((0, len(rows)), np.float32)
+        results.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
+    return Suite(about, results)
+
+
+def page(rows: Path) -> str:
+    """Return the page of all suites as Markdown, from the folder of their rows."""
+    parts = [
+        "# Suites",
+        "<!-- made by: python benchmarks/suites.py -->",
+        "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers, "
+        "rows that a suite declares (`variants`), and PPO trained as configs/train says (seed 0) where it was played. "
+        "Means over the scenarios, with 95 % intervals, which do not cover other seeds of a training. *kept* is the "
+        "score with the most faults over that without any. Leads are paired: both play each scenario. "
+        "`python benchmarks/suites.py --train` makes this page anew; `--policy NAME=RUN` adds a policy of yours; "
+        "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from the "
+        "rows in docs/suites.",
+    ]
+    for name in suite_names():
+        if (path := rows / f"{name}.csv").exists():
+            parts += [f"## {name}", purpose(name), section(path)]
+    return "\n\n".join(parts) + "\n"
+
+
+def purpose(name: str) -> str:
+    """Return the text at the top of a suite's file."""
+    lines = (BENCHMARKS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    told = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        told.append(line.removeprefix("#").strip())
+    return " ".join(told).replace("--sweep", "`--sweep`").replace("*", "\\*")
+
+
+def section(path: Path) -> str:
+    """Return a suite's scenarios and scores as Markdown, best first."""
+    about, results = read_suite(path)
+    found = summarise(results, RESAMPLES)
+    by_success = about["score"] == "is_success"
+    key = "success" if by_success else "mean" if about["score"] == "progress_m" else about["score"]
+    ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
+    seeds = results[0].columns["seed"]
+    told = f"{seeds.size} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
+    score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
+    shown = "mean" if by_success else key
+    parts = [told, table(("policy", score, *HEADS), [(name, *cells(policy, shown)) for name, policy in ranked])]
+    parts += [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
+    titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
+    for group, title in titles.items():
+        groups = next(iter(found["policies"].values()))[group]
+        keys = [each for each in groups if groups[each]["episodes"] >= FEWEST]
+        if len(keys) > 1 and len(keys) == len(groups):
+            keys = sorted(keys, key=lambda each: (int(each) if each.isdigit() else 0, each))
+            lines = [(name, *(group_cell(policy[group][each], key) for each in keys)) for name, policy in ranked]
+            parts.append(table((title, *keys), lines))
+    return "\n\n".join(part.rstrip("\n") for part in parts)
+
+
+def group_cell(group: Mapping[str, Any], key: str) -> str:
+    """Return the score of some of the episodes, and what is kept of that without faults."""
+    mean = group["score"] if "score" in group else group[key]
+    shown = f"{mean:.0%}" if key == "success" else f"{mean:.2f}"
+    kept, bounds = group["retention"], group["retention_ci95"]
+    return shown if kept is None or kept == 1.0 else f"{shown}, kept {kept:.2f} {show_bounds(bounds, '.2f')}"
+
+
+def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Return how far a learned policy is ahead of the best classical one, scenario by scenario."""
+    scale, spec, unit = (100.0, "+.1f", " percentage points of success")
+    if found["score"] != "is_success":
+        scale, spec, unit = 1.0, "+.2f", " m" if found["score"] == "progress_m" else f" of {found['score']}"
+    bounds = show_bounds([scale * bound for bound in policy["lead_ci95"]], spec)
+    return f"Lead of {name} over {found['best_classical']}: {scale * policy['lead']:{spec}} {bounds}{unit}."
+
+
+def cells(policy: Mapping[str, Any], key: str) -> Sequence[str]:
+    """Return a policy's score, success, retention and energy, with their intervals."""
+    bounds = policy["ci95" if key == "mean" else f"{key}_ci95"]
+    energy, kept = policy.get("energy_j_per_m"), policy["retention"]
+    return (
+        f"{policy[key]:.2f} {show_bounds(bounds, '.2f')}",
+        f"{policy['success']:.0%} {show_bounds(policy['success_ci95'], '.0%')}",
+        "-" if kept is None else f"{kept:.2f} {show_bounds(policy['retention_ci95'], '.2f')}",
+        "-" if energy is None else f"{energy:.0f}",
+    )
+
+
+def picture(entrants: Sequence[Entrant], results: Sequence[Episodes], scenarios: Scenarios) -> bytes:
+    """Return a PNG of the first scenario at half its time, played by the best of the entrants."""
+    from PIL import Image
+
+    from snake_gym.render.frames import WorldView
+
+    means = [float(np.mean(episodes.columns[episodes.score])) for episodes in results]
+    best = entrants[int(np.argmax(means))]
+    env = scenarios.make_env(best, 1)
+    view = WorldView(env.core, 0, "rgb_array")
+    frames = [view.draw() for _ in roll(best.make_policy(env), env, scenarios.seed)]
+    stream = BytesIO()
+    Image.fromarray(frames[len(frames) // 2]).quantize(64).save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,85 @@
+"""Oracle that knows where joints have lost their power, and changes to the gait that was tuned for that.
+
+A joint without power costs the more the nearer it is to the middle, where no one gait does well with and without it.
+The oracle has a gait for each distance [joints] of the innermost free or weak joint from the middle one, and one for
+all else. All gaits go on in step, each with its own state; the one in turn is sent, and the others are told what was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.base import Controller, ControllerState, PerWorld
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.interface.policy import Policy, ZeroResidual
+from snake_gym.physics.faults import FREE, WEAK
+from snake_gym.robot.measurement import Goal, Measurement
+from snake_gym.robot.spec import FloatArray
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+
+class FaultGaits:
+    """Controller of ``gaits``: the first for all else, the last for the middle joint, those before for its neighbours.
+
+    ``varied``: number of the gait that has the parameters ``per_world``, in a search.
+    """
+
+    def __init__(
+        self,
+        gaits: Sequence[Mapping[str, Any]],
+        robot: SimulatedRobot,
+        varied: int = 0,
+        per_world: PerWorld | None = None,
+    ) -> None:
+        self._robot = robot
+        self._gaits: list[Controller] = [
+            make_controller(gait, robot.spec, per_world if i == varied else None) for i, gait in enumerate(gaits)
+        ]
+        self.n_joints = robot.spec.n_joints
+        joints = np.arange(self.n_joints)
+        self._distance = np.floor(np.abs(joints - (self.n_joints - 1) / 2.0))
+
+    def initial_state(self, n_worlds: int) -> ControllerState:
+        """Return the states of all gaits, under their numbers."""
+        states = ((i, gait.initial_state(n_worlds)) for i, gait in enumerate(self._gaits))
+        return {f"{i}/{name}": values for i, state in states for name, values in state.items()}
+
+    def phase(self, state: ControllerState) -> FloatArray:
+        """Return the phase (W,) [rad] of the first gait."""
+        return self._gaits[0].phase(self._own(state, 0))
+
+    def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
+        """Return joint references (W, J) [rad]."""
+        each = [gait.command(measurement, goal, self._own(state, i), dt_s) for i, gait in enumerate(self._gaits)]
+        reference = np.stack(each)[self.in_turn(), np.arange(each[0].shape[0])]
+        self.command_given(reference, state)
+        return reference
+
+    def command_given(self, reference: FloatArray, state: ControllerState) -> None:
+        """Tell all gaits the references (W, J) [rad] that were sent."""
+        for i, gait in enumerate(self._gaits):
+            if hasattr(gait, "command_given"):
+                gait.command_given(reference, self._own(state, i))
+
+    def in_turn(self, kinds: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the number of each world's gait (W,), by the faults' ``kinds`` (2, W, J); None: those that act now."""
+        kinds = self._robot.acting_kinds() if kinds is None else kinds
+        without_power = ((kinds == FREE) | (kinds == WEAK)).any(axis=0)
+        last = len(self._gaits) - 1
+        innermost = np.where(without_power, self._distance, last).min(axis=1)
+        return np.maximum(last - innermost, 0).astype(np.int64)
+
+    @staticmethod
+    def _own(state: ControllerState, i: int) -> ControllerState:
+        return {name.partition("/")[2]: values for name, values in state.items() if name.startswith(f"{i}/")}
+
+
+def fault_gaits_policy(gaits: Sequence[Mapping[str, Any]], env: SnakeVectorEnv) -> Policy:
+    """Return the policy that leaves all to ``FaultGaits`` in ``env``."""
+    env.core.use_controller(FaultGaits(gaits, env.core.robot))
+    return ZeroResidual(env.core.decoder.size)

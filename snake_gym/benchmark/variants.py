@@ -1,0 +1,92 @@
+"""Rows of a benchmark beside its policies and controllers, against which nobody is measured.
+
+They are a controller that is told the faults or has gaits for them, one whose references are shaken, and a learned
+policy's base alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snake_gym.benchmark.fault_gaits import fault_gaits_policy
+from snake_gym.benchmark.scenarios import (
+    BenchmarkConfig,
+    Entrant,
+    TrainedPolicy,
+    Variant,
+    classical_entrant,
+)
+from snake_gym.config import ConfigError, merge
+from snake_gym.controllers import resolve_controller
+from snake_gym.envs import SnakeVectorEnv
+from snake_gym.interface.policy import Policy, ZeroResidual
+from snake_gym.simulation.streams import RandomStreams
+
+WIDEST = 4.0
+"""Largest dither, in standard deviations; more is cut off."""
+
+
+class Dither:
+    """White noise as a residual; each world has numbers of its own, by its seed."""
+
+    def __init__(self, env: SnakeVectorEnv) -> None:
+        self._core, self._streams = env.core, RandomStreams("dither", env.num_envs)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[NDArray[np.float32], Any]:
+        """Return actions (W, A) whose standard deviation is ``1 / WIDEST``."""
+        if state is None:
+            self._streams.begin(self._core.seeds, self._core.episode)
+        noise = self._streams.normal(self._core.decoder.size) / WIDEST
+        return np.clip(noise, -1.0, 1.0).astype(np.float32), True
+
+
+def variant_entrant(
+    name: str, variant: Variant, config: BenchmarkConfig, policies: Mapping[str, TrainedPolicy]
+) -> Entrant | None:
+    """Return the entrant of a row; None if it belongs to a learned policy that does not play.
+
+    Raises ConfigError for a policy without a base.
+    """
+    if variant.policy is None:
+        entrant = replace(classical_entrant(variant.controller, config, name), kind="reference")
+    elif variant.policy not in policies:
+        return None
+    else:
+        trained = policies[variant.policy].env_config or {}
+        action = trained.get("action", {})
+        if action.get("kind") != "residual":
+            raise ConfigError(f"variants.{name}: policy {variant.policy} has no base; expected one of residual actions")
+        entrant = Entrant(name, "reference", {"action": action}, zero_residual, {"controller": action["controller"]})
+    gaits = [resolve_controller({"file": file}, f"variants.{name}.gaits") for file in variant.gaits]
+    return varied(entrant, variant.reveal, variant.dither_rad, gaits)
+
+
+def varied(
+    entrant: Entrant, reveal: bool = False, dither_rad: float = 0.0, gaits: Sequence[Mapping[str, Any]] = ()
+) -> Entrant:
+    """Return ``entrant`` with the faults shown to it, with dither on its references, or with further ``gaits``."""
+    settings: Mapping[str, Any] = entrant.env_settings
+    make: Any = zero_residual
+    if reveal:
+        settings = merge(settings, {"faults": {"reveal": True}})
+    if dither_rad > 0.0:
+        settings = merge(settings, {"action": {"scale_rad": WIDEST * dither_rad}})
+        make = Dither
+    if gaits:
+        every = [entrant.identity["controller"], *gaits]
+        make = partial(fault_gaits_policy, every)
+    identity = {**entrant.identity, "reveal": reveal, "dither_rad": dither_rad, "gaits": list(gaits)}
+    return replace(entrant, env_settings=settings, make_policy=make, identity=identity)
+
+
+def zero_residual(env: SnakeVectorEnv) -> Policy:
+    """Return the policy that leaves all to the controller underneath."""
+    return ZeroResidual(env.core.decoder.size)

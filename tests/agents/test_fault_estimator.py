@@ -1,0 +1,64 @@
+"""Training of the fault estimator: the file plays what torch computes, and finished logs are not made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import fault_estimator
+from snake_gym.benchmark.fault_logs import FaultLog
+from snake_gym.config import build
+from snake_gym.controllers.fault_window import n_features
+from snake_gym.controllers.learned_detection import EstimatorFile, Network, read_estimator
+
+
+def test_the_file_plays_what_the_learner_computes() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(4096, n_features(fault_estimator.N_SAMPLES))).astype(np.float32)
+    label = 3 * (features[:, -3] > 0.0)  # the joint's place, which a mirrored robot shares: weak, with a share of 0.3
+    data = fault_estimator.Windows(features, label, np.full(4096, 0.3, np.float32))
+    network = fault_estimator.fit(data, 60, 0, fault_estimator.Console(quiet=True))
+    with torch.no_grad():
+        expected = network(torch.from_numpy(features)).numpy()
+    assert (expected[:, :6].argmax(axis=1) == label).mean() > 0.9
+    assert np.median(1.0 / (1.0 + np.exp(-expected[label == 3, 6]))) == pytest.approx(0.3, abs=0.1)
+    file = build(EstimatorFile, fault_estimator.content(network, "here"))
+    np.testing.assert_allclose(Network(file)(features[None].astype(np.float64))[0], expected, atol=1e-3)
+
+
+def test_a_training_goes_on_with_the_logs_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = fault_estimator.record
+
+    def record(**job: Any) -> FaultLog:
+        made.append(job["seed"])
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        return real(**job)
+
+    monkeypatch.setattr(fault_estimator, "record", record)
+    monkeypatch.setattr(fault_estimator, "ROBOTS", ("resilient_servo",))
+    monkeypatch.setattr(fault_estimator, "LEVELS", (1.0,))
+    out = tmp_path / "mine.json"
+    command = [
+        "--worlds",
+        "4",
+        "--seconds",
+        "8",
+        "--epochs",
+        "1",
+        "--folder",
+        str(tmp_path / "logs"),
+        "--out",
+        str(out),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        fault_estimator.main(command)
+    assert not out.exists()
+    fault_estimator.main(command)
+    assert len(made) == 3  # the first log was kept
+    assert read_estimator(str(out)).kinds == fault_estimator.NAMES

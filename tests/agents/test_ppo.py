@@ -1,0 +1,169 @@
+"""Our PPO computes what Stable-Baselines3's does, and clips the gradients of actor and critic apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import stable_baselines3
+import torch
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.utils import FloatSchedule
+
+from agents.algorithms import find_algorithm
+from agents.asymmetric import AsymmetricPolicy
+from agents.ppo import PPO
+from agents.sb3_vec_env import Sb3VecEnv
+from benchmarks.zero_cost_env import CopyEnv
+from snake_gym.config import ConfigError, merge
+from tests.agents.runs import PPO as SETTINGS
+from tests.agents.runs import SNAKE, assert_resumes, copy_envs, make_training, small_config
+from tests.agents.test_asymmetric import LuckyCopyEnv
+
+COMMON: dict[str, Any] = {"n_steps": 8, "batch_size": 16, "n_epochs": 3, "seed": 0, "device": "cpu", "ent_coef": 0.01}
+
+
+def make_learner(cls: type[Any], env: type[CopyEnv] = CopyEnv, **settings: Any) -> Any:
+    venv = Sb3VecEnv(env(8, mode=AutoresetMode.SAME_STEP))
+    model = cls(AsymmetricPolicy if env is LuckyCopyEnv else "MlpPolicy", venv, **COMMON | settings)
+    model.set_random_seed(0)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("settings", "env"),
+    [
+        pytest.param({}, CopyEnv, id="plain"),
+        pytest.param({"learning_rate": 3e-2, "clip_range": 0.1, "clip_range_vf": 0.05}, CopyEnv, id="value-clipped"),
+        pytest.param({"learning_rate": 3e-2, "target_kl": 0.02}, CopyEnv, id="stopped-early"),
+        pytest.param({"normalize_advantage": False, "max_grad_norm": 0.05, "vf_coef": 0.9}, LuckyCopyEnv, id="parts"),
+        pytest.param({"use_sde": True}, CopyEnv, id="sde"),
+    ],
+)
+def test_updates_are_those_of_sb3(settings: dict[str, Any], env: type[CopyEnv]) -> None:
+    theirs, ours = (make_learner(cls, env, **settings).learn(3 * 64) for cls in (stable_baselines3.PPO, PPO))
+    assert ours._n_updates == theirs._n_updates
+    for name, wanted in theirs.policy.state_dict().items():
+        torch.testing.assert_close(ours.policy.state_dict()[name], wanted, rtol=0.0, atol=1e-5, msg=name)
+    wanted = theirs.logger.name_to_value
+    assert wanted.keys() == ours.logger.name_to_value.keys()
+    for name in (name for name in wanted if name.startswith("train/")):
+        assert ours.logger.name_to_value[name] == pytest.approx(wanted[name], rel=1e-3, abs=1e-5), name
+
+
+def test_the_gradient_of_a_minibatch_is_that_of_sb3() -> None:
+    gradients = []
+    for cls in (stable_baselines3.PPO, PPO):
+        model = make_learner(cls, batch_size=64, n_epochs=2, learning_rate=1e-2, max_grad_norm=1e9)
+        model.learn(64)  # ratios leave 1
+        model.policy.optimizer.step = lambda: None
+        model.clip_range = FloatSchedule(1e-3)
+        model.n_epochs = 1
+        model.train()
+        gradients.append({name: p.grad.clone() for name, p in model.policy.named_parameters()})
+    for name, wanted in gradients[0].items():
+        assert wanted.abs().max() > 1e-4, name
+        torch.testing.assert_close(gradients[1][name], wanted, rtol=0.0, atol=1e-5, msg=name)
+
+
+def test_gradients_are_clipped_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_learner(PPO, max_grad_norm={"actor": 1e-3, "critic": 1e-2})
+    norms: list[tuple[float, ...]] = []
+
+    def note() -> None:
+        groups: dict[bool, list[Any]] = {True: [], False: []}
+        for name, parameter in model.policy.named_parameters():
+            groups["value" in name].append(parameter.grad.flatten())
+        norms.append(tuple(float(torch.cat(groups[critic]).norm()) for critic in (False, True)))
+
+    monkeypatch.setattr(model.policy.optimizer, "step", note)
+    model.learn(64)
+    assert len(norms) == 12
+    np.testing.assert_allclose(norms, np.tile([1e-3, 1e-2], (12, 1)), rtol=1e-3)
+
+
+def test_a_run_with_gradients_clipped_apart_resumes(tmp_path: Path) -> None:
+    algorithm = {**SETTINGS, "max_grad_norm": {"actor": 0.5, "critic": 1.0}, "target_kl": 0.05}
+    assert_resumes(small_config(algorithm=algorithm), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "PPO", "max_grad_norm": {"actor": 0.5, "kritic": 1}}, "max_grad_norm.kritic is not .*critic"),
+        ({"name": "PPO", "max_grad_norm": {"actor": 0}}, "max_grad_norm.actor is 0; expected finite and > 0"),
+        ({"name": "A2C", "max_grad_norm": {"actor": 1}}, "max_grad_norm has parts, which A2C does not have"),
+        ({"name": "PPO", "mirror": 1.5}, "mirror is 1.5"),
+        ({"name": "A2C", "mirror": 0.5}, "mirror is not a setting"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        find_algorithm(settings)
+
+
+# --- mirrored data ---------------------------------------------------------------------------------------------------
+
+MIRRORED = {**SETTINGS, "mirror": 0.25}
+PRIVILEGED = {"observation": {"columns": ["standard", "body_velocity"], "privileged": ["true_velocity", "fault_kind"]}}
+
+
+def test_a_share_of_each_minibatch_is_mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    training = make_training(small_config(algorithm=MIRRORED, total_steps=128, env={**SNAKE, **PRIVILEGED}), tmp_path)
+    model: Any = training.model
+    core, batches = training.venv.unwrapped.env.core, []  # type: ignore[attr-defined]
+    update = model.backward
+
+    def note(batch: torch.Tensor, *rest: Any) -> Any:
+        batches.append(batch.numpy())
+        return update(batch, *rest)
+
+    monkeypatch.setattr(model, "backward", note)
+    training.run()
+    plain = model._tabulate()[:128].numpy()
+    by_hand = plain.copy()
+    places = core.layout.fields
+    turned: list[int] = []
+    for name in ("joint_angle", "joint_rate", "reference_error", "last_action", "phase"):
+        turned += range(places[name].first, places[name].first + places[name].width)
+    begin = core.layout.size
+    turned += [places["heading_error"].first, places["body_velocity"].first + 1, begin + 1]  # what lies to the left
+    n_seen = begin + core.privileged.size
+    turned += range(n_seen, n_seen + core.decoder.size)
+    by_hand[:, turned] *= -1.0
+    assert np.abs(by_hand - plain).max() > 0.1
+    assert len(batches) == 4
+    known = {row.tobytes() for row in plain + 0.0}
+    twins = {row.tobytes() for row in by_hand + 0.0}
+    for batch in batches:
+        mirrored = [row.tobytes() not in known for row in batch + 0.0]
+        assert sum(mirrored) == 16
+        assert all(row.tobytes() in twins for row in batch[mirrored] + 0.0)
+
+
+def test_a_mirrored_run_resumes(tmp_path: Path) -> None:
+    assert_resumes(small_config(algorithm=MIRRORED, env={**SNAKE, **PRIVILEGED}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"normalise": {"observation": True}}, "normalise.observation is true, but .*; expected false"),
+        (
+            {"env": {"action": {"controller": {"kind": "adaptive_bias"}}}},
+            "action.controller: AdaptiveBias does not say",
+        ),
+        ({"algorithm": {"use_sde": True}}, "mirror needs noise that does not depend on the state"),
+    ],
+)
+def test_what_cannot_be_mirrored_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    changes = merge({"algorithm": MIRRORED, "env": SNAKE}, changes)
+    with pytest.raises(ConfigError, match=message):
+        make_training(small_config(**changes), tmp_path)
+
+
+def test_an_env_of_another_package_is_not_mirrored(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"algorithm.mirror needs an env of snake_gym"):
+        make_training(small_config(algorithm=MIRRORED, stagger=False), tmp_path, make_env=copy_envs)

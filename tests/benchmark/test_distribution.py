@@ -1,0 +1,224 @@
+"""Numbers beyond the mean, worked out again in plain loops that share no code with ours."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from snake_gym.benchmark.distribution import compare_scores, iqm, noise, profiles, spread, worst_tenth
+from snake_gym.benchmark.others_results import disagreements
+from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables
+from snake_gym.benchmark.runner import Episodes, join_plays
+from snake_gym.benchmark.seed_ranges import uses
+from snake_gym.benchmark.statistics import interval, mean_interval, value_interval
+from tests.benchmark.test_report import N, episodes
+
+RNG = np.random.default_rng(3)
+
+
+def plays(*shape: int, **how: Any) -> np.ndarray:
+    return np.random.default_rng(how.get("seed", 1)).normal(how.get("mean", 0.0), 1.0, shape)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 10, 11, 30, 70, 101])
+def test_iqm_and_worst_tenth_by_sorting(n: int) -> None:
+    values = RNG.normal(size=n)
+    ranked = sorted(values.tolist())
+    cut, count = n // 4, math.ceil(n / 10)
+    assert float(iqm(values)) == pytest.approx(sum(ranked[cut : n - cut]) / (n - 2 * cut))
+    assert float(worst_tenth(values)) == pytest.approx(sum(ranked[:count]) / count)
+
+
+def test_probability_of_improvement_counts_ties_half_over_all_pairs_of_plays() -> None:
+    own, other = (RNG.integers(0, 4, size).astype(float) for size in ((3, 2, 20), (2, 2, 20)))
+    wins = 0.0
+    for i in range(20):
+        for x in own[:, :, i].ravel():
+            for y in other[:, :, i].ravel():
+                wins += 1.0 if x > y else 0.5 if x == y else 0.0
+    found = compare_scores(own, other, 300)
+    assert found["probability_of_improvement"] == pytest.approx(wins / (20 * 6 * 4))
+    low, high = found["probability_of_improvement_ci95"]
+    assert low < found["probability_of_improvement"] < high
+    reverse = compare_scores(other, own, 300)
+    assert reverse["probability_of_improvement"] == pytest.approx(1.0 - found["probability_of_improvement"])
+    assert reverse["lead"] == pytest.approx(-found["lead"])
+
+
+def test_mcnemar_against_the_binomial_tail() -> None:
+    """12 scenarios solved by one alone, 3 by the other alone: p = 2 sum_{k <= 3} C(15, k) / 2^15 = 0.03515625."""
+    own, other = np.ones((1, 1, 40)), np.ones((1, 1, 40))
+    other[..., :12] = 0.0
+    own[..., 12:15] = 0.0
+    p = 2 * sum(math.comb(15, k) for k in range(4)) / 2**15
+    assert compare_scores(own, other, 200)["mcnemar_p"] == pytest.approx(p) == pytest.approx(0.03515625)
+    assert compare_scores(own, own, 200)["mcnemar_p"] == 1.0
+    assert compare_scores(own + 0.1, other, 200)["mcnemar_p"] is None
+    assert compare_scores(np.repeat(own, 2, axis=0), other, 200)["mcnemar_p"] is None
+
+
+def test_the_two_way_interval_against_a_brute_force_bootstrap() -> None:
+    """4 trainings x 30 scenarios with effects of both, the mean resampled in plain loops over drawn cells."""
+    rng = np.random.default_rng(8)
+    values = rng.normal(0, 1.0, (4, 1)) + rng.normal(0, 1.0, (1, 30)) + rng.normal(0, 0.3, (4, 30))
+    drawn = []
+    for _ in range(4000):
+        rows, columns = rng.integers(0, 4, 4), rng.integers(0, 30, 30)
+        drawn.append(np.mean([[values[i, j] for j in columns] for i in rows]))
+    percentiles = np.percentile(drawn, [2.5, 97.5])
+    low, high = mean_interval(values, 4000)
+    width = percentiles[1] - percentiles[0]
+    assert high - low == pytest.approx(width, rel=0.1)
+    assert (low, high) == pytest.approx(tuple(percentiles), abs=0.15 * width)
+    one_way = mean_interval(values.mean(axis=0), 4000)
+    assert one_way[1] - one_way[0] < 0.7 * (high - low)
+
+
+def test_the_variance_of_a_two_way_resample_is_that_of_the_pigeonhole_bootstrap() -> None:
+    """Purely additive effects: the variance of a resampled mean is var(a) / T + var(b) / n, each that of its sample."""
+    a, b = plays(6, seed=4), plays(50, seed=5)
+    values = a[:, None] + b[None]
+    low, high = mean_interval(values, 8000)
+    sd = math.sqrt(a.var() / 6 + b.var() / 50)
+    assert high - low == pytest.approx(2 * 1.96 * sd, rel=0.08)
+
+
+def test_further_factors_of_size_one_and_equal_trainings_change_nothing() -> None:
+    values = plays(25, seed=6)
+
+    def first(means: np.ndarray) -> np.ndarray:
+        return np.asarray(means[0])
+
+    alone = interval(values[None], first, 500)
+    assert interval(values[None, None, None], first, 500) == alone
+    assert value_interval(values[None], lambda drawn: drawn.mean(axis=-1), 500) == pytest.approx(alone)
+    same = mean_interval(np.tile(values, (3, 1)), 4000)
+    assert same == pytest.approx(mean_interval(values, 4000), abs=0.06)
+
+
+def test_noise_is_the_share_of_scenarios_whose_outcome_differs() -> None:
+    scores = np.ones((1, 4, 10))
+    scores[0, 2, 3] = scores[0, 1:3, 7] = 0.0
+    assert noise(scores) == 0.2
+    assert noise(scores[:, :1]) is None
+    assert noise(np.full((1, 2, 5), 3.0) + 1e-9 * plays(1, 2, 5)) == 0.0
+
+
+def test_a_profile_is_the_share_above_each_score() -> None:
+    scores = {"a": plays(1, 1, 30), "b": plays(2, 3, 30, seed=2, mean=1.0)}
+    found = profiles(scores)
+    assert found is not None
+    grid, shares = found
+    for name, values in scores.items():
+        flat = values.ravel().tolist()
+        assert shares[name] == [sum(x > tau for x in flat) / len(flat) for tau in grid]
+        assert shares[name] == sorted(shares[name], reverse=True)
+    assert shares["a"][0] <= 1.0 and max(share[-1] for share in shares.values()) == 0.0
+    assert profiles({"a": np.ones((1, 1, 4)), "b": np.zeros((1, 1, 4))}) is None
+    assert profiles({}) is None
+
+
+@pytest.mark.parametrize(
+    "progress", [np.array([2.0]), np.full(12, 1.5), np.zeros(12), np.array([1.0, math.nan, 2.0]), np.full(3, math.nan)]
+)
+def test_edge_cases_are_told_without_failing(progress: np.ndarray) -> None:
+    """One episode, all equal, a policy that fails everywhere, and scores that are no number."""
+    n = progress.size
+    other = episodes("sjc", n=n, progress_m=np.ones(n))
+    summary = summarise([episodes("ppo", "learned", n=n, progress_m=progress), other], 200, ("ppo",), 98.1)
+    policy = json.loads(json.dumps(summary, allow_nan=False))["policies"]["ppo"]
+    known = bool(np.isfinite(progress).all())
+    assert (policy["iqm"] is None) == (policy["worst_tenth"] is None) == (not known)
+    if known:
+        assert policy["iqm"] == policy["worst_tenth"] == progress[0]
+    assert (policy["cost_of_transport"] is None) == (not known or progress.sum() == 0.0)
+    assert (policy["against"]["sjc"]["lead"] is None) == (not known)
+    assert (policy["iqm_ci95"] is None) == (not known or n == 1)
+    assert len(tables(summary, "")) == 2
+    assert best(summary) == "sjc"
+
+
+def best(summary: dict[str, Any]) -> str:
+    return str(summary["best_classical"])
+
+
+def test_a_controller_without_known_scores_is_not_the_best() -> None:
+    lost = episodes("lost", progress_m=np.full(N, math.nan))
+    for order in ([lost, episodes("sjc")], [episodes("sjc"), lost]):
+        assert summarise(order, 200)["best_classical"] == "sjc"
+
+
+def recipe(n_trainings: int, n_replicates: int) -> Episodes:
+    made = [
+        episodes("ppo", "learned", progress_m=2.0 + 0.1 * t + 0.01 * r + plays(N, seed=10 * t + r))
+        for t in range(n_trainings)
+        for r in range(n_replicates)
+    ]
+    return join_plays(made, n_trainings)
+
+
+def test_trainings_and_replicates_are_one_row_whose_numbers_follow_from_the_csv() -> None:
+    joined = recipe(3, 2)
+    assert joined.shape == (3, 2, N)
+    single = join_plays([episodes("sjc"), episodes("sjc", progress_m=np.ones(N))], 1)
+    config = {"seed": 0, "episodes": N, "resamples": 200, "replicates": 2, "references": ["ppo"],
+              "policies": {"ppo": ["a", "b", "c"]}, "controllers": ["sjc"], "variants": {}}  # fmt: skip
+    summary = {"config": config, **summarise([joined, single], 200, ("ppo",), 50.0), "definitions": DEFINITIONS,
+               "seeds": {"first": 0, "episodes": N, "for": uses(0, N)}, "notes": []}  # fmt: skip
+    summary["policies"]["ppo"] |= {"policy": ["1", "2", "3"], "training_names": ["a", "b", "c"]}
+    summary["policies"]["sjc"] |= {"controller": {}}
+    policy, scores = summary["policies"]["ppo"], joined.columns["progress_m"].reshape(3, 2, N)
+    assert policy["episodes"] == N
+    assert policy["seed_means"] == pytest.approx(scores.mean(axis=(1, 2)).tolist())
+    assert policy["mean"] == pytest.approx(scores.mean())
+    assert policy["cost_of_transport"] == pytest.approx(policy["energy_j_per_m"] / 50.0)
+    assert summary["policies"]["sjc"]["against"]["ppo"]["lead"] == pytest.approx(-policy["lead"])
+    rows: dict[str, list[dict[str, str]]] = {}
+    names, *lines = (line.split(",") for line in rows_csv([joined, single]).splitlines())
+    for line in lines:
+        rows.setdefault(line[0], []).append(dict(zip(names, line, strict=True)))
+    assert list(disagreements(summary, rows)) == []
+    shuffled = {name: held[::-1] for name, held in rows.items()}
+    assert list(disagreements(summary, shuffled)) == []
+    for place, change in (
+        ("ppo.iqm", {"iqm": 9.0}), ("ppo.seed_means", {"seed_means": [1.0, 2.0]}), ("ppo.noise", {"noise": 0.5}),
+        ("ppo.profile", {"profile": [0.5]}), ("ppo.training_names", {"training_names": ["a", "b", "best"]}),
+        ("ppo.against.sjc.lead", {"against": {"sjc": {**policy["against"]["sjc"], "lead": 9.0}}}),
+    ):  # fmt: skip
+        forged = {**summary, "policies": {**summary["policies"], "ppo": {**policy, **change}}}
+        assert any(text.startswith(f"{place} is") for text in disagreements(forged, rows)), place
+    rows["ppo"][0] = dict(rows["ppo"][N])  # a row of the other replicate in its place
+    assert any("ppo has seed 0 0 times" in text for text in disagreements(summary, rows))
+
+
+def test_the_table_tells_the_seeds_and_fits_120_columns() -> None:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    single = join_plays([episodes("fault_aware"), episodes("fault_aware")], 1)
+    for table in tables(summarise([recipe(3, 2), single], 200, (), 50.0), "a title"):
+        console.print(table)
+    text = console.export_text()
+    console.file.close()
+    assert "…" not in text and max(len(line.rstrip()) for line in text.splitlines()) <= 120
+    for told in ("ppo (3 seeds)", "seed 2", "worst", "noise"):
+        assert told in text
+    assert any(str(cell) == "ppo (1 seed)" for cell in tables(summarise([recipe(1, 1)], 200), "")[0].columns[0].cells)
+
+
+@pytest.mark.parametrize("successes", [1, 8, 30, 32, 45, 62, 63])
+def test_scores_of_success_have_intervals_of_their_spread(successes: int) -> None:
+    """Where leaving out any one episode changes nothing, BCa is undefined and the percentile interval stands for it."""
+    scores = (np.arange(64) < successes).astype(float)[None, None]
+    told = spread(scores, 500)
+    for name in ("iqm", "worst_tenth"):
+        low, high = told[f"{name}_ci95"]
+        assert 0.0 <= low <= told[name] <= high <= 1.0
+
+
+def test_spread_of_equal_scores_is_a_point() -> None:
+    told = spread(np.full((2, 1, 8), 0.3), 200)
+    assert told["iqm_ci95"] == pytest.approx([0.3, 0.3]) and told["worst_tenth_ci95"] == pytest.approx([0.3, 0.3])

@@ -1,0 +1,66 @@
+"""The oracle that changes its gait by the true faults."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark.fault_gaits import FaultGaits
+from snake_gym.benchmark.runner import play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Variant, make_scenarios
+from snake_gym.benchmark.variants import variant_entrant
+from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.physics.faults import FREE, LOCKED, WEAK
+from snake_gym.robot.presets import PRESETS
+from snake_gym.simulation.simulated_robot import SimulatedRobot
+
+FAULTS = {"n_min": 1, "n_max": 1, "kinds": ["free"], "onset_min_s": 2.0, "onset_max_s": 4.0}
+
+
+def test_the_innermost_joint_without_power_chooses_the_gait() -> None:
+    robot = SimulatedRobot(PRESETS["resilient_servo"], 6)
+    gaits = FaultGaits([{"kind": "cc"}] * 4, robot)
+    kinds = np.zeros((2, 6, 9), np.int64)
+    kinds[0, 1, 4] = FREE  # joint 5 of 9, the middle one
+    kinds[0, 2, [0, 3]] = FREE, WEAK
+    kinds[1, 3, 6] = FREE  # a second fault
+    kinds[0, 4, 1] = FREE
+    kinds[0, 5, 4] = LOCKED
+    assert gaits.in_turn(kinds).tolist() == [0, 3, 2, 1, 0, 0]
+    robot.faults.kind[:], robot.faults.onset_s[:] = kinds[0], 5.0
+    assert gaits.in_turn().tolist() == [0] * 6, "none acts yet"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    for name, amplitude in (("a", 0.5), ("b", 0.8)):
+        dump_yaml({"controller": {"kind": "fault_aware", "amplitude_rad": amplitude}}, tmp_path / f"{name}.yaml")
+    return [str(tmp_path / f"{name}.yaml") for name in ("a", "b")]
+
+
+def made(config: BenchmarkConfig, variant: Variant) -> Entrant:
+    entrant = variant_entrant("row", variant, config, {})
+    assert entrant is not None
+    return entrant
+
+
+def test_gaits_that_are_all_the_same_are_that_gait_and_others_act_only_from_the_fault_on(files: list[str]) -> None:
+    config = BenchmarkConfig(episodes=6, env={"time_limit_s": 12.0, "faults": FAULTS})
+    scenarios = make_scenarios(config)
+    found = [
+        play(made(config, variant), scenarios)
+        for variant in (
+            Variant(controller=files[0]), Variant(controller=files[0], gaits=(files[0],) * 5),
+            Variant(controller=files[0], gaits=(files[1],) * 5),
+        )
+    ]  # fmt: skip
+    plain, same, other = (episodes.sample_progress_m for episodes in found)
+    np.testing.assert_array_equal(plain, same)
+    before = found[0].sample_time_s <= 2.0
+    np.testing.assert_array_equal(plain[before], other[before])
+    assert np.abs(plain[-1] - other[-1]).min() > 1e-3
+
+
+def test_gaits_do_not_go_with_dither(files: list[str]) -> None:
+    with pytest.raises(ConfigError, match="gaits goes with controller"):
+        Variant(controller=files[0], gaits=(files[1],), dither_rad=0.1)

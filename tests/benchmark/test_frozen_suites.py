@@ -1,0 +1,136 @@
+"""A benchmark's file that is frozen says when its scenarios are others; its rows beside policies and controllers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark import evaluate
+from snake_gym.benchmark.runner import play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Variant, make_scenarios
+from snake_gym.benchmark.variants import variant_entrant
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+
+SHIPPED = Path(__file__).parents[2] / "agents" / "pretrained" / "resilient_servo_locked_joints"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    gait = {"kind": "cc", "amplitude_rad": 0.5, "frequency_rad_s": 4.0}
+    dump_yaml({"controller": gait}, tmp_path / "cc.yaml")
+    text = f"# what it is for\nepisodes: 3\ncontrollers: [cc={tmp_path}/cc.yaml]\n"
+    text += "resamples: 200\nenv: {time_limit_s: 2.0}\n"
+    (tmp_path / "suite.yaml").write_text(text)
+    return tmp_path / "suite.yaml"
+
+
+def run(suite: Path, *arguments: Any) -> int:
+    out = suite.parent / "out"
+    return evaluate.main([str(each) for each in ("--config", suite, "--no-pictures", "--out", out, *arguments)])
+
+
+def test_freezing_writes_the_hash_of_the_results_and_nothing_else(suite: Path, capsys: Any) -> None:
+    before = f"{suite.read_text()}policies: {{mine: runs/that/nobody/has}}\n"
+    suite.write_text(before)
+    assert evaluate.main(["--config", str(suite), "--freeze"]) == 0
+    found = load_yaml(suite)["scenarios"]
+    assert suite.read_text() == f"{before}scenarios: {found}\n"
+    assert found in capsys.readouterr().out
+    assert run(suite, "--classical-only") == 0
+    assert json.loads((suite.parent / "out" / "results.json").read_text())["scenarios"] == found
+    suite.write_text(suite.read_text().replace("time_limit_s: 2.0", "time_limit_s: 3.0"))
+    assert evaluate.main(["--config", str(suite), "--freeze"]) == 0
+    assert load_yaml(suite)["scenarios"] != found
+    assert suite.read_text().count("scenarios:") == 1
+
+
+def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite: Path, capsys: Any) -> None:
+    assert evaluate.main(["--config", str(suite), "--freeze"]) == 0
+    capsys.readouterr()
+    assert run(suite, "--set", "resamples=300") == 0
+    assert "another benchmark" not in capsys.readouterr().err
+    for other in (["--episodes", "2"], ["--set", "env.faults.n_max=1"], ["--seed", "7"]):
+        assert run(suite, *other) == 0
+        assert "another benchmark" in capsys.readouterr().err
+    suite.write_text(suite.read_text().replace("time_limit_s: 2.0", "time_limit_s: 1.0"))
+    with pytest.raises(ConfigError, match=r"suite\.yaml stands for scenarios .* --freeze .* scenarios=null"):
+        run(suite)
+    assert run(suite, "--set", "scenarios=null") == 0
+
+
+def test_freezing_takes_no_other_options(suite: Path) -> None:
+    with pytest.raises(ConfigError, match="no other option than --config"):
+        run(suite, "--freeze", "--episodes", "2")
+
+
+def rows(suite: Path, **variants: Variant) -> dict[str, np.ndarray]:
+    mapping = {**load_yaml(suite), "env": {"time_limit_s": 6.0, "faults": {"n_min": 2, "n_max": 2}}}
+    mapping["controllers"] = tuple(mapping["controllers"])
+    config = BenchmarkConfig(**mapping, variants=variants)
+    scenarios = make_scenarios(config)
+    entrants = evaluate.make_entrants(config, scenarios)
+    assert [entrant.kind for entrant in entrants[1:]] == ["reference"] * len(variants)
+    return {entrant.name: play(entrant, scenarios).columns["progress_m"] for entrant in entrants}
+
+
+def test_variants_play_under_their_own_conditions(suite: Path, tmp_path: Path) -> None:
+    dump_yaml({"controller": {"kind": "fault_aware", "amplitude_rad": 0.5}}, tmp_path / "fa.yaml")
+    own = {"controller": str(tmp_path / "fa.yaml")}
+    found = rows(
+        suite, plain=Variant(controller=f"{tmp_path}/cc.yaml"), blind=Variant(**own), told=Variant(**own, reveal=True),
+        shaken=Variant(controller=f"{tmp_path}/cc.yaml", dither_rad=0.1),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found["plain"], found["cc"])
+    assert np.abs(found["told"] - found["blind"]).max() > 1e-6, "it is told of failures before it can have seen them"
+    assert np.abs(found["shaken"] - found["cc"]).max() > 1e-3
+
+
+def test_the_dither_of_a_world_does_not_depend_on_its_batch(suite: Path) -> None:
+    config = BenchmarkConfig(episodes=4, env={"time_limit_s": 4.0})
+    scenarios = make_scenarios(config)
+    entrant = variant_entrant("shaken", Variant(controller="cc", dither_rad=0.1), config, {})
+    assert entrant is not None
+    whole, part = play(entrant, scenarios), play(entrant, scenarios, rows=[1, 3])
+    np.testing.assert_array_equal(whole.columns["progress_m"][[1, 3]], part.columns["progress_m"])
+
+
+def test_a_learned_policys_base_alone_is_its_controller(tmp_path: Path) -> None:
+    env = {"time_limit_s": 4.0, "faults": {"n_max": 3}}
+    config = BenchmarkConfig(
+        episodes=3, env=env, controllers=("fault_aware",), policies={"ppo": str(SHIPPED)},
+        variants={"base": Variant(policy="ppo"), "absent": Variant(policy="other")},
+    )  # fmt: skip
+    scenarios = make_scenarios(config)
+    ppo, controller, base = evaluate.make_entrants(config, scenarios)
+    told = [play(entrant, scenarios).columns["progress_m"] for entrant in (controller, base, ppo)]
+    np.testing.assert_array_equal(told[0], told[1])
+    assert np.abs(told[2] - told[1]).max() > 1e-3
+
+
+def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> None:
+    controller = load_yaml(suite)["controllers"][0].partition("=")[2]
+    variant = (
+        f"{{told: {{controller: {controller}, reveal: true}}, shaken: {{controller: {controller}, dither_rad: 0.05}}}}"
+    )
+    assert run(suite, "--set", f"variants={variant}") == 0
+    assert evaluate.main(["--check", str(suite.parent / "out"), "--rows", "2"]) == 0
+    assert "6 of 6 rows are equal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", [{}, {"controller": "cc", "policy": "ppo"}])
+def test_a_variant_is_of_one_thing(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected one of them"):
+        Variant(**given)
+
+
+def test_a_policy_from_before_there_was_a_next_target_plays_where_it_is_shown() -> None:
+    config = BenchmarkConfig(
+        env={"course": {"lookahead": 1}}, episodes=2, controllers=(), policies={"ppo": str(SHIPPED)}
+    )
+    scenarios = make_scenarios(config)
+    (entrant,) = evaluate.make_entrants(config, scenarios)
+    assert entrant.env_settings["course"]["lookahead"] == 0

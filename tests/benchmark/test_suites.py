@@ -1,0 +1,117 @@
+"""The shipped suites: frozen, with reference rows that the page tells and that can be played again."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark.runner import Episodes, play
+from snake_gym.benchmark.scenarios import make_scenarios
+from snake_gym.config import ConfigError
+from tests.test_docs import suites
+
+ROOT = Path(__file__).parents[2]
+ROWS = ROOT / "docs" / "suites"
+NAMES = sorted(path.stem for path in (ROOT / "configs" / "benchmark").glob("*.yaml"))
+SLOW = ("course", "obstacles", "obstacle_field", "escape", "path_follow", "velocity")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_suite_is_frozen_and_its_rows_are_of_its_scenarios(name: str) -> None:
+    config = suites().suite_config(name)  # raises if it has other scenarios than it is frozen to
+    about, results = suites().read_suite(ROWS / f"{name}.csv")
+    assert config.scenarios == about["scenarios"]
+    assert results[0].columns["seed"].tolist() == list(range(config.seed, config.seed + config.episodes))
+    assert {"random", *config.variants} - about["policies"].keys() <= {"base"}
+    assert (ROWS / f"{name}.csv").stat().st_size < 100_000
+
+
+def test_the_page_has_the_numbers_of_the_rows() -> None:
+    program = suites()
+    assert (ROOT / "docs/suites.md").read_text() == program.page(ROWS), "run: python benchmarks/suites.py"
+    for name in NAMES:  # the same by hand, without our statistics
+        lines = [line for line in (ROWS / f"{name}.csv").read_text().splitlines() if not line.startswith("#")]
+        rows = list(csv.DictReader(lines))
+        mean = np.mean([float(row["cc progress_m"]) for row in rows])
+        share = np.mean([row["cc is_success"] == "1" for row in rows])
+        (told,) = [line for line in program.section(ROWS / f"{name}.csv").splitlines() if line.startswith("| cc |")][:1]
+        assert f"{share:.0%} [" in told
+        assert name == "velocity" or f"{mean:.2f} [" in told
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
+def test_a_row_of_a_suite_played_again_is_the_same(name: str) -> None:
+    program = suites()
+    config = program.suite_config(name)
+    scenarios = make_scenarios(config)
+    _, results = program.read_suite(ROWS / f"{name}.csv")
+    told = {episodes.name: episodes for episodes in results}
+    row = sum(map(ord, name)) % config.episodes
+    for entrant in program.entrants_of(config, scenarios, {})[1:]:
+        again = play(entrant, scenarios, rows=[row]).columns
+        assert str(again["faults"][0]) == str(told[entrant.name].columns["faults"][row])
+        for column in program.measures(told[entrant.name].score):
+            expected = float(told[entrant.name].columns[column][row])
+            assert float(again[column][0]) == pytest.approx(expected, rel=2e-3, abs=2e-3), (entrant.name, column)
+
+
+def made(name: str, kind: Any, progress: list[float]) -> Episodes:
+    n = len(progress)
+    faults = np.array(["", "3:locked", "3:locked", "1:free 2:free"])[:n]
+    columns = {
+        "seed": np.arange(n), "faults": faults, "n_faults": np.array([0, 1, 1, 2])[:n],
+        "progress_m": np.array(progress), "is_success": np.array(progress) > 3.0, "energy_j": np.full(n, 10.0),
+        "episode_time_s": np.ones(n),
+    }  # fmt: skip
+    return Episodes(name, kind, columns, np.zeros(0), np.zeros((0, n), np.float32), "")
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    program = suites()
+    results = [made("cc", "classical", [4.0, 2.0, 3.0, 1.0]), made("ppo", "learned", [8.0, 2.5, 3.5, 1.5])]
+    about = {
+        "env_id": "A", "scenarios": "0123456789abcdef", "score": "progress_m", "version": "1",
+        "policies": {"cc": "classical", "ppo": "learned"},
+    }  # fmt: skip
+    (tmp_path / "x.csv").write_text(program.rows_text(about, results))
+    read = program.read_suite(tmp_path / "x.csv")
+    assert read.about == about
+    for one, other in zip(results, read.results, strict=True):
+        assert all(other.columns[key].tolist() == one.columns[key].tolist() for key in one.columns)
+    section = program.section(tmp_path / "x.csv")
+    assert "Lead of ppo over cc: +1.38 [" in section
+    assert "| cc | 2.50 [" in section
+    assert "| cc | 2.50 [1.25, 3.50] | 25% [5%, 70%] | 0.25 [-] | 4 |" in section, "1 of 4 m is kept with two faults"
+    assert "| faults |" not in section, "too few for a table by their number"
+
+
+def test_a_suite_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'resilence'.*'resilience'"):
+        suites().main(["--only", "resilence", "--out", str(tmp_path)])
+
+
+@pytest.mark.slow
+def test_suites_that_are_not_played_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pygame", reason="extra render")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suites").mkdir()
+    before = (ROWS / "velocity.csv").read_text()
+    (tmp_path / "suites" / "velocity.csv").write_text(before)
+    assert suites().main(["--only", "demo", "--episodes", "2", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "suites" / "velocity.csv").read_text() == before
+    assert "## velocity" in (page := (tmp_path / "suites.md").read_text())
+    assert "2 scenarios of SnakeGym/Waypoints-v0" in page
+    assert (tmp_path / "images" / "envs" / "waypoints.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_suite_s_training_is_the_one_of_its_name_or_of_its_env() -> None:
+    program = suites()
+    names = {name: program.training_file(name, program.suite_config(name).env_id).stem for name in ("demo", "escape")}
+    assert names == {"demo": "ppo", "escape": "escape"}
+    assert program.training_file("free_joints", program.DEFAULT_ENV).stem == "free_joints"
+    with pytest.raises(ConfigError, match="no training of PPO in Mine/Reach-v0"):
+        program.training_file("reach", "Mine/Reach-v0")

@@ -1,0 +1,116 @@
+"""Several trainings of one recipe, and replicates: found, played, one row, and checked by somebody else."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark import evaluate
+from snake_gym.benchmark.runner import play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, make_scenarios
+from snake_gym.benchmark.trainings import training_names, training_paths
+from snake_gym.config import ConfigError, dump_yaml, load_yaml
+from tests.agents.runs import untrained
+from tests.benchmark.test_runner import ENV, entrant
+
+SHORT = {"time_limit_s": 2.0, "action": {"kind": "residual"}}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of three runs of one recipe."""
+    root = tmp_path_factory.mktemp("runs")
+    for seed in (2, 10, 1):
+        untrained(root / f"ppo_seed{seed}", SHORT, still=seed == 10, seed=seed)
+    return root
+
+
+def test_a_glob_and_a_folder_stand_for_the_runs_in_the_order_of_their_numbers(runs: Path) -> None:
+    expected = tuple(str(runs / f"ppo_seed{seed}") for seed in (1, 2, 10))
+    assert training_paths("ppo", str(runs / "ppo_seed*")) == expected
+    assert training_paths("ppo", str(runs)) == expected
+    assert training_paths("ppo", expected[:2]) == expected[:2]
+    assert training_paths("ppo", expected[0]) == expected[:1]
+    assert training_paths("ppo", "model.zip+stats.pkl") == ("model.zip+stats.pkl",)
+    checkpoints = runs / "ppo_seed1" / "checkpoints"
+    (checkpoints / "step_1" / "policy").mkdir(parents=True)
+    (checkpoints / "step_1" / "policy" / "policy.json").touch()
+    assert training_paths("ppo", str(checkpoints)) == (str(checkpoints),)  # refused as no policy: no trainings
+    assert training_names(expected) == ["ppo_seed1", "ppo_seed2", "ppo_seed10"]
+    assert training_names(["a/best", "b/best"]) == ["a/best", "b/best"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("nothing_*", "ppo=nothing_.* fits no path"),
+        ((), "policies.ppo is an empty list"),
+        (("a", "a"), "has a 2 times"),
+    ],
+)
+def test_paths_that_stand_for_no_trainings_are_refused(given: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        training_paths("ppo", given)
+
+
+def test_replicates_begin_beside_the_scenario_each_differently_and_alone_as_in_a_batch() -> None:
+    scenarios = make_scenarios(BenchmarkConfig(episodes=6, seed=500, env=ENV))
+    exact, one, two = (play(entrant(kind="residual"), scenarios, replicate=r) for r in (0, 1, 2))
+    assert exact.scenario == one.scenario == two.scenario
+    for a, b in ((exact, one), (one, two)):
+        difference = np.abs(a.columns["progress_m"] - b.columns["progress_m"])
+        assert (difference > 0.0).all() and difference.max() < 1e-5  # without obstacles nothing enlarges it
+    again = play(entrant(kind="residual"), scenarios, rows=[4, 1], replicate=2)
+    assert again.columns["progress_m"].tolist() == two.columns["progress_m"][[4, 1]].tolist()
+
+
+def test_recipe_and_replicates_from_the_command_line_to_the_check(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results"
+    evaluate.main(["--policy", f"ppo={runs}/ppo_seed*", "--controllers", "cc", "--episodes", "4", "--set",
+                   "resamples=200", "replicates=2", "references=[ppo]", "--no-pictures",
+                   "--out", str(out)])  # fmt: skip
+    told = capsys.readouterr().out
+    assert "ppo (3 seeds)" in told and "ppo_seed10" in told and "noise" in told
+    summary = json.loads((out / "results.json").read_text())
+    policy = summary["policies"]["ppo"]
+    assert policy["training_names"] == ["ppo_seed1", "ppo_seed2", "ppo_seed10"]
+    assert len(policy["seed_means"]) == len(policy["policy"]) == 3
+    assert set(policy["against"]) == {"cc"} and set(summary["policies"]["cc"]["against"]) == {"ppo"}
+    assert load_yaml(out / "config.yaml")["policies"]["ppo"] == [str(runs / f"ppo_seed{i}") for i in (1, 2, 10)]
+    rows = list(csv.DictReader((out / "episodes.csv").read_text().splitlines()))
+    assert len(rows) == (3 + 1) * 2 * 4
+    of_one = [float(row["progress_m"]) for row in rows if row["policy"] == "ppo" and row["training"] == "1"]
+    assert policy["seed_means"][1] == pytest.approx(np.mean(of_one))
+    for options in ([], ["--policy", f"ppo={runs}"]):
+        assert evaluate.main(["--check", str(out), "--rows", "3", *options]) == 0
+        assert "12 of 12 rows are equal" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="ppo has 3 trainings in the results, 1 in"):
+        evaluate.main(["--check", str(out), "--policy", f"ppo={runs}/ppo_seed1"])
+
+
+def test_policies_of_one_run_are_no_trainings(runs: Path, tmp_path: Path) -> None:
+    one = runs / "ppo_seed1" / "policy" / "final"
+    untrained(tmp_path / "repeated", SHORT, still=True, seed=1)  # other weights, as of another step
+    shutil.copytree(runs / "ppo_seed2", tmp_path / "copy")
+    for config, message in (
+        ([one, tmp_path / "repeated"], r"repeated are both of seed 1; expected trainings that differ in their seed"),
+        ([runs / "ppo_seed2", tmp_path / "copy"], r"ppo_seed2 and .*copy are the same policy"),
+    ):
+        dump_yaml({"policies": {"ppo": [str(path) for path in config]}, "episodes": 2, "controllers": ["cc"]},
+                  tmp_path / "benchmark.yaml")  # fmt: skip
+        with pytest.raises(ConfigError, match=message):
+            evaluate.main(["--config", str(tmp_path / "benchmark.yaml"), "--no-pictures", "--out", str(tmp_path / "o")])
+
+
+def test_a_reference_that_does_not_play_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"references is 'pp0'; expected one of cc"):
+        evaluate.main(["--classical-only", "--controllers", "cc", "--episodes", "2", "--no-pictures", "--out",
+                       str(tmp_path), "--set", "references=[pp0]"])  # fmt: skip

@@ -1,0 +1,161 @@
+"""Model-predictive control: its plans, the model behind them, and the oracle made of the same parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from snake_gym.benchmark.oracle import oracle_entrant
+from snake_gym.benchmark.report import summarise, tables
+from snake_gym.benchmark.runner import Episodes, play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
+from snake_gym.config import ConfigError, build
+from snake_gym.controllers import make_controller
+from snake_gym.controllers.noise import begin_noise, draw_normal, initial_noise
+from snake_gym.controllers.plans import PlanConfig, Planner, Worth
+from snake_gym.envs import SnakeEnv
+from snake_gym.interface.policy import ZeroResidual, controller_action
+from tests.controllers.worlds import SPEC, random_world, take_world
+
+FAULTS = {"n_min": 2, "n_max": 2, "kinds": ["locked"]}
+
+
+def scenarios(episodes: int = 3, env_id: str = "SnakeGym/Waypoints-v0", **env: object) -> Scenarios:
+    settings = {"env_id": env_id, "episodes": episodes, "env": {"time_limit_s": 8.0, **env}}
+    return make_scenarios(build(BenchmarkConfig, settings, "benchmark"))
+
+
+def classical(**settings: object) -> Entrant:
+    action = {"action": controller_action(settings)}
+    return Entrant(str(settings["kind"]), "classical", action, lambda env: ZeroResidual(env.core.decoder.size), {})
+
+
+def planner_state(config: PlanConfig, n_worlds: int = 2) -> tuple[Planner, dict[str, np.ndarray]]:
+    planner = Planner(config, SPEC)
+    state = {**planner.initial_state(n_worlds, 0.5, 5.0, 0.4), **initial_noise(n_worlds)}
+    begin_noise(state, *random_world(n_worlds))
+    return planner, state
+
+
+def test_noise_is_standard_normal_and_differs_from_world_to_world() -> None:
+    state = initial_noise(40)
+    begin_noise(state, *random_world(40))
+    drawn = np.concatenate([draw_normal(state, 501), draw_normal(state, 501)], axis=1)
+    assert abs(drawn.mean()) < 0.03
+    assert abs(drawn.std() - 1.0) < 0.03
+    assert np.abs(np.corrcoef(drawn) - np.eye(40)).max() < 0.2
+    assert np.unique(drawn).size == drawn.size
+
+
+def test_the_mean_of_equal_plans_weighted_by_worth_is_found() -> None:
+    """Worth that is linear in the frequency moves it up by spread^2 / temperature, the tilt of a normal density."""
+    planner, state = planner_state(PlanConfig(samples=1000, reversed_share=0.0, frequency_spread_rad_s=0.2))
+    plans = planner.draw(state)
+    planner.improve(state, plans, 0.02 * 2.0 * plans.frequency)
+    np.testing.assert_allclose(state["plan_frequency"], 5.0 + 2.0 * 0.2**2, atol=0.04)
+
+
+def test_a_plan_that_turns_the_gait_round_is_taken_only_where_it_is_better() -> None:
+    planner, state = planner_state(PlanConfig())
+    plans = planner.draw(state)
+    worth = np.zeros(plans.frequency.shape)
+    worth[1, -3] = 0.1
+    planner.improve(state, plans, worth)
+    assert state["plan_frequency"][0] > 0.0 > state["plan_frequency"][1]
+    assert state["plan_frequency"][1] == plans.frequency[1, -3]
+
+
+def test_following_a_plan_step_by_step_gives_the_plan() -> None:
+    planner, state = planner_state(PlanConfig())
+    state["plan_offset"][:, 1] = 0.3
+    now = planner.draw(state)
+    expected = [planner.reference(now, {"phase": state["phase"].copy()}, step)[:, 0] for step in range(2)]
+    np.testing.assert_allclose([planner.follow(state) for _ in range(2)], expected, atol=1e-12)
+
+
+def test_worth_counts_the_way_to_the_target_and_the_time_after_it() -> None:
+    planner, state = planner_state(PlanConfig(samples=4, heading_m=0.0, speed_m_s=0.5), 1)
+    worth = Worth(planner, planner.draw(state))
+    for step in range(planner.n_steps):
+        worth.add(np.full(4, 0.01), np.arange(4) + 5 == step, next_is_hidden=True)
+    total = worth.total(np.zeros(4), np.ones((4, 2)))[0]
+    reached_in = np.arange(4) + 6
+    np.testing.assert_allclose(total, 0.01 * reached_in + 0.5 * 0.2 * (planner.n_steps - reached_in))
+
+
+@pytest.mark.slow
+def test_it_gets_further_than_the_gait_it_begins_with_and_the_oracle_is_told_the_truth() -> None:
+    """Two joints fail at 3 s: the oracle knows it from the start, the controller when its detector sees it."""
+    here = scenarios(faults={**FAULTS, "onset_min_s": 3.0, "onset_max_s": 3.0})
+    gait = {"amplitude_rad": 0.52, "frequency_rad_s": 5.1, "phase_shift_rad": 0.44}
+    plan = {"samples": 32}
+    entrants = [classical(kind="sjc", **gait), classical(kind="mpc", plan=plan), oracle_entrant("oracle", here, **plan)]
+    results = [play(entrant, here) for entrant in entrants]
+    assert len({each.scenario for each in results}) == 1
+    plain, planned, knowing = (each.columns["progress_m"].mean() for each in results)
+    assert planned > plain + 0.3
+    assert knowing > plain + 0.3
+
+
+def test_an_oracle_in_a_batch_plays_like_alone_and_again() -> None:
+    here = scenarios(time_limit_s=1.0, faults=FAULTS)
+    entrant = oracle_entrant("oracle_next", here, samples=8)
+    together = play(entrant, here).columns["progress_m"]
+    np.testing.assert_array_equal(play(entrant, here, rows=[1]).columns["progress_m"], together[1:2])
+
+
+def test_an_oracle_refuses_a_task_without_targets_to_reach() -> None:
+    with pytest.raises(
+        ConfigError, match="oracle plans for progress towards targets; SnakeGym/Velocity-v0 is scored by"
+    ):
+        oracle_entrant("oracle", scenarios(env_id="SnakeGym/Velocity-v0"))
+
+
+def test_regret_is_measured_to_the_best_oracle() -> None:
+    def episodes(name: str, kind: str, progress: list[float]) -> Episodes:
+        n = len(progress)
+        columns = {"progress_m": np.array(progress), "energy_j": np.ones(n), "n_faults": np.zeros(n, int),
+                   "is_success": np.zeros(n, bool), "episode_time_s": np.ones(n), "seed": np.arange(n)}  # fmt: skip
+        return Episodes(name, kind, columns, np.zeros(1), np.zeros((1, n), np.float32), "same")  # type: ignore[arg-type]
+
+    good = [2.0, 4.0, 6.0]
+    rows = [
+        episodes("cc", "classical", [1.5, 3.0, 4.5]),
+        episodes("weak", "oracle", [1.0] * 3),
+        episodes("o", "oracle", good),
+    ]
+    found = summarise(rows, 200)["policies"]
+    assert found["cc"]["regret"] == pytest.approx(0.25)
+    assert found["cc"]["regret_ci95"] == pytest.approx([0.25, 0.25])  # pairs: each is a quarter behind
+    assert found["o"]["regret"] == 0.0
+    table = tables(summarise(rows, 200), "three")[0]
+    shown = next(column for column in table.columns if str(column.header).startswith("regret"))
+    cells = list(shown.cells)
+    assert cells[:2] == ["0.0% [0.0%, 0.0%]", "25.0% [25.0%, 25.0%]"]
+    assert str(cells[2]).startswith("75.0% [")
+    assert "regret" not in summarise(rows[:1], 200)["policies"]["cc"]
+
+
+def test_an_episode_goes_on_from_a_saved_state() -> None:
+    controller = {"kind": "mpc", "plan": {"samples": 8}}
+    env = SnakeEnv(config={"action": controller_action(controller), "faults": FAULTS})
+    env.reset(seed=3)
+    still = np.zeros(SPEC.n_joints, np.float32)
+    for _ in range(4):
+        env.step(still)
+    kept = env.get_state()
+    first = [env.step(still)[0] for _ in range(4)]
+    env.set_state(kept)
+    np.testing.assert_array_equal([env.step(still)[0] for _ in range(4)], first)
+
+
+def test_a_reset_world_begins_anew_whatever_the_others_do() -> None:
+    controller = make_controller({"kind": "mpc", "plan": {"samples": 8}}, SPEC)
+    state, fresh = controller.initial_state(3), controller.initial_state(1)
+    for step in range(3):
+        controller.command(*random_world(3, step), state, 0.2)
+    for name, values in state.items():
+        values[1] = fresh[name][0]
+    world = random_world(3, 7)
+    both = controller.command(*world, state, 0.2)
+    np.testing.assert_array_equal(controller.command(*take_world(*world, 1), fresh, 0.2)[0], both[1])
