@@ -290,7 +290,7 @@ class SnakeCore:
     def observe(self) -> Observations:
         """Return observations (W, D) of the present measurement, a fresh array, or such arrays by part."""
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
-        goal, signals = self.task.goal(), self.task.signals()
+        goal, signals = self.task.goal(), {**self.task.signals(), **self.decoder.tell(self.decoder_state)}
         if self._checks_task:
             for name, values in signals.items():
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")

@@ -21,7 +21,7 @@ from snake_gym.config.schema import describe_type
 from snake_gym.config.settings import LARGEST, Range, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
-from snake_gym.interface.actions import ActionConfig, describe_action
+from snake_gym.interface.actions import TOLD, ActionConfig, describe_action
 from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
 from snake_gym.tasks.costs import COST_NOTES
@@ -217,7 +217,7 @@ def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
     spec = next(iter(cores.values())).spec
     every = ObservationLayout(
         spec, spec.n_joints, True, "centre", reveal_faults=True, contact_limit_n=100.0, n_beams=16, max_range_m=2.0,
-        columns=(USUAL, *FURTHER),
+        columns=(USUAL, *FURTHER), told=TOLD,
     )  # fmt: skip
     parts = [
         "## Observation table (robot `resilient_servo`)",
