@@ -83,7 +83,7 @@ class ActionDecoder:
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
         self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
-        self.told = tuple(name for name in TOLD if name in self.initial_state(1))
+        self.told = tuple(self.tell(self.initial_state(1)))
         """Names of what ``tell`` returns."""
 
     @property
@@ -113,7 +113,7 @@ class ActionDecoder:
 
     def tell(self, state: ControllerState) -> dict[str, FloatArray]:
         """Return what the controller underneath tells policies, by its names in ``TOLD``."""
-        return {name: state[name] for name in self.told}
+        return {name: state[name] for name in TOLD if name in state}
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""
