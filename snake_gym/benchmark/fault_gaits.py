@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld
+from snake_gym.controllers.speed_hold import PACE
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.interface.policy import Policy, ZeroResidual
-from snake_gym.physics.faults import FREE, OFFSET, WEAK
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, WEAK
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -57,7 +58,9 @@ class FaultGaits:
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad]."""
-        measurement = measurement._replace(joint_angle=measurement.joint_angle + self._robot.state.slip_rad)
+        first, second = np.isin(self._robot.acting_kinds(), (LOCKED, FREE, WEAK))
+        angle = measurement.joint_angle + self._robot.state.slip_rad
+        measurement = measurement._replace(joint_angle=angle, joint_failed=first | second)
         each = [gait.command(measurement, goal, self._own(state, i), dt_s) for i, gait in enumerate(self._gaits)]
         reference = np.stack(each)[self.in_turn(), np.arange(each[0].shape[0])]
         limit = self._robot.spec.joint_limit_rad
@@ -89,7 +92,8 @@ class FaultGaits:
 
     @staticmethod
     def _own(state: ControllerState, i: int) -> ControllerState:
-        return {name.partition("/")[2]: values for name, values in state.items() if name.startswith(f"{i}/")}
+        own = {name.partition("/")[2]: values for name, values in state.items() if name.startswith(f"{i}/")}
+        return own | ({PACE: state[PACE]} if PACE in state else {})
 
 
 def fault_gaits_policy(gaits: Sequence[Mapping[str, Any]], env: SnakeVectorEnv) -> Policy:
