@@ -169,7 +169,7 @@ def privileged_part() -> list[str]:
         "is the truth, for the critic of a training (PPO, A2C, TRPO); no policy file and no robot has it. Entries are\n"
         "`clip(value * scale, -10, 10)`. `fault_kind` has an entry for each joint and each kind that may come, here\n"
         "one. `randomisation/<name>` is what was drawn for the episode, as in the info of that name: -1 the lowest\n"
-        "value of its range, 1 the highest."
+        "value that any difficulty allows, 1 the highest."
     )
     return ["## Privileged table", text, observation_table(core.privileged.fields)]
 

@@ -62,6 +62,8 @@ class ActionConfig(Settings):
     def check(self) -> None:
         if self.kind != "residual":
             check_unused(self.controller, "action.controller")
+            if self.pace_range > 0.0:
+                raise ValueError(f"pace_range is {self.pace_range:g} with kind {self.kind}; expected 0, or residual")
 
 
 class ActionDecoder:

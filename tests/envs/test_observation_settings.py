@@ -322,6 +322,20 @@ def test_the_policy_s_part_is_what_it_is_without_a_privileged_one() -> None:
     assert_same(both.step(action), went_on, "restored")
 
 
+@pytest.mark.parametrize(("difficulty", "told"), [(0.0, [-1.0, -1.0]), (1.0, [0.0, 1.0])])
+def test_a_critic_is_told_what_was_drawn_between_the_lowest_and_highest_of_any_difficulty(
+    difficulty: float, told: list[float]
+) -> None:
+    """A range without the nominal mass, 1, from which difficulty leads to it."""
+    drawn = {"mass": {"low": 1.5, "high": 1.5}, "friction_along": {"low": 1.5, "high": 2.0}}
+    names = ["randomisation/friction_along", "randomisation/mass"]
+    settings = {"randomisation": drawn, "difficulty": difficulty, "observation": {"privileged": names}}
+    core = make_waypoints(8, settings).core
+    shown = core.reset(np.arange(8))["privileged"]
+    assert (shown[:, 0] >= told[0] - 1e-6).all() and (shown[:, 0] <= told[1] + 1e-6).all()
+    np.testing.assert_allclose(shown[:, 1:], told[1], atol=1e-6)
+
+
 def test_privileged_columns_tell_the_truth() -> None:
     core = make_waypoints(6, {**VARIED, "observation": {"privileged": TRUTH}}).core
     core.reset(np.arange(6))
