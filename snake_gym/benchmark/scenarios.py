@@ -122,7 +122,7 @@ class BenchmarkConfig(Settings):
     ``oracle_next``, which see the truth, are bounds to compare with."""
     policies: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
-    paths, a glob (``runs/ppo_seed*``) or a folder of runs: trainings of one recipe, which are one row."""
+    paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""
     variants: dict[str, Variant] = field(default_factory=dict)
     """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}, base: {policy: ppo}}."""
     action: dict[str, Any] | None = None

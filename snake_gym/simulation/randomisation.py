@@ -629,10 +629,11 @@ class SensorErrors:
         """Return joint angles, joint rates (M, J), head positions (M, 2) and angles (M,) as read in worlds ``rows``."""
         state, ids = robot.state, self._ids[rows]
         seen, self._chance = np.empty((ids.size, self._bias.shape[1])), np.empty(ids.size)
+        head_angle = state.link_angle[:, -1].copy()  # contiguous, as with one world: no second kernel is compiled
         read_chains(
-            ids, robot.servo_angle(), robot.servo_rate(), state.link_angle[:, -1], state.head_xy, self.past,
-            self.newest, self._fresh, self._delay, self._jitter, self._noise, self._bias, self.streams.key,
-            self.streams.counter, seen, self._chance,
+            ids, robot.servo_angle(), robot.servo_rate(), head_angle, state.head_xy, self.past, self.newest,
+            self._fresh, self._delay, self._jitter, self._noise, self._bias, self.streams.key, self.streams.counter,
+            seen, self._chance,
         )  # fmt: skip
         n_joints = robot.spec.n_joints
         return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]

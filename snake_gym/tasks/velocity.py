@@ -217,6 +217,15 @@ class Velocity(Task):
         self.seen_xy[rows] = measured_xy
         self.restored()
 
+    @property
+    def target_moves(self) -> bool:
+        return True
+
+    def caption(self, world: int) -> str:
+        """Return the present command."""
+        heading = math.degrees(self._now("heading_rad")[world])
+        return f"commanded {self._now('speed_m_s')[world]:.2f} m/s at {math.remainder(heading, 360.0):.0f} deg"
+
     def move_target(self, world: int, xy: Any) -> None:
         """Turn the present command towards ``xy``, as seen from where the tracked point was last measured."""
         gap = check_place(xy) - np.where(np.isnan(self.seen_xy[world]), 0.0, self.seen_xy[world])
