@@ -224,7 +224,7 @@ class Velocity(Task):
     def caption(self, world: int) -> str:
         """Return the present command."""
         heading = math.degrees(self._now("heading_rad")[world])
-        return f"commanded {self._now('speed_m_s')[world]:.2f} m/s at {math.remainder(heading, 360.0):.0f} deg"
+        return f"commanded {self._now('speed_m_s')[world]:.2f} m/s at {round(math.remainder(heading, 360.0))} deg"
 
     def move_target(self, world: int, xy: Any) -> None:
         """Turn the present command towards ``xy``, as seen from where the tracked point was last measured."""
