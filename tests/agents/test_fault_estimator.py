@@ -46,7 +46,8 @@ def test_a_training_goes_on_with_the_logs_that_are_done(tmp_path: Path, monkeypa
     monkeypatch.setattr(fault_estimator, "ROBOTS", (str(robot),))
     monkeypatch.setattr(fault_estimator, "LEVELS", (1.0,))
     out = tmp_path / "mine.json"
-    command = ["--worlds", "4", "--seconds", "8", "--epochs", "1", "--folder", str(tmp_path / "logs"), "--out", str(out)]
+    small = ["--worlds", "4", "--seconds", "8", "--epochs", "1"]
+    command = [*small, "--folder", str(tmp_path / "logs"), "--out", str(out)]
     with pytest.raises(KeyboardInterrupt):
         fault_estimator.main(command)
     assert not out.exists()
