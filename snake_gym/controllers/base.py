@@ -90,7 +90,8 @@ MadeController = TypeVar("MadeController", bound=type[Any])
 def register_controller(kind: str, config_type: type[Any]) -> Callable[[MadeController], MadeController]:
     """Return a class decorator that registers a controller as ``kind``, with settings of the dataclass ``config_type``.
 
-    The class is made as ``cls(config, spec, per_world)``, see ``Gait``. Raises ValueError where another class has
+    The class is made as ``cls(config, spec, per_world)``, see ``Gait``. A field of ``config_type`` that holds the
+    settings of a controller within this one, as a dict, has ``metadata={"controller": True}``. Raises ValueError where another class has
     the name, TypeError where ``config_type`` is no dataclass.
     """
     if not is_dataclass(config_type):
