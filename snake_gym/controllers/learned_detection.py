@@ -106,8 +106,8 @@ class LearnedDetector:
         content = read_estimator(config.file)
         if config.digest not in (None, found := content.digest()):
             raise ConfigError(
-                f"detector.file is {config.file}, an estimator of digest {found[:12]}; expected {config.digest:.12}, as "
-                "in detector.digest: give the file of that one, or leave digest out"
+                f"detector.file is {config.file}, an estimator of digest {found[:12]}; expected {config.digest:.12}, "
+                "as in detector.digest: give the file of that one, or leave digest out"
             )
         if spec.actuator.kind not in content.actuators:
             raise ConfigError(

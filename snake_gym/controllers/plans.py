@@ -4,9 +4,10 @@ A plan is a gait with a shape of its own for each joint, and offsets that change
 
     phi_ref_i(t) = o_i(t) + a_i sin(phase + omega t + psi_i),    0 <= t <= T,
 
-o_i linear from its value now to that at the end. Each control step draws K plans around the present one, which the caller plays in K
-copies of each world. The mean of the plans weighted with exp(worth / temperature) is the new one (path integral
-control: Williams et al. 2017, "Information theoretic MPC"). It is warm-started: its offsets move on by one step.
+o_i linear from its value now to that at the end. Each control step draws K plans around the present one, which the
+caller plays in K copies of each world. The mean of the plans weighted with exp(worth / temperature) is the new one
+(path integral control: Williams et al. 2017, "Information theoretic MPC"). It is warm-started: its offsets move on by
+one step.
 
 Such small changes never turn a gait round. A share of the plans therefore runs the wave the other way, with a random
 offset on all joints; the best of them becomes the plan where it is worth more, by ``_LEAD_M``, than all others.
