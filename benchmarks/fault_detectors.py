@@ -161,10 +161,11 @@ def page(
         table(["fault", "error", "faults"], sizes).rstrip("\n"),
         "## What they are worth",
         f"Progress [m] of the tuned fault-aware controller on `{SERVO}` in 60 s, {episodes} episodes from seed {SEED} "
-        "on, means with 95 % intervals. Joints lock, lose their power or most of their torque after 2 to 10 s: in "
-        "configs/env/resilience.yaml 0 to 5 of them, some in bursts, with noise and delays; else 1 to 3 for good. A "
-        "robot that is told which joints have failed still finds out how by the model's detector, and takes those for "
-        "weak that it sees nothing of.",
+        "on, means with 95 % intervals. After 2 to 10 s joints fail: in configs/env/resilience.yaml 0 to 5 of them "
+        "lock, lose their power, most of their torque or their calibration, or slip on their horns, some in bursts, "
+        "with noise and delays; else 1 to 3 lock or lose their power or most of their torque for good. A robot that is "
+        "told which joints have failed still finds out how by the model's detector, and takes those for weak that it "
+        "sees nothing of.",
         table(["scenarios", "controller", "progress [m]", "lead over the model [m]"], gains(progress)).rstrip("\n"),
     ]
     return "\n\n".join(parts) + "\n"
