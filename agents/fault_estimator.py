@@ -62,7 +62,7 @@ BURSTS = {"intermittent_share": 0.2, "period_min_s": 6.0, "period_max_s": 15.0, 
 KEPT_FAILED, KEPT_HEALTHY = 0.4, 0.12
 """Shares of the windows of failed and healthy joints that are learned from."""
 FIRST_SEED = 3_000_000
-"""Seed of the first log: none of those of benchmarks and tunings."""
+"""Seed of the first log: among those of tuning, none of those of benchmarks."""
 SOURCES = digest(
     digest_sources(Path(snake_gym.__file__).parent, ("render", "hardware", "commands")), Path(__file__).read_bytes()
 )

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.benchmark.scenarios import zero_residual
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld
 from snake_gym.controllers.speed_hold import PACE
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.interface.policy import Policy, ZeroResidual
+from snake_gym.interface.policy import Policy
 from snake_gym.physics.faults import FREE, LOCKED, OFFSET, WEAK
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
@@ -99,4 +100,4 @@ class FaultGaits:
 def fault_gaits_policy(gaits: Sequence[Mapping[str, Any]], env: SnakeVectorEnv) -> Policy:
     """Return the policy that leaves all to ``FaultGaits`` in ``env``."""
     env.core.use_controller(FaultGaits(gaits, env.core.robot))
-    return ZeroResidual(env.core.decoder.size)
+    return zero_residual(env)

@@ -20,22 +20,24 @@ from rich.table import Table
 
 from snake_gym.benchmark.comparison import nominal_weight
 from snake_gym.benchmark.distribution import SMALLEST, TOLERANCE
-from snake_gym.benchmark.oracle import ORACLES, oracle_entrant
+from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables
 from snake_gym.benchmark.runner import Episodes, code_digest, play
 from snake_gym.benchmark.scenarios import (
     MOST_EPISODES,
+    ORACLES,
     BenchmarkConfig,
     Entrant,
     EntrantKind,
     Scenarios,
     make_scenarios,
     recorded_settings,
+    zero_residual,
 )
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.benchmark.step_check import check_step, step_check_note
 from snake_gym.benchmark.trainings import training_names
-from snake_gym.benchmark.variants import varied, zero_residual
+from snake_gym.benchmark.variants import varied
 from snake_gym.config import ConfigError, Settings, build, choose, differences, load_yaml, read_json, to_json
 from snake_gym.config.errors import show
 from snake_gym.config.records import versions

@@ -45,7 +45,6 @@ from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import (
     FREE,
-    HEALTHY,
     LOCKED,
     SLOW,
     WEAK,
@@ -53,6 +52,7 @@ from snake_gym.controllers.fault_detection import (
     FaultDetectorConfig,
     as_part,
     detector_part,
+    known_kind,
 )
 from snake_gym.controllers.guidance import PointOfSight
 from snake_gym.controllers.learned_detection import LearnedDetector, LearnedDetectorConfig
@@ -134,10 +134,7 @@ class FaultAware(Gait):
         """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         watched = detector_part(state)
         begins = watched["n_seen"] == 0.0
-        kind = self.detector.update(watched, measurement, dt_s)
-        if measurement.joint_failed is not None:
-            unknown = np.where(kind == HEALTHY, WEAK, kind)  # the env tells only that it failed; motion tells the kind
-            kind = np.where(measurement.joint_failed, unknown, HEALTHY)
+        kind = known_kind(self.detector.update(watched, measurement, dt_s), measurement)
         if measurement.centre_xy_w is None:
             measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
         weak = (kind == WEAK) | (kind == SLOW)

@@ -52,7 +52,7 @@ def test_gaits_that_are_all_the_same_are_that_gait_and_others_act_only_from_the_
     found = [
         play(made(config, variant), scenarios)
         for variant in (
-            Variant(controller=files[0]), Variant(controller=files[0], gaits=(files[0],) * 5),
+            Variant(controller=files[0], reveal=True), Variant(controller=files[0], gaits=(files[0],) * 5),
             Variant(controller=files[0], gaits=(files[1],) * 5),
         )
     ]  # fmt: skip

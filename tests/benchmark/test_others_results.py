@@ -414,6 +414,11 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
         text = capsys.readouterr().out
         assert "wrong: mine is not checked: give --policy mine=" in text
         assert "2 of 2 rows are equal" in text
+    content["policies"] = {"mine": ["runs/a", "runs/b"]}
+    dump_yaml(content, results / "config.yaml")
+    assert check(results, "--rows", "1") == 1
+    told = "wrong: mine is not checked: 1 trainings in the results, 2 in its config.yaml; give --policy mine=PATH"
+    assert told in capsys.readouterr().out
     assert not (tmp_path / "executed").exists()
     assert check(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 0
     assert "3 of 3 rows are equal" in capsys.readouterr().out
