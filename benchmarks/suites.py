@@ -9,7 +9,8 @@
 A suite is a file of configs/benchmark. A learned policy plays in the suites of its task and robot. Writes
 OUT/suites/NAME.csv (what each policy did in each scenario), OUT/suites.md, whose numbers all follow from those rows,
 and for each env a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their
-rows. What is done is played again only after a change (runs/suites).
+rows, and so do learned policies that do not play, while a suite has the same scenarios. What is done is played again
+only after a change (runs/suites).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from io import BytesIO
@@ -122,11 +123,12 @@ def main(argv: list[str] | None = None) -> int:
             bar_of = {entrant.name: bars.add_task(entrant.name, total=None) for entrant in entrants}
             show = partial(advance, bars, bar_of)
             results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
+        everything = [*results, *kept_rows(args.out / ROWS / f"{name}.csv", scenarios, own)]
         about = {
             "env_id": config.env_id, "scenarios": scenarios.hash(), "score": results[0].score,
-            "version": snake_gym.__version__, "policies": {entrant.name: entrant.kind for entrant in entrants},
+            "version": snake_gym.__version__, "policies": {each.name: each.kind for each in everything},
         }  # fmt: skip
-        write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, results))
+        write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, everything))
         if not args.no_pictures and name == picture_suite(config.env_id):
             image = args.out / "images" / "envs" / f"{short_name(config.env_id)}.png"
             write_atomic(image, picture(entrants, results, scenarios))
@@ -136,6 +138,15 @@ def main(argv: list[str] | None = None) -> int:
             f"policy {', '.join(sorted(unfit))} plays in none of {', '.join(chosen)}: other task or robot"
         )
     return 0
+
+
+def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> list[Episodes]:
+    """Return the rows of learned policies that stand in ``path``, of the same scenarios, and did not play now."""
+    if not path.exists():
+        return []
+    about, results = read_suite(path)
+    same = about["scenarios"] == scenarios.hash() and results[0].n == scenarios.episodes
+    return [each for each in results if same and each.kind == "learned" and each.name not in played]
 
 
 def advance(bars: Progress, bar_of: Mapping[str, TaskID], name: str, done: int, of: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import snake_gym
@@ -63,7 +64,7 @@ def compare(
     notes = [note for note in (seeds, coarse, *entrant_notes(entrants)) if note is not None]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=progress, disable=progress is None) as bars:
-        bar_of = {name: bars.add_task(name, total=None) for name in names}
+        bar_of = {name: bars.add_task(escape(name), total=None) for name in names}
         results = play_all(
             entrants, scenarios, out / "policies",
             lambda name, done, of: bars.update(bar_of[name], completed=done, total=of), fresh, config.replicates,

@@ -131,6 +131,7 @@ def main(argv: list[str] | None = None) -> int:
         return freeze(args.config or DEMO, make_scenarios(config).hash())
     if (note := frozen_note(config, args)) is not None:
         print(f"note: {note}", file=sys.stderr)
+        config = replace(config, scenarios=None)  # what is written does not stand for those of the file
     play_chosen = play_sweep if args.sweep else play_one
     results, shown = play_chosen(config, play, args.out, not args.no_pictures)
     show(shown, on_stderr=args.json == "-")

@@ -7,7 +7,9 @@ An evaluation's folder holds its settings (``config.yaml``), a row for each epis
 from __future__ import annotations
 
 import csv
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -59,6 +61,8 @@ _IDENTITY: dict[str, tuple[str, ...]] = {
 """What it holds of a policy, by kind, that does not follow from the rows."""
 _ABSENT = object()
 _MOST_NAMED = 6
+_CONTROL = re.compile(r"\\u00(?:[01][0-9a-f]|7f|[89][0-9a-f])")
+"""Characters that would command a terminal, as JSON writes them."""
 _FEWEST_WORLDS = 16
 """Number of worlds that are played at least: products with a matrix of few rows are rounded otherwise."""
 _FEWEST = 4
@@ -305,6 +309,8 @@ def read_summary(path: Path) -> dict[str, Any]:
         summary = read_json(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if _CONTROL.search(json.dumps(summary)):
+        raise ConfigError(f"{file} has control characters in its text; expected the results of an evaluation")
     keys = ("policies", "score", "scenarios", "code", "config", "versions")
     missing = [key for key in keys if key not in summary] if isinstance(summary, dict) else keys
     if missing:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from .job import STOPPED, Job
@@ -81,7 +82,7 @@ class JobsDisplay:
         done, total, note = read_progress(job.progress) or (0.0, None, "starting")
         if self._shows_bars:
             if job.name not in self._tasks:
-                self._tasks[job.name] = self.bars.add_task(job.name, total=total, note=note)
+                self._tasks[job.name] = self.bars.add_task(escape(job.name), total=total, note=note)
             task = self._tasks[job.name]
             self.bars.update(task, completed=done, total=total, note=note)
             if finished:

@@ -367,6 +367,18 @@ def test_another_score_than_the_task_s_is_found(
         evaluate.main(["--table", str(results), str(theirs / "results")])
 
 
+def test_text_that_commands_a_terminal_is_refused(results: Path) -> None:
+    edit_results(results, lambda content: content["notes"].append("\x1b[2Jall is well"))
+    with pytest.raises(ConfigError, match="has control characters in its text"):
+        check(results)
+
+
+def test_names_are_no_markup(theirs: Path, tmp_path: Path) -> None:
+    evaluate.main(["--policy", f"[/red]={theirs}/policy", "--controllers", "none", "--episodes", "4", "--set",
+                   "resamples=200", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
+    assert "[/red]" in json.loads((tmp_path / "out" / "results.json").read_text())["policies"]
+
+
 def test_numbers_that_are_text_are_found(results: Path, theirs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit_results(results, lambda content: content["policies"]["mine"].update(mean=str(1.0)))
     assert check(results, "--rows", "1") == 1
