@@ -76,6 +76,9 @@ class ServoPlant(Protocol):
     def load(self) -> FloatArray:
         """Return the motor torques (J,) as signed shares of the stall torque."""
 
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        """Hold joint ``joint`` (from 0) where it is, or let it go."""
+
 
 class FirstOrderPlant:
     """Plant of J independent joints that approach their targets with a time constant, from ``joint_angle`` [rad] on."""
@@ -83,8 +86,7 @@ class FirstOrderPlant:
     def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
         self.lag_s = 0.03
         """Time constant of the joints [s]."""
-        self.blocked = np.zeros(n_joints, dtype=bool)
-        """(J,) True for joints that something holds where they are."""
+        self._jammed = np.zeros(n_joints, dtype=bool)
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
         self._rate = np.zeros(n_joints)
         self._load = np.zeros(n_joints)
@@ -98,14 +100,15 @@ class FirstOrderPlant:
         speed_limit_rad_s: FloatArray,
     ) -> None:
         error = target_rad - self._angle
-        moves = enabled & ~self.blocked
+        moves = enabled & ~self._jammed
         limit = speed_limit_rad_s * dt_s
         step = np.where(moves, np.clip(error * -np.expm1(-dt_s / self.lag_s), -limit, limit), 0.0)
         self._angle = self._angle + step
         self._rate = step / dt_s
-        # A blocked motor is at its limit from an error of 0.1 rad on; a moving one hardly loaded.
-        effort = np.where(self.blocked, 10.0 * error, 0.5 * error)
-        self._load = np.where(enabled, np.clip(effort, -torque_limit, torque_limit), 0.0)
+        self._load = np.where(enabled, np.clip(0.5 * error, -torque_limit, torque_limit), 0.0)
+
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        self._jammed[joint] = is_jammed
 
     def joint_angle(self) -> FloatArray:
         return self._angle
@@ -246,6 +249,7 @@ class EmulatedBus:
         missing: behaviour of servos behind one that does not answer a sync read: they answer after the time that its
             answer would have taken, or not at all. It depends on the firmware; a driver has to cope with both.
         step_s: time after which servos look at their joints and goals again [s].
+        supply_ohm: resistance of the supply and its cable [ohm], which all servos share.
     """
 
     def __init__(
@@ -258,12 +262,14 @@ class EmulatedBus:
         echo: bool = False,
         missing: Literal["skip", "stop"] = "skip",
         step_s: float = 0.002,
+        supply_ohm: float = 0.1,
     ) -> None:
         self.servos = list(servos)
         self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
         self.clock: Clock = VirtualClock() if clock is None else clock
         self.faults = WireFaults() if faults is None else faults
         self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
+        self.supply_ohm = supply_ohm
         self.lock = threading.RLock()
         """Lock held while the bus works; another thread takes it to look at several registers at once."""
         self.unplugged = False
@@ -284,6 +290,13 @@ class EmulatedBus:
     def servo(self, servo_id: int) -> EmulatedServo:
         """Return the servo that has this ID now."""
         return next(servo for servo in self.servos if servo.id == servo_id)
+
+    def jam(self, servo_id: int, is_jammed: bool = True) -> None:
+        """Hold the joint of a servo where it is, so that its motor stalls, or let it go."""
+        with self.lock:
+            servo = self.servo(servo_id)
+            servo.jammed = is_jammed
+            self.plant.jam(self.servos.index(servo), is_jammed)
 
     # --- the host's side ---------------------------------------------------------------------------------------------
 
@@ -354,6 +367,9 @@ class EmulatedBus:
         state = zip(self.plant.joint_angle(), self.plant.joint_rate(), self.plant.load(), strict=True)
         for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
             servo.update(self._plant_s, float(angle), float(rate), float(load))
+        sag_v = self.supply_ohm * sum(servo.supply_current_a for servo in self.servos)
+        for servo in self.servos:
+            servo.sag_v = sag_v
 
     def _execute(self, packet: Packet, at_s: float) -> None:
         listening = [servo for servo in self.servos if servo.listens(self.baud)]

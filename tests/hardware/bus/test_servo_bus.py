@@ -8,7 +8,7 @@ from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.protocol import Instruction, ServoError
 from snake_gym.hardware.bus.servo_bus import SILENT, BlockRead
-from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.hardware.emulator.bus import EmulatedServo, WireFaults
 from tests.hardware.bus.bus_rig import ALL, Rig, make_rig
 
 BLOCK = ("present_position", "present_current")
@@ -444,10 +444,8 @@ def test_torque_off_tells_all_servos_with_the_first_packet() -> None:
 
 def test_overload_latch_is_reported_and_released() -> None:
     rig = make_rig([1, 2])
-    plant = rig.bus.plant
-    assert isinstance(plant, FirstOrderPlant)
     rig.driver.torque([1, 2], True)
-    plant.blocked[0] = True
+    rig.bus.jam(1)
     rig.driver.write_targets([1, 2], [3000, 3000])
     rig.wait(1.0)
     assert rig.driver.read_block([1, 2], *BLOCK).errors == {1: 0, 2: 0}
@@ -456,7 +454,7 @@ def test_overload_latch_is_reported_and_released() -> None:
     assert found.errors == {1: ServoError.OVERLOAD, 2: 0}
     rig.wait(0.1)
     assert told(rig.driver.read_block([1], *BLOCK), 1, "present_load") == 200  # protective torque
-    plant.blocked[0] = False
+    rig.bus.jam(1, False)
     rig.wait(1.0)
     assert rig.driver.read_block([1], *BLOCK).errors[1] == ServoError.OVERLOAD  # latched
     rig.driver.torque([1], False)

@@ -130,8 +130,7 @@ def test_wiggle_moves_each_joint_and_names_who_is_not_there_and_who_is(
 ) -> None:
     monkeypatch.setattr("snake_gym.hardware.commands.wiggle._USUAL", range(7, 12))
     words = ["wiggle", "--port", port.port, "--latch", latch]
-    with port.bus.lock:
-        port.bus.plant.blocked[1] = True  # type: ignore[attr-defined]
+    port.bus.jam(2)
     assert main([*words, "--ids", "20,1,2", "--degrees", "5"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "servo  20: does not answer at 1000000 baud; 7-9 do"
