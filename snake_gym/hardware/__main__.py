@@ -22,6 +22,8 @@ from snake_gym.hardware.commands import PROGRAM
 COMMANDS = {
     "scan": "list the servos on the bus; give one a new id",
     "calibrate": "make the calibration file: zero, direction and limits of every joint",
+    "limp": "torque off in every servo of a bus, whatever else is wrong",
+    "register": "read or write a register of a servo by its name",
     "wiggle": "move servos a few degrees and back, to see that they are alive",
     "run": "run a policy file or a classical controller on the robot",
     "estop": "stop the robot: torque off, and nothing moves until the stop is cleared",

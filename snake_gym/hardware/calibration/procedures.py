@@ -105,6 +105,25 @@ def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
+def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
+    """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
+    switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
+    bus.family.encode(name, value)
+    _let_go(bus, servo_id, f"{name} was not written")
+    is_stored = bus.family.register(name).address < bus.family.eeprom_end
+    if is_stored and not bus.write_register(servo_id, "lock", 0):
+        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    try:
+        bus.write_register(servo_id, name, value)
+    finally:
+        is_locked = not is_stored or bus.write_register(servo_id, "lock", 1)
+    told = _all_of(bus.read_block([servo_id], name).values)[servo_id]
+    if told[name] != value:
+        raise ProcedureError(f"servo {servo_id} holds {told[name]} in {name} after {value} was written")
+    if not is_locked:
+        raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
+
+
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID. Raises ProcedureError naming servos that do not answer."""
     return {
