@@ -210,7 +210,7 @@ def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str
                 return stop.reason
             return None if watcher is None else watcher.trouble()
 
-        stop.hold(what)
+        stop.hold(what, watcher is not None)
         try:
             yield Supervised(bus, there, interrupted)
         finally:

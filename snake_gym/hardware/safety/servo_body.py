@@ -60,7 +60,8 @@ class ServoBody:
         period_s: period of a bus cycle [s].
         speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
         stop: the emergency stop; None: this machine's.
-        trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None.
+        trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None. It
+            belongs to a process that switches the torque off where this one is killed.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, self.stop)
+        self._torque = TorqueOff(bus, self.stop, watched=trouble is not never)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None

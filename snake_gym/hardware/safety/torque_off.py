@@ -43,11 +43,13 @@ class TorqueOff:
 
     Args:
         stop: told whether there are any; not used where the clock is virtual, since nothing real moves then.
+        watched: True if another process switches the torque off where this one is killed.
     """
 
-    def __init__(self, bus: ServoBus, stop: EmergencyStop) -> None:
+    def __init__(self, bus: ServoBus, stop: EmergencyStop, watched: bool = False) -> None:
         self._bus, self._clock = bus, bus.clock
         self._stop = None if isinstance(bus.clock, VirtualClock) else stop
+        self._watched = watched
         self._asked_s = -math.inf
         self.owed: set[int] = set()
         """IDs of servos whose torque may be on."""
@@ -56,7 +58,7 @@ class TorqueOff:
         """Note that these servos are about to be given torque or a goal."""
         self.owed.update(ids)
         if self.owed and self._stop is not None:
-            self._stop.hold("run")
+            self._stop.hold("run", self._watched)
 
     def abandon(self, ids: Sequence[int]) -> None:
         """Switch off all, and these servos as well, whose torque may have been on before. Silent ones are not
