@@ -38,6 +38,7 @@ from snake_gym.hardware.safety.bring_up import (
 from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.safety.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
@@ -62,6 +63,7 @@ class ServoBody:
         stop: the emergency stop; None: this machine's.
         trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None. It
             belongs to a process that switches the torque off where this one is killed.
+        heartbeat: output for a board on the servos' supply; closed with the bus.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class ServoBody:
         speed_rad_s: FloatArray | float = math.inf,
         stop: EmergencyStop | None = None,
         trouble: Interrupted = never,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
@@ -91,7 +94,7 @@ class ServoBody:
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, self.stop, watched=trouble is not never)
+        self._torque = TorqueOff(bus, self.stop, trouble is not never, heartbeat)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -146,7 +149,9 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read all servos once and check the readings; a goal is owed afterwards."""
-        reason = self._trouble()
+        if self.stop_reason is None:  # else somebody is in charge only if the servos say that they are limp
+            self._torque.beat()
+        reason = self._trouble() or self._torque.heartbeat.trouble
         if reason is not None:
             self.halt(reason)
         now = self.clock.now()
@@ -196,6 +201,7 @@ class ServoBody:
         finally:
             self._gate = None
             self.bus.close()
+            self._torque.heartbeat.close()
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
@@ -294,9 +300,10 @@ class ServoBody:
 
     def _bring_up(self, interrupted: Interrupted) -> None:
         def asked() -> str | None:
+            self._torque.beat()
             if self.stop.tripped:
                 return f"the emergency stop is tripped: {self.stop.reason}"
-            return self._trouble() or interrupted()
+            return self._trouble() or self._torque.heartbeat.trouble or interrupted()
 
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")
