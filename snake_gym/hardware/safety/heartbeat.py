@@ -2,8 +2,8 @@
 
 ``+`` in every bus cycle while the torque may be on, ``-`` once it is off in all servos. A board that has heard ``+``
 and then nothing for too long takes the supply away (docs/hardware.md has its program). So the bytes stop without ``-``
-where the process that runs the bus is killed or hangs, and where a robot has stopped but a servo has not said that it is
-limp.
+where the process that runs the bus is killed or hangs, and where a robot has stopped but a servo has not said that it
+is limp.
 """
 
 from __future__ import annotations

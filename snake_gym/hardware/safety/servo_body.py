@@ -238,7 +238,7 @@ class ServoBody:
             if now - self._gone_since_s > self.limits.port_timeout_s:
                 self.halt(f"the port has been gone for {self.limits.port_timeout_s:g} s")
         elif now - self._commanded_s > self.limits.command_timeout_s:
-            self.halt(f"no command for {self.limits.command_timeout_s:g} s")
+            self.halt(f"no command for {self.limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
             news, reason = self._monitor.check(self._read.health, passed_s)
             told = set(self._read.health.faults)

@@ -199,6 +199,17 @@ def test_wrong_options_are_one_clear_line(arguments: list[str], message: str) ->
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    "words", [["run", "cc", "--config", "configs/hardware/sts3215.yaml"], ["camera", "configs/hardware/camera.yaml"]]
+)
+def test_a_library_that_is_not_there_is_one_line(words: list[str]) -> None:
+    process = launch(*words, board=True)
+    with ending(process):
+        out = read_all(process)
+    assert process.returncode == 2
+    assert out == f"error: {words[0]} needs PyYAML for this, which is not installed: pip install PyYAML\n"
+
+
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     for name in COMMANDS:
         with pytest.raises(SystemExit, match="0"):

@@ -136,7 +136,7 @@ def test_without_commands_torque_goes_off(tmp_path: Path) -> None:
     rig.run(0.5, np.zeros(4))
     assert rig.body.stop_reason is None
     rig.body.run_until(rig.clock.now() + 0.5)
-    assert rig.body.stop_reason == "no command for 0.3 s"
+    assert rig.body.stop_reason == "no command for 0.3 s (safety.command_timeout_s)"
     assert rig.torque_on() == [False] * 4
     assert not rig.stop.tripped
 
