@@ -1,22 +1,26 @@
-"""Emulated servos with the robot behind them, moved by the project's physics, which are loaded when it is made."""
+"""Emulated servos with the robot behind them, moved by the project's physics; both are loaded when it is made."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.calibration.calibration import Calibration
-from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
-from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.run.connection import ConnectionConfig
 from snake_gym.robot.spec import RobotSpec
+
+if TYPE_CHECKING:
+    from snake_gym.hardware.emulator.bus import EmulatedBus
 
 
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
     """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
+    from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
+    from snake_gym.hardware.emulator.servo import EmulatedServo
     from snake_gym.simulation.servo_plant import RobotPlant
 
     told = config.emulated

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from snake_gym.config import ConfigError, Range, Settings, choose
 from snake_gym.config.settings import Count, Positive, Share
@@ -20,7 +20,6 @@ from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
@@ -33,6 +32,9 @@ from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.servo_body import ServoBody, never
 from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spec import RobotSpec
+
+if TYPE_CHECKING:
+    from snake_gym.hardware.emulator.bus import EmulatedBus
 
 EMULATED = ("memory", "pty")
 PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
@@ -121,7 +123,7 @@ class Connected(NamedTuple):
     close: Callable[[], None]
 
 
-Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], EmulatedBus]
+Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], "EmulatedBus"]
 """Function that makes emulated servos with their robot (``commands.emulated_robot``); clock None: a virtual one."""
 
 

@@ -74,7 +74,8 @@ def launch(*arguments: str, board: bool = False, patient: bool = False) -> subpr
     module = "snake_gym.hardware"
     command = [sys.executable, "-m", *(["tests.hardware.patient", "-"] if patient else []), module, *arguments]
     if board:
-        program = HOOK + f"\nimport runpy\nsys.argv = [{module!r}, *sys.argv[1:]]\n"
+        program = HOOK + "sys.modules['snake_gym.hardware.emulator'] = None  # a real robot is not emulated\n"
+        program += f"import runpy\nsys.argv = [{module!r}, *sys.argv[1:]]\n"
         program += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
         command = [sys.executable, "-c", program, *arguments]
     return subprocess.Popen(
