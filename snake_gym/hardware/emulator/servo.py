@@ -12,8 +12,9 @@ Protections, on as far as ``unload_condition`` has their bit: heat and overcurre
 last; overload (``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until
 torque is written or a goal asks for the other direction. The error byte of every answer is the ``status`` register.
 
-A jammed joint stalls: its motor pushes with what the distance to its target asks for, up to the torque limit. The
-current is the load times the stall current, and the voltage of all servos sags under what the motors draw.
+A joint that is jammed, or at its mechanical stop, stalls: its motor pushes with what the distance to its target asks
+for, up to the torque limit. The current is the load times the stall current, and the voltage of all servos sags under
+what the motors draw.
 
 Not modelled: the dead band and loop gains of the registers (the plant has its own), what a lower voltage does to torque
 and speed, the brake of ``torque_enable`` 2 (here the joint is free). No public source says what a real servo does with
@@ -171,6 +172,7 @@ _COARSE = 50  # factor on a count's speed without that bit
 _BOOT_S = 0.3
 _AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
 _STALL_GAIN = 10.0  # 1/rad: a jammed motor is at its limit from a distance of 0.1 rad on
+_AT_STOP_RAD = 0.005
 _BRAKE = 2  # code of torque_enable
 _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
 
@@ -214,6 +216,8 @@ class EmulatedServo:
         """True: the encoder stays at its last value, and the servo reports it broken."""
         self.jammed = False
         """True: something holds the joint where it is, and the motor stalls."""
+        self.stop_rad = math.inf
+        """Mechanical stop of the joint, to both sides [rad]; there the motor stalls as well."""
         self.supply_v = self.model.nominal_voltage_v
         """Voltage of the supply without load [V]."""
         self.sag_v = 0.0
@@ -364,8 +368,9 @@ class EmulatedServo:
     def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
         """Take the joint's state after the time up to ``now_s`` [s]; load as a share of the stall torque."""
         dt_s, self._now_s = now_s - self._now_s, now_s
-        if self.jammed:
-            target, enabled, limit, _ = self._command
+        target, enabled, limit, _ = self._command
+        at_stop = abs(angle_rad) >= self.stop_rad - _AT_STOP_RAD and (target - angle_rad) * angle_rad > 0.0
+        if self.jammed or at_stop:
             load = min(max(_STALL_GAIN * (target - angle_rad), -limit), limit) if enabled else 0.0
         self._check_supply(now_s)
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load

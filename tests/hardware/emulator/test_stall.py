@@ -82,6 +82,19 @@ def test_emulate_jam_stalls_with_physics_behind_it(tmp_path: Path) -> None:
         raw.until(lambda: raw.read(3, POSITION, 2), lambda at: at > 2048 + 150)
 
 
+def test_a_joint_that_is_driven_too_far_stalls_at_its_stop(tmp_path: Path) -> None:
+    """Ninety degrees are the robot's joint limit; its stop is a little further."""
+    with emulator(tmp_path / "bus", "--pose-port", "0") as robot, RawDriver(robot.port) as raw:
+        raw.write(5, UNLOAD, 0x0C)
+        raw.write(5, GOAL, 4095, 2)
+        assert raw.until(lambda: raw.read(5, LOAD, 2), lambda load: load >= 1000) == 1000
+        raw.until(lambda: raw.read(5, POSITION, 2), lambda at: at > 2048 + 1024)
+        raw.write(5, UNLOAD, 0x2C)
+        assert raw.until(lambda: raw.error(5), bool) == OVERLOADED
+        angles = robot.joint_angles_deg()
+        assert 90.0 < angles[4] < 97.0 and max(map(abs, angles)) == angles[4], angles
+
+
 @pytest.mark.parametrize("address", range(80, 87))
 def test_factory_registers_can_be_written(wire: RawDriver, address: int) -> None:
     wire.write(1, address, 3)
