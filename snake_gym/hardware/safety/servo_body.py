@@ -44,6 +44,8 @@ from snake_gym.robot.spec import FloatArray
 
 _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
+_BUSY_S = 0.01
+"""Lateness of this computer that explains missing answers [s]."""
 _FAREWELL_S = 1.0
 """Longest time for which ``close`` keeps trying [s]."""
 _PATIENCE_S = 0.005
@@ -91,6 +93,7 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
+        self._late_s, self._n_late = 0.0, 0
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
@@ -159,6 +162,7 @@ class ServoBody:
         self._cycle_s = now
         late = now - self.next_cycle_s
         self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
+        self._late_s = max(self._late_s, late)
         self._ask(self._reading_ends_s(now))
         self._look_after(now, passed_s)
         self._owes_goal = self.stop_reason is None and not self.port_gone
@@ -221,6 +225,9 @@ class ServoBody:
                 self._news.append(PORT_AWAY)
             return
         self._read.take(read)
+        self._late_s = max(self._late_s, self.clock.now() - deadline_s)
+        if (self._read.health.answered | self._monitor.lost).all():
+            self._late_s, self._n_late = 0.0, self.bus.counters.late
         if self._gone_since_s is not None:
             self._news.append(f"the port is back after {read.stamp_s - self._gone_since_s:.2f} s")
             self._gone_since_s = None
@@ -240,7 +247,7 @@ class ServoBody:
         elif now - self._commanded_s > self.limits.command_timeout_s:
             self.halt(f"no command for {self.limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
-            news, reason = self._monitor.check(self._read.health, passed_s)
+            news, reason = self._monitor.check(self._read.health, passed_s, self._excuse())
             told = set(self._read.health.faults)
             self._news += [line for line in news if line not in self._told]
             self._told = told
@@ -249,6 +256,15 @@ class ServoBody:
                 self.halt(reason, latch=True)
             else:
                 self._look_after_absent()
+
+    def _excuse(self) -> str:
+        """Return the cause of silence since all servos have answered, where it is not the servos; else nothing."""
+        n_late = self.bus.counters.late - self._n_late
+        if self._late_s > _BUSY_S:
+            return f" (this computer was late by {1e3 * self._late_s:.0f} ms: it is too busy)"
+        if n_late:
+            return f" ({n_late} answers came too late: this computer or its adapter is too busy)"
+        return ""
 
     def _look_after_absent(self) -> None:
         """Send no goals to servos that may have restarted; let those that are back follow again."""
