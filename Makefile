@@ -16,7 +16,7 @@ comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test test-all lint bench docs lock clean
+.PHONY: help install demo check test test-all lint bench docs site lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,7 +54,10 @@ lint: $(STAMP) ## check style and types
 bench: $(STAMP) ## measure the speed, side by side with MuJoCo
 	$(BIN)/python benchmarks/throughput.py
 
-docs: $(STAMP) ## build the documentation's site into site/ (extra docs: EXTRAS=train,render,export,dev,docs)
+docs: ## build the documentation's site into site/
+	@$(MAKE) --no-print-directory site EXTRAS="$(if $(findstring docs,$(EXTRAS)),$(EXTRAS),$(EXTRAS)$(comma)docs)"
+
+site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lock: ## resolve all extras in a fresh environment and write constraints.txt

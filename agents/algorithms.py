@@ -39,9 +39,8 @@ from snake_gym.interface.mirror import Reflection, side_by_side
 
 from .asymmetric import choose_policy
 from .ppo import PPO
-from .sb3_internals import BetweenRollouts, unwrap
+from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, BetweenRollouts, is_recurrent, unwrap
 
-POLICY, RECURRENT_POLICY = "MlpPolicy", "MlpLstmPolicy"
 _DISCRETE = ("DQN", "QRDQN", "MaskablePPO")
 """Algorithms whose actions are choices of a list; a snake's are continuous."""
 MAX_WEIGHTS = 1 << 24
@@ -71,7 +70,7 @@ class NetworkConfig(Settings):
     def check_parts(self, algorithm: str, parts: Sequence[str], where: str) -> None:
         """Raise ConfigError where a setting is of a part that the algorithm's network does not have."""
         for name in ("lstm_hidden_size", "n_lstm_layers"):
-            if getattr(self, name) is not None and not _is_recurrent(known_algorithms()[algorithm]):
+            if getattr(self, name) is not None and not is_recurrent(known_algorithms()[algorithm]):
                 raise ConfigError(
                     f"{where}.network.{name} is set, but {algorithm} has no LSTM; expected null, or RecurrentPPO"
                 )
@@ -170,13 +169,9 @@ def known_algorithms() -> dict[str, type[BaseAlgorithm]]:
     for module in (stable_baselines3, *contrib):
         for name, value in sorted(vars(module).items()):
             collects = isinstance(value, type) and issubclass(value, (OnPolicyAlgorithm, OffPolicyAlgorithm))
-            if collects and name not in _DISCRETE and {POLICY, RECURRENT_POLICY} & value.policy_aliases.keys():
+            if collects and name not in _DISCRETE and {PLAIN_POLICY, RECURRENT_POLICY} & value.policy_aliases.keys():
                 found.setdefault(name, value)
     return {**found, "PPO": PPO}
-
-
-def _is_recurrent(cls: type[BaseAlgorithm]) -> bool:
-    return POLICY not in cls.policy_aliases
 
 
 def find_algorithm(settings: Mapping[str, Any], where: str = "algorithm") -> Algorithm:
@@ -252,8 +247,7 @@ def make_learner(algorithm: Algorithm, venv: VecEnv, seed: int, device: str = "c
 
     Raises ConfigError for what SB3 finds wrong with the parameters, and for networks and buffers that are too large.
     """
-    plain = RECURRENT_POLICY if _is_recurrent(algorithm.cls) else POLICY
-    policy = choose_policy(algorithm.cls, venv.observation_space, plain)
+    policy = choose_policy(algorithm.cls, venv.observation_space)
     n_inputs, n_outputs = (flatdim(space) for space in (venv.observation_space, venv.action_space))
     algorithm.network.check_size(n_inputs, n_outputs)
     _check_memory(algorithm, venv.num_envs, n_inputs, n_outputs)
@@ -330,7 +324,7 @@ def _check_memory(algorithm: Algorithm, n_envs: int, n_inputs: int, n_outputs: i
     """
     if issubclass(algorithm.cls, OnPolicyAlgorithm):
         network = algorithm.network
-        recurrent = _is_recurrent(algorithm.cls)
+        recurrent = is_recurrent(algorithm.cls)
         kept = 4 * (network.lstm_hidden_size or 256) * (network.n_lstm_layers or 1) if recurrent else 0
         needs = {"n_steps": ("buffer", 4 * n_envs * (n_inputs + n_outputs + 6 + kept), "16 to 4096 are usual")}
     else:

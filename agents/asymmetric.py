@@ -11,12 +11,15 @@ from typing import Any
 
 import gymnasium as gym
 import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 
 from snake_gym.config import ConfigError
 from snake_gym.envs.core import POLICY, PRIVILEGED
+
+from .sb3_internals import PLAIN_POLICY, RECURRENT_POLICY, is_recurrent
 
 TensorParts = Mapping[str, torch.Tensor]
 
@@ -55,14 +58,14 @@ class AsymmetricPolicy(ActorCriticPolicy):
         self.mlp_extractor.value_net, self.mlp_extractor.latent_dim_vf = critic.value_net, critic.latent_dim_vf
 
 
-def choose_policy(cls: type[Any], space: gym.Space[Any], plain: str) -> str | type[AsymmetricPolicy]:
-    """Return the policy of an algorithm class for observations of ``space``; ``plain`` if they have one part.
+def choose_policy(cls: type[BaseAlgorithm], space: gym.Space[Any]) -> str | type[AsymmetricPolicy]:
+    """Return the policy of an algorithm class for observations of ``space``, by its name if they have one part.
 
     Raises ConfigError for several parts and an algorithm without a critic that could be given them.
     """
     if not isinstance(space, gym.spaces.Dict):
-        return plain
-    if not issubclass(cls, OnPolicyAlgorithm) or "MlpPolicy" not in cls.policy_aliases:
+        return RECURRENT_POLICY if is_recurrent(cls) else PLAIN_POLICY
+    if not issubclass(cls, OnPolicyAlgorithm) or is_recurrent(cls):
         raise ConfigError(
             f"env.observation.privileged is set, but the critic of {cls.__name__} sees what its actor sees; expected "
             "none, or PPO, A2C or TRPO"

@@ -54,8 +54,8 @@ _CHARTS = {
 _METRICS = ("eval/return", "eval/progress/all", "eval/success_rate", "eval/tracking", "eval/regret")
 
 
-class Stopped(Exception):
-    """Exception raised within the references when the run is asked to stop."""
+class ReferencesStopped(Exception):
+    """Exception raised while references are played when the run is asked to stop."""
 
 
 class Dashboard:
@@ -98,24 +98,24 @@ class Dashboard:
 
         def check() -> None:
             if should_stop():
-                raise Stopped
+                raise ReferencesStopped
 
         if self._references is None:
             try:
                 self._references = play_references(self._config, self._folder / "references", check)
-            except Stopped:
+            except ReferencesStopped:
                 return None
         return self._references
 
     def watch(self, core: SnakeCore) -> Callable[[], None]:
         """Return what an evaluation calls at each step, so that ``draw`` can show it: one easy world, one hard."""
-        state: dict[str, Recorder] = {}
+        self._recorder = None
 
         def take() -> None:
-            if not state:
+            if self._recorder is None:
                 count = joint_failed(core).sum(axis=1)
-                state["recorder"] = self._recorder = Recorder(core, sorted({int(count.argmin()), int(count.argmax())}))
-            state["recorder"].take()
+                self._recorder = Recorder(core, sorted({int(count.argmin()), int(count.argmax())}))
+            self._recorder.take()
 
         return take
 

@@ -56,7 +56,7 @@ class TrainingDisplay:
         if not self._running:  # kernels were compiled until now: that tells nothing of the speed
             self._running, self._begin, self._start = True, steps, now
             return
-        waiting = steps < self.total or not self._bar  # the end is always shown
+        waiting = steps < self.total or not self._bar  # the end of a bar is always shown
         if self.quiet or (waiting and now - self._last < self._every_s):
             return
         self._last = now
@@ -83,7 +83,7 @@ class FileDisplay(TrainingDisplay):
     def __init__(self, total: int, path: Path) -> None:
         super().__init__(total)
         self._file = ProgressFile(path)
-        self._bar, self._every_s = False, 1.0
+        self._bar, self._every_s = False, 0.0  # the file is written once a second, and at the end
 
     @contextmanager
     def show(self, begin: int) -> Iterator[None]:

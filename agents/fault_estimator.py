@@ -11,6 +11,7 @@ change.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -24,11 +25,21 @@ from rich.progress import track
 
 import snake_gym
 from snake_gym.benchmark.fault_logs import KINDS, FaultLog, record
-from snake_gym.config import OptionParser, digest, make_folder, prepare_file, run_program, to_json, write_atomic
+from snake_gym.config import (
+    OptionParser,
+    digest,
+    make_folder,
+    prepare_file,
+    run_program,
+    to_dict,
+    to_json,
+    write_atomic,
+)
 from snake_gym.config.records import digest_sources
 from snake_gym.controllers.fault_window import N_CONTEXT, FaultWindow, n_features
 from snake_gym.controllers.learned_detection import SEVERITIES
 from snake_gym.physics.faults import FAULT_CODES
+from snake_gym.robot.catalogue import load_robot
 
 OUT = Path(__file__).parents[1] / "configs" / "detectors" / "servo_faults.json"
 N_SAMPLES, HIDDEN = 12, (64, 64)
@@ -51,8 +62,10 @@ BURSTS = {"intermittent_share": 0.2, "period_min_s": 6.0, "period_max_s": 15.0, 
 KEPT_FAILED, KEPT_HEALTHY = 0.4, 0.12
 """Shares of the windows of failed and healthy joints that are learned from."""
 FIRST_SEED = 3_000_000
-"""Seed of the first log: none of those of benchmarks and tunings."""
-SOURCES = digest_sources(Path(snake_gym.__file__).parent, ("render", "hardware", "commands"))
+"""Seed of the first log: among those of tuning, none of those of benchmarks."""
+SOURCES = digest(
+    digest_sources(Path(snake_gym.__file__).parent, ("render", "hardware", "commands")), Path(__file__).read_bytes()
+)
 """Digest of what logs and windows are made by."""
 
 
@@ -77,6 +90,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("runs", "fault_estimator"), help="logs that are done")
     parser.add_argument("--out", type=Path, default=OUT, help="the estimator's file")
     args = parser.parse_args(argv)
+    for name in ("worlds", "seconds", "epochs"):
+        if not 0.0 < getattr(args, name) < math.inf:
+            parser.error(f"--{name} is {getattr(args, name)}; expected a number > 0")
     make_folder(args.folder)
     prepare_file(args.out, "--out")
     console = Console(stderr=True)
@@ -104,7 +120,8 @@ def plan(n_worlds: int, time_s: float) -> Iterator[dict[str, Any]]:
 
 def load_or_record(job: Mapping[str, Any], folder: Path) -> Windows:
     """Return the windows of a log, from its file if it was made before."""
-    path = folder / f"{digest(dict(job), N_SAMPLES, SOURCES)[:16]}.npz"
+    robot = to_dict(load_robot(job["env"]["robot"]))
+    path = folder / f"{digest(dict(job), robot, N_SAMPLES, SOURCES)[:16]}.npz"
     if not path.is_file():
         windows = take_windows(record(**job), np.random.default_rng(job["seed"]))
         partial = path.with_suffix(".part.npz")

@@ -24,8 +24,9 @@ from .display import FileDisplay, TrainingDisplay
 from .run_folder import RunFolder, new_run_path
 from .training import MakeEnv, Training, TrainingStopped
 
-PROGRAM = "python train.py" if Path(sys.argv[0]).name == "train.py" else "snake-gym train"
-"""Command that the user started, for messages."""
+_SCRIPT = Path(__file__).resolve().parents[1] / "train.py"
+PROGRAM = "python train.py" if Path(sys.argv[0]).resolve() == _SCRIPT else "snake-gym train"
+"""Command that the user started, for messages; what runs as a job is ``agents/train.py``."""
 _PATIENCE_S = 60.0
 """Time for which a job waits for the end of a process that still holds its folder [s]."""
 

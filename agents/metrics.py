@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.runner import roll
+from snake_gym.benchmark.runner import INFO_COLUMNS, roll
 from snake_gym.envs.core import SnakeCore
 from snake_gym.interface.policy import Policy
 from snake_gym.physics.faults import FAULT_CODES, HEALTHY
@@ -19,12 +19,10 @@ from .sb3_vec_env import Sb3VecEnv
 Columns = dict[str, NDArray[np.float64]]
 """Quantities of episodes by name, each (M,)."""
 
-AT_END = (
-    "progress_m", "targets_reached", "energy_j", "is_success", "n_failed_joints", "contact_time_s",
-    "contact_impulse_ns", "passed_m", "mean_cross_track_m", "mean_schedule_error_m", "tracking", "mean_speed_error_m_s",
-    "mean_heading_error_rad",
-)  # fmt: skip
-"""Infos kept at the end of an episode, if the env reports them."""
+_INFINITE = ("time_to_first_target_s", "last_target_time_s", "time_to_goal_s")
+"""Infos that are infinite where nothing was reached, so that they have no mean."""
+AT_END = tuple(name for name in INFO_COLUMNS if name not in _INFINITE)
+"""Infos kept at the end of an episode, if the env reports them, beside the score."""
 TERM = "reward/"
 """Prefix of the weighted reward terms in the infos; their sums over an episode add up to its return."""
 SPEED = "speed_m_s"
@@ -103,9 +101,16 @@ class Accumulator:
         return columns
 
 
-def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64]) -> Columns:
-    """Return the infos at the end of the episodes in ``worlds``."""
-    return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in AT_END if name in infos}
+def score_of(env: Any) -> str:
+    """Return the info by which the env's task compares policies; that of an env of another package is its progress."""
+    core = getattr(env, "core", None)
+    return "progress_m" if core is None else str(core.task.score)
+
+
+def end_columns(infos: Mapping[str, Any], worlds: NDArray[np.int64], score: str) -> Columns:
+    """Return the infos, and the ``score``, at the end of the episodes in ``worlds``."""
+    names = [name for name in dict.fromkeys((*AT_END, score)) if name in infos]
+    return {name: np.asarray(infos[name][worlds], dtype=np.float64) for name in names}
 
 
 class ActionSize:
@@ -177,7 +182,7 @@ def play_episodes(
     columns: Columns = {"return": total, "length": length.astype(np.float64)}
     if core is not None and size is not None:
         columns |= fault_columns(core) | size.columns(length)
-    return {**columns, **end_columns(infos, worlds), **sums.close(worlds, length)}
+    return {**columns, **end_columns(infos, worlds, score_of(env)), **sums.close(worlds, length)}
 
 
 class EpisodeWindow:
@@ -208,7 +213,7 @@ class EpisodeWindow:
         self._running.add(venv.infos, ~ended)
         self._running.add(ends.infos, ended)
         new = {"return": ends.returns, "length": ends.lengths.astype(np.float64)}
-        new |= end_columns(ends.infos, ends.worlds)
+        new |= end_columns(ends.infos, ends.worlds, score_of(venv.env))
         new |= self._running.close(ends.worlds, ends.lengths)
         if not venv.had_cut_episodes:
             self._new.append(new)

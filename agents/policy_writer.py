@@ -27,7 +27,7 @@ from snake_gym.registry import find_task
 
 from .config import TrainConfig
 from .run_folder import RunFolder, run_versions
-from .sb3_internals import frozen_normaliser
+from .sb3_internals import frozen_normaliser, is_recurrent
 
 _LSTM = {"weight": "weight_ih", "hidden_weight": "weight_hh", "bias": "bias_ih", "hidden_bias": "bias_hh"}
 """Weights of a recurrent layer, and what torch calls them."""
@@ -57,7 +57,7 @@ class LearnerPolicy:
 
     def play(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return actions (G, A) for observations (G, D); if recurrent, of one episode that makes them in turn."""
-        if not hasattr(self._model.policy, "lstm_actor"):
+        if not is_recurrent(self._model):
             return np.asarray(self.predict(observations, deterministic=True)[0], np.float32)
         state, actions = None, []
         for observation in observations:
@@ -103,7 +103,7 @@ class PolicyWriter:
 def actor_layers(policy: BasePolicy) -> tuple[tuple[Layer, ...], Tensors]:
     """Return the layers from the (normalised) observation to the action, and their weights by name.
 
-    Raises ConfigError unless the policy is a plain multilayer perceptron with actions in [-1, 1].
+    Raises ConfigError unless they are linear, LSTMs or the usual functions between them, with actions in [-1, 1].
     """
     space = policy.action_space
     low, high = np.asarray(space.low), np.asarray(space.high)  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 What an update computes is that of Schulman et al., "Proximal Policy Optimization Algorithms" (arXiv:1707.06347), eq. 7
 and 9, in the form of SB3's ``PPO.train``, to rounding: the gradients of the loss by the networks' outputs are written
-out, minibatches are gathered from one table, and nothing is read back before the update ends.
+out, minibatches are gathered from one table, and only ``target_kl`` reads anything back before the update ends.
 
 A mirrored sample has the same log-probability, advantage and return as the sample that it comes from (Abdolhosseini
 et al., "On Learning Symmetric Locomotion", MIG 2019, section 3.1); ``snake_gym.interface.mirror`` says what is mirrored
@@ -123,7 +123,7 @@ class PPO(stable_baselines3.PPO):
         return torch.from_numpy(table).to(self.device)
 
     def backward(self, batch: torch.Tensor, clip: float, clip_vf: float | None) -> Terms:
-        """Add the gradient of the loss over the rows ``batch`` to that of the policy's parameters."""
+        """Give the policy's parameters, whose gradients are zero, that of the loss over the rows ``batch``."""
         policy: Any = self.policy
         actor, critic, n_actions = policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net, self._n_actions
         n_actor, n_critic = (f.features_dim for f in (policy.pi_features_extractor, policy.vf_features_extractor))

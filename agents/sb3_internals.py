@@ -36,6 +36,7 @@ COUNTERS = (
 LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
 RECURRENT = "_last_lstm_states"
 """States of actor and critic of a RecurrentPPO, two tensors each."""
+PLAIN_POLICY, RECURRENT_POLICY = "MlpPolicy", "MlpLstmPolicy"
 
 
 @dataclass
@@ -77,6 +78,11 @@ class ResumableTensorBoard(TensorBoardOutputFormat):
         self._is_closed = False
 
 
+def is_recurrent(algorithm: BaseAlgorithm | type[BaseAlgorithm]) -> bool:
+    """Return True if the policies of an algorithm have a memory: it has no plain ones."""
+    return PLAIN_POLICY not in algorithm.policy_aliases
+
+
 def current_learning_rate(model: BaseAlgorithm) -> float:
     return float(model.lr_schedule(model._current_progress_remaining))
 
@@ -94,7 +100,8 @@ def find_divergence(model: BaseAlgorithm) -> str | None:
     try:
         with torch.no_grad():
             seen = policy.obs_to_tensor(model._last_obs)[0]
-            if (states := getattr(model, RECURRENT, None)) is not None:
+            if is_recurrent(model):
+                states = getattr(model, RECURRENT)
                 starts = torch.as_tensor(model._last_episode_starts, dtype=torch.float32, device=model.device)
                 actions = policy._predict(seen, states.pi, starts, deterministic=True)[0]
             else:
@@ -132,7 +139,8 @@ def capture(model: BaseAlgorithm) -> Snapshot:
         "variables": {name: recursive_getattr(model, name).detach() for name in variables},
         "generator": torch.get_rng_state(),
     }
-    if (states := getattr(model, RECURRENT, None)) is not None:
+    if is_recurrent(model):
+        states = getattr(model, RECURRENT)
         snapshot.tensors["recurrent"] = {part: list(getattr(states, part)) for part in states._fields}
     if model.device.type == "cuda":
         snapshot.tensors["cuda_generators"] = torch.cuda.get_rng_state_all()
@@ -173,7 +181,8 @@ def restore(model: BaseAlgorithm, snapshot: Snapshot) -> None:
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name in model._get_torch_save_params()[1]:
         recursive_setattr(model, f"{name}.data", tensors["variables"][name].to(model.device))
-    if (states := getattr(model, RECURRENT, None)) is not None:
+    if is_recurrent(model):
+        states = getattr(model, RECURRENT)
         parts = {part: tuple(value.to(model.device) for value in tensors["recurrent"][part]) for part in states._fields}
         setattr(model, RECURRENT, states._replace(**parts))
     unwrap(model.env).set_state(_part(arrays, "venv/"))

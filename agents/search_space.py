@@ -14,8 +14,10 @@ from typing import Any
 
 from snake_gym.config import ConfigError, Settings, build, load_yaml, to_json
 
-FIXED = ("run_dir", "if_exists", "plugins", "eval", "total_steps", "checkpoint")
+FIXED = ("run_dir", "if_exists", "plugins", "eval", "total_steps", "checkpoint", "env_id", "env_file", "env")
 """Settings that are the same in all trials, so that these can be compared and continued."""
+OPEN = ("env.action", "env.observation", "env.reward")
+"""Settings of the env that leave robot and scenarios what they are."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def read_space(path: Path) -> dict[str, NumberRange | Choices]:
         where = f"{path}: {name}"
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} is {value!r}; expected {{low: ..., high: ...}} or {{choices: [...]}}")
-        if str(name).split(".")[0] in FIXED:
+        if str(name).split(".")[0] in FIXED and not f"{name}.".startswith(tuple(f"{group}." for group in OPEN)):
             raise ConfigError(f"{where} cannot be searched: it is the same in all trials")
         space[str(name)] = build(Choices, value, where) if "choices" in value else build(NumberRange, value, where)
     if not space:

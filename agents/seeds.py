@@ -32,15 +32,13 @@ _SHOWN = ("return", "progress/all", "success_rate", "targets")
 
 def read_seeds(text: str) -> tuple[int, ...]:
     """Return the seeds that ``5`` (0 to 4) or ``0,1,7`` stands for. Raises ConfigError."""
-    expected = f"--seeds is {text!r}; expected a number of seeds up to {MOST_SEEDS}, or a list of them such as 0,1,7"
-    words = [word.strip() for word in text.split(",")]
-    if words[-1] == "" and len(words) == 2:  # "7,": the seed 7 alone
-        words.pop()
-    if not all(word.isascii() and word.isdecimal() for word in words):
-        raise ConfigError(expected)
-    seeds = tuple(range(int(text))) if "," not in text and int(text) <= MOST_SEEDS else tuple(map(int, words))
-    if not 0 < len(seeds) <= MOST_SEEDS or ("," not in text and int(text) > MOST_SEEDS):
-        raise ConfigError(expected)
+    is_list, words = "," in text, text.strip().removesuffix(",").split(",")  # "7,": the seed 7 alone
+    numbers = tuple(int(word) for word in map(str.strip, words) if word.isascii() and word.isdecimal())
+    if len(numbers) < len(words) or not 0 < (len(numbers) if is_list else numbers[0]) <= MOST_SEEDS:
+        raise ConfigError(
+            f"--seeds is {text!r}; expected a number of seeds up to {MOST_SEEDS}, or a list of them such as 0,1,7"
+        )
+    seeds = numbers if is_list else tuple(range(numbers[0]))
     if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
         raise ConfigError(f"--seeds has {twice[0]} twice; expected each seed once")
     return seeds
@@ -68,6 +66,8 @@ def train_seeds(args: argparse.Namespace) -> int:
         if code not in (0, STOPPED):
             failed[job.name] = f"killed by signal {-code}" if code < 0 else job.last_words()
 
+    for note_of_settings in plans[0].notes:
+        console.print(f"note: {note_of_settings}", soft_wrap=True, markup=False)
     finished = True
     if pending:
         workers = make_workers(args.jobs, len(pending), plans[0].config.torch_threads, args.ray)
@@ -76,6 +76,7 @@ def train_seeds(args: argparse.Namespace) -> int:
         finally:
             workers.close()
     done = {f"seed_{plan.config.seed}": plan.folder.steps_done() >= plan.config.total_steps for plan in plans}
+    finished = finished and all(done.values())  # somebody else may have stopped one
     states = {name: "failed" if name in failed else "finished" if done[name] else "stopped" for name in runs}
     print_table(summary_table(runs, states))
     for name, reason in failed.items():

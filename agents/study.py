@@ -27,22 +27,27 @@ _UNPRUNED_TRIALS = 5
 
 
 class Study:
-    """Trials of the search in ``folder``, the largest value wanted.
+    """Trials of the search in ``folder``, the largest value wanted, or the smallest to ``minimise``.
 
     ``identity``: plain data that all trials share. Raises ConfigError if the folder holds another search, or a file
     that is no study.
     """
 
     def __init__(
-        self, folder: Path, space: Mapping[str, NumberRange | Choices], identity: Mapping[str, Any], seed: int
+        self,
+        folder: Path,
+        space: Mapping[str, NumberRange | Choices],
+        identity: Mapping[str, Any],
+        seed: int,
+        minimise: bool = False,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._distributions = {name: _distribution(each) for name, each in space.items()}
         self._seed = seed
         try:
             self._study = optuna.create_study(
-                storage=f"sqlite:///{(folder / FILE).absolute()}", study_name=_NAME, direction="maximize",
-                load_if_exists=True, pruner=optuna.pruners.MedianPruner(_UNPRUNED_TRIALS),
+                storage=f"sqlite:///{(folder / FILE).absolute()}", study_name=_NAME, load_if_exists=True,
+                direction="minimize" if minimise else "maximize", pruner=optuna.pruners.MedianPruner(_UNPRUNED_TRIALS),
             )  # fmt: skip
         except (SQLAlchemyError, RuntimeError) as error:
             reason = str(error).split("\n")[0]
@@ -79,7 +84,7 @@ class Study:
         }
 
     def is_hopeless(self, trial: FrozenTrial, at: int, value: float) -> bool:
-        """Note the value of the trial's evaluation number ``at``; True if others were better at it."""
+        """Note the value of the trial's evaluation number ``at``; True if others were better at it than it ever was."""
         live = Trial(self._study, trial._trial_id)
         if at not in self.trials()[trial.number].intermediate_values:
             live.report(value, at)

@@ -29,7 +29,7 @@ from snake_gym.benchmark.tuning import (
     TuningConfig,
     objective,
 )
-from snake_gym.config import OptionParser, build, dump_yaml, load_yaml, merge, run_program
+from snake_gym.config import ConfigError, OptionParser, build, dump_yaml, load_yaml, run_program
 from snake_gym.controllers import resolve_controller
 from snake_gym.controllers.tuned import TUNED, find_tuned
 from snake_gym.interface.policy import ZeroResidual
@@ -96,15 +96,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--budget", type=int, default=8, help="generations for each gait (8)")
     parser.add_argument("--worlds", type=int, default=256, help="episodes in each generation (256)")
     args = parser.parse_args(argv)
+    if args.budget * args.worlds > SEARCHED * POPULATION:
+        most = SEARCHED * POPULATION // args.worlds
+        raise ConfigError(f"--budget is {args.budget}; expected at most {most} with {args.worlds} worlds")
     path = BENCHMARKS / f"{args.suite}.yaml"
     config = resolve_benchmark(build(BenchmarkConfig, {**load_yaml(path), "policies": {}}, str(path)))
     spec = make_scenarios(config).spec
     start = resolve_controller({"file": str(find_tuned("fault_aware", spec))}, "start")
-    env = merge(config.env, {"faults": {"reveal": True}})
     gaits = [dict(start)] * 4
     for varied in (3, 2, 1, 0):
         settings = TuningConfig(
-            config.robot or "resilient_servo", {"kind": start["kind"]}, config.env_id, env, args.budget,
+            config.robot or "resilient_servo", {"kind": start["kind"]}, config.env_id, config.env, args.budget,
             POPULATION, args.worlds, varied,
         )  # fmt: skip
         search = GaitSearch(settings)
@@ -113,6 +115,9 @@ def main(argv: list[str] | None = None) -> int:
             print(f"gait {varied}, generation {generation}: {search.advance():.2f}", file=sys.stderr)
         report = search.report()
         gaits[varied] = report["controller"]
+        parts = np.split(search.seeds, (SEARCHED, SEARCHED + CHOSEN))
+        spans = ([int(seeds.min()), int(seeds.max())] for seeds in parts)
+        report["tuning"]["seeds"] = dict(zip(("search", "choice", "score"), spans, strict=True))
         path = TUNED / spec.name / args.suite / f"oracle_{3 - varied if varied else 'else'}.yaml"
         report["tuning"] = {
             "command": f"python benchmarks/fault_oracle.py {shlex.join(argv or sys.argv[1:])}",

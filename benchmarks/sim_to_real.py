@@ -6,6 +6,7 @@ servos: its actions become packets, servos move the project's physics, packets b
     python benchmarks/sim_to_real.py                               # in one process, on the emulator's own clock
     python benchmarks/sim_to_real.py --port pty --courses 4        # a pseudo terminal, in real time, under the guard
     python benchmarks/sim_to_real.py --clamps 3 60                 # with clamps on speed [rad/s] and acceleration
+    python benchmarks/sim_to_real.py --policy agents/pretrained/sts3215_chain_locked_joints --lost 0.01
 
 Without ``--clamps`` references pass the safety layers as they are: nothing but the bus lies in between.
 """
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--port", choices=("memory", "pty"), default="memory")
     parser.add_argument("--clamps", type=float, nargs=2, default=OPEN, metavar=("RAD_S", "RAD_S2"))
+    parser.add_argument("--lost", type=float, default=0.0, help="probability of a lost packet on the bus (0)")
     parser.add_argument("--sim-dt", type=float, help="physics step of the simulated env [s]; default: the robot's")
     options = parser.parse_args()
     policy = load_policy(options.policy)
@@ -79,6 +81,7 @@ def main() -> None:
             targets = course(seed)
             simulated = gym.make(
                 "SnakeGym/Waypoints-v0", robot=asdict(simulated_spec), action=dict(policy.env_config["action"]),
+                observation=dict(policy.env_config["observation"]),
                 course={"kind": "list", "targets": targets}, time_limit_s=options.seconds,
                 start={"amplitude_rad": AMPLITUDE_RAD, "phase_shift_rad": PHASE_SHIFT_RAD, "random": False},
             )  # fmt: skip
@@ -87,7 +90,7 @@ def main() -> None:
                 "SnakeGym/Real-v0", policy=options.policy, course={"targets": targets}, time_limit_s=options.seconds,
                 safety=asdict(limits), connection={
                     "port": options.port, "latch": str(Path(folder) / "estop"),
-                    "emulated": {"joint_angle_rad": shape.tolist(), "point_xy_m": head.tolist()},
+                    "emulated": {"joint_angle_rad": shape.tolist(), "point_xy_m": head.tolist(), "lost": options.lost},
                 },
             )  # fmt: skip
             made, info, age_s = play(real, policy)
@@ -99,7 +102,8 @@ def main() -> None:
             })  # fmt: skip
             tqdm.write(json.dumps(rows[-1]), file=sys.stderr)
     ratio = sum(row["emulated_m"] for row in rows) / sum(row["simulated_m"] for row in rows)
-    print(json.dumps({"port": options.port, "clamps": options.clamps, "courses": rows, "ratio": ratio}, indent=2))
+    told = {"port": options.port, "clamps": options.clamps, "lost": options.lost}
+    print(json.dumps({**told, "courses": rows, "ratio": ratio}, indent=2))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
@@ -32,8 +33,8 @@ from rich.progress import Progress, TaskID
 
 import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
-from snake_gym.benchmark.evaluate import load_policy, other_entrants
-from snake_gym.benchmark.report import show_bounds, summarise
+from snake_gym.benchmark.evaluate import check_frozen, load_policy, other_entrants
+from snake_gym.benchmark.report import score_key, show_bounds, summarise, with_interval
 from snake_gym.benchmark.runner import Episodes, play_all, roll
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
@@ -43,20 +44,20 @@ from snake_gym.benchmark.scenarios import (
     learned_entrant,
     make_scenarios,
     named_policies,
-    resolve_benchmark,
 )
 from snake_gym.config import (
     ConfigError,
     OptionParser,
     build,
     choose,
-    load_yaml,
     make_folder,
     run_program,
     write_atomic,
 )
+from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.tables import table
 from snake_gym.registry import DEFAULT_ENV, find_task
+from snake_gym.simulation.streams import RandomStreams
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
@@ -78,17 +79,18 @@ class Suite(NamedTuple):
 
 
 class RandomPolicy:
-    """Joint references drawn anew in every step, uniform over the action space; the same in every run."""
+    """Joint references drawn anew in every step, uniform over the action space; each world's follow from its seed."""
 
-    def __init__(self, n_worlds: int, size: int) -> None:
-        self._shape = (n_worlds, size)
-        self._rng = np.random.default_rng(0)
+    def __init__(self, env: SnakeVectorEnv) -> None:
+        self._core, self._streams = env.core, RandomStreams("random", env.num_envs)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[NDArray[np.float32], Any]:
         """Return actions (W, A)."""
-        return self._rng.uniform(-1.0, 1.0, self._shape).astype(np.float32), state
+        if state is None:
+            self._streams.begin(self._core.seeds, self._core.episode)
+        return (2.0 * self._streams.uniform(self._core.decoder.size) - 1.0).astype(np.float32), True
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -152,21 +154,16 @@ def suite_config(name: str, episodes: int | None = None) -> BenchmarkConfig:
 
     Raises ConfigError if its file is frozen to other scenarios than it has.
     """
-    path = BENCHMARKS / f"{name}.yaml"
-    config = resolve_benchmark(build(BenchmarkConfig, {**load_yaml(path), "policies": {}, "sweep": {}}, str(path)))
-    here = make_scenarios(config).hash()
-    if config.scenarios not in (None, here):
-        raise ConfigError(
-            f"{path} stands for scenarios {config.scenarios}, but has {here}; expected the same ones, or "
-            f"`snake-gym evaluate --config {path} --freeze` and new rows"
-        )
-    return config if episodes is None else build(BenchmarkConfig, {**vars(config), "episodes": episodes})
+    config = replace(check_frozen(BENCHMARKS / f"{name}.yaml"), policies={}, sweep={})
+    return config if episodes is None else replace(config, episodes=episodes)
 
 
 def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, TrainedPolicy]) -> list[Entrant]:
     """Return all that play in a suite."""
     own = [learned_entrant(name, policy, scenarios) for name, policy in learned.items()]
-    return [random_entrant(config.episodes), *other_entrants(config, scenarios, learned), *own]
+    action = {"action": {"kind": "joint_reference"}}
+    random = Entrant("random", "reference", action, RandomPolicy, {"policy": "uniform joint references"})
+    return [random, *other_entrants(config, scenarios, learned), *own]
 
 
 def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:
@@ -205,14 +202,6 @@ def training_file(suite: str, env_id: str) -> Path:
         if (TRAININGS / f"{name}.yaml").is_file():
             return TRAININGS / f"{name}.yaml"
     raise ConfigError(f"no training of PPO in {env_id} is shipped; leave --train out, or name others with --only")
-
-
-def random_entrant(episodes: int) -> Entrant:
-    """Return the random policy."""
-    settings = {"action": {"kind": "joint_reference"}}
-    identity = {"policy": "uniform joint references, seed 0"}
-    make = lambda env: RandomPolicy(episodes, env.core.decoder.size)  # noqa: E731
-    return Entrant("random", "classical", settings, make, identity)
 
 
 def measures(score: str) -> list[str]:
@@ -285,13 +274,12 @@ def section(path: Path) -> str:
     """Return a suite's scenarios and scores as Markdown, best first."""
     about, results = read_suite(path)
     found = summarise(results, RESAMPLES)
-    by_success = about["score"] == "is_success"
-    key = "success" if by_success else "mean" if about["score"] == "progress_m" else about["score"]
+    key = score_key(about["score"])
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     seeds = results[0].columns["seed"]
     told = f"{seeds.size} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
-    shown = "mean" if by_success else key
+    shown = "mean" if key == "success" else key
     parts = [told, table(("policy", score, *HEADS), [(name, *cells(policy, shown)) for name, policy in ranked])]
     parts += [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
     titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
@@ -324,11 +312,10 @@ def lead(name: str, policy: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 def cells(policy: Mapping[str, Any], key: str) -> Sequence[str]:
     """Return a policy's score, success, retention and energy, with their intervals."""
-    bounds = policy["ci95" if key == "mean" else f"{key}_ci95"]
     energy, kept = policy.get("energy_j_per_m"), policy["retention"]
     return (
-        f"{policy[key]:.2f} {show_bounds(bounds, '.2f')}",
-        f"{policy['success']:.0%} {show_bounds(policy['success_ci95'], '.0%')}",
+        with_interval(policy, key),
+        with_interval(policy, "success"),
         "-" if kept is None else f"{kept:.2f} {show_bounds(policy['retention_ci95'], '.2f')}",
         "-" if energy is None else f"{energy:.0f}",
     )

@@ -53,5 +53,5 @@ def env_page(env_id: str) -> str:
     rows = DOCS / "suites" / f"{picture_suite(env_id)}.csv"
     if rows.exists():
         parts += ["## Scores", section(rows), "[All suites](../suites.md)."]
-    parts += ["What every env has is in [All settings](../env.md).", *rest]
+    parts += ["What every env has is in [Environments](../env.md).", *rest]
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n"

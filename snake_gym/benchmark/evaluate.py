@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from snake_gym.benchmark.comparison import compare
-from snake_gym.benchmark.oracle import ORACLES, oracle_entrant
+from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.others_results import (
     check_rows,
     check_step_told,
@@ -46,6 +46,7 @@ from snake_gym.benchmark.own_policy import is_code, is_foreign, load_own
 from snake_gym.benchmark.parallel import play_in_jobs, play_only
 from snake_gym.benchmark.policy_fit import tune_options
 from snake_gym.benchmark.scenarios import (
+    ORACLES,
     BenchmarkConfig,
     Entrant,
     Scenarios,
@@ -143,18 +144,35 @@ def main(argv: list[str] | None = None) -> int:
 def frozen_note(config: BenchmarkConfig, args: argparse.Namespace) -> str | None:
     """Return a note if the command line makes ``config`` another benchmark than its file, whose scenarios are frozen.
 
-    Raises ConfigError if the file as it stands no longer has the scenarios that it is frozen to.
+    Raises ConfigError as ``check_frozen`` does.
     """
-    if config.scenarios is None or (here := make_scenarios(config).hash()) == config.scenarios:
+    if config.scenarios is None:
         return None
-    told = f"{args.config or DEMO} stands for scenarios {config.scenarios[:12]}; these are {here[:12]}"
-    scenario_options = (args.set, args.env, args.robot, args.episodes, args.seed)
-    if any(option not in (None, []) for option in scenario_options):
-        return f"{told}, of another benchmark: its numbers do not stand beside those of the file"
-    raise ConfigError(
-        f"{told}: the file or the code has changed; expected the same ones, or --freeze (new ones in the file), or "
-        "--set scenarios=null (play them all the same)"
+    check_frozen(path := args.config or DEMO)
+    if (here := make_scenarios(config).hash()) == config.scenarios:
+        return None
+    return (
+        f"{path} stands for scenarios {config.scenarios[:12]}; these are {here[:12]}, of another benchmark: its "
+        "numbers do not stand beside those of the file"
     )
+
+
+def check_frozen(path: Path) -> BenchmarkConfig:
+    """Return the settings of a benchmark's file as it stands, those of its env written out.
+
+    Raises ConfigError if it no longer has the scenarios that it is frozen to.
+    """
+    mapping = take_plugins(load_yaml(path), path)
+    mapping.pop("plugins", None)
+    config = resolve_benchmark(build(BenchmarkConfig, mapping, str(path)))
+    here = make_scenarios(config).hash()
+    if config.scenarios not in (None, here):
+        raise ConfigError(
+            f"{path} stands for scenarios {config.scenarios:.12}; these are {here[:12]}: the file or the code has "
+            "changed; expected the same ones, or --freeze (new ones in the file), or --set scenarios=null (play them "
+            "all the same)"
+        )
+    return config
 
 
 def freeze(path: Path, found: str) -> int:
@@ -247,16 +265,18 @@ def check(folder: Path, given: Mapping[str, str], n_rows: int, trust: bool) -> i
     for name in (name for name, each in results.summary["policies"].items() if each["kind"] == "learned"):
         told = results.config.policies.get(name, "")
         paths = training_paths(name, given[name]) if name in given else (told,) if isinstance(told, str) else told
+        digests = results.summary["policies"][name].get("policy")
+        digests = digests if isinstance(digests, list) else [digests]
+        if len(paths) != len(digests):
+            counts = f"{len(digests)} trainings in the results, {len(paths)} in {given.get(name, 'its config.yaml')}"
+            if name in given:
+                raise ConfigError(f"policy {name} has {counts}")
+            faults.append(f"{name} is not checked: {counts}; give --policy {name}=PATH")
+            continue
         if name not in given and any(is_foreign(path) or not Path(path).exists() for path in paths):
             asked = shlex.quote(f"{name}={paths[0]}")
             faults.append(f"{name} is not checked: give --policy {asked}, with its present path")
             continue
-        digests = results.summary["policies"][name].get("policy")
-        digests = digests if isinstance(digests, list) else [digests]
-        if len(paths) != len(digests):
-            raise ConfigError(
-                f"policy {name} has {len(digests)} trainings in the results, {len(paths)} in {given[name]}"
-            )
         for training, path in enumerate(paths):
             policy = load_policy(name, path, trust)
             entrant = replace(learned_entrant(name, policy, results.scenarios), training=training)

@@ -1,8 +1,10 @@
-"""Oracle that knows where joints have lost their power, and changes to the gait that was tuned for that.
+"""Oracle that knows the faults: it changes to the gait that was tuned for them, and undoes what can be undone.
 
-A joint without power costs the more the nearer it is to the middle, where no one gait does well with and without it.
-The oracle has a gait for each distance [joints] of the innermost free or weak joint from the middle one, and one for
-all else. All gaits go on in step, each with its own state; the one in turn is sent, and the others are told what was.
+Where a joint goes beside what it is sent (an offset), or beside what it reads (a horn that has slipped), the oracle
+sends it as far to the other side, and its gaits see the true angle. A joint without power costs the more the nearer it
+is to the middle, where no one gait does well with and without it: there is a gait for each distance [joints] of the
+innermost free or weak joint from the middle one, and one for all else. All gaits go on in step, each with its own
+state; the one in turn is sent, and the others are told what was.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snake_gym.benchmark.scenarios import zero_residual
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.base import Controller, ControllerState, PerWorld
+from snake_gym.controllers.speed_hold import PACE
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.interface.policy import Policy, ZeroResidual
-from snake_gym.physics.faults import FREE, WEAK
+from snake_gym.interface.policy import Policy
+from snake_gym.physics.faults import FREE, LOCKED, OFFSET, WEAK
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -55,16 +59,29 @@ class FaultGaits:
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad]."""
+        first, second = np.isin(self._robot.acting_kinds(), (LOCKED, FREE, WEAK))
+        angle = measurement.joint_angle + self._robot.state.slip_rad
+        measurement = measurement._replace(joint_angle=angle, joint_failed=first | second)
         each = [gait.command(measurement, goal, self._own(state, i), dt_s) for i, gait in enumerate(self._gaits)]
         reference = np.stack(each)[self.in_turn(), np.arange(each[0].shape[0])]
+        limit = self._robot.spec.joint_limit_rad
+        reference = np.clip(reference - self._beside(), -limit, limit)
         self.command_given(reference, state)
         return reference
 
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
-        """Tell all gaits the references (W, J) [rad] that were sent."""
+        """Tell all gaits where the references (W, J) [rad] that were sent lead."""
+        reference = reference + self._beside()
         for i, gait in enumerate(self._gaits):
             if hasattr(gait, "command_given"):
                 gait.command_given(reference, self._own(state, i))
+
+    def _beside(self) -> FloatArray:
+        """Return how far each joint goes beside what it is sent (W, J) [rad]."""
+        both = (self._robot.faults, self._robot.second_faults)
+        kinds = self._robot.acting_kinds()
+        offsets = [(kind == OFFSET) * faults.offset_rad for kind, faults in zip(kinds, both, strict=True)]
+        return self._robot.state.slip_rad + np.sum(offsets, axis=0)
 
     def in_turn(self, kinds: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return the number of each world's gait (W,), by the faults' ``kinds`` (2, W, J); None: those that act now."""
@@ -76,10 +93,11 @@ class FaultGaits:
 
     @staticmethod
     def _own(state: ControllerState, i: int) -> ControllerState:
-        return {name.partition("/")[2]: values for name, values in state.items() if name.startswith(f"{i}/")}
+        own = {name.partition("/")[2]: values for name, values in state.items() if name.startswith(f"{i}/")}
+        return own | ({PACE: state[PACE]} if PACE in state else {})
 
 
 def fault_gaits_policy(gaits: Sequence[Mapping[str, Any]], env: SnakeVectorEnv) -> Policy:
     """Return the policy that leaves all to ``FaultGaits`` in ``env``."""
     env.core.use_controller(FaultGaits(gaits, env.core.robot))
-    return ZeroResidual(env.core.decoder.size)
+    return zero_residual(env)

@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from snake_gym.config import build, merge
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.base import ControllerState
+from snake_gym.controllers.learned_detection import CODES
 from snake_gym.envs import WaypointsConfig
 from snake_gym.envs.core import SnakeCore
-from snake_gym.physics.faults import FAULT_CODES, acting
+from snake_gym.physics.faults import HEALTHY, OFFSET, SLOW, WEAK
 from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.fault_kinds import has_speed_limit
 
-KINDS = ("locked", "free", "weak", "slow", "offset")
+KINDS = tuple(CODES)[1:]
+"""Kinds of faults that occur in logs."""
 FAULTS: dict[str, Any] = {
     "n_min": 0, "n_max": 3, "kinds": list(KINDS), "onset_min_s": 3.0, "weak_strength": [0.05, 0.5],
     "slow_strength": [0.05, 0.5], "offset_rad": [0.1, 0.5],
@@ -113,9 +115,12 @@ def random_gaits(spec: RobotSpec, n_worlds: int, rng: np.random.Generator) -> di
 
 
 def truth(core: SnakeCore) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return codes (W, J) of the faults that act now, and their severities (W, J)."""
-    faults = core.robot.faults
-    kind = np.where(acting(faults, core.robot.state.time_s), faults.kind, FAULT_CODES["healthy"])
-    has_share = (kind == FAULT_CODES["weak"]) | (kind == FAULT_CODES["slow"])
-    severity = np.where(has_share, faults.strength, np.where(kind == FAULT_CODES["offset"], faults.offset_rad, 0.0))
-    return kind, severity
+    """Return codes (W, J) of the faults that act now, of two on a joint the first, and their severities (W, J)."""
+    robot, kind = core.robot, core.robot.acting_kind()
+    is_first = robot.acting_kinds()[0] != HEALTHY
+    share, offset = (
+        np.where(is_first, getattr(robot.faults, name), getattr(robot.second_faults, name))
+        for name in ("strength", "offset_rad")
+    )
+    has_share = (kind == WEAK) | (kind == SLOW)
+    return kind, np.where(has_share, share, np.where(kind == OFFSET, offset, 0.0))

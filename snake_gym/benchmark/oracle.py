@@ -8,14 +8,13 @@ no true bound: a longer or better search may find more.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.benchmark.scenarios import Entrant, Scenarios
-from snake_gym.config import ConfigError, digest, to_dict
+from snake_gym.benchmark.scenarios import ORACLES, Entrant, Scenarios
+from snake_gym.config import ConfigError, to_dict
 from snake_gym.controllers.mpc import MpcConfig
 from snake_gym.controllers.noise import COUNT, KEY
 from snake_gym.controllers.plans import PlanConfig, Planner, Plans, Worth
@@ -23,8 +22,6 @@ from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.core import SnakeCore
 from snake_gym.robot.spec import FloatArray
 
-ORACLES = {"oracle": True, "oracle_next": False}
-"""Names of oracles, and whether they know the targets to come."""
 SAMPLES = 128
 _MOST_COPIES = 4096
 """Largest number of copies that are held at once; one takes about 10 kB."""
@@ -40,18 +37,14 @@ def oracle_entrant(name: str, scenarios: Scenarios, **settings: Any) -> Entrant:
     if task.score not in ("progress_m", "is_success") or task.n_targets == 0:
         raise ConfigError(f"{name} plans for progress towards targets; {scenarios.env_id} is scored by {task.score}")
     plan = PlanConfig(**{"samples": SAMPLES, **settings})
-    env_settings = {
-        "action": {"kind": "joint_reference"},
-        "observation": {**to_dict(env.observation), "privileged": []},
-    }
-    code = digest(Path(__file__).read_bytes())
-    identity = {"oracle": {"knows_course": ORACLES[name], "plan": to_dict(plan), "code": code}}
+    env_settings = {"action": {"kind": "joint_reference"}}
+    identity = {"oracle": {"knows_course": ORACLES[name], "plan": to_dict(plan)}}
     note = "sees the truth: faults, parameters and what is to come" + (", targets too" if ORACLES[name] else "")
     return Entrant(name, "oracle", env_settings, lambda env: Oracle(env, plan, ORACLES[name]), identity, (note,))
 
 
 class Oracle:
-    """Policy for the env ``env``, whose actions are joint references."""
+    """Policy for the env ``env``, whose actions are joint references; all worlds begin an episode together."""
 
     def __init__(self, env: SnakeVectorEnv, plan: PlanConfig, knows_course: bool) -> None:
         self._core, self._knows_course = env.core, knows_course
@@ -60,16 +53,10 @@ class Oracle:
         self._copies = SnakeCore(env.core.config, self._n_rows * plan.samples)
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = False,
-    ) -> tuple[NDArray[np.float32], Any]:  # fmt: skip
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[NDArray[np.float32], Any]:
         """Return actions (W, J) for the env's present state, whatever was observed."""
-        fresh = self._first_state()
-        if state is None:
-            state = fresh
-        elif episode_start is not None:
-            for name, values in state.items():
-                values[episode_start] = fresh[name][episode_start]
+        state = self._first_state() if state is None else state
         plans = self._planner.draw(state)
         self._planner.improve(state, plans, self._play(plans, state))
         limit = self._core.spec.joint_limit_rad

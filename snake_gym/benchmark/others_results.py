@@ -20,22 +20,24 @@ from rich.table import Table
 
 from snake_gym.benchmark.comparison import nominal_weight
 from snake_gym.benchmark.distribution import SMALLEST, TOLERANCE
-from snake_gym.benchmark.oracle import ORACLES, oracle_entrant
+from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import DEFINITIONS, rows_csv, summarise, tables
 from snake_gym.benchmark.runner import Episodes, code_digest, play
 from snake_gym.benchmark.scenarios import (
     MOST_EPISODES,
+    ORACLES,
     BenchmarkConfig,
     Entrant,
     EntrantKind,
     Scenarios,
     make_scenarios,
     recorded_settings,
+    zero_residual,
 )
 from snake_gym.benchmark.seed_ranges import seed_note, uses
 from snake_gym.benchmark.step_check import check_step, step_check_note
 from snake_gym.benchmark.trainings import training_names
-from snake_gym.benchmark.variants import varied, zero_residual
+from snake_gym.benchmark.variants import varied
 from snake_gym.config import ConfigError, Settings, build, choose, differences, load_yaml, read_json, to_json
 from snake_gym.config.errors import show
 from snake_gym.config.records import versions
@@ -57,6 +59,8 @@ _IDENTITY: dict[str, tuple[str, ...]] = {
 """What it holds of a policy, by kind, that does not follow from the rows."""
 _ABSENT = object()
 _MOST_NAMED = 6
+_FEWEST_WORLDS = 16
+"""Number of worlds that are played at least: products with a matrix of few rows are rounded otherwise."""
 _FEWEST = 4
 """Number of replayed rows from which on a difference in one direction is no chance."""
 Row = Mapping[str, str]
@@ -111,6 +115,13 @@ class Results:
         """Yield what is wrong in the folder itself: other scenarios or settings, rows, numbers without their rows."""
         if self.summary["scenarios"] != self.scenarios.hash():
             yield "its config.yaml does not have the scenarios of its results.json, or this version reads it otherwise"
+        score = self.scenarios.env.make_task(self.scenarios.spec, 1).score
+        if self.summary["score"] != score:
+            yield f"its score is {self.summary['score']}; {self.scenarios.env_id} is scored by {score}"
+        for name in self.config.controllers:
+            kind = (self.summary["policies"].get(name, {}).get("controller") or {}).get("kind", name)
+            if "=" not in name and kind != name:
+                yield f"{name} stands for the tuned controller of that name; its recorded settings are of kind {kind}"
         here = read_json(to_json(recorded_settings(self.config, self.scenarios)), "settings")
         absent = _absent(_differences(self.summary["config"], here))
         if any(absent):
@@ -243,10 +254,19 @@ def _differences(told: Any, here: Any, place: str = "") -> Iterator[tuple[str, A
     elif told == here and type(told) is type(here):
         return
     elif isinstance(here, list) and isinstance(told, list) and len(told) == len(here):  # of numbers
-        if not all(_same(str(a), str(b)) for a, b in zip(told, here, strict=True)):
+        if not all(_is_text(a) is _is_text(b) and _same(str(a), str(b)) for a, b in zip(told, here, strict=True)):
             yield place, told, here
-    elif isinstance(here, (Mapping, list)) or None in (told, here) or not _same(str(told), str(here)):
+    elif (
+        isinstance(here, (Mapping, list))
+        or None in (told, here)
+        or _is_text(told) is not _is_text(here)
+        or not _same(str(told), str(here))
+    ):
         yield place, told, here
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def read_results(folder: Path) -> Results:
@@ -397,9 +417,11 @@ def check_rows(results: Results, entrant: Entrant, n: int) -> Iterator[Replayed]
     for replicate in sorted(set(replicates)):
         members = [k for k in range(len(chosen)) if inside[k] and replicates[k] == replicate]
         if members:
-            rows = [seeds[k] - first for k in members]
+            rows = list(dict.fromkeys(seeds[k] - first for k in members))
+            rows += [row for row in range(results.scenarios.episodes) if row not in rows][: _FEWEST_WORLDS - len(rows)]
             episodes = play(entrant, results.scenarios, rows=rows, replicate=replicate)
-            again |= zip(members, csv.DictReader(rows_csv([episodes]).splitlines()), strict=True)
+            played = dict(zip(rows, csv.DictReader(rows_csv([episodes]).splitlines()), strict=True))
+            again |= {k: played[seeds[k] - first] for k in members}
     for k, i in enumerate(chosen):
         name = f"{entrant.name} seed {held[i]['seed']}"
         name += f" training {entrant.training}" if _n_trainings(everything) > 1 else ""
@@ -422,10 +444,15 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
     their folder. Raises ConfigError if the evaluations are not of the same scenarios.
     """
     read = {str(path): read_summary(path) for path in paths}
+    faults: list[str] = []
     folders = {str(path): path if path.is_dir() else path.parent for path in paths}
     (first, one), *others = read.items()
     for path, summary in others:
         if summary["scenarios"] != one["scenarios"] or summary["score"] != one["score"]:
+            if summary["scenarios"] == one["scenarios"]:
+                raise ConfigError(
+                    f"{first} is scored by {one['score']}, {path} by {summary['score']}; expected one score"
+                )
             raise ConfigError(
                 f"{first} and {path} are of different scenarios ({str(one['scenarios'])[:12]} and "
                 f"{str(summary['scenarios'])[:12]}); expected one task, robot, settings and seeds, or a table for each"
@@ -439,13 +466,13 @@ def shared_table(paths: Sequence[Path]) -> list[Table | str]:
     notes = [f"note: {path}: {note}" for path, summary in read.items() for note in summary.get("notes", [])]
     for path, summary in read.items():
         if (rows := folders[path] / "episodes.csv").is_file():
-            faults = disagreements(summary, read_rows(rows))
-            notes += [f"note: {path}: {fault}" for fault in faults]
+            faults += [f"{path}: {fault}" for fault in disagreements(summary, read_rows(rows))]
     try:
         shown: list[Table | str] = [*tables({**one, "policies": policies}, f"results of {len(read)} evaluations")]
     except (KeyError, TypeError, ValueError, AttributeError):
-        wrong = notes[-1].removeprefix("note: ") if notes else "a number is missing or is none"
+        wrong = faults[0] if faults else "a number is missing or is none"
         raise ConfigError(f"the results are not those of an evaluation of this version: {wrong}") from None
+    notes += [f"note: {fault}" for fault in faults]
     if len({summary["code"] for summary in read.values()}) > 1:
         notes.append("note: the results were made by different versions of the code")
     return [*shown, *notes]

@@ -92,7 +92,7 @@ def load_own(name: str, path: str, trust: bool = False) -> OwnPolicy:
         )
     for each in (file, statistics):
         if each is not None and not each.is_file():
-            guess = near_path(each, (each.suffix,))
+            guess = None if each.exists() else near_path(each, (each.suffix,))
             raise ConfigError(
                 f"{what}: {each} {'is no file' if each.exists() else 'does not exist'}"
                 + (f"; did you mean {str(guess)!r}?" if guess else "")
@@ -149,7 +149,7 @@ class OwnPolicy:
         """Actions (W, A) for observations (W, D), or (A,) for (D,), finite, and the state to pass to the next call."""
         try:
             returned = self._own.predict(observation, state, episode_start, deterministic=deterministic)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("its predict", error) from error
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise ConfigError(f"{self._what}: its predict returned {show(returned)}; expected (actions, state)")
@@ -160,14 +160,14 @@ class OwnPolicy:
     def _call(self, *arguments: Any) -> Any:
         try:
             return self._make(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("it", error) from error
 
     def _take(self, owner: Any, names: tuple[str, ...]) -> None:
         """Take over the attributes of ``owner`` that are in ``names``, checked."""
         try:
             found = {name: getattr(owner, name) for name in names if hasattr(owner, name)}
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("it", error) from error
         missing = ["predict"] if "predict" in names and "predict" not in found else []
         missing += [n for pair in _PAIRS if len(found.keys() & set(pair)) == 1 for n in pair if n not in found]
@@ -182,7 +182,7 @@ class OwnPolicy:
             elif name != "predict":
                 setattr(self, name, value)
 
-    def _failure(self, part: str, error: Exception) -> ConfigError:
+    def _failure(self, part: str, error: BaseException) -> ConfigError:
         told = part == "it" and isinstance(error, ConfigError)  # which says by itself what is wrong
         return describe_failure(self._what if told else f"{self._what}: {part}", error, *self._sources)
 

@@ -110,13 +110,16 @@ def summarise(
     best = best_classical(results)
     learned = [episodes for episodes in results if episodes.kind == "learned"]
     rivals = [scores[episodes.name] for episodes in results if episodes.kind == "classical"]
-    for episodes in learned:
-        reference = None if best is None else scores[best.name]
-        policies[episodes.name].update(_against(scores[episodes.name], reference, rivals, resamples))
     compared = dict.fromkeys([*([] if best is None else [best.name]), *references])
     for name, policy in policies.items():
         others = [other for other in compared if other != name]
         policy["against"] = {each: compare_scores(scores[name], scores[each], resamples) for each in others}
+    for name in (episodes.name for episodes in learned):
+        told = dict.fromkeys(_COMPARED)
+        if best is not None and np.isfinite(scores[name]).all():
+            told.update({key: policies[name]["against"][best.name][key] for key in ("lead", "lead_ci95")})
+            told.update(_beside_best(scores[name], scores[best.name], rivals, resamples))
+        policies[name].update(told)
     for name, regret in _regrets(results, scores, resamples).items():
         policies[name].update(regret)
     first = policies[learned[0].name] if learned else dict.fromkeys(_COMPARED)
@@ -198,11 +201,9 @@ def score(episodes: Episodes) -> FloatArray:
     return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
-def _against(
-    plays: FloatArray, best: FloatArray | None, rivals: Sequence[FloatArray], resamples: int
+def _beside_best(
+    plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int
 ) -> dict[str, Any]:
-    if best is None or not np.isfinite(plays).all():
-        return dict.fromkeys(_COMPARED)
     own, reference = plays.mean(axis=1), best.mean(axis=(0, 1))
     mean = float(reference.mean())
     return {
@@ -210,8 +211,6 @@ def _against(
         "ratio_ci95": bounds(ratio_interval(own, np.concatenate(rivals).mean(axis=1), resamples)),
         "ahead": number(np.mean(own > reference)),
         "behind": number(np.mean(own < reference)),
-        "lead": number(own.mean() - mean),
-        "lead_ci95": compare_scores(plays, best, resamples)["lead_ci95"],
     }
 
 
@@ -262,7 +261,7 @@ def _measures(columns: Mapping[str, NDArray[Any]], score: str) -> dict[str, NDAr
     for name, column in _ERRORS.items():
         if column in columns:
             measures[name] = columns[column]
-    if _key(score) == score:
+    if score_key(score) == score:
         measures[score] = columns[score]
     return measures
 
@@ -275,7 +274,7 @@ _ERRORS = {
 """Errors averaged over the episodes: name in the summary -> column."""
 
 
-def _key(score: str) -> str:
+def score_key(score: str) -> str:
     """Return the name, in a policy's summary, of the mean of the score."""
     return {"progress_m": "mean", "is_success": "success"}.get(score, score)
 
@@ -326,7 +325,7 @@ _NARROWEST = 7
 
 def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     """Return tables for a terminal: every policy's results, and its score by number of failed joints."""
-    key = _key(summary["score"])
+    key = score_key(summary["score"])
     heading = key.replace("_", " ")
     ranked = sorted(summary["policies"].items(), key=lambda item: -_or_least(item[1][key]))
     shown = [name for name in _CELLS if any(name in policy for _, policy in ranked) and name != key]
@@ -338,12 +337,12 @@ def tables(summary: Mapping[str, Any], title: str) -> list[Table]:
     heads = ["progress [m] (95 %)", *(_CELLS[name][0] for name in shown)]
     overall = _table(title, "policy", heads if key == "mean" else [f"{heading} (95 %)", *heads])
     for name, policy in ranked:
-        cells = [_with_interval(policy)]
+        cells = [with_interval(policy)]
         cells += ["-" if policy.get(each) is None else format(policy[each], _CELLS[each][1]) for each in shown]
         if policy.get("regret") is not None:
             cells[1 + shown.index("regret")] += f" {show_bounds(policy['regret_ci95'], '.1%')}"
         if key != "mean":
-            cells.insert(0, _with_interval(policy, key))
+            cells.insert(0, with_interval(policy, key))
         is_learned, means = policy["kind"] == "learned", policy["seed_means"]
         label = f"{name} ({len(means)} seed{'s' if len(means) > 1 else ''})" if is_learned else name
         overall.add_row(Text(label), *cells, style="bold" if is_learned else None)
@@ -372,7 +371,7 @@ def _table(title: str, first: str, columns: Sequence[str]) -> Table:
     return made
 
 
-def _with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
+def with_interval(group: Mapping[str, Any], key: str = "mean") -> str:
     """Return a mean and its interval, ``-`` if it has none, as for a single episode."""
     spec = ".0%" if key == "success" else ".2f"
     return f"{_cell_text(group[key], key)} {show_bounds(interval_of(group, key), spec)}"

@@ -44,6 +44,10 @@ MAX_SAMPLES = 240
 """Largest number of samples over time of the progress that are kept of each episode."""
 
 
+PLAYERS = ("runner", "oracle", "fault_gaits", "variants", "own_policy")
+"""Modules of this folder that say what is done in an episode; the others are about its results."""
+
+
 @dataclass(frozen=True)
 class Episodes:
     """Results of one policy in the scenarios; row i of every array is scenario i.
@@ -272,5 +276,8 @@ def _fault_texts(env: SnakeVectorEnv) -> list[str]:
 @cache
 def code_digest() -> str:
     """Return a digest of this package's source, as far as results depend on it."""
-    others = ("render", "benchmark", "hardware", "agents")
-    return digest(digest_sources(Path(snake_gym.__file__).parent, without=others), Path(__file__).read_bytes())
+    others, folder = ("render", "benchmark", "hardware", "agents"), Path(__file__).parent
+    return digest(
+        digest_sources(Path(snake_gym.__file__).parent, without=others),
+        *((folder / f"{name}.py").read_bytes() for name in PLAYERS),
+    )

@@ -33,6 +33,8 @@ from snake_gym.robot.spec import RobotSpec
 EntrantKind = Literal["learned", "classical", "oracle", "reference"]
 """Kinds of entrants. Regret is measured to oracles; references stand beside the others, and nobody is measured against
 them."""
+ORACLES = {"oracle": True, "oracle_next": False}
+"""Names of oracles (``oracle``), and whether they know the targets to come."""
 MOST_EPISODES, MOST_RESAMPLES, MOST_REPLICATES = 100_000, 1_000_000, 100
 """Largest settings. All episodes are played at once, and a world takes about 10 kB."""
 
@@ -122,7 +124,7 @@ class BenchmarkConfig(Settings):
     ``oracle_next``, which see the truth, are bounds to compare with."""
     policies: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Learned entrants: name and path of a run folder, checkpoint, policy file, or a policy of another kind. A list of
-    paths, a glob (``runs/ppo_seed*``) or a folder of runs: trainings of one recipe, which are one row."""
+    paths, a glob (``runs/ppo/seed_*``) or a folder of runs: trainings of one recipe, which are one row."""
     variants: dict[str, Variant] = field(default_factory=dict)
     """Rows beside them, by name: {told: {controller: fault_aware, reveal: true}, base: {policy: ppo}}."""
     action: dict[str, Any] | None = None
@@ -142,6 +144,8 @@ class BenchmarkConfig(Settings):
         find_task(self.env_id)
         if self.seed + self.episodes > 2**31:
             raise ValueError(f"seed is {self.seed}; expected seed + episodes <= 2^31")
+        for name in self.variants.keys() & ORACLES:
+            raise ValueError(f"variants.{name} has the name of an oracle; expected another, such as 'knows the faults'")
         for key, instead in (("robot", "robot"), ("action", "action, controllers and policies")):
             if key in self.env:
                 raise ValueError(f"env.{key} is not set here; it follows from {instead}")
@@ -257,7 +261,12 @@ def classical_entrant(entry: str, config: BenchmarkConfig, called: str | None = 
     env_settings = {"action": controller_action(settings)}
     identity = {"controller": settings}
     notes = tuning_notes(tuning_of({"file": str(path)}, spec), spec, config.env_id, env)
-    return Entrant(name, "classical", env_settings, lambda env: ZeroResidual(env.core.decoder.size), identity, notes)
+    return Entrant(name, "classical", env_settings, zero_residual, identity, notes)
+
+
+def zero_residual(env: SnakeVectorEnv) -> Policy:
+    """Return the policy that leaves all to the controller underneath."""
+    return ZeroResidual(env.core.decoder.size)
 
 
 def named_policies(given: Sequence[str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ def training_paths(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
     elif _MAGIC.search(given) and not Path(given).exists():
         paths = sorted(glob.glob(given), key=_in_order)
         if not paths:
-            raise ConfigError(f"policy {name}={given} fits no path; expected a glob of runs, such as runs/ppo_seed*")
+            raise ConfigError(f"policy {name}={given} fits no path; expected a glob of runs, such as runs/ppo/seed_*")
     elif is_foreign(given) or not Path(given).is_dir() or find_policy_file(given) is not None:
         paths = [given]
     else:

@@ -21,11 +21,11 @@ from snake_gym.benchmark.scenarios import (
     TrainedPolicy,
     Variant,
     classical_entrant,
+    zero_residual,
 )
 from snake_gym.config import ConfigError, merge
 from snake_gym.controllers import resolve_controller
 from snake_gym.envs import SnakeVectorEnv
-from snake_gym.interface.policy import Policy, ZeroResidual
 from snake_gym.simulation.streams import RandomStreams
 
 WIDEST = 4.0
@@ -74,7 +74,7 @@ def varied(
 ) -> Entrant:
     """Return ``entrant`` with the faults shown to it, with dither on its references, or with further ``gaits``."""
     settings: Mapping[str, Any] = entrant.env_settings
-    make: Any = zero_residual
+    make: Any = entrant.make_policy
     if reveal:
         settings = merge(settings, {"faults": {"reveal": True}})
     if dither_rad > 0.0:
@@ -85,8 +85,3 @@ def varied(
         make = partial(fault_gaits_policy, every)
     identity = {**entrant.identity, "reveal": reveal, "dither_rad": dither_rad, "gaits": list(gaits)}
     return replace(entrant, env_settings=settings, make_policy=make, identity=identity)
-
-
-def zero_residual(env: SnakeVectorEnv) -> Policy:
-    """Return the policy that leaves all to the controller underneath."""
-    return ZeroResidual(env.core.decoder.size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from snake_gym.commands.env_options import command_parser
 from snake_gym.config import choose, find_config, run_program
@@ -18,10 +19,13 @@ from snake_gym.envs.tables import setting_notes
 from snake_gym.interface.observations import COLUMNS
 from snake_gym.plugins import add_plugin_option, load_plugins
 from snake_gym.registry import REAL, TASKS, find_task
+from snake_gym.robot.catalogue import load_robot
 from snake_gym.robot.presets import PRESETS
 from snake_gym.simulation.fault_kinds import JOINT_KINDS, REGISTERED
 from snake_gym.simulation.faults import FaultConfig
 
+ROBOTS = Path("configs", "robot")
+"""Folder of the shipped robots that are no presets."""
 NOTE = 100
 """Longest note in letters."""
 
@@ -59,6 +63,13 @@ def list_envs() -> dict[str, str]:
     return {**notes, REAL: "The physical robot (snake-gym hardware)"}
 
 
+def list_robots() -> dict[str, str]:
+    """Return the presets, and the robots of the shipped files."""
+    files = sorted(find_config(ROBOTS).glob("*.yaml"))
+    presets = {name: spec.source for name, spec in PRESETS.items()}
+    return presets | {str(ROBOTS / path.name): load_robot(path).source for path in files}
+
+
 def list_faults() -> dict[str, str]:
     """Return the kinds of joint faults."""
     ours = dict(re.findall(r"(\w+) \(([^)]*)\)", setting_notes(FaultConfig)["kinds"]))
@@ -69,18 +80,19 @@ def list_faults() -> dict[str, str]:
 def list_tuned() -> dict[str, str]:
     """Return the files of tuned gaits, and how the shortest of them are asked for."""
     found: dict[str, str] = {}
+    robots = {Path(name).stem for name in list_robots()}
     for folder in {find_config(TUNED), TUNED}:
         for path in sorted(folder.rglob("*.yaml")):
             name = TUNED / path.relative_to(folder)
             robot, *middle = name.relative_to(TUNED).parts[:-1]
-            asked = f"file: {name}" if middle else f"tuned: {name.stem}"
-            found.setdefault(str(name), f"{{{asked}}} for {robot}")
+            asked = f"file: {name}" if middle or robot not in robots else f"tuned: {name.stem}"
+            found.setdefault(str(name), f"{{{asked}}}" + (f" for {robot}" if robot in robots else ""))
     return dict(sorted(found.items()))
 
 
 LISTS: Mapping[str, Callable[[], dict[str, str]]] = {
     "envs": list_envs,
-    "robots": lambda: {name: spec.source for name, spec in PRESETS.items()},
+    "robots": list_robots,
     "controllers": lambda: {name: summary(kind) for name, kind in CONTROLLERS.items()},
     "faults": list_faults,
     "columns": lambda: {name: f"[{column.unit}] {column.meaning}" for name, column in COLUMNS.items()},

@@ -280,7 +280,7 @@ class Session:
         if not core.live[0]:
             end = "   ENDED: " + ("complete" if core.terminated[0] else "time is up") + ", R: next episode"
         terms = [f"{name} {infos['reward/' + name][0]:+.3f}" for name in core.terms]
-        where = standing(int(task.index[0]), task.targets_xy[0], task.point(state)[0])
+        where = task.caption(0) or standing(int(task.index[0]), task.targets_xy[0], task.point(state)[0])
         lines = [
             f"{self.name}   seed {core.seeds[0]}, episode {core.episode[0]}   H: keys",
             f"{state.time_s[0]:.1f} s of {core.step_limit[0] * self.dt_s:g} s   x{self.speed:g}"
@@ -297,7 +297,7 @@ class Session:
                 f"arrows: frequency {self.gait.frequency * action.frequency_max_rad_s:.1f} rad/s, "
                 f"offset {math.degrees(self.gait.offset * action.offset_max_rad):.0f} deg"
             )
-        else:
+        elif task.target_moves:
             lines.append("arrows, mouse: move the target")
         return lines
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from snake_gym.config import ConfigError, build, merge, to_dict
@@ -45,12 +46,17 @@ def resolve_controller(
 
     ``config`` is a mapping {kind: sjc, amplitude_rad: ..}; {tuned: sjc} takes the settings that were tuned for a robot
     of the name of ``spec``, {file: path} those of a tuned YAML file, and other keys override them; a text is a kind or,
-    ending in .yaml or .yml, such a path. Raises ConfigError; ``tune_with`` goes into its message, see ``find_tuned``.
+    ending in .yaml or .yml, such a path. Controllers within it are resolved likewise (see ``register_controller``), and
+    a group of settings that has a method ``resolved`` is what that returns. Raises ConfigError; ``tune_with`` goes into
+    its message, see ``find_tuned``.
     """
     kind, settings, _ = _settings(config, where, spec, tune_with)
-    if "controller" in settings and kind == "reflex":
-        settings["controller"] = resolve_controller(settings["controller"], f"{where}.controller", spec)
-    return {"kind": kind, **to_dict(build(CONTROLLERS[kind].config_type, settings, where))}
+    parameters = build(CONTROLLERS[kind].config_type, settings, where)
+    groups = ((f.name, getattr(parameters, f.name)) for f in fields(parameters))
+    found = {name: value.resolved() if hasattr(value, "resolved") else value for name, value in groups}
+    for name, inner in _inner_controllers(parameters).items():
+        found[name] = resolve_controller(inner, f"{where}.{name}", spec)
+    return {"kind": kind, **to_dict(found)}
 
 
 def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
@@ -60,7 +66,10 @@ def check_unused(config: Mapping[str, Any], where: str = "controller") -> None:
     if tuned is not None:
         settings.setdefault("kind", choose_registered(tuned, CONTROLLERS, f"{where}.tuned"))
     if "file" not in settings:
-        resolve_controller(settings, where)
+        kind, settings, _ = _settings(settings, where, None)
+        parameters = build(CONTROLLERS[kind].config_type, settings, where)
+        for name, inner in _inner_controllers(parameters).items():
+            check_unused(inner, f"{where}.{name}")
 
 
 def tuning_of(config: str | Mapping[str, Any], spec: RobotSpec, where: str = "controller") -> Tuning | None:
@@ -84,6 +93,11 @@ def make_controller(
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
     return built
+
+
+def _inner_controllers(parameters: Any) -> dict[str, Any]:
+    """Return the settings of the controllers within one that has these ``parameters``, by name."""
+    return {f.name: getattr(parameters, f.name) for f in fields(parameters) if f.metadata.get("controller")}
 
 
 def _settings(

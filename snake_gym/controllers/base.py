@@ -90,8 +90,9 @@ MadeController = TypeVar("MadeController", bound=type[Any])
 def register_controller(kind: str, config_type: type[Any]) -> Callable[[MadeController], MadeController]:
     """Return a class decorator that registers a controller as ``kind``, with settings of the dataclass ``config_type``.
 
-    The class is made as ``cls(config, spec, per_world)``, see ``Gait``. Raises ValueError where another class has
-    the name, TypeError where ``config_type`` is no dataclass.
+    The class is made as ``cls(config, spec, per_world)``, see ``Gait``. A field of ``config_type`` that holds the
+    settings of a controller within this one, as a dict, has ``metadata={"controller": True}``. Raises ValueError where
+    another class has the name, TypeError where ``config_type`` is no dataclass.
     """
     if not is_dataclass(config_type):
         raise TypeError(f"config_type of controller {kind!r} is {config_type!r}; expected a dataclass")

@@ -1,7 +1,7 @@
 """Fault-aware control: coupled control (CC) that detects failed joints, and changes direction and wave.
 
 A ``FaultDetector`` or a ``LearnedDetector`` watches the joints (or the env reveals the failed ones,
-``Measurement.joint_failed``). With its estimate the controller does three things; with the strengths of all of them at
+``Measurement.joint_failed``). With its estimate the controller does four things; with the strengths of all of them at
 zero it is CC (sibilska2022, eq. 37):
 
 * *Driving in reverse*. A failed joint hurts more the nearer it is to the end that leads. The robot leads with its tail
@@ -17,6 +17,8 @@ zero it is CC (sibilska2022, eq. 37):
   ``free_ahead`` and ``free_behind`` of a free one, which the ground moves.
 * *Scaling the wave*: amplitude and frequency by ``amplitude_per_fault`` and ``frequency_per_fault`` for each failed
   joint.
+* *Trimming*. What is left of a joint's following error in the mean, as of a servo that was calibrated wrongly, is added
+  to its reference, at the rate ``trim_hz``.
 
 None of the papers has such a controller. A weak or slow joint still follows; it counts for ``weak_counts`` of a failed
 one in the direction and the wave, and spreads as in CC. So does a joint with an offset, which counts for none.
@@ -43,7 +45,6 @@ from snake_gym.controllers.base import ControllerState, Gait, PerWorld, register
 from snake_gym.controllers.cc import CcConfig, NeighbourGains, neighbour_gains
 from snake_gym.controllers.fault_detection import (
     FREE,
-    HEALTHY,
     LOCKED,
     SLOW,
     WEAK,
@@ -51,9 +52,11 @@ from snake_gym.controllers.fault_detection import (
     FaultDetectorConfig,
     as_part,
     detector_part,
+    known_kind,
 )
 from snake_gym.controllers.guidance import PointOfSight
 from snake_gym.controllers.learned_detection import LearnedDetector, LearnedDetectorConfig
+from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.controllers.serpenoid import Wave
 from snake_gym.robot.measurement import Goal, Measurement, tracked_point
 from snake_gym.robot.spec import FloatArray, RobotSpec
@@ -61,6 +64,7 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 Weight = Annotated[float, Range(-100.0, 100.0)]
 Spread = Annotated[float, Range(-1.0, 2.0)]
 Change = Annotated[float, Range(-1.0, 1.0)]
+Rate = Annotated[float, Range(0.0, 10.0)]
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class FaultAwareConfig(CcConfig):
     """Relative change of amplitude for each failed joint."""
     frequency_per_fault: Change = searched(0.0, -0.2, 0.2)
     """Relative change of frequency for each failed joint."""
+    trim_hz: Rate = searched(0.0, 0.0, 1.0)
+    """Rate at which the lasting error of a healthy joint is averaged and taken off its reference; 0: never."""
     weak_counts: Share = 0.5
     """Share of a failed joint that a weak one counts for."""
     detector: FaultDetectorConfig | LearnedDetectorConfig = field(default_factory=FaultDetectorConfig)
@@ -97,8 +103,8 @@ class FaultAwareConfig(CcConfig):
 class FaultAware(Gait):
     """Controller with coupled joints, fault detection, reverse driving and a re-planned wave.
 
-    State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, and the detector's, whose names
-    begin with ``fault_``.
+    State: ``phase`` (W,) [rad] in [0, 2 pi), ``reverse`` (W,) 1 where the tail leads, ``trim`` (W, J) [rad], and the
+    detector's, whose names begin with ``fault_``.
     """
 
     lopsided = ()
@@ -111,6 +117,7 @@ class FaultAware(Gait):
         self.detector: FaultDetector | LearnedDetector = (
             LearnedDetector(chosen, spec) if isinstance(chosen, LearnedDetectorConfig) else FaultDetector(chosen, spec)
         )
+        self._nominal = NominalJoints(spec)
         # Moment of each joint about the middle of the robot, -1 at the tail to 1 at the head
         self._lever = np.linspace(-1.0, 1.0, spec.n_joints) if spec.n_joints > 1 else np.zeros(1)
         self._gains, self._gains_reverse = (
@@ -120,18 +127,19 @@ class FaultAware(Gait):
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state at the start of an episode: phase zero, head first, all joints healthy."""
         state = {**super().initial_state(n_worlds), "reverse": np.zeros(n_worlds)}
+        state |= {name: np.zeros((n_worlds, self.n_joints)) for name in ("trim", "nominal_angle", "nominal_rate")}
         return {**state, **as_part(self.detector.initial_state(n_worlds))}
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return joint references (W, J) [rad] within the robot's joint limit; advance the phase by ``dt_s`` [s]."""
         watched = detector_part(state)
-        kind = self.detector.update(watched, measurement, dt_s)
-        if measurement.joint_failed is not None:
-            unknown = np.where(kind == HEALTHY, WEAK, kind)  # the env tells only that it failed; motion tells the kind
-            kind = np.where(measurement.joint_failed, unknown, HEALTHY)
+        begins = watched["n_seen"] == 0.0
+        kind = known_kind(self.detector.update(watched, measurement, dt_s), measurement)
         if measurement.centre_xy_w is None:
             measurement = measurement._replace(centre_xy_w=tracked_point(self.spec, measurement, "centre"))
         weak = (kind == WEAK) | (kind == SLOW)
+        if (self.parameter["trim_hz"] > 0.0).any():
+            self._average_error(state, watched["reference"], measurement, dt_s, begins)
         locked, loose = kind == LOCKED, (kind == FREE) + self.parameter["weak_counts"][..., None] * weak
         reverse = self._choose_direction(measurement, goal, state, locked, loose)
         seen = mirror_measurement(measurement, reverse)
@@ -141,6 +149,8 @@ class FaultAware(Gait):
         reference *= np.maximum(1.0 + self.parameter["amplitude_per_fault"] * n_failed, 0.0)
         reference += self._guidance.offset(seen, goal, self.parameter)
         self._spread(reference, seen, np.where(reverse[:, None], kind[:, ::-1], kind), reverse)
+        trim = np.where((kind == LOCKED) | (kind == FREE), 0.0, state["trim"])
+        reference += mirror_joints(trim, reverse).T
         command = mirror_joints(self.limited(reference), reverse)
         self.detector.command_given(watched, command)
         return command
@@ -148,6 +158,16 @@ class FaultAware(Gait):
     def command_given(self, reference: FloatArray, state: ControllerState) -> None:
         """Note the references really sent (W, J) [rad]: a policy may have added to ``command``."""
         self.detector.command_given(detector_part(state), reference)
+
+    def _average_error(
+        self, state: ControllerState, sent: FloatArray, measurement: Measurement, dt_s: float, begins: NDArray[np.bool_]
+    ) -> None:
+        """Average the joints' distance from nominal servos that get the references ``sent`` (W, J) [rad]."""
+        self._nominal.advance(state["nominal_angle"], state["nominal_rate"], sent, dt_s)
+        state["nominal_angle"][begins] = measurement.joint_angle[begins]
+        state["nominal_rate"][begins] = measurement.joint_rate[begins]
+        share = -np.expm1(-self.parameter["trim_hz"] * dt_s)
+        state["trim"] += share[..., None] * (state["nominal_angle"] - measurement.joint_angle - state["trim"])
 
     def _choose_direction(
         self,

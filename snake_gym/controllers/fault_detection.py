@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from snake_gym.config import Range, Settings
 from snake_gym.config.settings import Share
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.nominal_joint import NominalJoints
+from snake_gym.controllers.nominal_joint import Interval, JointIntervals, NominalJoints
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
 HEALTHY, LOCKED, FREE, WEAK, SLOW, OFFSET = 0.0, 1.0, 2.0, 3.0, 4.0, 5.0
 """Codes of the estimate; floats, like all of a controller's state. This detector names the first four."""
 KIND_NAMES = ("healthy", "locked", "free", "weak")
+"""Names of these four, in the order of their codes."""
 
 BoolArray = NDArray[np.bool_]
 
@@ -75,64 +76,51 @@ class FaultDetectorConfig(Settings):
 class FaultDetector:
     """Estimator of the faults of J joints in W worlds.
 
-    State, each (W, J): ``kind`` the estimate (see ``HEALTHY`` and below), ``start`` the angle at the interval's begin,
-    ``model_angle`` and ``model_rate`` of the healthy joint that started there, the last ``reference``, the log
+    State: that of ``JointIntervals``, and each (W, J): ``kind`` the estimate (see ``HEALTHY`` and below), the log
     likelihood ratios ``locked_ratio``, ``loose_ratio`` and ``healthy_ratio``, and the leaky sums ``asked2``, ``done2``,
-    ``product`` of asked and done motion; ``elapsed_s`` of the interval and ``n_seen`` samples, (W,).
+    ``product`` of asked and done motion.
     """
 
     def __init__(self, config: FaultDetectorConfig, spec: RobotSpec) -> None:
         self.config = config
-        self._n_joints = spec.n_joints
-        self._nominal = NominalJoints(spec)
-        own = 0.02 if self._nominal.kind == "acceleration" else 0.15
+        nominal = NominalJoints(spec)
+        own = 0.02 if nominal.kind == "acceleration" else 0.15
         self._floor = own if config.follow_floor_rad_s is None else config.follow_floor_rad_s
         given = config.locked_spread_rad_s, config.loose_spread_rad_s
         self._locked = 0.2 * self._floor if given[0] is None else given[0]
         self._loose = 8.0 * self._floor if given[1] is None else given[1]
-        self.interval_s = INTERVAL * self._nominal.time_constant_s
-        """Least time [s] over which a joint is judged."""
+        self.intervals = JointIntervals(nominal, INTERVAL * nominal.time_constant_s)
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state with all joints healthy and nothing seen."""
-        names = ("kind", "start", "model_angle", "model_rate", "reference", "locked_ratio", "loose_ratio")
-        shape = (n_worlds, self._n_joints)
-        state = {name: np.zeros(shape) for name in (*names, "healthy_ratio", "asked2", "done2", "product")}
-        return {**state, "elapsed_s": np.zeros(n_worlds), "n_seen": np.zeros(n_worlds)}
+        state = self.intervals.initial_state(n_worlds)
+        names = ("kind", "locked_ratio", "loose_ratio", "healthy_ratio", "asked2", "done2", "product")
+        return {**state, **{name: np.zeros_like(state["start"]) for name in names}}
 
     def update(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
         """Judge the joints' motion in the last ``dt_s`` [s]; return the estimate (W, J) and advance ``state``.
 
         After it, the caller gives its next command to ``command_given``.
         """
-        first = state["n_seen"] == 0.0
-        self._nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
-        state["elapsed_s"] += dt_s
-        due = ~first & (state["elapsed_s"] >= self.interval_s - 1e-9)
-        if due.any():
-            asked, done = state["model_angle"] - state["start"], measurement.joint_angle - state["start"]
-            self._correlate(state, asked, done, due[:, None])
-            self._judge(state, asked, done, due[:, None])
-        begin = due | first
-        for name in ("start", "model_angle"):
-            state[name][begin] = measurement.joint_angle[begin]
-        state["model_rate"][begin] = measurement.joint_rate[begin]
-        state["elapsed_s"][begin] = 0.0
-        state["n_seen"] += 1.0
+        ended = self.intervals.advance(state, measurement, dt_s)
+        if ended.due.any():
+            self._correlate(state, ended)
+            self._judge(state, ended)
         return state["kind"]
 
     def command_given(self, state: ControllerState, reference: FloatArray) -> None:
         """Note the joint references (W, J) [rad] that were sent after ``update``."""
         state["reference"][:] = reference
 
-    def _correlate(self, state: ControllerState, asked: FloatArray, done: FloatArray, due: BoolArray) -> None:
-        keep = np.exp(-state["elapsed_s"] / self.config.memory_s)[:, None]
+    def _correlate(self, state: ControllerState, ended: Interval) -> None:
+        due, asked, done, length_s = ended
+        keep = np.exp(-length_s / self.config.memory_s)[:, None]
         for name, product in (("asked2", asked * asked), ("done2", done * done), ("product", asked * done)):
-            state[name][:] = np.where(due, keep * state[name] + product, state[name])
+            state[name][:] = np.where(due[:, None], keep * state[name] + product, state[name])
 
-    def _judge(self, state: ControllerState, asked: FloatArray, done: FloatArray, due: BoolArray) -> None:
-        config = self.config
-        time_s = state["elapsed_s"][:, None]
+    def _judge(self, state: ControllerState, ended: Interval) -> None:
+        config, asked, done = self.config, ended.asked, ended.done
+        time_s = ended.length_s[:, None]
         noise2 = 2.0 * config.angle_noise_rad**2  # of a difference of two measurements
         healthy = config.follow_spread * np.abs(asked) + self._floor * time_s
         likely = {
@@ -141,7 +129,7 @@ class FaultDetector:
             "loose": _log_normal(done, (self._loose * time_s) ** 2 + noise2),
         }
         # Where no motion was asked for, healthy and locked look the same.
-        told = due & (config.follow_share * np.abs(asked) > 2.0 * np.sqrt(noise2) + self._floor * time_s)
+        told = ended.due[:, None] & (config.follow_share * np.abs(asked) > 2.0 * np.sqrt(noise2) + self._floor * time_s)
         bound = config.alarm / 3.0
         failed = state["kind"] != HEALTHY
         for name in ("locked", "loose"):
@@ -174,6 +162,16 @@ class FaultDetector:
 def _log_normal(deviation: FloatArray, variance: FloatArray | float) -> FloatArray:
     """Return the logarithm of a normal density, without its constant."""
     return np.asarray(-0.5 * (deviation * deviation / variance + np.log(variance)), dtype=np.float64)
+
+
+def known_kind(kind: FloatArray, measurement: Measurement) -> FloatArray:
+    """Return the estimate ``kind`` (W, J), put right where the env tells which joints have failed.
+
+    It does not tell how: a joint of which motion does not tell that either counts as weak.
+    """
+    if measurement.joint_failed is None:
+        return kind
+    return np.where(measurement.joint_failed, np.where(kind == HEALTHY, WEAK, kind), HEALTHY)
 
 
 def as_part(watched: ControllerState) -> ControllerState:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from snake_gym.controllers.base import ControllerState
-from snake_gym.controllers.nominal_joint import NominalJoints
+from snake_gym.controllers.nominal_joint import JointIntervals, NominalJoints
 from snake_gym.robot.measurement import Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
@@ -33,52 +33,36 @@ def n_features(n_samples: int) -> int:
 class FaultWindow:
     """Windows of the last ``n_samples`` samples of a robot's joints.
 
-    State, (W, J) each: ``start`` the angle at the sample's begin, ``model_angle`` and ``model_rate`` of the nominal
-    joint that started there, the last ``reference``; ``window`` (W, J, n_samples, SAMPLE_SIZE), the newest sample last;
-    ``elapsed_s`` of the sample and ``n_seen`` measurements, (W,).
+    State: that of ``JointIntervals``, and ``window`` (W, J, n_samples, SAMPLE_SIZE), the newest sample last.
     """
 
     def __init__(self, spec: RobotSpec, n_samples: int) -> None:
         self.n_joints, self.n_samples = spec.n_joints, n_samples
         self._nominal = NominalJoints(spec)
-        self.sample_s = max(SHORTEST_SAMPLE_S, self._nominal.time_constant_s)
-        """Least length of a sample [s]."""
+        sample_s = max(SHORTEST_SAMPLE_S, self._nominal.time_constant_s)
+        self._samples = JointIntervals(self._nominal, sample_s)
         self._torque_limit = spec.joints("actuator.torque_limit_nm")
         self._place = np.abs(np.linspace(-1.0, 1.0, spec.n_joints)) if spec.n_joints > 1 else np.zeros(1)
-        loop = np.log(np.maximum(self._nominal.kp, 1e-9) / np.maximum(self._nominal.kd, 1e-9) * self.sample_s)
-        reach = np.log(spec.joints("actuator.speed_limit_rad_s") * self.sample_s / 0.3)
+        loop = np.log(np.maximum(self._nominal.kp, 1e-9) / np.maximum(self._nominal.kd, 1e-9) * sample_s)
+        reach = np.log(spec.joints("actuator.speed_limit_rad_s") * sample_s / 0.3)
         self._servo = np.clip(np.stack([loop, reach]), -2.0, 2.0)
 
     def initial_state(self, n_worlds: int) -> ControllerState:
         """Return the state with nothing seen."""
-        shape = (n_worlds, self.n_joints)
-        state = {name: np.zeros(shape) for name in ("start", "model_angle", "model_rate", "reference")}
-        state["window"] = np.zeros((*shape, self.n_samples, SAMPLE_SIZE))
-        return {**state, "elapsed_s": np.zeros(n_worlds), "n_seen": np.zeros(n_worlds)}
+        window = np.zeros((n_worlds, self.n_joints, self.n_samples, SAMPLE_SIZE))
+        return {**self._samples.initial_state(n_worlds), "window": window}
 
     def advance(self, state: ControllerState, measurement: Measurement, dt_s: float) -> FloatArray:
         """Take the measurement after ``dt_s`` [s] into ``state``; return lengths (W,) [s] of new samples, else 0."""
-        angle = measurement.joint_angle
-        self._nominal.advance(state["model_angle"], state["model_rate"], state["reference"], dt_s)
-        first = state["n_seen"] == 0.0
-        state["elapsed_s"] += dt_s
-        due = ~first & (state["elapsed_s"] >= self.sample_s - 1e-9)
-        length = np.where(due, state["elapsed_s"], 0.0)
+        due, asked, done, length_s = self._samples.advance(state, measurement, dt_s)
         if due.any():
-            error = state["reference"] - angle
-            asked, done = state["model_angle"] - state["start"], angle - state["start"]
+            error = state["reference"] - measurement.joint_angle
             torque = self._nominal.kp * error - self._nominal.kd * measurement.joint_rate
             demand = np.clip(torque / self._torque_limit, -LARGEST_DEMAND, LARGEST_DEMAND)
             sample = np.stack([*(np.arcsinh(part / ANGLE_SCALE_RAD) for part in (asked, done, error)), demand], axis=-1)
             window = state["window"]
             window[due] = np.concatenate([window[due][:, :, 1:], sample[due][:, :, None]], axis=2)
-        begin = due | first
-        for name in ("start", "model_angle"):
-            state[name][begin] = angle[begin]
-        state["model_rate"][begin] = measurement.joint_rate[begin]
-        state["elapsed_s"][begin] = 0.0
-        state["n_seen"] += 1.0
-        return length
+        return length_s
 
     def features(self, window: FloatArray) -> FloatArray:
         """Return the features (W, J, D) of windows (W, J, n_samples, SAMPLE_SIZE)."""

@@ -13,12 +13,12 @@ Files are JSON with every number checked: nothing in them is executed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from snake_gym.config import ConfigError, Range, Settings, build, find_config, near_path, read_json
+from snake_gym.config import ConfigError, Range, Settings, build, digest, find_config, near_path, read_json, to_dict
 from snake_gym.config.settings import PositiveCount
 from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, OFFSET, SLOW, WEAK
@@ -54,6 +54,10 @@ class EstimatorFile(Settings):
     """Weights (outputs, inputs) of each layer; between layers negative numbers become 0."""
     biases: tuple[tuple[Number, ...], ...]
 
+    def digest(self) -> str:
+        """Return a text that changes with the content."""
+        return digest(to_dict(self))
+
     def check(self) -> None:
         """Raise ValueError unless kinds and layers fit each other."""
         if self.kinds[:1] != ("healthy",) or len(self.kinds) < 2 or len(set(self.kinds)) < len(self.kinds):
@@ -76,11 +80,17 @@ class LearnedDetectorConfig(Settings):
     kind: Literal["learned"]
     file: str = "configs/detectors/servo_faults.json"
     """File of the estimator."""
+    digest: str | None = None
+    """Digest of the estimator's content, which records of results have; another one is refused. None: any will do."""
     alarm: Annotated[float, Range(0.5, 1.0, without_high=True)] = 0.7
     """Probability of a fault from which on a joint counts as failed; a larger one is later and has fewer false
     alarms."""
     memory_s: Annotated[float, Range(1e-3, 1e3)] = 0.5
     """Time [s] over which probabilities are averaged."""
+
+    def resolved(self) -> LearnedDetectorConfig:
+        """Return these settings with the digest of the file's present content, unless they name one."""
+        return self if self.digest is not None else replace(self, digest=read_estimator(self.file).digest())
 
 
 class LearnedDetector:
@@ -94,6 +104,11 @@ class LearnedDetector:
     def __init__(self, config: LearnedDetectorConfig, spec: RobotSpec) -> None:
         self.config = config
         content = read_estimator(config.file)
+        if config.digest not in (None, found := content.digest()):
+            raise ConfigError(
+                f"detector.file is {config.file}, an estimator of digest {found[:12]}; expected {config.digest:.12}, "
+                "as in detector.digest: give the file of that one, or leave digest out"
+            )
         if spec.actuator.kind not in content.actuators:
             raise ConfigError(
                 f"detector.file is {config.file}, trained on actuators of kind {' or '.join(content.actuators)}; "

@@ -18,14 +18,12 @@ from snake_gym.config import ConfigError, Range
 from snake_gym.config.settings import Angle
 from snake_gym.controllers.base import ControllerState, Gait, PerWorld, Swing, register_controller, searched
 from snake_gym.controllers.fault_detection import (
-    FREE,
-    HEALTHY,
-    LOCKED,
-    WEAK,
+    KIND_NAMES,
     FaultDetector,
     FaultDetectorConfig,
     as_part,
     detector_part,
+    known_kind,
 )
 from snake_gym.controllers.guidance import TrackedPoint
 from snake_gym.controllers.noise import begin_noise, initial_noise
@@ -88,9 +86,7 @@ class Mpc(Gait):
         """Return joint references (W, J) [rad] within the robot's joint limit: the first of the best plan."""
         begin_noise(state, measurement, goal)
         watched = detector_part(state)
-        kind = self.detector.update(watched, measurement, dt_s)
-        if measurement.joint_failed is not None:
-            kind = np.where(measurement.joint_failed, np.where(kind == HEALTHY, WEAK, kind), HEALTHY)
+        kind = known_kind(self.detector.update(watched, measurement, dt_s), measurement)
         self._estimate(measurement, state, watched["reference"], kind)
         plans = self.planner.draw(state)
         worth = self._play(plans, measurement, goal, state, watched["reference"], kind)
@@ -121,7 +117,10 @@ class Mpc(Gait):
         self, plans: Plans, measurement: Measurement, goal: Goal, state: ControllerState, reference: FloatArray,
         kind: FloatArray,
     ) -> FloatArray:  # fmt: skip
-        """Return what the plans are worth (W, K) by the model."""
+        """Return what the plans are worth (W, K) by the model, at the pace that the clock is held to.
+
+        Where the caller makes it run backwards, plans are judged as if it ran forwards, so that they do not undo it.
+        """
         n_worlds, n_plans = plans.frequency.shape
         motion = (state["model_angle"], state["model_rate"], state["model_velocity"], reference, kind)
         model = self._model(n_worlds * n_plans)
@@ -130,10 +129,10 @@ class Mpc(Gait):
         way = goal.target_xy_w - tracked_point(self.spec, measurement, point)
         now = model.state.head_xy if point == "head" else model.state.centre_xy
         target = now + np.repeat(way, n_plans, axis=0)
-        worth = Worth(self.planner, plans)
+        worth, pace = Worth(self.planner, plans), np.abs(pace_of(state))
         distance = np.repeat(np.hypot(way[:, 0], way[:, 1]), n_plans)
         for step in range(self.planner.n_steps):
-            model.step(self.planner.reference(plans, state, step).reshape(-1, self.n_joints))
+            model.step(self.planner.reference(plans, state, step, pace).reshape(-1, self.n_joints))
             now = model.state.head_xy if point == "head" else model.state.centre_xy
             left = target - now
             before, distance = distance, np.hypot(left[:, 0], left[:, 1])
@@ -166,9 +165,8 @@ class Mpc(Gait):
                 ) from None
 
             model = SimulatedRobot(self._model_spec, n_worlds)
-            kinds = {HEALTHY: "healthy", LOCKED: "locked", FREE: "free", WEAK: "weak"}
-            self._codes = np.array([fault_code(kinds[code]) for code in sorted(kinds)])
-            model.allow_faults({"locked", "free", "weak"})
+            self._codes = np.array([fault_code(name) for name in KIND_NAMES])
+            model.allow_faults(set(KIND_NAMES[1:]))
             model.faults.onset_s[:], model.faults.end_s[:] = 0.0, np.inf
             self._models[n_worlds] = model
         return self._models[n_worlds]

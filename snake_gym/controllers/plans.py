@@ -4,9 +4,10 @@ A plan is a gait with a shape of its own for each joint, and offsets that change
 
     phi_ref_i(t) = o_i(t) + a_i sin(phase + omega t + psi_i),    0 <= t <= T,
 
-o_i linear between KNOTS values. Each control step draws K plans around the present one, which the caller plays in K
-copies of each world. The mean of the plans weighted with exp(worth / temperature) is the new one (path integral
-control: Williams et al. 2017, "Information theoretic MPC"). It is warm-started: its offsets move on by one step.
+o_i linear from its value now to that at the end. Each control step draws K plans around the present one, which the
+caller plays in K copies of each world. The mean of the plans weighted with exp(worth / temperature) is the new one
+(path integral control: Williams et al. 2017, "Information theoretic MPC"). It is warm-started: its offsets move on by
+one step.
 
 Such small changes never turn a gait round. A share of the plans therefore runs the wave the other way, with a random
 offset on all joints; the best of them becomes the plan where it is worth more, by ``_LEAD_M``, than all others.
@@ -26,14 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.config import Range, Settings
-from snake_gym.config.settings import Angle, NonNegative, Positive, Share
+from snake_gym.config.settings import Angle, NonNegative, Positive
 from snake_gym.controllers.base import ControllerState, wrap_phase
 from snake_gym.controllers.noise import draw_normal
 from snake_gym.controllers.serpenoid import fastest_followed
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-KNOTS = 2
-"""Number of values of each offset: now, and at the end of the horizon."""
 _LEAD_M = 0.02
 _NEAR_M = 0.5
 _WIDEST_TURN_RAD = 0.6
@@ -66,7 +65,7 @@ class PlanConfig(Settings):
     """Standard deviation of the offsets, joint by joint."""
     turn_spread_rad: Angle = 0.25
     """Standard deviation of the offset that all joints have together, which turns the robot."""
-    reversed_share: Share = 0.15
+    reversed_share: Annotated[float, Range(0.0, 0.5)] = 0.15
     """Share of the plans that run the wave the other way."""
     heading_m: NonNegative = 0.3
     """Worth of being turned to the target, rather than away from it, at the end."""
@@ -84,7 +83,7 @@ class Plans(NamedTuple):
     phase: FloatArray
     """(..., J) [rad]"""
     offset: FloatArray
-    """(..., KNOTS, J) [rad]"""
+    """(..., 2, J) [rad]: now, and at the end of the horizon"""
     frequency: FloatArray
     """(...) [rad/s]"""
 
@@ -116,7 +115,7 @@ class Planner:
         return {
             "phase": np.zeros(n_worlds),
             "plan_amplitude": np.array(np.broadcast_to(np.reshape(amplitude_rad, (-1, 1)), shape)),
-            "plan_phase": shift, "plan_offset": np.zeros((n_worlds, KNOTS, self._n_joints)),
+            "plan_phase": shift, "plan_offset": np.zeros((n_worlds, 2, self._n_joints)),
             "plan_frequency": frequency.copy(), "plan_slowest": _SLOWEST * np.abs(frequency),
         }  # fmt: skip
 
@@ -125,7 +124,7 @@ class Planner:
         config, k, j = self.config, self.config.samples, self._n_joints
         now = Plans(*(state[f"plan_{name}"][:, None] for name in Plans._fields))
         n_worlds = len(state["phase"])
-        sizes = (j, j, KNOTS * j, KNOTS, 3)
+        sizes = (j, j, 2 * j, 2, 3)
         noise = draw_normal(state, k * sum(sizes)).reshape(n_worlds, k, -1)
         noise[:, 0] = 0.0
         joint, phase, offset, turn, three = np.split(noise, np.cumsum(sizes)[:-1], axis=2)
@@ -134,7 +133,7 @@ class Planner:
         phase = now.phase + shape * (
             config.phase_spread_rad * phase + config.shift_spread_rad * three[..., 1:2] * np.arange(j)
         )
-        offset = now.offset + config.offset_spread_rad * offset.reshape(n_worlds, k, KNOTS, j)
+        offset = now.offset + config.offset_spread_rad * offset.reshape(n_worlds, k, 2, j)
         offset += config.turn_spread_rad * turn[..., None]
         frequency = now.frequency + config.frequency_spread_rad_s * three[..., 2]
         if self._n_reversed:
@@ -148,11 +147,17 @@ class Planner:
             np.where(frequency < 0.0, -size, size),
         )  # fmt: skip
 
-    def reference(self, plans: Plans, state: ControllerState, step: int) -> FloatArray:
-        """Return the joint references (W, K, J) [rad] of ``plans`` in a step of the horizon, counted from 0."""
-        phase = state["phase"][:, None] + plans.frequency * (step * self._dt_s)
+    def reference(
+        self, plans: Plans, state: ControllerState, step: int, pace: FloatArray | float = 1.0
+    ) -> FloatArray:
+        """Return the joint references (W, K, J) [rad] of ``plans`` in a step of the horizon, counted from 0.
+
+        Their clocks run ``pace``, a number or (W,), times as fast as their frequencies say.
+        """
+        phase = state["phase"][:, None] + plans.frequency * np.reshape(pace, (-1, 1)) * (step * self._dt_s)
         share = step / (self.n_steps - 1)
-        offset = (1.0 - share) * plans.offset[..., 0, :] + share * plans.offset[..., -1, :]
+        now, end = np.moveaxis(plans.offset, -2, 0)
+        offset = (1.0 - share) * now + share * end
         return np.clip(offset + plans.amplitude * np.sin(phase[..., None] + plans.phase), -self._limit, self._limit)
 
     def improve(self, state: ControllerState, plans: Plans, worth: FloatArray) -> None:
@@ -179,8 +184,8 @@ class Planner:
         reference = self.reference(now, state, 0)[:, 0]
         state["phase"] += state["plan_frequency"] * pace * self._dt_s
         wrap_phase(state["phase"])
-        offset = state["plan_offset"]
-        offset[:, 0] += (offset[:, -1] - offset[:, 0]) / (self.n_steps - 1)
+        offset, end = np.moveaxis(state["plan_offset"], 1, 0)
+        offset += (end - offset) / (self.n_steps - 1)
         return reference
 
 

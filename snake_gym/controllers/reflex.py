@@ -28,7 +28,7 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 class ReflexConfig(Settings):
     """Settings of a stuck reflex, and of the controller that has it."""
 
-    controller: dict[str, Any] = field(default_factory=lambda: {"kind": "cc"})
+    controller: dict[str, Any] = field(default_factory=lambda: {"kind": "cc"}, metadata={"controller": True})
     """Controller that it is added to: {kind: .., its settings}, {tuned: kind} or {file: path}."""
     after_s: Positive = searched(3.0, 1.0, 20.0, log=True)
     """Time [s] with less than ``least_way_m`` made, after which the robot counts as stuck."""

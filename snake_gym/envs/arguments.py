@@ -49,7 +49,8 @@ def check_action(action: Any, shape: tuple[int, ...]) -> FloatArray:
         ValueError: another shape, no numbers, or an entry that is not finite.
     """
     try:
-        values = np.asarray(action, dtype=np.float64)
+        plain = np.asarray(action)
+        values = plain.astype(np.float64) if plain.dtype.kind in "biuf" else None
     except (TypeError, ValueError):
         values = None
     if action is None or values is None:

@@ -290,7 +290,7 @@ class SnakeCore:
     def observe(self) -> Observations:
         """Return observations (W, D) of the present measurement, a fresh array, or such arrays by part."""
         phase = self.decoder.phase(self.decoder_state) if self.decoder.has_phase else None
-        goal, signals = self.task.goal(), self.task.signals()
+        goal, signals = self.task.goal(), {**self.task.signals(), **self.decoder.tell(self.decoder_state)}
         if self._checks_task:
             for name, values in signals.items():
                 check_numbers(values, (self.n_worlds, *np.shape(values)[1:]), f"the task's signal {name}")
@@ -352,7 +352,8 @@ class SnakeCore:
         in it.
 
         Raises ValueError, with the env unchanged, if names, shapes or kinds are not those of this env, a number is
-        not finite but the state's is, or values derived from obstacles do not match those of the state.
+        not finite but the state's is, step counts or actions are beyond their limits, or values derived from obstacles
+        do not match those of the state. A pose that contradicts the links is not looked for.
         """
         beside = {} if beside is None else beside
         own, at_first = {**self._state_arrays(), **beside}, {**self._at_first, **beside}
@@ -368,6 +369,9 @@ class SnakeCore:
         for name in ("difficulty", "present_difficulty"):
             if (arrays[name] > 1.0).any() or (arrays[name] < 0.0).any():
                 raise ValueError(f"env state {name} holds {arrays[name].max():g}; expected in [0, 1]")
+        if (arrays["step_limit"] < 1).any() or (arrays["step_count"] > arrays["step_limit"]).any():
+            raise ValueError("env state step_count goes beyond step_limit, or that is 0; expected 0 <= count <= limit")
+        check_within("action", arrays["action"], -1.0, 1.0)
         if self.costs is not None:
             for name in self.costs.state_arrays():
                 check_within(name, arrays[name], 0.0, math.inf if name == "cost_heat" else 1.0)

@@ -28,6 +28,7 @@ def make_layout(config: EnvConfig, task: Task, sensors: SensorSuite, decoder: Ac
         ObservationLayout, decoder.spec, decoder.size, decoder.has_phase, task.tracked_point, config.faults.reveal,
         None if contact is None else contact.limit_n, 0 if scan is None else scan.n_beams,
         1.0 if scan is None else scan.max_range_m, task_columns=task.columns, history=config.observation.history,
+        told=decoder.told,
     )  # fmt: skip
     named = [name for name in config.observation.columns if name != USUAL]
     if named:

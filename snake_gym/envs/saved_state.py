@@ -39,6 +39,8 @@ def write_state(
 def _as_kept(name: str, given: Any, own: NDArray[Any], at_first: NDArray[Any]) -> NDArray[Any]:
     """Return ``given`` as an array like ``own``."""
     plain = np.asarray(given)
+    if plain.size == own.size == 0:  # lists do not tell the shape of nothing
+        return own
     if plain.shape != own.shape:
         raise ValueError(f"env state {name} has shape {plain.shape}; expected {own.shape}")
     kept = plain

@@ -21,7 +21,7 @@ from snake_gym.config.schema import describe_type
 from snake_gym.config.settings import LARGEST, Range, Settings, declared_types
 from snake_gym.envs.core import SnakeCore
 from snake_gym.envs.snake_env import SnakeEnv
-from snake_gym.interface.actions import ActionConfig, describe_action
+from snake_gym.interface.actions import TOLD, ActionConfig, describe_action
 from snake_gym.interface.observations import FURTHER, JOINT_SIGN, USUAL, Field, ObservationLayout
 from snake_gym.registry import TASKS, find_task
 from snake_gym.tasks.costs import COST_NOTES
@@ -169,7 +169,7 @@ def privileged_part() -> list[str]:
         "is the truth, for the critic of a training (PPO, A2C, TRPO); no policy file and no robot has it. Entries are\n"
         "`clip(value * scale, -10, 10)`. `fault_kind` has an entry for each joint and each kind that may come, here\n"
         "one. `randomisation/<name>` is what was drawn for the episode, as in the info of that name: -1 the lowest\n"
-        "value of its range, 1 the highest."
+        "value that any difficulty allows, 1 the highest."
     )
     return ["## Privileged table", text, observation_table(core.privileged.fields)]
 
@@ -217,7 +217,7 @@ def observation_part(cores: Mapping[str, SnakeCore]) -> list[str]:
     spec = next(iter(cores.values())).spec
     every = ObservationLayout(
         spec, spec.n_joints, True, "centre", reveal_faults=True, contact_limit_n=100.0, n_beams=16, max_range_m=2.0,
-        columns=(USUAL, *FURTHER),
+        columns=(USUAL, *FURTHER), told=TOLD,
     )  # fmt: skip
     parts = [
         "## Observation table (robot `resilient_servo`)",

@@ -41,7 +41,7 @@ class SnakeVectorEnv(TellsItsLimit, TellsItsSeed, VectorEnv[Any, Any, Any]):
     at every step. Autoreset modes: NEXT_STEP (the step after an end resets, its action is ignored and its reward 0),
     SAME_STEP (the ending step returns the next episode's first observation and infos, whose reward terms are 0; the
     reward and flags are the end's, and ``final_obs`` and ``final_info`` hold its observation and infos), DISABLED
-    (ended worlds stand still until ``reset(options={"reset_mask": ...})``).
+    (ended worlds stand still until ``reset(options={"reset_mask": ...})``; sensors go on, and actions are noted).
 
     Args:
         env_id: registered name of the task.

@@ -30,6 +30,9 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 
 ActionKind = Literal["joint_reference", "residual", "gait"]
 GAIT_ACTIONS = ("amplitude", "frequency", "phase_shift", "offset")
+TOLD = ("reverse", "fault_kind")
+"""State of a controller underneath that policies may see, if it has it: 1 where the tail leads (W,), and the codes of
+the faults that it suspects (W, J)."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class ActionConfig(Settings):
     def check(self) -> None:
         if self.kind != "residual":
             check_unused(self.controller, "action.controller")
+            if self.pace_range > 0.0:
+                raise ValueError(f"pace_range is {self.pace_range:g} with kind {self.kind}; expected 0, or residual")
 
 
 class ActionDecoder:
@@ -80,6 +85,8 @@ class ActionDecoder:
         self.has_pace = config.kind == "residual" and config.pace_range > 0.0
         self.size = len(GAIT_ACTIONS) if config.kind == "gait" else spec.n_joints + self.has_pace
         self._joint = np.arange(spec.n_joints)
+        self.told = tuple(self.tell(self.initial_state(1)))
+        """Names of what ``tell`` returns."""
 
     @property
     def has_phase(self) -> bool:
@@ -105,6 +112,10 @@ class ActionDecoder:
             paced = {PACE: np.ones(n_worlds)} if self.has_pace else {}
             return {**self.controller.initial_state(n_worlds), **paced, **held}
         return {"phase": np.zeros(n_worlds)} if self.config.kind == "gait" else {}
+
+    def tell(self, state: ControllerState) -> dict[str, FloatArray]:
+        """Return what the controller underneath tells policies, by its names in ``TOLD``."""
+        return {name: state[name] for name in TOLD if name in state}
 
     def phase(self, state: ControllerState) -> FloatArray:
         """Gait phase (W,) [rad] that the next command will use; only where ``has_phase``."""

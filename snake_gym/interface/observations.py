@@ -11,7 +11,7 @@ order of ``RobotSpec``, from the tail; ``JOINT_SIGN`` says which way they turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, Protocol, TypeVar
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from snake_gym.config import ConfigError, Range, Settings
 from snake_gym.config.errors import show
+from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED
 from snake_gym.interface.mirror import ALONG_LEFT, SAME, TURNED, Mirror, Reflection, find_reflection, side_by_side
 from snake_gym.plugins import check_numbers, choose_registered, describe_failure, is_again
 from snake_gym.registry import TASKS, find_task
@@ -60,7 +61,7 @@ class Seen(NamedTuple):
     phase: FloatArray | None
     """(W,) [rad] of the gait below the policy; None: there is none."""
     signals: Mapping[str, FloatArray]
-    """What the task tells besides, by name; nothing on a real robot."""
+    """What the task tells besides, nothing on a real robot, and what the controller below the policy tells, by name."""
     remaining: FloatArray | None = None
     """(W,) share of the episode's time limit that is left; None: there is no limit."""
     velocity: FloatArray | None = None
@@ -99,7 +100,9 @@ STANDARD = (
     "contact_force", "range",
 )  # fmt: skip
 """Columns that an observation has by default wherever there is a use for them, in this order."""
-FURTHER = ("joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time")
+FURTHER = (
+    "joint_reference", "pose_valid", "body_velocity", "turning_rate", "remaining_time", "tail_leads", "suspected_fault"
+)  # fmt: skip
 """Columns that it has where they are named."""
 OWN = (*STANDARD, *FURTHER)
 USUAL = "standard"
@@ -200,7 +203,8 @@ class ObservationLayout:
     ``has_phase``: a gait clock runs below the policy. ``point``: "centre" or "head", from where the target is seen.
     ``contact_limit_n``: largest force that the links' sensors tell; None: no such sensors. ``n_beams``: B of the head's
     scanner, 0: none; ``max_range_m``: its reach. ``columns`` and ``history``: see ``ObservationConfig``;
-    ``task_columns``: what ``standard`` in ``columns`` stands for beside ``STANDARD``.
+    ``task_columns``: what ``standard`` in ``columns`` stands for beside ``STANDARD``. ``told``: what the controller
+    below the policy tells (``ActionDecoder.told``).
 
     ``fields`` are the places in the newest control step, which are the first ``step_size`` entries.
 
@@ -221,10 +225,12 @@ class ObservationLayout:
         columns: Sequence[str] = (USUAL,),
         task_columns: Sequence[str] = (),
         history: int = 1,
+        told: Collection[str] = (),
     ) -> None:
         self.spec, self.n_actions, self.has_phase, self.point = spec, n_actions, has_phase, point
         self.reveal_faults, self.contact_limit_n = reveal_faults, contact_limit_n
         self.n_beams, self.max_range_m = n_beams, max_range_m
+        self.told = told
         self.history = history
         """Number k of control steps that an observation shows."""
         self.fields: dict[str, Field] = {}
@@ -493,3 +499,22 @@ def turning_rate(seen: Seen) -> FloatArray:
 @register_column("remaining_time", "1", "share of the episode's time limit that is left", mirror=SAME)
 def remaining_time(seen: Seen) -> FloatArray:
     return np.ones(1) if seen.remaining is None else seen.remaining[:, None]
+
+
+@register_column(
+    "tail_leads", "1", "1 where the controller below the policy drives tail first",
+    lambda layout: int("reverse" in layout.told), needs="a residual on a controller that drives both ways", mirror=SAME,
+)  # fmt: skip
+def tail_leads(seen: Seen) -> FloatArray:
+    return seen.signals["reverse"][:, None]
+
+
+@register_column(
+    "suspected_fault", "1", "1 where the controller below the policy takes a joint for failed, for each joint, in it "
+    "for locked, for free, for others", lambda layout: 3 * layout.spec.n_joints * ("fault_kind" in layout.told),
+    needs="a residual on a controller that detects faults", mirror=SAME,
+)  # fmt: skip
+def suspected_fault(seen: Seen) -> FloatArray:
+    kind = seen.signals["fault_kind"]
+    kinds = (kind == LOCKED, kind == FREE, (kind != HEALTHY) & (kind != LOCKED) & (kind != FREE))
+    return np.stack(kinds, axis=2).reshape(kind.shape[0], -1).astype(np.float64)

@@ -67,6 +67,7 @@ class ObservationContract(Settings):
         layout = ObservationLayout(
             spec, decoder.size, decoder.has_phase, self.tracked_point, self.reveal_faults, self.contact_limit_n,
             self.n_beams, self.max_range_m, [field.name for field in self.fields], history=self.history,
+            told=decoder.told,
         )  # fmt: skip
         here = list(layout.fields.values())
         for own, other in zip(self.fields, here, strict=False):

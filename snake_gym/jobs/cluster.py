@@ -9,16 +9,19 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from snake_gym.config import ConfigError, require
 
-from .job import STOPPED, Job, start_process, stop_process
+from .job import STOPPED, Job, start_process
 
 MAX_LOSSES = 20
 """Largest number of lost workers that a job survives."""
 _POLL_S = 0.2
 _PATIENCE_S = 10.0
+_LOSSES = ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "OutOfMemoryError")
+"""Errors of Ray for a task whose process is gone."""
 _NO_ANSWER = "--ray is {!r}, where no Ray cluster answers ({}); expected HOST:PORT, auto or local"
 
 
@@ -33,11 +36,17 @@ def run_on_worker(job: Job, threads: int) -> int:
             while (code := process.poll()) is None:
                 time.sleep(_POLL_S)
         except KeyboardInterrupt:  # how Ray cancels a task
-            stop_process(process)
+            process.terminate()
             return process.wait()
     if code < 0:
         raise JobKilledError(f"signal {-code}")
     return code
+
+
+def share_of_cores(cores: Sequence[float], n_jobs: int) -> int:
+    """Return the most cores of one node, at least 1, that each of ``n_jobs`` can have on nodes with these ``cores``."""
+    shares = range(1, int(max(cores)) + 1)
+    return max((share for share in shares if sum(n // share for n in cores) >= n_jobs), default=1)
 
 
 class RayJob:
@@ -54,8 +63,12 @@ class RayJob:
             return int(self._ray.get(self._reference))
         except self._ray.exceptions.TaskCancelledError:
             return STOPPED
-        except self._ray.exceptions.RayError:  # its workers were lost too often
-            return -9
+        except self._ray.exceptions.RayError as error:
+            lost = tuple(getattr(self._ray.exceptions, name) for name in _LOSSES)
+            if isinstance(error, (JobKilledError, *lost)):  # too often
+                return -9
+            reason = str(getattr(error, "cause", error)).strip().split("\n")[0]
+            raise ConfigError(f"a Ray worker cannot run jobs: {reason}") from None
 
     def stop(self) -> None:
         self._ray.cancel(self._reference)
@@ -80,7 +93,7 @@ class RayWorkers:
         self._ray: Any = ray
         cores = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
         self.n_jobs = min(n_jobs or max(1, int(sum(n // threads for n in cores))), at_most)
-        self._threads = int(max(1, min(max(cores), sum(cores) // self.n_jobs)))
+        self._threads = share_of_cores(cores, self.n_jobs)
         self._run = ray.remote(
             num_cpus=min(self._threads, max(cores)), max_retries=MAX_LOSSES, retry_exceptions=[JobKilledError]
         )(run_on_worker)

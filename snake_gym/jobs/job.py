@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -54,22 +53,19 @@ def start_process(job: Job, threads: int) -> subprocess.Popen[bytes]:
 
     Signals of the terminal do not reach it: whoever started it passes them on.
     """
-    source = str(Path(snake_gym.__file__).parents[1])
+    source, here = str(Path(snake_gym.__file__).parents[1]), str(job.cwd)
+    # -P: a folder "agents" of the user's does not come before ours; his modules are found where we find them
+    found = [source, os.environ.get("PYTHONPATH", ""), here if here in sys.path else ""]
     environment = {
         **os.environ,
         **dict.fromkeys(THREAD_LIMITS, str(threads)),
         "OMP_WAIT_POLICY": "passive",
-        "PYTHONPATH": os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join(filter(None, found)),
     }
     job.log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", job.module, *job.arguments, "--progress", str(job.progress)]
+    command = [sys.executable, "-P", "-m", job.module, *job.arguments, "--progress", str(job.progress)]
     with job.log.open("ab") as log:
         return subprocess.Popen(
             command, cwd=job.cwd, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
-
-
-def stop_process(process: subprocess.Popen[bytes]) -> None:
-    """Ask the process to save its state and end."""
-    process.send_signal(signal.SIGTERM)

@@ -35,7 +35,7 @@ def run_jobs(
     running: dict[Job, RunningJob] = {}
     asked: set[Job] = set()
     display = JobsDisplay(quiet)
-    with stop_signals() as should_stop, display.show():
+    with stop_signals() as should_stop, display.bars:
         try:
             while True:
                 stopping = should_stop()
@@ -65,33 +65,27 @@ class JobsDisplay:
     def __init__(self, quiet: bool) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._quiet = quiet
-        self._bars = self._console.is_terminal and not quiet
-        self._progress = Progress(
+        self._shows_bars = self._console.is_terminal and not quiet
+        self.bars = Progress(
             TextColumn("{task.description}"), BarColumn(24), TaskProgressColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"), console=self._console, disable=not self._bars,
+            TextColumn("{task.fields[note]}"), console=self._console, disable=not self._shows_bars,
         )  # fmt: skip
         self._tasks: dict[str, TaskID] = {}
         self._lines: dict[str, str] = {}
         self._last = time.monotonic()
-
-    @contextmanager
-    def show(self) -> Iterator[None]:
-        """Show the bars."""
-        with self._progress:
-            yield
 
     def update(self, job: Job, finished: bool) -> None:
         """Show what the job says; the bar of a finished job goes."""
         if self._quiet:
             return
         done, total, note = read_progress(job.progress) or (0.0, None, "starting")
-        if self._bars:
+        if self._shows_bars:
             if job.name not in self._tasks:
-                self._tasks[job.name] = self._progress.add_task(job.name, total=total, note=note)
+                self._tasks[job.name] = self.bars.add_task(job.name, total=total, note=note)
             task = self._tasks[job.name]
-            self._progress.update(task, completed=done, total=total, note=note)
+            self.bars.update(task, completed=done, total=total, note=note)
             if finished:
-                self._progress.remove_task(self._tasks.pop(job.name))
+                self.bars.remove_task(self._tasks.pop(job.name))
             return
         share = f"{done / total:.0%}" if total else note
         self._lines[job.name] = f"{job.name} {share}" + (f" ({note})" if total and note else "")

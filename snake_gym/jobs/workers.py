@@ -8,7 +8,7 @@ from typing import Protocol
 
 from snake_gym.config.threads import process_cores
 
-from .job import Job, start_process, stop_process
+from .job import Job, start_process
 
 MOST_JOBS = 10_000
 """Largest number of jobs at a time."""
@@ -64,7 +64,7 @@ class LocalJob:
         return code
 
     def stop(self) -> None:
-        stop_process(self._process)
+        self._process.terminate()
 
     def kill(self) -> None:
         self._process.kill()

@@ -252,7 +252,7 @@ class WorldView:
         text = [
             f"{time_s:.1f} s",
             f"progress {task.progress_m[world]:.2f} m   "
-            + standing(int(task.index[world]), task.targets_xy[world], point),
+            + (task.caption(world) or standing(int(task.index[world]), task.targets_xy[world], point)),
             f"failed joints {np.count_nonzero(failed)}{contact}",
         ]
         return self._renderer.draw(

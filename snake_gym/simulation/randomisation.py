@@ -357,6 +357,10 @@ class Columns(NamedTuple):
     nominal: FloatArray
     """NaN: a place, in [0, 1) at any level."""
 
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lowest and the highest value that any level allows."""
+        return np.fmin(self.low, self.nominal), np.fmax(self.high, self.nominal)
+
 
 def lay_out(config: RandomisationConfig, spec: RobotSpec) -> Columns:
     """Return the columns of all quantities for a robot; which of them vary moves none of them."""
@@ -449,15 +453,16 @@ class Randomisation:
         )  # fmt: skip
 
     def shares(self, name: str) -> FloatArray:
-        """Return where what was drawn lies in its range (W, n), from -1 to 1 at the highest; 0 in a range of one value.
+        """Return where what was drawn lies between the lowest and the highest value that any level allows (W, n), from
+        -1 to 1; 0 where that is one value.
 
         ``name``: one of ``RandomisationConfig.told``.
         """
         if name == "level":
             return 2.0 * self._present_level[:, None] - 1.0
         columns = self._columns.of[name]
-        low, values = self._columns.low[columns], self.values[:, columns]
-        half = 0.5 * (self._columns.high[columns] - low)
+        (low, high), values = self._columns.bounds(), self.values[:, columns]
+        low, half = low[columns], 0.5 * (high - low)[columns]
         return np.where(half > 0.0, (values - low - half) / np.where(half > 0.0, half, 1.0), 0.0)
 
     def infos(self) -> Mapping[str, NDArray[Any]]:
@@ -482,7 +487,7 @@ class Randomisation:
     def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Raise ValueError for quantities in a saved state that no episode can have."""
         of, values, level = self._columns, arrays["randomisation/values"], arrays["randomisation/level"]
-        low, high = np.fmin(of.low, of.nominal), np.fmax(of.high, of.nominal)
+        low, high = of.bounds()
         slack = _ROUNDING * (high - low)
         for name, columns in of.of.items():
             part = values[:, columns]
@@ -624,10 +629,11 @@ class SensorErrors:
         """Return joint angles, joint rates (M, J), head positions (M, 2) and angles (M,) as read in worlds ``rows``."""
         state, ids = robot.state, self._ids[rows]
         seen, self._chance = np.empty((ids.size, self._bias.shape[1])), np.empty(ids.size)
+        head_angle = state.link_angle[:, -1].copy()  # contiguous, as with one world: no second kernel is compiled
         read_chains(
-            ids, robot.servo_angle(), robot.servo_rate(), state.link_angle[:, -1], state.head_xy, self.past,
-            self.newest, self._fresh, self._delay, self._jitter, self._noise, self._bias, self.streams.key,
-            self.streams.counter, seen, self._chance,
+            ids, robot.servo_angle(), robot.servo_rate(), head_angle, state.head_xy, self.past, self.newest,
+            self._fresh, self._delay, self._jitter, self._noise, self._bias, self.streams.key, self.streams.counter,
+            seen, self._chance,
         )  # fmt: skip
         n_joints = robot.spec.n_joints
         return seen[:, :n_joints], seen[:, n_joints:-3], seen[:, -3:-1], seen[:, -1]

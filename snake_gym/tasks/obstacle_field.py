@@ -236,6 +236,10 @@ class ObstacleField(Task):
             self.shown_m[rows] = self.routes.nearest(measured_xy, self.shown_m[rows], _REACH_M, rows)
         self._show(rows)
 
+    @property
+    def target_moves(self) -> bool:
+        return self.config.guidance != "route" and super().target_moves
+
     def move_target(self, world: int, xy: Any) -> None:
         """Move the goal, where it is shown itself; a route leads to where it was."""
         if self.config.guidance == "route":

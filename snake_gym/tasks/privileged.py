@@ -4,7 +4,7 @@
 file holds them, and a real robot does not know them. Entries are ``clip(value * scale, -10, 10)``, as of observations.
 
 ``randomisation/<name>`` is what was drawn for the episode, as in the info of that name, from -1 (the lowest value that
-the settings allow) to 1 (the highest).
+any difficulty allows) to 1 (the highest).
 """
 
 from __future__ import annotations

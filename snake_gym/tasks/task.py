@@ -295,6 +295,15 @@ class Task(ABC):
     def update_goal(self, measured_xy: FloatArray, rows: Any) -> None:  # noqa: B027
         """Make ``goal`` follow from where the tracked point was measured (M, 2) [m] in the worlds of ``rows``."""
 
+    @property
+    def target_moves(self) -> bool:
+        """Whether a person may move the current target with ``move_target``."""
+        return self.n_targets > 0
+
+    def caption(self, world: int) -> str:
+        """Return what a picture of the world says of its task beside the progress; "": where its targets are."""
+        return ""
+
     def move_target(self, world: int, xy: Any) -> None:
         """Move the current target of one world to ``xy`` (2,) [m], during the episode.
 

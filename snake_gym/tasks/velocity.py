@@ -156,7 +156,8 @@ class Velocity(Task):
         ),
         "mean_speed_error_m_s": Record("m/s", "mean size of the speed error so far", least=0.0),
         "heading_error_rad": Record(
-            "rad", "direction of the averaged velocity minus the commanded heading of this step"
+            "rad", "direction of the averaged velocity minus the commanded heading of this step; pi/2 below a tenth of "
+            "the commanded speed",
         ),
         "mean_heading_error_rad": Record("rad", "mean size of the heading error so far", least=0.0),
     }
@@ -215,6 +216,15 @@ class Velocity(Task):
         self.seen_velocity[rows] += self._share * (moved - self.seen_velocity[rows])
         self.seen_xy[rows] = measured_xy
         self.restored()
+
+    @property
+    def target_moves(self) -> bool:
+        return True
+
+    def caption(self, world: int) -> str:
+        """Return the present command."""
+        heading = math.degrees(self._now("heading_rad")[world])
+        return f"commanded {self._now('speed_m_s')[world]:.2f} m/s at {round(math.remainder(heading, 360.0))} deg"
 
     def move_target(self, world: int, xy: Any) -> None:
         """Turn the present command towards ``xy``, as seen from where the tracked point was last measured."""

@@ -12,6 +12,7 @@ from agents import launch, train
 from snake_gym.config import ConfigError, dump_yaml, load_yaml
 from snake_gym.controllers import resolve_controller
 from snake_gym.interface.policy_file import load_policy
+from snake_gym.robot.catalogue import load_robot
 from tests.agents.runs import PPO
 
 ROOT = Path(__file__).parents[2]
@@ -58,15 +59,16 @@ def test_a_robot_without_a_tuned_gait_is_refused_with_the_command(config_file: P
         launch.plan_new(ROOT / "configs/train/ppo.yaml", ["env.robot=configs/robot/heavy_head.yaml"], tmp_path / "r")
 
 
-@pytest.mark.parametrize("name", ["ppo", "sac", "obstacle_field", "path_follow", "velocity", "escape"])
-def test_shipped_trainings_take_the_gait_of_their_robot_and_task(name: str, tmp_path: Path) -> None:
-    file = ROOT / f"configs/train/{name}.yaml"
+@pytest.mark.parametrize("file", sorted((ROOT / "configs/train").glob("*.yaml")), ids=lambda file: file.stem)
+def test_shipped_trainings_take_the_gait_of_their_robot_and_task(file: Path, tmp_path: Path) -> None:
     plan = launch.plan_new(file, [], tmp_path / "run")
-    base = load_yaml(file)["env"]["action"]["controller"]
-    tuned = base.get("file", f"configs/controllers/resilient_servo/{base.get('tuned')}.yaml")
+    base, robot = load_yaml(file)["env"]["action"]["controller"], load_robot(plan.config.env["robot"]).name
+    tuned = base.get("file", f"configs/controllers/{robot}/{base.get('tuned')}.yaml")
     expected = resolve_controller(load_yaml(ROOT / tuned)["controller"])
     assert plan.config.env["action"]["controller"].items() >= expected.items()
-    assert list(plan.notes) == []
+    # The gait of sts3215 was tuned in a world that varies less than that of its training.
+    told = ["env.action.controller: tuned in other scenarios"] if file.stem == "sts3215" else []
+    assert [": ".join(note.split(": ")[:2]) for note in plan.notes] == told
 
 
 def test_a_training_is_not_given_another_task_s_settings(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from agents import fault_estimator
 from snake_gym.benchmark.fault_logs import FaultLog
-from snake_gym.config import build
+from snake_gym.config import ConfigError, build
 from snake_gym.controllers.fault_window import n_features
 from snake_gym.controllers.learned_detection import EstimatorFile, Network, read_estimator
 
@@ -41,24 +41,26 @@ def test_a_training_goes_on_with_the_logs_that_are_done(tmp_path: Path, monkeypa
         return real(**job)
 
     monkeypatch.setattr(fault_estimator, "record", record)
-    monkeypatch.setattr(fault_estimator, "ROBOTS", ("resilient_servo",))
+    robot = tmp_path / "robot.yaml"
+    robot.write_text("preset: resilient_servo")
+    monkeypatch.setattr(fault_estimator, "ROBOTS", (str(robot),))
     monkeypatch.setattr(fault_estimator, "LEVELS", (1.0,))
     out = tmp_path / "mine.json"
-    command = [
-        "--worlds",
-        "4",
-        "--seconds",
-        "8",
-        "--epochs",
-        "1",
-        "--folder",
-        str(tmp_path / "logs"),
-        "--out",
-        str(out),
-    ]
+    small = ["--worlds", "4", "--seconds", "8", "--epochs", "1"]
+    command = [*small, "--folder", str(tmp_path / "logs"), "--out", str(out)]
     with pytest.raises(KeyboardInterrupt):
         fault_estimator.main(command)
     assert not out.exists()
     fault_estimator.main(command)
     assert len(made) == 3  # the first log was kept
     assert read_estimator(str(out)).kinds == fault_estimator.NAMES
+    robot.write_text("{preset: resilient_servo, n_links: 9}")
+    fault_estimator.main(command)
+    assert len(made) == 5  # those of the former robot are of no use
+
+
+@pytest.mark.parametrize("words", [("--epochs", "0"), ("--worlds", "-1"), ("--seconds", "nan"), ("--seconds", "inf")])
+def test_a_training_without_anything_to_learn_is_one_line(words: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"{words[0]} is {words[1]}; expected a number > 0"):
+        fault_estimator.main([*words, "--folder", str(tmp_path / "logs"), "--out", str(tmp_path / "out.json")])
+    assert not (tmp_path / "logs").exists()

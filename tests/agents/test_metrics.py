@@ -13,7 +13,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from agents.metrics import EpisodeWindow, play_episodes, summarise
 from agents.sb3_vec_env import Sb3VecEnv
 from snake_gym.envs import make_waypoints
+from snake_gym.interface.policy import ZeroResidual
 from snake_gym.interface.policy_file import load_policy
+from snake_gym.tasks.waypoints import Waypoints
 from tests.agents.runs import resume_to_end, run_to_end, small_config, stop_after
 
 SETTINGS = {"action": {"kind": "residual"}, "faults": {"n_max": 3}, "time_limit_s": 2.0}
@@ -68,6 +70,21 @@ def test_episodes_that_end_while_ends_are_being_spread_do_not_count() -> None:
     assert window.columns["length"].tolist() == [10.0] * (len(lengths) - 7)
     terms = sum(values for name, values in window.columns.items() if name.startswith("reward/"))
     assert np.allclose(terms, window.columns["return"], atol=1e-12)
+
+
+def test_the_score_of_any_task_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Waypoints, "score", "time_to_first_target_s")
+    env = make_waypoints(2, SETTINGS, AutoresetMode.DISABLED)
+    columns = play_episodes(ZeroResidual(9), env, 0)
+    assert columns is not None and columns["time_to_first_target_s"].tolist() == [np.inf] * 2
+    venv = Sb3VecEnv(make_waypoints(2, SETTINGS, AutoresetMode.SAME_STEP))
+    venv.seed(0)
+    venv.reset()
+    window = EpisodeWindow(2, 10)
+    while not window.means():
+        venv.step(np.zeros((2, 9)))
+        window.update(venv)
+    assert "time_to_first_target_s" in window.columns
 
 
 def test_means_by_number_of_failed_joints() -> None:

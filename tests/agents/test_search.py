@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agents import search
 from agents.run_folder import RunFolder
 from agents.search_space import NumberRange, read_space
 from snake_gym.config import ConfigError, load_yaml
@@ -44,6 +45,9 @@ def test_ranges_are_read(tmp_path: Path) -> None:
         ("a: 3", "a is 3; expected {low"),
         ("run_dir: {choices: [a, b]}", "run_dir cannot be searched"),
         ("eval.episodes: {low: 1, high: 3}", "eval.episodes cannot be searched"),
+        ("env_id: {choices: [a, b]}", "env_id cannot be searched"),
+        ("env.faults.n_max: {low: 1, high: 3}", "env.faults.n_max cannot be searched"),
+        ("env.robot: {choices: [a, b]}", "env.robot cannot be searched"),
         ("{}", "has no ranges"),
     ],
 )
@@ -58,16 +62,17 @@ class Searched:
 
     def __init__(self, folder: Path, *words: str, space: str = SPACE) -> None:
         pytest.importorskip("optuna")
-        from agents import search
+        from agents.search_trials import Search
 
         (folder / "space.yaml").write_text(space)
         files = ["--config", str(write_config(folder / "small.yaml")), "--space", str(folder / "space.yaml")]
-        self.search = search.Search(search.parse([*files, "--out", str(folder / "out"), "--trials", "9", *words]))
+        self.words = [*files, "--out", str(folder / "out"), "--trials", "9", *words]
+        self.search = Search(search.parse(self.words))
 
     def play(self, job: Any, *values: float, code: int = 0) -> bool:
         """The job makes these evaluations one after the other; True if it is stopped on the way."""
         for number, value in enumerate(values, start=1):
-            RunFolder(job.folder).note_evaluation(2048 * number, {"return": value, "length": 1.0})
+            RunFolder(job.folder).note_evaluation(2048 * number, {"return": value, "energy_j": value, "length": 1.0})
             if self.search.is_unwanted(job):
                 self.search.end(job, 130)
                 return True
@@ -82,6 +87,8 @@ class Searched:
         ("algorithm.gamma: {low: 0.9, high: 1.5}", (), "gamma with the value 1.5"),
         ("env.reward.progress: {low: 1, high: 2}", (), "env.reward.progress changes what return means"),
         (SPACE, ("--trials", "0"), "--trials is 0; expected at least 1"),
+        (SPACE, ("--objective", "energy_j"), "--objective is 'energy_j', of which less is better; expected --minimise"),
+        (SPACE, ("--objective", "regret_share"), "'regret_share', of which less is better"),
     ],
 )
 def test_a_wrong_search_is_refused_before_a_trial(
@@ -112,6 +119,51 @@ def test_trials_are_pruned_finished_and_failed_by_their_evaluations(tmp_path: Pa
     assert load_yaml(tmp_path / "out" / "best.yaml")["algorithm"]["learning_rate"] == best["algorithm.learning_rate"]
 
 
+def test_without_a_given_period_every_evaluation_counts(tmp_path: Path) -> None:
+    searched = Searched(tmp_path, "--set", "eval.every_steps=null")
+    jobs = searched.search.jobs()
+    for _ in range(5):
+        assert not searched.play(next(jobs), 0.0, 5.0, 5.0, 5.0)
+    assert searched.play(next(jobs), 0.0, 1.0, 9.0, 9.0), "as good as the others at first, worse at the second"
+
+
+def test_what_is_to_be_small_is_minimised(tmp_path: Path) -> None:
+    searched = Searched(tmp_path, "--objective", "energy_j", "--minimise")
+    jobs = searched.search.jobs()
+    for value in range(5):
+        assert not searched.play(next(jobs), value, value, value, value)
+    assert searched.play(next(jobs), 3.0, 3.0, 0.0, 0.0), "worse than the median, 2"
+    assert searched.search.report(finished=True) == 0
+    best = searched.search.study.values(searched.search.study.trials()[0])
+    assert load_yaml(tmp_path / "out" / "best.yaml")["algorithm"]["learning_rate"] == best["algorithm.learning_rate"]
+
+
+def test_a_trial_that_somebody_stopped_is_left_and_one_without_a_value_has_failed(tmp_path: Path) -> None:
+    searched = Searched(tmp_path)
+    jobs = searched.search.jobs()
+    searched.play(next(jobs), 1.0)
+    searched.play(next(jobs), float("nan"))
+    assert searched.search.report(finished=True) == 0
+    assert searched.search.study.trials()[1].user_attrs["reason"] == "return is nan"
+    searched.play(next(jobs), 1.0, code=130)
+    assert searched.search.report(finished=True) == 1
+
+
+def test_two_searches_do_not_work_in_one_folder(tmp_path: Path) -> None:
+    searched = Searched(tmp_path)
+    with searched.search.lock(), pytest.raises(ConfigError, match="out is in use: another process"):
+        search.main([*searched.words, "--quiet"])
+    assert not (tmp_path / "out" / "study.db").exists()
+
+
+def test_trials_draw_nothing_and_play_no_gaits_that_do_not_count(tmp_path: Path) -> None:
+    plain = next(Searched(tmp_path).search.jobs()).arguments
+    assert {"eval.pictures=false", "eval.references=false"} <= set(plain)
+    (tmp_path / "b").mkdir()
+    of_regret = next(Searched(tmp_path / "b", "--objective", "regret", "--minimise").search.jobs()).arguments
+    assert "eval.references=false" not in of_regret
+
+
 def test_a_search_that_was_killed_suggests_what_it_would_have_suggested(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
@@ -138,10 +190,12 @@ def test_another_search_in_the_folder_is_refused_but_a_mistyped_objective_is_men
         searched.play(next(searched.search.jobs()), 1.0)
     searched = Searched(tmp_path)
     searched.play(next(searched.search.jobs()), 1.0)
-    with pytest.raises(ConfigError, match="holds a search with another objective; choose another --out"):
-        Searched(tmp_path, "--objective", "length")
-    with pytest.raises(ConfigError, match=r"holds a search with another config\.algorithm\.gamma"):
-        Searched(tmp_path, "--set", "algorithm.gamma=0.5")
+    for words, changed in (
+        (("--objective", "length"), "objective"), (("--set", "algorithm.gamma=0.5"), r"config\.algorithm\.gamma"),
+        (("--minimise",), "minimise"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"holds a search with another {changed}; choose another --out"):
+            next(Searched(tmp_path, *words).search.jobs())
 
 
 def test_the_study_holds_nothing_that_is_unpickled_and_a_broken_one_is_refused(tmp_path: Path) -> None:
@@ -152,7 +206,7 @@ def test_the_study_holds_nothing_that_is_unpickled_and_a_broken_one_is_refused(t
     assert "X'80" not in dump.upper(), "no blob begins like a pickle"
     (tmp_path / "out" / "study.db").write_bytes(b"no database" * 1000)
     with pytest.raises(ConfigError, match=r"study\.db is no study"):
-        Searched(tmp_path)
+        next(Searched(tmp_path).search.jobs())
 
 
 @pytest.mark.slow
@@ -181,7 +235,7 @@ def test_a_killed_search_goes_on_with_its_trials(tmp_path: Path) -> None:
 
 def test_the_shipped_ranges_fit_the_shipped_training(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    from agents import search
+    from agents.search_trials import Search
 
     files = ["--config", str(ROOT / "configs/train/ppo.yaml"), "--space", str(ROOT / "configs/search/ppo.yaml")]
-    assert search.Search(search.parse([*files, "--out", str(tmp_path / "out")])).threads == 1
+    assert Search(search.parse([*files, "--out", str(tmp_path / "out")])).threads == 1

@@ -136,6 +136,24 @@ def wait_for_none(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_that_somebody_else_stopped_is_not_finished(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "small.yaml", 10_000_000)
+    run = tmp_path / "runs" / "seed_5"
+    words = ["--config", str(config), "--seeds", "5,", "--run-dir", str(run.parent)]
+    process = start(*words, "--set", "algorithm.batch_size=48")
+    wait_for(lambda: bool(list_checkpoints(run)), process)
+    (job,) = trainings(run)
+    os.kill(job, signal.SIGTERM)
+    _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert "stopped; the same command goes on" in errors
+    assert errors.count("note: algorithm.batch_size is 48, which does not divide 128") == 1
+    (launch,) = RunFolder(run).launches()
+    assert launch["command"].startswith("snake-gym train "), "no user starts agents/train.py"
+    assert "continue with: snake-gym train --resume" in (run / "log.txt").read_text()
+
+
+@pytest.mark.slow
 def test_ctrl_c_stops_all_and_the_same_command_goes_on(tmp_path: Path) -> None:
     config = write_config(tmp_path / "small.yaml", 10_000_000)
     group = tmp_path / "runs"

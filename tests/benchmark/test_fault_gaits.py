@@ -1,5 +1,6 @@
 """The oracle that changes its gait by the true faults."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from snake_gym.benchmark.runner import play
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Variant, make_scenarios
 from snake_gym.benchmark.variants import variant_entrant
 from snake_gym.config import ConfigError, dump_yaml
+from snake_gym.envs import make_waypoints
 from snake_gym.physics.faults import FREE, LOCKED, WEAK
 from snake_gym.robot.presets import PRESETS
 from snake_gym.simulation.simulated_robot import SimulatedRobot
@@ -50,7 +52,7 @@ def test_gaits_that_are_all_the_same_are_that_gait_and_others_act_only_from_the_
     found = [
         play(made(config, variant), scenarios)
         for variant in (
-            Variant(controller=files[0]), Variant(controller=files[0], gaits=(files[0],) * 5),
+            Variant(controller=files[0], reveal=True), Variant(controller=files[0], gaits=(files[0],) * 5),
             Variant(controller=files[0], gaits=(files[1],) * 5),
         )
     ]  # fmt: skip
@@ -59,6 +61,25 @@ def test_gaits_that_are_all_the_same_are_that_gait_and_others_act_only_from_the_
     before = found[0].sample_time_s <= 2.0
     np.testing.assert_array_equal(plain[before], other[before])
     assert np.abs(plain[-1] - other[-1]).min() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["offset", "slipped"])
+def test_joints_that_stand_beside_their_place_are_sent_back_to_it(kind: str) -> None:
+    """The mean angle of a joint in a gait without steering, once its horn has slipped all its way."""
+    events = [{"joint": 4, "kind": kind, "offset_rad": 0.5}]
+    gait = {"kind": "fault_aware", "amplitude_rad": 0.5, "heading_gain": 0.0, "frequency_rad_s": math.pi}
+    means = []
+    for undoes in (False, True):
+        env = make_waypoints(1, {"faults": {"events": events}, "action": {"kind": "residual", "controller": gait}})
+        if undoes:
+            env.core.use_controller(FaultGaits([gait], env.core.robot))
+        env.reset(seed=0)
+        angles = []
+        for _ in range(60):
+            env.step(np.zeros((1, 9)))
+            angles.append(env.core.robot.joint_angle()[0, 3])
+        means.append(np.mean(angles[-30:]))  # three periods
+    assert means == pytest.approx([0.5, 0.0], abs=0.05)
 
 
 def test_gaits_do_not_go_with_dither(files: list[str]) -> None:

@@ -26,6 +26,18 @@ def log_of(kinds: dict[int, tuple[str, int]], steps: int = 20) -> FaultLog:
     return FaultLog(SPEC, nothing, nothing, nothing, kind, severity)
 
 
+def test_the_truth_is_of_both_faults_of_a_joint() -> None:
+    events = [
+        {"joint": 2, "kind": "weak", "strength": 0.3, "onset_s": 0.5, "duration_s": 1.0},
+        {"joint": 2, "kind": "offset", "offset_rad": 0.25, "onset_s": 1.0},
+    ]
+    log = record({"robot": "resilient_servo", "faults": {"n_max": 0, "onset_min_s": 0.0, "events": events}}, 1, 0, 2.0)
+    at = [1, 4, 6, 9]  # 0.2, 0.8, 1.2 s, when both act, and 1.8 s
+    assert log.kind[at, 0, 1].tolist() == [FAULT_CODES[kind] for kind in ("healthy", "weak", "weak", "offset")]
+    assert log.severity[at, 0, 1].tolist() == [0.0, 0.3, 0.3, 0.25]
+    assert not np.delete(log.kind, 1, axis=2).any()
+
+
 def test_delays_names_and_false_alarms_are_counted() -> None:
     log = log_of({0: ("locked", 5), 1: ("free", 10), 2: ("weak", 4)})
     estimate, severity = np.zeros(log.kind.shape), np.zeros(log.kind.shape)

@@ -57,8 +57,9 @@ def test_a_file_with_other_scenarios_is_an_error_and_other_options_a_note(suite:
         assert run(suite, *other) == 0
         assert "another benchmark" in capsys.readouterr().err
     suite.write_text(suite.read_text().replace("time_limit_s: 2.0", "time_limit_s: 1.0"))
-    with pytest.raises(ConfigError, match=r"suite\.yaml stands for scenarios .* --freeze .* scenarios=null"):
-        run(suite)
+    for options in ((), ("--set", "resamples=300"), ("--seed", "7")):
+        with pytest.raises(ConfigError, match=r"suite\.yaml stands for scenarios .* --freeze .* scenarios=null"):
+            run(suite, *options)
     assert run(suite, "--set", "scenarios=null") == 0
 
 
@@ -119,6 +120,11 @@ def test_rows_of_variants_are_checked_like_others(suite: Path, capsys: Any) -> N
     assert run(suite, "--set", f"variants={variant}") == 0
     assert evaluate.main(["--check", str(suite.parent / "out"), "--rows", "2"]) == 0
     assert "6 of 6 rows are equal" in capsys.readouterr().out
+
+
+def test_a_variant_has_no_oracle_s_name() -> None:
+    with pytest.raises(ConfigError, match=r"variants\.oracle_next has the name of an oracle; expected another"):
+        BenchmarkConfig(variants={"oracle_next": Variant(controller="cc")})
 
 
 @pytest.mark.parametrize("given", [{}, {"controller": "cc", "policy": "ppo"}])

@@ -355,6 +355,52 @@ def test_other_scenarios_code_and_rows_are_noted(results: Path, capsys: pytest.C
         assert note in notes
 
 
+@pytest.mark.parametrize("score", ["energy_j", "is_success"])
+def test_another_score_than_the_task_s_is_found(
+    score: str, results: Path, theirs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit_results(results, lambda content: content.update(score=score))
+    resummarise(results)
+    assert check(results, "--rows", "1") == 1
+    assert f"its score is {score}; SnakeGym/Waypoints-v0 is scored by progress_m" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=f"is scored by {score}, .* by progress_m; expected one score"):
+        evaluate.main(["--table", str(results), str(theirs / "results")])
+
+
+def test_numbers_that_are_text_are_found(results: Path, theirs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit_results(results, lambda content: content["policies"]["mine"].update(mean=str(1.0)))
+    assert check(results, "--rows", "1") == 1
+    assert "mine.mean is '1.0' in results.json" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"of this version: .*mine.mean is '1.0' in results.json"):
+        evaluate.main(["--table", str(results), str(theirs / "results")])
+
+
+def test_a_controller_of_another_kind_than_its_name_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    evaluate.main(["--classical-only", "--controllers", "sjc", "--episodes", "4", "--set", "env.time_limit_s=2",
+                   "resamples=200", "scenarios=null", "--no-pictures", "--out", str(out)])  # fmt: skip
+    for name in ("results.json", "config.yaml", "episodes.csv"):
+        text = (out / name).read_text()
+        kept = text.replace('"kind": "sjc"', '"kind": "KEPT"').replace("sjc", "fault_aware").replace("KEPT", "sjc")
+        (out / name).write_text(kept)
+    assert check(out, "--rows", "1") == 1
+    assert "fault_aware stands for the tuned controller of that name; its recorded" in capsys.readouterr().out
+
+
+def test_a_row_is_played_among_as_many_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Products with a matrix of one row are rounded otherwise; here the policy itself depends on the number of rows."""
+    code = "def predict(self, obs, *a, **k): return np.full((len(obs), 9), 0.01 * len(obs)), None"
+    (tmp_path / "mine.py").write_text(f"import numpy as np\nclass P:\n    {code}\ndef make(env): return P()\n")
+    own = ["--policy", f"mine={tmp_path}/mine.py:make"]
+    dump_yaml({"time_limit_s": 2.0}, tmp_path / "env.yaml")
+    evaluate.main([*own, "--env", str(tmp_path / "env.yaml"), "--controllers", "none", "--episodes", "12", "--set",
+                   "resamples=200", "replicates=2", "--no-pictures", "--out", f"{tmp_path}/out"])  # fmt: skip
+    assert check(tmp_path / "out", "--rows", "2", *own) == 0
+    assert "2 of 2 rows are equal" in capsys.readouterr().out
+
+
 def test_code_of_somebody_else_is_played_only_if_it_is_given(
     theirs: Path, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +414,11 @@ def test_code_of_somebody_else_is_played_only_if_it_is_given(
         text = capsys.readouterr().out
         assert "wrong: mine is not checked: give --policy mine=" in text
         assert "2 of 2 rows are equal" in text
+    content["policies"] = {"mine": ["runs/a", "runs/b"]}
+    dump_yaml(content, results / "config.yaml")
+    assert check(results, "--rows", "1") == 1
+    told = "wrong: mine is not checked: 1 trainings in the results, 2 in its config.yaml; give --policy mine=PATH"
+    assert told in capsys.readouterr().out
     assert not (tmp_path / "executed").exists()
     assert check(results, "--rows", "1", "--policy", f"mine={theirs}/policy") == 0
     assert "3 of 3 rows are equal" in capsys.readouterr().out

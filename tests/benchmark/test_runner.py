@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import snake_gym
 from snake_gym.benchmark import runner
 from snake_gym.benchmark.report import ROW_COLUMNS, rows_csv
 from snake_gym.benchmark.runner import INFO_COLUMNS, fingerprint, play, play_all
@@ -106,6 +108,19 @@ def test_rows_of_another_numba_have_another_key(scenarios: Scenarios, monkeypatc
     assert fingerprint(entrant(), scenarios) == before
     monkeypatch.setattr(metadata, "version", lambda name: "0.0" if name == "numba" else found(name))
     assert fingerprint(entrant(), scenarios) != before
+
+
+def test_rows_of_another_code_have_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = shutil.copytree(Path(snake_gym.__file__).parent, tmp_path / "snake_gym")
+    monkeypatch.setattr(snake_gym, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(runner, "__file__", str(package / "benchmark" / "runner.py"))
+    digests = [runner.code_digest.__wrapped__()]
+    for name in ("physics/step_parts", "benchmark/variants", "benchmark/fault_gaits", "benchmark/oracle"):
+        with (package / f"{name}.py").open("a") as file:
+            file.write("# changed\n")
+        digests.append(runner.code_digest.__wrapped__())
+    (package / "benchmark" / "report.py").write_text("")
+    assert len({*digests, runner.code_digest.__wrapped__()}) == 5
 
 
 @pytest.mark.parametrize("change", ["policy", "action", "seed", "env", "damage", "fresh"])

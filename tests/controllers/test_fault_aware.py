@@ -11,6 +11,7 @@ from snake_gym.controllers.base import ControllerState
 from snake_gym.controllers.cc import Cc, CcConfig
 from snake_gym.controllers.fault_aware import FaultAware, FaultAwareConfig
 from snake_gym.controllers.fault_detection import FREE, LOCKED, WEAK
+from snake_gym.controllers.nominal_joint import NominalJoints
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray
 from tests.controllers.worlds import N_JOINTS, SPEC, random_world, straight_world
@@ -135,6 +136,27 @@ def test_amplitude_and_frequency_follow_the_number_of_faults() -> None:
     np.testing.assert_allclose(command(config, world, 2)[:, 5:], 0.8 * command(config, world)[:, 5:], atol=1e-12)
     _, controller, state = start(config, world, 2)
     assert controller.phase(state)[0] == pytest.approx(1.5 * config.frequency_rad_s * DT_S)
+
+
+def test_a_servo_that_was_calibrated_wrongly_is_trimmed() -> None:
+    """Joints that follow as nominal servos do, one of them 0.3 rad beside that, which ends where it is wanted."""
+    settings = {"amplitude_rad": 0.5, "frequency_rad_s": 3.0, "coupling": 0.0, "heading_gain": 0.0}
+    seen = {}
+    for trim_hz in (0.0, 0.5):
+        controller, nominal = FaultAware(FaultAwareConfig(**settings, trim_hz=trim_hz), SPEC), NominalJoints(SPEC)
+        state, (measurement, goal) = controller.initial_state(1), straight_world(1)
+        angle, rate, off = np.zeros((1, N_JOINTS)), np.zeros((1, N_JOINTS)), 0.3 * (np.arange(N_JOINTS) == 4)
+        swings = []
+        for _ in range(1000):
+            seen_so = told(measurement._replace(joint_angle=angle + off, joint_rate=rate))
+            nominal.advance(angle, rate, controller.command(seen_so, goal, state, DT_S), DT_S)
+            swings.append((angle + off)[0].copy())
+        period = round(2.0 * np.pi / 3.0 / DT_S)
+        seen[trim_hz] = np.mean(swings[-4 * period :], axis=0)
+        assert state["trim"][0, 4] == pytest.approx(-0.3 if trim_hz else 0.0, abs=0.01)
+        assert np.abs(np.delete(state["trim"], 4, axis=1)).max() < 1e-9
+    assert seen[0.0][4] == pytest.approx(0.3, abs=0.02)
+    assert seen[0.5][4] == pytest.approx(0.0, abs=0.02)
 
 
 def test_it_finds_a_locked_joint_by_itself() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from snake_gym.config import ConfigError, build
-from snake_gym.controllers import make_controller
+from snake_gym.controllers import make_controller, resolve_controller
 from snake_gym.controllers.fault_detection import FREE, HEALTHY, LOCKED, OFFSET, SLOW
 from snake_gym.controllers.fault_window import FaultWindow, n_features
 from snake_gym.controllers.learned_detection import EstimatorFile, LearnedDetector, LearnedDetectorConfig, Network
@@ -137,6 +137,17 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str, 
     with pytest.raises(ConfigError, match=message) as caught:
         make_controller({"kind": "fault_aware", "detector": {"kind": "learned", "file": path}}, SPEC)
     assert "\n" not in str(caught.value)
+
+
+def test_a_record_of_results_holds_for_one_estimator(tmp_path: Path) -> None:
+    given = {"kind": "fault_aware", "detector": {"kind": "learned", "file": write(tmp_path)}}
+    recorded = resolve_controller(given)
+    make_controller(recorded, SPEC)
+    write(tmp_path, biases=[[0.0, 0.0, 2.0, -0.5, 0.5]])
+    make_controller(given, SPEC)
+    assert resolve_controller(given) != recorded == resolve_controller(recorded)
+    with pytest.raises(ConfigError, match=r"estimator.json, an estimator of digest \w{12}; expected \w{12}, as in"):
+        make_controller(recorded, SPEC)
 
 
 def test_missing_files_and_other_robots_are_refused(tmp_path: Path) -> None:

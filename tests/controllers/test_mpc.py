@@ -7,12 +7,13 @@ import pytest
 
 from snake_gym.benchmark.oracle import oracle_entrant
 from snake_gym.benchmark.report import summarise, tables
-from snake_gym.benchmark.runner import Episodes, play
+from snake_gym.benchmark.runner import Episodes, play, roll
 from snake_gym.benchmark.scenarios import BenchmarkConfig, Entrant, Scenarios, make_scenarios
 from snake_gym.config import ConfigError, build
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.noise import begin_noise, draw_normal, initial_noise
 from snake_gym.controllers.plans import PlanConfig, Planner, Worth
+from snake_gym.controllers.speed_hold import PACE
 from snake_gym.envs import SnakeEnv
 from snake_gym.interface.policy import ZeroResidual, controller_action
 from tests.controllers.worlds import SPEC, random_world, take_world
@@ -68,9 +69,33 @@ def test_a_plan_that_turns_the_gait_round_is_taken_only_where_it_is_better() -> 
 def test_following_a_plan_step_by_step_gives_the_plan() -> None:
     planner, state = planner_state(PlanConfig())
     state["plan_offset"][:, 1] = 0.3
-    now = planner.draw(state)
-    expected = [planner.reference(now, {"phase": state["phase"].copy()}, step)[:, 0] for step in range(2)]
-    np.testing.assert_allclose([planner.follow(state) for _ in range(2)], expected, atol=1e-12)
+    now, pace = planner.draw(state), np.array([1.0, 0.4])
+    expected = [planner.reference(now, {"phase": state["phase"].copy()}, step, pace)[:, 0] for step in range(2)]
+    np.testing.assert_allclose([planner.follow(state, pace) for _ in range(2)], expected, atol=1e-12)
+
+
+def test_plans_are_judged_at_the_pace_at_which_the_clock_is_held() -> None:
+    """Plans that differ in their frequency alone are all the same motion where the clock stands still."""
+    spreads = dict.fromkeys(
+        ("amplitude_spread_rad", "phase_spread_rad", "shift_spread_rad", "offset_spread_rad", "turn_spread_rad"), 0.0
+    )
+    plan = {"samples": 16, "temperature_m": 1e-9, "reversed_share": 0.0, "frequency_spread_rad_s": 0.5, **spreads}
+    controller, world, found = make_controller({"kind": "mpc", "plan": plan}, SPEC), random_world(2), {}
+    for pace in (0.0, 1.0, -1.0):
+        state = controller.initial_state(2) | {PACE: np.full(2, pace)}
+        drawn = {name: values.copy() for name, values in state.items()}
+        begin_noise(drawn, *world)
+        frequency = controller.planner.draw(drawn).frequency
+        controller.command(*world, state, 0.2)
+        found[pace] = state["plan_frequency"]
+    np.testing.assert_allclose(found[0.0], frequency.mean(axis=1))
+    assert (np.abs(frequency - found[1.0][:, None]).min(axis=1) < 1e-6).all(), "the best one"
+    np.testing.assert_array_equal(found[-1.0], found[1.0])
+
+
+def test_some_plans_do_not_turn_the_gait_round() -> None:
+    with pytest.raises(ConfigError, match=r"reversed_share is 1; expected in \[0, 0.5\]"):
+        PlanConfig(reversed_share=1.0)
 
 
 def test_worth_counts_the_way_to_the_target_and_the_time_after_it() -> None:
@@ -84,8 +109,7 @@ def test_worth_counts_the_way_to_the_target_and_the_time_after_it() -> None:
 
 
 @pytest.mark.slow
-def test_it_gets_further_than_the_gait_it_begins_with_and_the_oracle_is_told_the_truth() -> None:
-    """Two joints fail at 3 s: the oracle knows it from the start, the controller when its detector sees it."""
+def test_both_get_further_than_the_gait_they_begin_with() -> None:
     here = scenarios(faults={**FAULTS, "onset_min_s": 3.0, "onset_max_s": 3.0})
     gait = {"amplitude_rad": 0.52, "frequency_rad_s": 5.1, "phase_shift_rad": 0.44}
     plan = {"samples": 32}
@@ -95,6 +119,20 @@ def test_it_gets_further_than_the_gait_it_begins_with_and_the_oracle_is_told_the
     plain, planned, knowing = (each.columns["progress_m"].mean() for each in results)
     assert planned > plain + 0.3
     assert knowing > plain + 0.3
+
+
+def test_an_oracle_knows_of_a_fault_to_come_and_the_controller_does_not() -> None:
+    for who, knows in (("oracle_next", True), ("mpc", False)):
+        shapes = []
+        for onset_s in (0.6, 50.0):  # after the first step, which the two scenarios share; within the horizon or not
+            here = scenarios(1, faults={"events": [{"joint": 4, "kind": "locked", "onset_s": onset_s}]})
+            settings = {"samples": 16}
+            entrant = oracle_entrant(who, here, **settings) if knows else classical(kind="mpc", plan=settings)
+            env = here.make_env(entrant)
+            played = roll(entrant.make_policy(env), env, 0)
+            next(played), next(played)
+            shapes.append(env.core.robot.joint_angle())
+        assert (np.abs(shapes[0] - shapes[1]).max() > 1e-6) == knows
 
 
 def test_an_oracle_in_a_batch_plays_like_alone_and_again() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 import pytest
 
-from snake_gym.config import ConfigError
-from snake_gym.controllers import CONTROLLERS, make_controller, resolve_controller
+from snake_gym.config import ConfigError, Settings
+from snake_gym.controllers import CONTROLLERS, check_unused, make_controller, resolve_controller
 from snake_gym.controllers.base import Controller, ControllerState
 from snake_gym.robot.presets import PEGBOARD
 from tests.controllers.worlds import N_JOINTS, SPEC, straight_world, take_world
@@ -69,7 +72,23 @@ def test_noise_is_of_the_size_that_is_set_and_each_world_has_its_own() -> None:
 def test_settings_of_the_controller_inside_are_checked_and_complete() -> None:
     resolved = resolve_controller({"kind": "reflex", "controller": {"tuned": "cc"}}, spec=SPEC)
     assert resolved["controller"] == resolve_controller({"tuned": "cc"}, spec=SPEC)
+    assert resolve_controller({"kind": "reflex"})["controller"] == resolve_controller({"kind": "cc"})
     with pytest.raises(ConfigError, match=r"controller\.controller\.kind is 'ccc'; expected one of"):
         make_controller({"kind": "reflex", "controller": {"kind": "ccc"}}, SPEC)
     with pytest.raises(ConfigError, match=r"controller\.controller is a reflex; expected another kind"):
         make_controller({"kind": "reflex", "controller": {"kind": "reflex"}}, SPEC)
+
+
+@dataclass(frozen=True)
+class GuardedConfig(Settings):
+    inner: dict[str, Any] = field(default_factory=lambda: {"tuned": "cc"}, metadata={"controller": True})
+
+
+def test_a_controller_within_one_of_a_users_is_resolved_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONTROLLERS, "guarded", type("Guarded", (), {"config_type": GuardedConfig}))
+    tuned = resolve_controller({"tuned": "sjc"}, spec=SPEC)
+    assert resolve_controller({"kind": "guarded", "inner": {"tuned": "sjc"}}, spec=SPEC)["inner"] == tuned
+    assert resolve_controller("guarded", spec=SPEC)["inner"] == resolve_controller({"tuned": "cc"}, spec=SPEC)
+    check_unused({"kind": "guarded"})
+    with pytest.raises(ConfigError, match=r"controller\.inner\.amplitud_rad"):
+        check_unused({"kind": "guarded", "inner": {"kind": "cc", "amplitud_rad": 1.0}})

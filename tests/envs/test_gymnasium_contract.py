@@ -295,6 +295,9 @@ def test_an_own_generator_gives_the_first_seed(make: Any) -> None:
         (0.5, r"action has shape \(\); expected \(9,\)$"),
         ([0.0] * 3 + [np.nan] + [0.0] * 5, r"action\[3\] is nan; expected a finite number in \[-1, 1\]$"),
         (["left"] * 9, r"action is \['left', .*; expected numbers of shape \(9,\)$"),
+        (["0"] * 9, r"action is \['0', .*; expected numbers of shape \(9,\)$"),
+        ([1j] * 9, r"action is .*; expected numbers of shape \(9,\)$"),
+        ([10**400] * 9, r"action is .*; expected numbers of shape \(9,\)$"),
         (None, r"action is null; expected numbers of shape \(9,\)$"),
         ([[0.0], [0.0, 1.0]], r"action is .*; expected numbers of shape \(9,\)$"),
     ],
@@ -318,6 +321,9 @@ BAD_STATES: dict[str, tuple[Any, str]] = {
     "half a step": (lambda s: s.update(step_count=np.array([1.5, 2.0])), "step_count holds 1.5.*; expected int64"),
     "no step": (lambda s: s.update(step_count=np.array([np.nan, 2.0])), "step_count holds nan.*; expected int64"),
     "text": (lambda s: s.update(live=np.array(["yes", "no"])), "live holds 'yes'.*; expected bool"),
+    "more steps than there are": (lambda s: s["step_count"].fill(301), "step_count goes beyond step_limit"),
+    "no steps": (lambda s: s["step_limit"].fill(0), "step_count goes beyond step_limit, or that is 0"),
+    "no action": (lambda s: s["action"].fill(50.0), "action holds 50"),
     "no seeds": (lambda s: s.update(seeds=np.array([None, None])), "seeds holds null.*; expected int64"),
     **{
         f"{name} {value}": (
@@ -373,7 +379,7 @@ def test_what_get_state_returns_is_taken_back_whatever_controller_runs(controlle
         for _ in range(5):
             env.step(0.3 * env.action_space.sample())
         kept = env.get_state()
-        env.set_state({name: values.tolist() if values.size else values for name, values in kept.items()})
+        env.set_state({name: values.tolist() for name, values in kept.items()})
         assert_same(env.get_state(), kept, "as plain lists")
 
 

@@ -24,6 +24,8 @@ from snake_gym.simulation.fault_kinds import fault_code
 from snake_gym.tasks import privileged
 
 W, J, N = 64, 9, 10
+FREELY = [name for name in FURTHER if name not in ("tail_leads", "suspected_fault")]
+"""Columns that need no controller below the policy."""
 SHORT = {"time_limit_s": 4.0, "n_threads": 1}
 TRUTH = [
     "true_joint_angle", "true_joint_rate", "true_velocity", "true_turning_rate", "position_error", "mean_angle_error",
@@ -70,14 +72,14 @@ def test_default_observations_are_those_from_before_there_was_a_choice(
 
 
 def test_columns_stand_in_the_order_in_which_they_are_named() -> None:
-    named = ["distance", *FURTHER, "joint_angle"]
+    named = ["distance", *FREELY, "joint_angle"]
     settings = {**SHORT, "action": {"kind": "gait"}}
     some = make_waypoints(3, {**settings, "observation": {"columns": named}})
-    all_of = make_waypoints(3, {**settings, "observation": {"columns": ["standard", *FURTHER]}})
+    all_of = make_waypoints(3, {**settings, "observation": {"columns": ["standard", *FREELY]}})
     plain = make_waypoints(3, settings)
     layout = all_of.core.layout
     assert list(some.core.layout.fields) == named
-    assert list(layout.fields) == [*plain.core.layout.fields, *FURTHER]
+    assert list(layout.fields) == [*plain.core.layout.fields, *FREELY]
     for env in (some, all_of, plain):
         env.reset(seed=3)
     for action in np.random.default_rng(0).uniform(-1.0, 1.0, (5, 3, 4)):
@@ -87,7 +89,7 @@ def test_columns_stand_in_the_order_in_which_they_are_named() -> None:
 
 
 def test_further_columns_tell_what_they_say() -> None:
-    core = make_waypoints(4, {**SHORT, "observation": {"columns": list(FURTHER)}}).core
+    core = make_waypoints(4, {**SHORT, "observation": {"columns": FREELY}}).core
     core.reset(np.arange(4))
     before = core.robot.state
     place, angle = before.centre_xy.copy(), before.link_angle.mean(axis=1)
@@ -106,6 +108,30 @@ def test_further_columns_tell_what_they_say() -> None:
             np.testing.assert_allclose(core.layout.read(obs, name), values, atol=2e-6, err_msg=name)
         assert np.abs(seen).max() > 0.01
         place, angle = state.centre_xy.copy(), turned
+
+
+def test_a_policy_sees_which_end_leads_and_what_the_controller_below_suspects() -> None:
+    events = [{"joint": 8, "kind": "locked", "onset_s": 2.0}, {"joint": 3, "kind": "free", "onset_s": 4.0}]
+    settings = {
+        "time_limit_s": 12.0, "faults": {"events": events},
+        "observation": {"columns": ["tail_leads", "suspected_fault"]},
+        "action": {"kind": "residual", "controller": {"tuned": "fault_aware"}},
+    }  # fmt: skip
+    core = make_waypoints(2, settings).core
+    core.reset(np.arange(2))
+    seen, led = [], []
+    for _ in range(60):
+        obs = core.step(np.zeros((2, J)))[0]
+        assert core.layout.read(obs, "tail_leads")[:, 0] == pytest.approx(core.decoder_state["reverse"])
+        seen.append(core.layout.read(obs, "suspected_fault").reshape(2, J, 3))
+        led.append(core.layout.read(obs, "tail_leads"))
+    assert not np.any(seen[:9])  # nothing has failed yet
+    named = np.zeros((J, 3))
+    named[7, 0] = named[2, 1] = 1.0
+    np.testing.assert_array_equal(seen[-1], [named, named])
+    assert np.any(led) and not np.all(led)
+    with pytest.raises(ConfigError, match=r"tail_leads .* it needs a residual on a controller that drives both ways"):
+        make_waypoints(2, {"action": {"kind": "gait"}, "observation": {"columns": ["tail_leads"]}})
 
 
 def test_velocity_stays_while_the_pose_is_lost_and_is_then_the_mean_of_the_gap() -> None:
@@ -245,7 +271,8 @@ def test_history_is_that_of_a_deque(mode: AutoresetMode) -> None:
 
 def test_an_env_with_history_and_velocity_keeps_every_rule_of_vector_envs() -> None:
     """Worlds alone, autoreset modes, masked resets and saved states among them."""
-    settings = {**VARIED, "observation": {"columns": ["standard", *FURTHER], "history": 3}}
+    below = {"kind": "residual", "controller": {"tuned": "fault_aware"}}
+    settings = {**VARIED, "action": below, "observation": {"columns": ["standard", *FURTHER], "history": 3}}
 
     def make(n: int, mode: AutoresetMode) -> Any:
         env = make_waypoints(n, settings, mode)
@@ -293,6 +320,20 @@ def test_the_policy_s_part_is_what_it_is_without_a_privileged_one() -> None:
     went_on = both.step(action)
     both.set_state(saved)
     assert_same(both.step(action), went_on, "restored")
+
+
+@pytest.mark.parametrize(("difficulty", "told"), [(0.0, [-1.0, -1.0]), (1.0, [0.0, 1.0])])
+def test_a_critic_is_told_what_was_drawn_between_the_lowest_and_highest_of_any_difficulty(
+    difficulty: float, told: list[float]
+) -> None:
+    """A range without the nominal mass, 1, from which difficulty leads to it."""
+    drawn = {"mass": {"low": 1.5, "high": 1.5}, "friction_along": {"low": 1.5, "high": 2.0}}
+    names = ["randomisation/friction_along", "randomisation/mass"]
+    settings = {"randomisation": drawn, "difficulty": difficulty, "observation": {"privileged": names}}
+    core = make_waypoints(8, settings).core
+    shown = core.reset(np.arange(8))["privileged"]
+    assert (shown[:, 0] >= told[0] - 1e-6).all() and (shown[:, 0] <= told[1] + 1e-6).all()
+    np.testing.assert_allclose(shown[:, 1:], told[1], atol=1e-6)
 
 
 def test_privileged_columns_tell_the_truth() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,9 @@ sys.exit(3 if what == "fail" else 0)
 
 
 @pytest.fixture
-def make_job(tmp_path: Path) -> object:
+def make_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     (tmp_path / "probe_of_jobs.py").write_text(PROBE)
+    monkeypatch.syspath_prepend(tmp_path)
     return lambda name, what: Job(name, "probe_of_jobs", (what,), Path(name), tmp_path)
 
 
@@ -82,6 +84,53 @@ def test_an_unwanted_job_is_stopped_and_the_next_one_begins(make_job, tmp_path: 
 
     assert run_jobs(LocalWorkers(1), jobs, lambda job, code: ends.update({job.name: code}), is_unwanted, quiet=True)
     assert ends == {"a": 130, "b": 130, "c": 0}, "b had no time yet to listen to signals"
+
+
+def test_the_users_own_folders_do_not_come_before_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / "snake_gym"
+    theirs.mkdir()
+    (theirs / "__init__.py").write_text("raise SystemExit('of the user')")
+    monkeypatch.syspath_prepend(tmp_path)
+    job, ends = Job("a", "snake_gym.benchmark.evaluate", ("--help",), Path("out"), tmp_path), []
+    assert run_jobs(LocalWorkers(1), iter([job]), lambda job, code: ends.append(code), quiet=True)
+    assert ends == [0], job.last_words()
+    assert "usage: snake-gym evaluate" in job.log.read_text()
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("cores", "n_jobs", "share"), [((4.0, 4.0, 4.0), 4, 2), ((4.0, 4.0, 4.0), 3, 4), ((8.0, 2.0), 2, 4), ((2.0,), 9, 1)]
+)
+def test_as_many_jobs_as_asked_for_fit_on_the_nodes(cores: tuple[float, ...], n_jobs: int, share: int) -> None:
+    assert cluster.share_of_cores(cores, n_jobs) == share
+
+
+@pytest.mark.slow
+def test_a_ray_worker_that_cannot_run_jobs_says_why_and_a_lost_one_was_killed() -> None:
+    ray = pytest.importorskip("ray")
+    cluster._connect(ray, "local")
+    try:
+
+        def ends(what: Callable[[], int]) -> int | None:
+            job = cluster.RayJob(ray, ray.remote(num_cpus=1, max_retries=0)(what).remote())
+            while (code := job.poll()) is None:
+                time.sleep(0.1)
+            return code
+
+        def missing() -> int:
+            raise ModuleNotFoundError("No module named 'snake_gym'")
+
+        def lost() -> int:
+            os._exit(1)
+
+        def killed() -> int:
+            raise cluster.JobKilledError("signal 9")
+
+        with pytest.raises(ConfigError, match="a Ray worker cannot run jobs: No module named 'snake_gym'"):
+            ends(missing)
+        assert (ends(lost), ends(killed), ends(lambda: 3)) == (-9, -9, 3)
+    finally:
+        ray.shutdown()
 
 
 def test_progress_is_read_as_written(tmp_path: Path) -> None:

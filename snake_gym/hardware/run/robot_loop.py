@@ -254,4 +254,5 @@ class RobotLoop:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
         remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
         goal = self.course.goal()
-        return self.observer.look(measurement, goal, self.reference, self.action, phase, {}, remaining)[0]
+        told = self.decoder.tell(self.state)
+        return self.observer.look(measurement, goal, self.reference, self.action, phase, told, remaining)[0]

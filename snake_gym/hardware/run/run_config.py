@@ -161,8 +161,9 @@ def action_contract(
             "real robot"
         )
     layout = ObservationLayout(
-        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history
-    )
+        robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history,
+        told=decoder.told,
+    )  # fmt: skip
     return Contract(decoder, layout, robot)
 
 
