@@ -96,9 +96,9 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
         path.write_bytes(content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
-        with partial.open("wb") as stream:
+        with partial.open("xb") as stream:  # in a folder of all, nobody has laid a link here
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())

@@ -22,6 +22,8 @@ from snake_gym.hardware.commands import PROGRAM
 COMMANDS = {
     "scan": "list the servos on the bus; give one a new id",
     "calibrate": "make the calibration file: zero, direction and limits of every joint",
+    "limp": "torque off in every servo of a bus, whatever else is wrong",
+    "register": "read or write a register of a servo by its name",
     "wiggle": "move servos a few degrees and back, to see that they are alive",
     "run": "run a policy file or a classical controller on the robot",
     "estop": "stop the robot: torque off, and nothing moves until the stop is cleared",
@@ -31,6 +33,8 @@ COMMANDS = {
     "camera": "look through the camera of the pose source",
 }
 """Description of each command, by its name."""
+PACKAGES = {"yaml": "PyYAML", "serial": "pyserial"}
+"""Package of a library that is called otherwise."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,14 +50,19 @@ def main(argv: list[str] | None = None) -> int:
         top.parse_args([word for word in words if word in ("-h", "--help")])
         raise AssertionError("the parser ends the program")  # pragma: no cover
     name = choose(words[0], COMMANDS, "command")
-    module = import_module(f"snake_gym.hardware.commands.{name}")
-    parser = OptionParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name])
-    module.add_options(parser)
-    options = parser.parse_args(words[1:])
     try:
-        return int(module.run(options))
+        module = import_module(f"snake_gym.hardware.commands.{name}")
+        parser = OptionParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name])
+        module.add_options(parser)
+        return int(module.run(parser.parse_args(words[1:])))
     except argparse.ArgumentTypeError as error:
         raise ConfigError(str(error)) from None
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library in ("", "snake_gym"):
+            raise
+        package = PACKAGES.get(library, library)
+        raise ConfigError(f"{name} needs {package} for this, which is not installed: pip install {package}") from None
 
 
 def program(argv: list[str] | None = None) -> int:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
@@ -238,4 +239,22 @@ def parse_contract(text: str, where: str) -> PolicyContract:
         raise ConfigError(f"{where} was changed or damaged after it was written: its sha256 is not {expected[:12]}...")
     if isinstance(content.get("observation"), dict):
         content["observation"].pop("columns", None)  # of earlier files; the fields tell them
+    elsewhere = _outside(content.get("action"))
+    if elsewhere is not None:
+        raise ConfigError(f"{where}: action names {elsewhere}; expected settings of its own, or a file in configs")
     return build(PolicyContract, content, where)
+
+
+def _outside(settings: Any) -> str | None:
+    """The first setting, however deep, that names a file outside ``configs`` or a tuned gait; None if there is none.
+
+    Whoever wrote the policy file must not choose what is read on this machine."""
+    if not isinstance(settings, dict):
+        return None
+    for key, value in settings.items():
+        parts = PurePath(value).parts if key == "file" and isinstance(value, str) else ()
+        if key == "tuned" or (key == "file" and (parts[:1] != ("configs",) or ".." in parts)):
+            return f"{key}: {str(value)[:60]!r}"
+        if (found := _outside(value)) is not None:
+            return found
+    return None

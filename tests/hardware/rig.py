@@ -19,6 +19,7 @@ from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.servo_body import ServoBody
+from tests.hardware.adapter_faults import FaultyBus
 
 QUICK = SafetyLimits(ramp_time_s=0.05)
 
@@ -37,7 +38,7 @@ class Rig:
     ) -> None:
         self.plant = FirstOrderPlant(n, joint_angle=[0.1 * k for k in range(n)])
         self.servos = [EmulatedServo(k + 1, zero_steps=zero_steps, direction=direction) for k in range(n)]
-        self.bus = EmulatedBus(self.servos, self.plant, faults=faults)
+        self.bus = FaultyBus(self.servos, faults, plant=self.plant)
         self.clock = self.bus.clock
         self.driver = ServoBus(self.bus.host_transport(), clock=self.clock, reopen=self.bus.host_transport)
         self.calibration = Calibration(

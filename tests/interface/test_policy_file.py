@@ -233,6 +233,17 @@ RESEALED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "unknown controller": (
         lambda c: c["action"]["settings"].update(controller={"kind": "zz"}), "does not fit this version of snake_gym",
     ),
+    "controller of a file": (
+        lambda c: c["action"]["settings"].update(controller={"file": "/etc/gait.yaml"}), "names file: '/etc/gait.yaml'",
+    ),
+    "controller of a file, deeper": (
+        lambda c: c["action"]["settings"].update(controller={"kind": "reflex", "controller": {"tuned": "../cc"}}),
+        "names tuned: '../cc'",
+    ),
+    "detector of a file": (
+        lambda c: c["action"]["settings"]["controller"].update(detector={"kind": "learned", "file": "configs/../../x"}),
+        "names file: 'configs/../../x'",
+    ),
     "weights elsewhere": (lambda c: c["weights"].update(file="../policy.safetensors"), "expected a plain file name"),
     "env of a module": (lambda c: c["env"].update(id="evil:SnakeGym/X-v0"), "expected the plain name of an env"),
     "another format": (lambda c: c.update(format="snake_gym policy file 9"), "its format is 'snake_gym policy file 9'"),

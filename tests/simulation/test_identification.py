@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zipfile
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -78,7 +79,10 @@ def test_a_log_survives_the_file_and_a_file_that_is_no_log_is_refused(tmp_path: 
     assert np.isnan(again.joint_angle_rad[:, 4]).all() and np.isfinite(again.joint_angle_rad[:, 5]).all()
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     (tmp_path / "text.npz").write_text("no log")
-    for name in ("other.npz", "text.npz", "absent.npz"):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (30000, 60000), }".ljust(117) + b"\n"
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:  # 14 GB, it says
+        archive.writestr("head_xy_m.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    for name in ("other.npz", "text.npz", "absent.npz", "huge.npz"):
         with pytest.raises(ConfigError, match=rf"{name} is no log of a run"):
             RunLog.load(tmp_path / name)
 

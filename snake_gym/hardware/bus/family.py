@@ -261,9 +261,14 @@ class ServoFamily(Settings):
         """Return ``steps`` plus whole turns, nearest to ``reference``: unwraps an encoder that passed its zero."""
         return reference + self.wrap(steps - reference)
 
+    def models_of(self, number: int) -> list[str]:
+        """Return the names of the models whose ``model`` register may say ``number``."""
+        register = self.by_name["model"]
+        return [one.name for one in self.models if number in (one.number, one.default(register))]
+
     def model_of(self, number: int) -> str:
-        """Return the name of the model whose ``model`` register says ``number``, or ``type NUMBER`` if unknown."""
-        return next((one.name for one in self.models if one.number == number), f"type {number}")
+        """Return the name of the model whose ``model`` register says ``number``, for people."""
+        return " or ".join(self.models_of(number)) or f"type {number}"
 
     def check_baud(self, baud: int) -> int:
         """Return ``baud``. Raises ConfigError if the family does not have it."""

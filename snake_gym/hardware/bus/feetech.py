@@ -1,7 +1,15 @@
 """Feetech SMS and STS servos: registers, defaults and models.
 
-Addresses 0-39 are EEPROM, 40-55 the control registers, 56-70 what the servo measures, 80-86 factory settings. Sources:
-Feetech's memory tables of the STS and SMS series and its SDKs; the defaults are those of an STS3215.
+Addresses 0-39 are EEPROM, 40-55 the control registers, 56-72 what the servo measures, 80-86 factory settings. Sources:
+
+- Feetech's memory tables of the STS and SMS series; the defaults are those of an STS3215. ``torque_enable``: 0 off, 1
+  on, 2 brake, 128 recentre; no other code is in any table. Overload: 34 torque left over, 35 time, 36 threshold.
+- LeRobot (``motors/feetech/tables.py``): register 71, Goal_Position_2, is read-only; 80-86 are not, and
+  ``configure_motors`` writes 85 whenever it connects. rustypot (``servo/feetech/sts3215.rs``) has 85 writable as well;
+  Feetech's own table has 80-86 read-only. What of them outlasts power-off is not published: here nothing does.
+- Feetech's FTServo_Arduino (``INST.h``, ``SMS_STS.cpp``): instructions 0x06 recovery, 0x0A reset, 0x0B calibrate;
+  ``CalibrationOfs`` writes 128 to 40. Its SCSLib for STM32 and rustypot (``dynamixel_protocol/v1.rs``): 0x08 reboot.
+- python-st3215 (``DefineMiddle``): 128 makes the present position 2048.
 
 Properties that are easily overlooked:
 
@@ -82,13 +90,14 @@ _REGISTERS = (
     Register("moving", 66, _BYTE, "r"),
     Register("target_position", 67, _ANGLE, "r", "rad"),
     Register("present_current", 69, Encoding(2, 15, 6.5e-3), "r", "A"),
-    Register("speed_threshold", 80, _BYTE, "r", default=1),
-    Register("control_period", 81, Encoding(1, None, 1e-3), "r", "s", default=1),
-    Register("speed_unit", 82, _BYTE, "r", default=1),
-    Register("time_unit", 83, _BYTE, "r"),
-    Register("max_speed", 84, Encoding(1, None, 50.0 * _STEP), "r", "rad/s", default=67),
-    Register("max_acceleration", 85, Encoding(1, None, 100.0 * _STEP), "r", "rad/s^2", default=254),
-    Register("acceleration_factor", 86, _BYTE, "r", default=1),
+    Register("goal_position_2", 71, _ANGLE, "r", "rad"),
+    Register("speed_threshold", 80, _BYTE, "rw", default=1),
+    Register("control_period", 81, Encoding(1, None, 1e-3), "rw", "s", default=1),
+    Register("speed_unit", 82, _BYTE, "rw", default=1),
+    Register("time_unit", 83, _BYTE, "rw"),
+    Register("max_speed", 84, Encoding(1, None, 50.0 * _STEP), "rw", "rad/s", default=67),
+    Register("max_acceleration", 85, Encoding(1, None, 100.0 * _STEP), "rw", "rad/s^2", default=254),
+    Register("acceleration_factor", 86, _BYTE, "rw", default=1),
 )
 
 _KG_CM = 0.0980665

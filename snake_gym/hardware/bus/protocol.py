@@ -32,6 +32,7 @@ class Instruction(IntEnum):
     REG_WRITE = 0x04
     ACTION = 0x05
     FACTORY_RESET = 0x06
+    REBOOT = 0x08
     CLEAR_TURNS = 0x0A
     CALIBRATE_OFFSET = 0x0B
     SYNC_READ = 0x82

@@ -226,6 +226,12 @@ class ServoBus:
                 known[servo_id] = self.write_register(servo_id, name, value)
         return known
 
+    def torque_off_all(self) -> bool:
+        """Tell every servo on the line, whatever its ID, to switch its torque off; none acknowledges. Return False if
+        the port is gone."""
+        target, data = self.family.register("torque_enable"), self.family.encode("torque_enable", 0)
+        return self.line.send(write(BROADCAST_ID, target.address, data))
+
     def close(self) -> None:
         """Close the port. Torque stays as it is."""
         self.line.close()

@@ -22,7 +22,6 @@ from snake_gym.config import nearest
 _MOST_NAMED = 8
 """Most serial ports named in a message."""
 _WRITE_TIMEOUT_S = 0.5
-"""Time without progress after which a write counts as a vanished port [s]."""
 
 
 class PortGone(OSError):
@@ -113,13 +112,14 @@ class SerialTransport:
             self._serial.set_low_latency_mode(True)
         os.set_blocking(self._fd, False)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, wait_s: float = _WRITE_TIMEOUT_S) -> None:
+        """Send all of ``data``; a port that takes nothing for ``wait_s`` [s] has vanished."""
         rest = memoryview(data)
         while rest:
             try:
-                _, writable, _ = select.select([], [self._fd], [], _WRITE_TIMEOUT_S)
+                _, writable, _ = select.select([], [self._fd], [], wait_s)
                 if not writable:
-                    raise PortGone(f"{self.port} takes no bytes for {_WRITE_TIMEOUT_S:g} s")
+                    raise PortGone(f"{self.port} takes no bytes")
                 rest = rest[os.write(self._fd, rest) :]
             except BlockingIOError:
                 continue

@@ -58,14 +58,15 @@ class ServoSettings(Settings):
             for name, was in asdict(self).items() if was != now[name]
         ]  # fmt: skip
 
-    def faults(self, name: str, ends_steps: tuple[float, float], turn: int) -> list[str]:
-        """Return reasons why the servo ``name`` could not move as told between two positions [steps of a ``turn``]."""
+    def faults(self, name: str, ends_steps: tuple[float, float] | None, turn: int) -> list[str]:
+        """Return reasons why the servo ``name`` could not move as told between two positions [steps of a ``turn``], or,
+        where they are None, between any."""
         if self.mode != _POSITION_MODE:
             return [f"{name} is in mode {self.mode}; expected {_POSITION_MODE}, position"]
         if self.angle_resolution != _WHOLE_RESOLUTION:
             return [f"{name} has angle_resolution {self.angle_resolution}; expected {_WHOLE_RESOLUTION}"]
         low, high = self.min_angle_limit, self.max_angle_limit
-        if low == high == 0:  # it counts whole turns: no limits, and no place where its counts jump
+        if ends_steps is None or low == high == 0:  # it counts whole turns: no limits, no place where its counts jump
             return []
         least, most = min(ends_steps), max(ends_steps)
         if least < -0.5 or most > turn - 0.5:

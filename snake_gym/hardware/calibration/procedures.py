@@ -105,6 +105,25 @@ def _let_go(bus: ServoBus, servo_id: int, consequence: str) -> None:
         raise ProcedureError(f"servo {servo_id} does not switch its torque off; {consequence}")
 
 
+def set_register(bus: ServoBus, servo_id: int, name: str, value: int) -> None:
+    """Set a register of a limp servo, permanently if it is a stored one. Raises ProcedureError: the servo does not
+    switch its torque off, or does not hold the value afterwards; ValueError, ConfigError: no value to be written."""
+    bus.family.encode(name, value)
+    _let_go(bus, servo_id, f"{name} was not written")
+    is_stored = bus.family.register(name).address < bus.family.eeprom_end
+    if is_stored and not bus.write_register(servo_id, "lock", 0):
+        raise ProcedureError(f"servo {servo_id} does not unlock its memory; {name} was not written")
+    try:
+        bus.write_register(servo_id, name, value)
+    finally:
+        is_locked = not is_stored or bus.write_register(servo_id, "lock", 1)
+    told = _all_of(bus.read_block([servo_id], name).values)[servo_id]
+    if told[name] != value:
+        raise ProcedureError(f"servo {servo_id} holds {told[name]} in {name} after {value} was written")
+    if not is_locked:
+        raise ProcedureError(f"servo {servo_id} holds {value} in {name} but does not lock its memory; try once more")
+
+
 def read_positions(bus: ServoBus, ids: Sequence[int]) -> dict[int, int]:
     """Return present positions [steps] by ID. Raises ProcedureError naming servos that do not answer."""
     return {
@@ -192,6 +211,25 @@ def passes_encoder_zero(family: ServoFamily, zero_steps: int, low_rad: float, hi
     return min(ends) < _MARGIN_STEPS or max(ends) > family.steps_per_turn - 1 - _MARGIN_STEPS
 
 
+def limited_range(
+    servo_id: int, held: ServoSettings, family: ServoFamily, zero_steps: int, direction: int,
+    angles: tuple[float, float],
+) -> tuple[float, float]:  # fmt: skip
+    """Return the part of a joint's range [rad] that the angle limits of its servo allow. Raises ProcedureError if they
+    leave no room on both sides of straight."""
+    low, high = held.min_angle_limit, held.max_angle_limit
+    if low == high == 0:  # none
+        return angles
+    limits = sorted(direction * family.angle(end - zero_steps) for end in (low, high))
+    least, most = max(angles[0], limits[0]), min(angles[1], limits[1])
+    if not least < 0.0 < most:
+        raise ProcedureError(
+            f"servo {servo_id} holds angle limits {low} to {high}; expected room on both sides of straight, "
+            f"{zero_steps}: register write min_angle_limit 0, and max_angle_limit {family.steps_per_turn - 1}"
+        )
+    return least, most
+
+
 def held_settings(bus: ServoBus, ids: Sequence[int]) -> dict[int, ServoSettings]:
     """Return the settings of each servo by ID. Raises ProcedureError naming servos that do not answer."""
     return _all_of(read_settings(bus, ids))
@@ -206,17 +244,16 @@ def common_model(bus: ServoBus, ids: Sequence[int], kind: str | None) -> str:
         info = bus.ping(servo_id)
         if info is None:
             raise ProcedureError(f"servo {servo_id} does not answer; see who does with scan")
-        if expected is not None and expected.number not in (None, info.model):
-            raise ProcedureError(
-                f"servo {servo_id} says it is type {info.model}; expected {expected.number} ({expected.name})"
-            )
-        names.add(family.model_of(info.model) if expected is None else expected.name)
+        told, possible = family.model_of(info.model), family.models_of(info.model)
+        if expected is not None and expected.name not in possible and (possible or expected.number is not None):
+            raise ProcedureError(f"servo {servo_id} says it is {told}; expected {expected.name}")
+        names.add(told if expected is None else expected.name)
     if len(names) > 1:
         raise ProcedureError(f"the servos are of several types: {', '.join(sorted(names))}; expected one")
     name = names.pop()
     known = [one.name for one in family.models]
     if name not in known:
-        raise ProcedureError(f"the servos say they are {name}, which is not known; say --model {'|'.join(known)}")
+        raise ProcedureError(f"the servos say they are {name}; expected --model {'|'.join(known)}, as on their label")
     return name
 
 

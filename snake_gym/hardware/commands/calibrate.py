@@ -27,6 +27,7 @@ from snake_gym.hardware.calibration.procedures import (
     find_direction,
     held_settings,
     joint_range,
+    limited_range,
     limp,
     never,
     passes_encoder_zero,
@@ -215,9 +216,8 @@ def calibrate(
     Raises ProcedureError, which names the servo and its fault.
     """
     family, name = bus.family, common_model(bus, ids, kind)
-    positions = read_positions(bus, ids)
     for one, found in held_settings(bus, ids).items():
-        for fault in found.faults(f"servo {one}", (positions[one], positions[one]), family.steps_per_turn):
+        for fault in found.faults(f"servo {one}", None, family.steps_per_turn):
             raise ProcedureError(fault)
     with limp(bus, ids):
         guide.straighten()
@@ -228,6 +228,9 @@ def calibrate(
             if recentring == "always" or (recentring == "auto" and passes):
                 zeros[servo_id] = recentre(bus, servo_id)
                 guide.say(f"servo {servo_id}: the straight position is the middle of its range now")
+        for one, found in held_settings(bus, ids).items():
+            if not passes_encoder_zero(family, zeros[one], -span, span, 1):
+                limited_range(one, found, family, zeros[one], 1, (-span, span))
     directions = {}
     for joint, servo_id in enumerate(ids, start=1):
         with guide.watching():
@@ -241,12 +244,15 @@ def calibrate(
         ranges = dict.fromkeys(ids, (-limit_rad, limit_rad))
     held = held_settings(bus, ids)
     for one in ids:
-        ends = [zeros[one] + directions[one] * family.steps(angle) for angle in ranges[one]]
         if passes_encoder_zero(family, zeros[one], *ranges[one], directions[one]):
             guide.say(f"servo {one}: its range passes the encoder's zero, where it cannot be driven; recentre it")
-        else:
-            for fault in held[one].faults(f"servo {one}", (ends[0], ends[1]), family.steps_per_turn):
-                guide.say(fault)
+            continue
+        left = limited_range(one, held[one], family, zeros[one], directions[one], ranges[one])
+        if left != ranges[one]:
+            low, high = (math.degrees(angle) for angle in left)
+            limits = f"{held[one].min_angle_limit} to {held[one].max_angle_limit}"
+            guide.say(f"servo {one} holds angle limits {limits}: its range is cut to {low:+.1f} to {high:+.1f} degrees")
+            ranges[one] = left
     joints = [JointCalibration(one, directions[one], zeros[one], *ranges[one], held[one]) for one in ids]
     return Calibration(tuple(joints), name, family.steps_per_turn, time.strftime("%Y-%m-%d"))
 

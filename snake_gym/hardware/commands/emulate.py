@@ -51,7 +51,7 @@ _HAND_TURNS = 25
 """Turns of the loop for which a hand holds a joint that it has bent: half a second."""
 _WORLD = """dead N, alive N        servo N dies, comes back
 hot N T                servo N has T degrees C
-jam N, free N          joint N is blocked, moves again
+jam N, free N          the joint of servo N is held where it is (its motor stalls), moves again
 bend N DEG             a hand bends limp joint N to DEG degrees, then to those of the next bend (all straight: bend 0 0)
 unplug, plug           the cable is pulled, put back
 blind, see             the pose source loses the robot, finds it again
@@ -189,11 +189,7 @@ class World:
             elif what == "hot":
                 self._bus.servo(int(numbers[0])).temperature_c = numbers[1]
             elif what in ("jam", "free"):
-                joint, plant = int(numbers[0]) - 1, self._bus.plant
-                if self._physics:
-                    plant.jam(joint, what == "jam")  # type: ignore[attr-defined]
-                else:
-                    plant.blocked[joint] = what == "jam"  # type: ignore[attr-defined]
+                self._bus.jam(int(numbers[0]), what == "jam")
             elif what == "bend":
                 self._bend(int(numbers[0]) - 1, math.radians(numbers[1]))
             elif what in ("blind", "see"):

@@ -1,25 +1,35 @@
-"""Emulated servos with the robot behind them, moved by the project's physics, which are loaded when it is made."""
+"""Emulated servos with the robot behind them, moved by the project's physics; both are loaded when it is made."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import Clock
 from snake_gym.hardware.calibration.calibration import Calibration
-from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
-from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.run.connection import ConnectionConfig
 from snake_gym.robot.spec import RobotSpec
+
+if TYPE_CHECKING:
+    from snake_gym.hardware.emulator.bus import EmulatedBus
+
+
+_BEYOND_LIMIT_RAD = 0.1
+"""Distance of the mechanical stops beyond the joint limits, for a robot that names none [rad]."""
 
 
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
     """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
+    from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
+    from snake_gym.hardware.emulator.servo import EmulatedServo
     from snake_gym.simulation.servo_plant import RobotPlant
 
     told = config.emulated
+    if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
+        spec = replace(spec, integrator="implicit", joint_stop_rad=spec.joint_limit_rad + _BEYOND_LIMIT_RAD)
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
@@ -32,10 +42,11 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         one = np.ones(spec.n_joints)
         plant.advance(0.002, plant.joint_angle().copy(), one > 0.0, one, one)
     servos = []
-    for joint in calibration.joints:
+    for joint, stop_rad in zip(calibration.joints, spec.joints("joint_stop_rad"), strict=True):
         held = {} if joint.held is None else asdict(joint.held)
         zero = joint.zero_steps + held.get("homing_offset", 0)
         stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
         servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
+        servos[-1].stop_rad = float(stop_rad)
     faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
     return EmulatedBus(servos, plant, clock, faults, config.baud)

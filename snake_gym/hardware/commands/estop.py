@@ -7,8 +7,9 @@ user with a latch of its own is ended by a signal, which root may send.
 The latch is tripped before the marks are read. Only a few of this user's are read earlier, which takes some
 milliseconds at most, so that processes that stop at once are named too.
 
-``estop`` waits until each process that had torque on has reported that it is off in all servos. If one does not, or has
-died, the exit code is 1 and only the hardware stop is left.
+``estop`` waits until each process that had torque on has reported that it is off in all servos. A process without guard
+that does not obey (it hangs) is killed: the process that watches it then switches the torque off. If somebody still has
+not reported it, or has died, the exit code is 1 and only the hardware stop is left.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from snake_gym.hardware.safety.emergency_stop import (
 )
 
 _LOOK_S = 0.005
+_OBEYS_S = 1.0
+"""Time after which a watched process that has not stopped is killed [s]."""
 _THEIR_WORK = ("run", "wiggle", "calibrate")
 _PLAIN_PATH = re.compile(r"[\w./+-]{1,200}", re.ASCII)
 
@@ -80,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         bad = True
         print(f"{_user(uid)} has left more than {MOST_MARKS} marks; the others were not looked at", flush=True)
     for mark in marks.values():
-        if mark.alive and mark.latch not in tripped and not end(mark):
+        if mark.alive and mark.latch not in tripped and not end(mark, signal.SIGTERM):
             bad = True
             how = f"obeys {_shown(mark.latch)}; only that user or root can stop it"
             print(f"NOT stopped: {who_is(mark)} {how}", flush=True)
@@ -119,9 +122,9 @@ def _say_tripped(latch: Path, is_tripped: bool) -> None:
     print(how if is_tripped else f"NOT tripped: {latch} cannot be written", flush=True)
 
 
-def end(mark: TorqueMark) -> bool:
-    """End another user's process by a signal, which switches its torque off. Return False if this user may not do that,
-    or if the process is no longer theirs."""
+def end(mark: TorqueMark, number: signal.Signals) -> bool:
+    """End a process by a signal. Return False if this user may not do that, or if the process is no longer of the user
+    who made the mark."""
     try:
         process = os.pidfd_open(mark.pid)
     except OSError as error:
@@ -129,7 +132,7 @@ def end(mark: TorqueMark) -> bool:
     try:
         is_theirs = user_of(mark.pid) == mark.uid
         if is_theirs:
-            signal.pidfd_send_signal(process, signal.SIGTERM)
+            signal.pidfd_send_signal(process, number)
         return is_theirs
     except OSError:
         return False
@@ -140,16 +143,26 @@ def end(mark: TorqueMark) -> bool:
 def _await(marks: Iterable[TorqueMark], begun_s: float, wait_s: float) -> list[TorqueMark]:
     """Wait until the torque is off everywhere. Return the marks of processes that have not reported it."""
     owing = {mark.path: mark for mark in marks}
+    seen, killed = set(owing), set()
     while owing:
         for path, mark in list(owing.items()):
             again = read_again(mark)
             if again is not None:
                 owing[path] = again
+                if mark.watched and path not in killed and time.monotonic() - begun_s > _OBEYS_S:
+                    killed.add(path)
+                    if end(mark, signal.SIGKILL):
+                        print(f"{who_is(mark)} does not obey: it is ended", flush=True)
                 continue
             del owing[path]
+            heirs = {one.path: one for one in find_marks(mark.latch) if one.path not in seen}
+            seen |= set(heirs)
+            owing |= heirs  # processes that switch the torque off in its place
+            if heirs:
+                continue
             after_ms = 1e3 * (time.monotonic() - begun_s)
             print(f"{who_is(mark)}: torque is off in all servos, after {after_ms:.0f} ms", flush=True)
-        if all(not mark.alive for mark in owing.values()) or time.monotonic() - begun_s > wait_s:
+        if all(not (mark.alive or mark.watched) for mark in owing.values()) or time.monotonic() - begun_s > wait_s:
             break
         time.sleep(_LOOK_S)
     return list(owing.values())

@@ -70,10 +70,10 @@ def open_bus(port: BusPort, retries: int = 2) -> ServoBus:
         raise ConfigError(f"--port: {error}") from None
 
 
-def add_bus(parser: argparse.ArgumentParser) -> None:
-    """Add --port, --baud and --family, for commands that talk to the servos themselves."""
+def add_bus(parser: argparse.ArgumentParser, usual: str = "the family's first") -> None:
+    """Add --port, --baud and --family, for commands that talk to the servos themselves; ``usual``: the default rate."""
     parser.add_argument("--port", required=True, help="serial device")
-    parser.add_argument("--baud", type=int, help="baud rate of the bus (default: the family's first)")
+    parser.add_argument("--baud", type=int, help=f"baud rate of the bus (default: {usual})")
     parser.add_argument("--family", default="feetech", help="servo family: feetech, or module:NAME (%(default)s)")
 
 
@@ -210,7 +210,7 @@ def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str
                 return stop.reason
             return None if watcher is None else watcher.trouble()
 
-        stop.hold(what)
+        stop.hold(what, watcher is not None)
         try:
             yield Supervised(bus, there, interrupted)
         finally:

@@ -20,13 +20,13 @@ import threading
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snake_gym.config import Settings, check_order, choose
-from snake_gym.config.settings import Count, NonNegative, Share
+from snake_gym.config import Settings
+from snake_gym.config.settings import Count, Share
 from snake_gym.hardware.bus.clock import Clock, VirtualClock
 from snake_gym.hardware.bus.protocol import (
     BITS_PER_BYTE,
@@ -35,7 +35,6 @@ from snake_gym.hardware.bus.protocol import (
     Instruction,
     Packet,
     PacketParser,
-    build,
     wire_time_s,
 )  # fmt: skip
 from snake_gym.hardware.bus.transport import PortGone
@@ -76,6 +75,9 @@ class ServoPlant(Protocol):
     def load(self) -> FloatArray:
         """Return the motor torques (J,) as signed shares of the stall torque."""
 
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        """Hold joint ``joint`` (from 0) where it is, or let it go."""
+
 
 class FirstOrderPlant:
     """Plant of J independent joints that approach their targets with a time constant, from ``joint_angle`` [rad] on."""
@@ -83,8 +85,7 @@ class FirstOrderPlant:
     def __init__(self, n_joints: int, joint_angle: Sequence[float] | None = None) -> None:
         self.lag_s = 0.03
         """Time constant of the joints [s]."""
-        self.blocked = np.zeros(n_joints, dtype=bool)
-        """(J,) True for joints that something holds where they are."""
+        self._jammed = np.zeros(n_joints, dtype=bool)
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
         self._rate = np.zeros(n_joints)
         self._load = np.zeros(n_joints)
@@ -98,14 +99,15 @@ class FirstOrderPlant:
         speed_limit_rad_s: FloatArray,
     ) -> None:
         error = target_rad - self._angle
-        moves = enabled & ~self.blocked
+        moves = enabled & ~self._jammed
         limit = speed_limit_rad_s * dt_s
         step = np.where(moves, np.clip(error * -np.expm1(-dt_s / self.lag_s), -limit, limit), 0.0)
         self._angle = self._angle + step
         self._rate = step / dt_s
-        # A blocked motor is at its limit from an error of 0.1 rad on; a moving one hardly loaded.
-        effort = np.where(self.blocked, 10.0 * error, 0.5 * error)
-        self._load = np.where(enabled, np.clip(effort, -torque_limit, torque_limit), 0.0)
+        self._load = np.where(enabled, np.clip(0.5 * error, -torque_limit, torque_limit), 0.0)
+
+    def jam(self, joint: int, is_jammed: bool = True) -> None:
+        self._jammed[joint] = is_jammed
 
     def joint_angle(self) -> FloatArray:
         return self._angle
@@ -117,9 +119,6 @@ class FirstOrderPlant:
         return self._load
 
 
-FaultName = Literal["lost", "corrupted", "late", "merged", "wrong_id"]
-
-
 @dataclass
 class WireFaults(Settings):
     """Faults between a host and its servos: probabilities per packet, from one seeded generator."""
@@ -128,53 +127,22 @@ class WireFaults(Settings):
     """Probability that a request is not heard, or an answer not sent."""
     corrupted: Share = 0.0
     """Probability that one to three bytes of a request or an answer are changed."""
-    late: Share = 0.0
-    """Probability that an answer is delayed, as by a stalled adapter; the line itself is free."""
-    merged: Share = 0.0
-    """Probability that an answer is held back and handed over together with the next one."""
-    wrong_id: Share = 0.0
-    """Probability that an answer carries another servo's ID and a right checksum."""
-    late_min_s: NonNegative = 0.02
-    late_max_s: NonNegative = 0.05
     seed: Count = 0
     counts: Counter[str] = field(init=False, default_factory=Counter)
     """Number of times that each fault has happened."""
 
     def check(self) -> None:
-        check_order(self, "late_min_s", "late_max_s")
         self._rng = np.random.default_rng(self.seed)
-        self._ordered: dict[tuple[FaultName, int | None], int] = {}
 
-    def order(self, name: FaultName, servo_id: int | None = None, count: int = 1) -> None:
-        """Cause the fault in the next ``count`` answers (of that servo), whatever the rates."""
-        choose(name, get_args(FaultName), "fault")
-        self._ordered[name, servo_id] = self._ordered.get((name, servo_id), 0) + count
-
-    def damage_request(self, data: bytes) -> bytes:
-        """Return the bytes of a request that the servos hear: all of them, some changed, or none."""
+    def damage(self, data: bytes) -> bytes:
+        """Return what arrives of a packet: all of it, some bytes changed, or nothing."""
         if self._happens("lost"):
             return b""
         return self._corrupt(data) if self._happens("corrupted") else data
 
-    def damage_answer(self, servo_id: int, data: bytes) -> tuple[bytes, float, bool]:
-        """Return the part of an answer that reaches the host, its delay [s], and True if it waits for the next one."""
-        if self._happens("lost", servo_id):
-            return b"", 0.0, False
-        if self._happens("wrong_id", servo_id):
-            data = build((servo_id + 1) % 0xFD, data[4], data[5:-1])
-        if self._happens("corrupted", servo_id):
-            data = self._corrupt(data)
-        late = self._happens("late", servo_id)
-        delay_s = float(self._rng.uniform(self.late_min_s, self.late_max_s)) if late else 0.0
-        return data, delay_s, self._happens("merged", servo_id)
-
-    def _happens(self, name: FaultName, servo_id: int | None = None) -> bool:
+    def _happens(self, name: str) -> bool:
         rate: float = getattr(self, name)
         happens = rate > 0.0 and float(self._rng.random()) < rate
-        for key in ((name, servo_id), (name, None)):
-            if servo_id is not None and not happens and self._ordered.get(key, 0):
-                self._ordered[key] -= 1
-                happens = True
         self.counts[name] += happens
         return happens
 
@@ -246,6 +214,7 @@ class EmulatedBus:
         missing: behaviour of servos behind one that does not answer a sync read: they answer after the time that its
             answer would have taken, or not at all. It depends on the firmware; a driver has to cope with both.
         step_s: time after which servos look at their joints and goals again [s].
+        supply_ohm: resistance of the supply and its cable [ohm], which all servos share.
     """
 
     def __init__(
@@ -258,12 +227,14 @@ class EmulatedBus:
         echo: bool = False,
         missing: Literal["skip", "stop"] = "skip",
         step_s: float = 0.002,
+        supply_ohm: float = 0.1,
     ) -> None:
         self.servos = list(servos)
         self.plant: ServoPlant = FirstOrderPlant(len(self.servos)) if plant is None else plant
         self.clock: Clock = VirtualClock() if clock is None else clock
         self.faults = WireFaults() if faults is None else faults
         self.baud, self.echo, self.missing, self.step_s = baud, echo, missing, step_s
+        self.supply_ohm = supply_ohm
         self.lock = threading.RLock()
         """Lock held while the bus works; another thread takes it to look at several registers at once."""
         self.unplugged = False
@@ -272,7 +243,6 @@ class EmulatedBus:
         self._parser = PacketParser()
         self._requests: deque[tuple[float, Packet]] = deque()
         self._outbox = Outbox()
-        self._held: list[bytes] = []
         self._line_free_s = self._answers_end_s = -1.0
         self._plant_s = self.clock.now()
         for servo in self.servos:
@@ -284,6 +254,13 @@ class EmulatedBus:
     def servo(self, servo_id: int) -> EmulatedServo:
         """Return the servo that has this ID now."""
         return next(servo for servo in self.servos if servo.id == servo_id)
+
+    def jam(self, servo_id: int, is_jammed: bool = True) -> None:
+        """Hold the joint of a servo where it is, so that its motor stalls, or let it go."""
+        with self.lock:
+            servo = self.servo(servo_id)
+            servo.jammed = is_jammed
+            self.plant.jam(self.servos.index(servo), is_jammed)
 
     # --- the host's side ---------------------------------------------------------------------------------------------
 
@@ -300,7 +277,7 @@ class EmulatedBus:
             per_byte_s = BITS_PER_BYTE / self.baud
             if self.echo:
                 self._outbox.add(start_s, data)
-            heard = self.faults.damage_request(data)
+            heard = self.faults.damage(data)
             for k, byte in enumerate(heard):
                 for packet in self._parser.feed(bytes((byte,))):
                     self._requests.append((start_s + (k + 1) * per_byte_s, packet))
@@ -354,6 +331,9 @@ class EmulatedBus:
         state = zip(self.plant.joint_angle(), self.plant.joint_rate(), self.plant.load(), strict=True)
         for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
             servo.update(self._plant_s, float(angle), float(rate), float(load))
+        sag_v = self.supply_ohm * sum(servo.supply_current_a for servo in self.servos)
+        for servo in self.servos:
+            servo.sag_v = sag_v
 
     def _execute(self, packet: Packet, at_s: float) -> None:
         listening = [servo for servo in self.servos if servo.listens(self.baud)]
@@ -368,9 +348,6 @@ class EmulatedBus:
             for servo in sorted(called, key=lambda servo: servo.id):
                 servo_id = servo.id  # the instruction may change it
                 at_s = self._answer(servo, servo_id, servo.execute(instruction, params, broadcast), at_s)
-        if self._held:
-            self._outbox.add(self._answers_end_s, b"".join(self._held))
-            self._held.clear()
 
     def _sync_read(self, listening: list[EmulatedServo], params: bytes, at_s: float) -> None:
         by_id = {servo.id: servo for servo in listening}
@@ -399,15 +376,15 @@ class EmulatedBus:
             return at_s
         start_s = at_s + servo.return_delay_s
         end_s = start_s + wire_time_s(len(answer), self.baud)
-        data, delay_s, hold = self.faults.damage_answer(servo_id, answer)
-        if hold:
-            self._held.append(data)
-        elif data:
-            data = b"".join(self._held) + data
-            self._held.clear()
-            self._outbox.add(end_s - wire_time_s(len(data), self.baud) + delay_s, data)
+        self._deliver(servo_id, answer, end_s)
         self._answers_end_s = max(self._answers_end_s, end_s)
         return end_s
+
+    def _deliver(self, servo_id: int, answer: bytes, end_s: float) -> None:
+        """Hand an answer over to the host, whose last byte comes at ``end_s`` [s]."""
+        data = self.faults.damage(answer)
+        if data:
+            self._outbox.add(end_s - wire_time_s(len(data), self.baud), data)
 
 
 class HostEnd:

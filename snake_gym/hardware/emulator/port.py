@@ -31,7 +31,7 @@ _FRAME_S = 0.0005  # bytes are handed to the host in bundles of about this time,
 def _claim(link: str) -> int:
     """Return a descriptor that reserves ``link`` for this emulator until it is closed or its process ends."""
     try:
-        lock = os.open(f"{link}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(f"{link}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise ConfigError(f"the link {link} cannot be made: {error.strerror}") from None
     try:

@@ -12,7 +12,13 @@ Protections, on as far as ``unload_condition`` has their bit: heat and overcurre
 last; overload (``overload_torque`` exceeded for ``protection_time``) latches and leaves ``protective_torque``, until
 torque is written or a goal asks for the other direction. The error byte of every answer is the ``status`` register.
 
-Not modelled: the dead band and loop gains of the registers (the plant has its own), voltage dependence of the speed.
+A joint that is jammed, or at its mechanical stop, stalls: its motor pushes with what the distance to its target asks
+for, up to the torque limit. The current is the load times the stall current, and the voltage of all servos sags under
+what the motors draw.
+
+Not modelled: the dead band and loop gains of the registers (the plant has its own), what a lower voltage does to torque
+and speed, the brake of ``torque_enable`` 2 (here the joint is free). No public source says what a real servo does with
+other codes of ``torque_enable``; here they change nothing.
 """
 
 from __future__ import annotations
@@ -165,6 +171,9 @@ _MULTI_TURN, _ZERO_SPEED_IS_GREATEST, _FINE_SPEED = 0x10, 0x08, 0x04  # bits of 
 _COARSE = 50  # factor on a count's speed without that bit
 _BOOT_S = 0.3
 _AMBIENT_C, _FULL_LOAD_RISE_C, _THERMAL_S = 25.0, 90.0, 400.0
+_STALL_GAIN = 10.0  # 1/rad: a jammed motor is at its limit from a distance of 0.1 rad on
+_AT_STOP_RAD = 0.005
+_BRAKE = 2  # code of torque_enable
 _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
 
 
@@ -205,8 +214,14 @@ class EmulatedServo:
         """True: the servo is deaf, mute and without torque."""
         self.encoder_broken = False
         """True: the encoder stays at its last value, and the servo reports it broken."""
+        self.jammed = False
+        """True: something holds the joint where it is, and the motor stalls."""
+        self.stop_rad = math.inf
+        """Mechanical stop of the joint, to both sides [rad]; there the motor stalls as well."""
         self.supply_v = self.model.nominal_voltage_v
-        """Voltage at its terminals [V]."""
+        """Voltage of the supply without load [V]."""
+        self.sag_v = 0.0
+        """Voltage that the supply and its cable lose under the present load [V]."""
         self.temperature_c = _AMBIENT_C
         self.angle_rad = self.rate_rad_s = self.load = 0.0
         self.last_error = 0
@@ -220,6 +235,7 @@ class EmulatedServo:
         self._overload_s = self._overcurrent_s = 0.0
         self._overload_sign = 0.0
         self._registered: tuple[int, bytes] | None = None
+        self._command = JointCommand(0.0, False, 0.0, 0.0)
         self._start_up()
 
     @property
@@ -272,6 +288,9 @@ class EmulatedServo:
         elif instruction == Instruction.FACTORY_RESET:
             memory.factory_reset()
             self._start_up()
+        elif instruction == Instruction.REBOOT:
+            self.power_cycle(self._now_s)
+            return None
         elif instruction == Instruction.CLEAR_TURNS:
             self._clear_turns()
         elif instruction == Instruction.CALIBRATE_OFFSET:
@@ -283,13 +302,15 @@ class EmulatedServo:
     def write(self, address: int, data: bytes) -> None:
         """Carry out a write, an action or a sync write."""
         memory = self.memory
-        was_on = memory.get("torque_enable") == 1
+        was, at = memory.get("torque_enable"), self.family.register("torque_enable").address - address
+        if 0 <= at < len(data) and data[at] not in (0, 1, _BRAKE, self.family.recentre_code):
+            data = data[:at] + bytes((was,)) + data[at + 1 :]
         touched = memory.write(address, data)
         if "torque_enable" in touched:
             self._overload_s, self._overload_sign = 0.0, 0.0
             if memory.get("torque_enable") == self.family.recentre_code:
                 self._calibrate_middle()
-            elif memory.get("torque_enable") == 1 and not was_on and "goal_position" not in touched:
+            elif memory.get("torque_enable") == 1 and was != 1 and "goal_position" not in touched:
                 memory.set("goal_position", self.present())  # it holds where it is
         if "goal_position" in touched:
             memory.set("torque_enable", 1)  # on the real servos a goal switches torque on
@@ -311,7 +332,7 @@ class EmulatedServo:
         """Return the status register: present faults."""
         memory = self.memory
         error = 0
-        volts = memory.counts("present_voltage", self.supply_v)
+        volts = memory.counts("present_voltage", self._volts)
         if not memory.get("min_voltage") <= volts <= memory.get("max_voltage"):
             error |= ServoError.VOLTAGE
         if self.encoder_broken:
@@ -332,11 +353,12 @@ class EmulatedServo:
             "present_position": float(self.present()),
             "present_speed": self.direction * self.rate_rad_s / self.family.step_rad / self._speed_unit() / speed_count,
             "present_load": memory.counts("present_load", self.direction * self.load),
-            "present_voltage": memory.counts("present_voltage", self.supply_v),
+            "present_voltage": memory.counts("present_voltage", self._volts),
             "present_temperature": self.temperature_c,
             "present_current": memory.counts("present_current", self._current_a()),
             "moving": float(abs(self.rate_rad_s) > 10.0 * self.family.step_rad),
             "target_position": self._ramp.reference,
+            "goal_position_2": self._goal(),
             "status": float(self.error()),
         }
         for name, value in values.items():
@@ -346,6 +368,10 @@ class EmulatedServo:
     def update(self, now_s: float, angle_rad: float, rate_rad_s: float, load: float) -> None:
         """Take the joint's state after the time up to ``now_s`` [s]; load as a share of the stall torque."""
         dt_s, self._now_s = now_s - self._now_s, now_s
+        target, enabled, limit, _ = self._command
+        at_stop = abs(angle_rad) >= self.stop_rad - _AT_STOP_RAD and (target - angle_rad) * angle_rad > 0.0
+        if self.jammed or at_stop:
+            load = min(max(_STALL_GAIN * (target - angle_rad), -limit), limit) if enabled else 0.0
         self._check_supply(now_s)
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load
         if not self.encoder_broken:
@@ -379,7 +405,8 @@ class EmulatedServo:
             self._moving_goal_rad = None
             target = self.angle_rad
         elif mode == 0:
-            target = self.angle_at(self._ramp.follow(self._goal(), dt_s, speed, memory.steps("acceleration")))
+            ramp = min(memory.steps("acceleration"), memory.steps("max_acceleration"))
+            target = self.angle_at(self._ramp.follow(self._goal(), dt_s, speed, ramp))
         elif mode == 3:
             target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
         else:
@@ -388,7 +415,8 @@ class EmulatedServo:
             self._moving_goal_rad = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
             self._moving_goal_rad += self.direction * sign * speed * self.family.step_rad * dt_s
             target, speed = self._moving_goal_rad, top
-        return JointCommand(target, enabled, limit, speed * self.family.step_rad)
+        self._command = JointCommand(target, enabled, limit, speed * self.family.step_rad)
+        return self._command
 
     def angle_at(self, present_steps: float) -> float:
         """Return the joint angle [rad] of ``present_steps`` as present position, in the present turn."""
@@ -438,6 +466,15 @@ class EmulatedServo:
     def _speed_unit(self) -> int:
         return 1 if self.memory.get("phase") & _FINE_SPEED else _COARSE
 
+    @property
+    def supply_current_a(self) -> float:
+        """Current that the servo draws from its supply [A]: the motor's, during the share of the time that it is on."""
+        return self.load * self.load * self.model.stall_current_a
+
+    @property
+    def _volts(self) -> float:
+        return self.supply_v - self.sag_v
+
     def _current_a(self) -> float:
         return self.direction * self.load * self.model.stall_current_a
 
@@ -446,7 +483,7 @@ class EmulatedServo:
         return bool(self.error() & self.memory.get("unload_condition") & off)
 
     def _check_supply(self, now_s: float) -> None:
-        supplied = self.memory.counts("min_voltage", self.supply_v) >= _RESET_SHARE * self.memory.get("min_voltage")
+        supplied = self.memory.counts("min_voltage", self._volts) >= _RESET_SHARE * self.memory.get("min_voltage")
         if supplied and not self._powered:
             self.power_cycle(now_s)
         self._powered = supplied

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from snake_gym.config import ConfigError, Range, Settings, choose
 from snake_gym.config.settings import Count, Positive, Share
@@ -20,7 +20,6 @@ from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone, SerialTransport
 from snake_gym.hardware.calibration.calibration import Calibration, load_calibration, straight_chain
-from snake_gym.hardware.emulator.bus import EmulatedBus
 from snake_gym.hardware.pose.dead_reckoning import DeadReckoning
 from snake_gym.hardware.pose.serial_imu import SerialImu
 from snake_gym.hardware.pose.source import EmulatedPose, PoseSource
@@ -29,9 +28,13 @@ from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.hardware.safety.cycle_time import too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
 from snake_gym.hardware.safety.guarded_body import Body, GuardedBody
+from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.servo_body import ServoBody, never
 from snake_gym.hardware.safety.torque_off import TorqueWatch
 from snake_gym.robot.spec import RobotSpec
+
+if TYPE_CHECKING:
+    from snake_gym.hardware.emulator.bus import EmulatedBus
 
 EMULATED = ("memory", "pty")
 PoseKind = Literal["truth", "dead_reckoning", "serial_imu", "udp_json", "april_tags"]
@@ -96,11 +99,15 @@ class ConnectionConfig(Settings):
     """Real-time priority of the guard process, where the system allows it; 0: none."""
     latch: str | None = None
     """File of the emergency stop; None: this machine's default."""
+    heartbeat: str | None = None
+    """Serial device of a board that takes the servos' supply away where nobody is in charge; None: there is none."""
     pose: PoseConfig = field(default_factory=PoseConfig)
     emulated: EmulatedConfig = field(default_factory=EmulatedConfig)
 
     def check(self) -> None:
         find_family(self.family).check_baud(self.baud)
+        if self.heartbeat is not None and self.port == "memory":
+            raise ValueError("heartbeat is set, but port is 'memory', which has no supply; expected a device, or pty")
 
     def stop(self) -> EmergencyStop:
         """Return the emergency stop that the robot obeys."""
@@ -116,7 +123,7 @@ class Connected(NamedTuple):
     close: Callable[[], None]
 
 
-Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], EmulatedBus]
+Emulate = Callable[[ConnectionConfig, RobotSpec, Calibration, Clock | None], "EmulatedBus"]
 """Function that makes emulated servos with their robot (``commands.emulated_robot``); clock None: a virtual one."""
 
 
@@ -146,9 +153,11 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
         opened.callback(pose.close)
         body: Body
         if config.guarded and not in_memory:
-            body = GuardedBody(port, calibration, limits, config.period_s, speed, stop.latch, config.priority)
+            latch, priority = stop.latch, config.priority
+            body = GuardedBody(port, calibration, limits, config.period_s, speed, latch, priority, config.heartbeat)
         else:
             trouble: Callable[[], str | None] = never
+            heartbeat = Heartbeat()
             if emulated is not None and in_memory:
                 host = emulated.host_transport
                 bus = ServoBus(host(), config.baud, emulated.clock, reopen=host, family=port.family)
@@ -158,10 +167,15 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
                 except PortGone as error:
                     raise ConfigError(f"connection.port: {error}") from None
                 opened.callback(bus.close)
+                try:
+                    heartbeat = Heartbeat(config.heartbeat)
+                except PortGone as error:
+                    raise ConfigError(f"connection.heartbeat: {error}") from None
+                opened.callback(heartbeat.close)
                 watcher = watch(port, calibration.ids, stop, "run")
                 opened.callback(watcher.close)
                 trouble = watcher.trouble
-            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop, trouble)
+            body = ServoBody(bus, calibration, limits, config.period_s, speed, stop, trouble, heartbeat)
         opened.callback(body.close)
         return Connected(body, pose, emulated, opened.pop_all().close)
     raise AssertionError("the block above returns or raises")  # pragma: no cover

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,7 +74,9 @@ class RealSnakeEnv(gym.Env[Any, Any]):
 
     End:
         Terminated when the course is complete; truncated after ``time_limit_s``, or when the robot has stopped for
-        its safety: ``info["stop_reason"]`` says why.
+        its safety: a warning and ``info["stop_reason"]`` say why. A pause between two steps that is longer than
+        ``safety.command_timeout_s`` (0.5 s), such as a learner's update, is such a stop; set it longer than the longest
+        update, and the robot holds its shape meanwhile.
 
     Arguments:
         config: settings as an object or mapping; further keyword arguments are settings too, laid over it
@@ -119,6 +122,8 @@ class RealSnakeEnv(gym.Env[Any, Any]):
         }
         weighted = {name: getattr(self.config.reward, name) * value for name, value in terms.items()}
         truncated = not record.complete and (self.loop.step_count >= self.n_steps or record.stop_reason is not None)
+        if record.stop_reason is not None:  # a learner that looks at no info is told as well
+            warnings.warn(f"the robot is limp, and the episode cut short: {record.stop_reason}", stacklevel=2)
         info = self._info(record)
         for name, value in terms.items():
             info |= {"reward_raw/" + name: value, "reward/" + name: weighted[name]}

@@ -155,7 +155,7 @@ class RecordWriter:
         self._partial = self.path.with_name(self.path.name + PARTIAL)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: TextIO | None = self._partial.open("w", encoding="utf-8")
+            self._file: TextIO | None = self._partial.open("x", encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"--log {str(path)!r} cannot be written: {error.strerror or error}") from None
         parts = {"calibration": calibration, "imposed": imposed}

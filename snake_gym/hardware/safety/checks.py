@@ -168,8 +168,9 @@ class HealthMonitor:
         self.silent_s[list(joints)] = math.inf
         self.lost[list(joints)] = True
 
-    def check(self, health: ServoHealth, dt_s: float) -> tuple[list[str], str | None]:
-        """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None."""
+    def check(self, health: ServoHealth, dt_s: float, excuse: str = "") -> tuple[list[str], str | None]:
+        """Return news ``dt_s`` [s] after the last cycle, one line each, and a reason to stop the robot, or None;
+        ``excuse``: cause of the silence other than the servos, added to what says that they are silent."""
         limits, news = self.limits, []
         # A long gap before the first missing answer is no silence of the servo: no reading was asked for in it.
         began = self.silent_s == 0.0
@@ -180,7 +181,7 @@ class HealthMonitor:
         silent = self.silent_s > limits.lost_after_s
         lost = silent | (self._unfit_s > limits.lost_after_s)
         for joint in np.flatnonzero(lost & ~self.lost):
-            why = f"no answer for {self.silent_s[joint]:.2f} s" if silent[joint] else "its servo says so"
+            why = f"no answer for {self.silent_s[joint]:.2f} s{excuse}" if silent[joint] else "its servo says so"
             news.append(f"joint {joint + 1} is lost: {why}")
         for joint in np.flatnonzero(self.lost & ~lost):
             news.append(f"joint {joint + 1} answers again")
@@ -189,13 +190,13 @@ class HealthMonitor:
         stalls &= np.abs(health.rate) < limits.stall.rate_rad_s
         self._stalled_s = np.where(stalls, self._stalled_s + dt_s, 0.0)
         news += list(health.faults)
-        return news, self._reason(health)
+        return news, self._reason(health, excuse if silent.any() else "")
 
-    def _reason(self, health: ServoHealth) -> str | None:
+    def _reason(self, health: ServoHealth, excuse: str) -> str | None:
         limits = self.limits
         if self.lost.sum() > limits.max_lost_joints:
             names = ", ".join(str(joint + 1) for joint in np.flatnonzero(self.lost))
-            return f"joints {names} are lost; at most {limits.max_lost_joints} may be"
+            return f"joints {names} are lost; at most {limits.max_lost_joints} may be{excuse}"
         low = -math.inf if limits.min_voltage_v is None else limits.min_voltage_v
         high = math.inf if limits.max_voltage_v is None else limits.max_voltage_v
         current = math.inf if limits.max_current_a is None else limits.max_current_a

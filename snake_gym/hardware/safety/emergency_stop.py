@@ -52,6 +52,8 @@ class TorqueMark(NamedTuple):
     """True while the process lives; False: it died, with the torque on as far as anybody knows."""
     uid: int
     """User who has made the mark and runs the process."""
+    watched: bool = False
+    """True if another process switches the torque off where this one is killed."""
 
 
 def find_marks(latch: Path | None = None) -> list[TorqueMark]:
@@ -143,7 +145,7 @@ def _look_at(path: Path) -> TorqueMark:
         pid, what, latch = int(told["pid"]), str(told["what"]), str(told["latch"])
         if not 0 < pid <= _LARGEST_PID or not (what + latch).isprintable() or user_of(pid) not in (None, uid):
             raise ValueError(told)
-        return TorqueMark(path, pid, what, Path(latch), _is_locked(descriptor), uid)
+        return TorqueMark(path, pid, what, Path(latch), _is_locked(descriptor), uid, told.get("watched") is True)
     finally:
         os.close(descriptor)
 
@@ -232,15 +234,15 @@ class EmergencyStop:
             return False
         return True
 
-    def hold(self, what: str) -> None:
+    def hold(self, what: str, watched: bool = False) -> None:
         """Mark, for ``estop``, that this process may have the torque on from now on; ``what``: its activity, such as
-        "run". Marks that dead processes left for the same robot are removed."""
+        "run"; ``watched``: see ``TorqueMark``. Marks that dead processes left for the same robot are then removed."""
         if self._holds:
             return
         self._holds = True
-        remove_dead_marks(self.latch)
         name = f"{_PREFIX}{os.urandom(8).hex()}"
-        told = json.dumps({"pid": os.getpid(), "what": what, "latch": str(self.latch.absolute())})
+        mark = {"pid": os.getpid(), "what": what, "latch": str(self.latch.absolute()), "watched": watched}
+        told = json.dumps(mark)
         path, draft = FOLDER / f"{name}.json", FOLDER / f"{name}.draft"
         with suppress(OSError):
             self._descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -249,6 +251,7 @@ class EmergencyStop:
             os.write(self._descriptor, told.encode())
             os.rename(draft, path)
             self._mark = path
+        remove_dead_marks(self.latch)  # last: whoever waits for one of them sees the new one
 
     def release(self) -> None:
         """Remove the mark: every servo's torque is known to be off."""

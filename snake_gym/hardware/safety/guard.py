@@ -58,6 +58,7 @@ from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.safety.body import BodySample, BringUpError
 from snake_gym.hardware.safety.checks import SafetyLimits, ServoHealth
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.servo_body import ServoBody
 from snake_gym.hardware.safety.torque_off import FAREWELL_S, PORT_FAREWELL_S
 from snake_gym.robot.spec import FloatArray
@@ -319,13 +320,14 @@ def main(arguments: list[str]) -> int:
     port = BusPort(told["device"], told["baud"], register_servo_family(build(ServoFamily, told["family"])))
     calibration, limits = build(Calibration, told["calibration"]), build(SafetyLimits, told["limits"])
     try:
-        bus = port.open(reopens=True)
+        bus, heartbeat = port.open(reopens=True), Heartbeat(told["heartbeat"])
     except PortGone as error:
         for message in (pack_text(b"X", str(error), asked.number), Message(b"F").pack()):
             link.send(message)
         return 1
     speed = np.array(told["speed_rad_s"])
-    body = ServoBody(bus, calibration, limits, told["period_s"], speed, EmergencyStop(Path(told["latch"])))
+    stop = EmergencyStop(Path(told["latch"]))
+    body = ServoBody(bus, calibration, limits, told["period_s"], speed, stop, heartbeat=heartbeat)
     refused = take_priority(told["priority"])
     if refused:
         link.send(pack_text(b"N", f"no real-time priority for the guard ({refused}): cycles may be late"))

@@ -49,6 +49,7 @@ class GuardedBody:
         calibration, limits, period_s, speed_rad_s: as for ``ServoBody``.
         latch: file of the emergency stop; None: this machine's default.
         priority: real-time priority of the guard process, 1 to 99; 0: none.
+        heartbeat: serial device of the board on the servos' supply; None: there is none.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class GuardedBody:
         speed_rad_s: FloatArray | float = math.inf,
         latch: Path | None = None,
         priority: int = 0,
+        heartbeat: str | None = None,
     ) -> None:
         self.clock: Clock = MonotonicClock()
         self.watch: Callable[[BodySample], None] | None = None
@@ -71,7 +73,7 @@ class GuardedBody:
             "device": port.device, "baud": port.baud, "family": to_dict(port.family),
             "calibration": to_dict(calibration), "limits": to_dict(limits), "period_s": period_s,
             "speed_rad_s": np.broadcast_to(speed_rad_s, (self.n_joints,)).tolist(), "latch": str(self._latch),
-            "priority": priority,
+            "priority": priority, "heartbeat": heartbeat,
         }).encode()  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None

@@ -38,11 +38,14 @@ from snake_gym.hardware.safety.bring_up import (
 from snake_gym.hardware.safety.checks import BoolArray, CommandGate, HealthMonitor, RangeWatch, SafetyLimits
 from snake_gym.hardware.safety.cycle_time import ADAPTER_S, READING_SHARE, goals_s, reading_s, too_short
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.heartbeat import Heartbeat
 from snake_gym.hardware.safety.torque_off import TorqueOff
 from snake_gym.robot.spec import FloatArray
 
 _ABSENT_S = 0.1
 """Silence after which a servo may have restarted [s]."""
+_BUSY_S = 0.01
+"""Lateness of this computer that explains missing answers [s]."""
 _FAREWELL_S = 1.0
 """Longest time for which ``close`` keeps trying [s]."""
 _PATIENCE_S = 0.005
@@ -60,7 +63,9 @@ class ServoBody:
         period_s: period of a bus cycle [s].
         speed_rad_s: speed limit set in the servos, (J,) or one for all; inf: their own.
         stop: the emergency stop; None: this machine's.
-        trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None.
+        trouble: called before every bus cycle and during bring-up; returns a reason to stop the robot, or None. It
+            belongs to a process that switches the torque off where this one is killed.
+        heartbeat: output for a board on the servos' supply; closed with the bus.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class ServoBody:
         speed_rad_s: FloatArray | float = math.inf,
         stop: EmergencyStop | None = None,
         trouble: Interrupted = never,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         self.bus, self.calibration, self.clock = bus, calibration, bus.clock
         self.limits = limits = limits.of_model(calibration.model)
@@ -87,10 +93,11 @@ class ServoBody:
         self._read = ServoReadings(calibration)
         self._cycle_s = self._line_free_s = -math.inf
         self._monitor = HealthMonitor(limits, n)
+        self._late_s, self._n_late = 0.0, 0
         self._range = RangeWatch(calibration.low_rad, calibration.high_rad, limits.runaway_rad)
         self._gate: CommandGate | None = None
         self._follows, self._clamped = np.zeros((2, n), bool)
-        self._torque = TorqueOff(bus, self.stop)
+        self._torque = TorqueOff(bus, self.stop, trouble is not never, heartbeat)
         self._wanted = np.zeros(n)
         self._commanded_s = -math.inf
         self._gone_since_s: float | None = None
@@ -145,7 +152,9 @@ class ServoBody:
 
     def cycle(self) -> None:
         """Read all servos once and check the readings; a goal is owed afterwards."""
-        reason = self._trouble()
+        if self.stop_reason is None:  # else somebody is in charge only if the servos say that they are limp
+            self._torque.beat()
+        reason = self._trouble() or self._torque.heartbeat.trouble
         if reason is not None:
             self.halt(reason)
         now = self.clock.now()
@@ -153,6 +162,7 @@ class ServoBody:
         self._cycle_s = now
         late = now - self.next_cycle_s
         self.next_cycle_s = now + self.period_s if late > self.period_s else self.next_cycle_s + self.period_s
+        self._late_s = max(self._late_s, late)
         self._ask(self._reading_ends_s(now))
         self._look_after(now, passed_s)
         self._owes_goal = self.stop_reason is None and not self.port_gone
@@ -195,6 +205,7 @@ class ServoBody:
         finally:
             self._gate = None
             self.bus.close()
+            self._torque.heartbeat.close()
 
     # --- cycle -------------------------------------------------------------------------------------------------------
 
@@ -214,6 +225,9 @@ class ServoBody:
                 self._news.append(PORT_AWAY)
             return
         self._read.take(read)
+        self._late_s = max(self._late_s, self.clock.now() - deadline_s)
+        if (self._read.health.answered | self._monitor.lost).all():
+            self._late_s, self._n_late = 0.0, self.bus.counters.late
         if self._gone_since_s is not None:
             self._news.append(f"the port is back after {read.stamp_s - self._gone_since_s:.2f} s")
             self._gone_since_s = None
@@ -231,9 +245,9 @@ class ServoBody:
             if now - self._gone_since_s > self.limits.port_timeout_s:
                 self.halt(f"the port has been gone for {self.limits.port_timeout_s:g} s")
         elif now - self._commanded_s > self.limits.command_timeout_s:
-            self.halt(f"no command for {self.limits.command_timeout_s:g} s")
+            self.halt(f"no command for {self.limits.command_timeout_s:g} s (safety.command_timeout_s)")
         else:
-            news, reason = self._monitor.check(self._read.health, passed_s)
+            news, reason = self._monitor.check(self._read.health, passed_s, self._excuse())
             told = set(self._read.health.faults)
             self._news += [line for line in news if line not in self._told]
             self._told = told
@@ -242,6 +256,15 @@ class ServoBody:
                 self.halt(reason, latch=True)
             else:
                 self._look_after_absent()
+
+    def _excuse(self) -> str:
+        """Return the cause of silence since all servos have answered, where it is not the servos; else nothing."""
+        n_late = self.bus.counters.late - self._n_late
+        if self._late_s > _BUSY_S:
+            return f" (this computer was late by {1e3 * self._late_s:.0f} ms: it is too busy)"
+        if n_late:
+            return f" ({n_late} answers came too late: this computer or its adapter is too busy)"
+        return ""
 
     def _look_after_absent(self) -> None:
         """Send no goals to servos that may have restarted; let those that are back follow again."""
@@ -293,9 +316,10 @@ class ServoBody:
 
     def _bring_up(self, interrupted: Interrupted) -> None:
         def asked() -> str | None:
+            self._torque.beat()
             if self.stop.tripped:
                 return f"the emergency stop is tripped: {self.stop.reason}"
-            return self._trouble() or interrupted()
+            return self._trouble() or self._torque.heartbeat.trouble or interrupted()
 
         if self.stop.tripped:
             raise BringUpError(f"the emergency stop is tripped: {self.stop.reason}; {self.stop.how_to_clear}")

@@ -21,6 +21,7 @@ from snake_gym.hardware.bus.family import ServoFamily, register_servo_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
 from snake_gym.hardware.bus.transport import PortGone
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.heartbeat import Heartbeat
 
 FAREWELL_S, PORT_FAREWELL_S = 5.0, 30.0
 """Longest times for which a process that is no longer needed tries to switch the torque off [s]: while the port is
@@ -43,11 +44,17 @@ class TorqueOff:
 
     Args:
         stop: told whether there are any; not used where the clock is virtual, since nothing real moves then.
+        watched: True if another process switches the torque off where this one is killed.
+        heartbeat: beats while there are any.
     """
 
-    def __init__(self, bus: ServoBus, stop: EmergencyStop) -> None:
+    def __init__(
+        self, bus: ServoBus, stop: EmergencyStop, watched: bool = False, heartbeat: Heartbeat | None = None
+    ) -> None:
         self._bus, self._clock = bus, bus.clock
         self._stop = None if isinstance(bus.clock, VirtualClock) else stop
+        self._watched = watched
+        self.heartbeat = Heartbeat() if heartbeat is None else heartbeat
         self._asked_s = -math.inf
         self.owed: set[int] = set()
         """IDs of servos whose torque may be on."""
@@ -56,7 +63,13 @@ class TorqueOff:
         """Note that these servos are about to be given torque or a goal."""
         self.owed.update(ids)
         if self.owed and self._stop is not None:
-            self._stop.hold("run")
+            self._stop.hold("run", self._watched)
+        self.beat()
+
+    def beat(self) -> None:
+        """Tell the board on the supply that somebody is in charge of servos whose torque may be on."""
+        if self.owed:
+            self.heartbeat.beat()
 
     def abandon(self, ids: Sequence[int]) -> None:
         """Switch off all, and these servos as well, whose torque may have been on before. Silent ones are not
@@ -72,8 +85,10 @@ class TorqueOff:
         self._asked_s = self._clock.now()
         off = self._bus.torque(sorted(self.owed), False)
         self.owed -= {one for one, known in off.items() if known}
-        if not self.owed and self._stop is not None:
-            self._stop.release()
+        if not self.owed:
+            self.heartbeat.rest()
+            if self._stop is not None:
+                self._stop.release()
 
     def retry(self) -> bool:
         """Switch off at intervals what is still owed. Return True if that was the last."""

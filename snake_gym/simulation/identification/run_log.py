@@ -7,9 +7,11 @@ Frames as in ``robot.measurement``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from snake_gym.config import ConfigError
 from snake_gym.robot.spec import FloatArray
 
 _ARRAYS = ("reference_rad", "joint_angle_rad", "head_xy_m", "head_angle_rad")
+_MAX_ARRAY_BYTES = 1 << 28
 _FORMAT = 2
 """1: without torque_share and speed_limit_rad_s."""
 
@@ -103,8 +106,9 @@ class RunLog:
         """Read a log that ``save`` wrote. Raises ConfigError for any other file."""
         try:
             with np.load(path, allow_pickle=False) as file:
+                _check_sizes(file.zip)
                 data = {name: file[name] for name in file.files}
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise ConfigError(f"{path} is no log of a run: {error}") from error
         missing = {"format", "free_joints", "period_s", "n_rest", *_ARRAYS} - set(data)
         if missing:
@@ -117,3 +121,16 @@ class RunLog:
             float(data["period_s"]), **arrays, free_joints=tuple(free.tolist()), n_rest=int(data["n_rest"]),
             torque_share=float(data.get("torque_share", 1.0)), speed_limit_rad_s=tuple(speed.tolist()),
         )  # fmt: skip
+
+
+def _check_sizes(archive: ZipFile) -> None:
+    """Raise ValueError if an array of an ``.npz`` says that it is too large, before memory is taken for it."""
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    for name in archive.namelist():
+        with archive.open(name) as member:
+            version = np.lib.format.read_magic(member)
+            if version not in headers:
+                raise ValueError(f"{name} is in format {version}; expected one of {list(headers)}")
+            shape, _, dtype = headers[version](member)
+        if math.prod(shape) * dtype.itemsize > _MAX_ARRAY_BYTES:
+            raise ValueError(f"{name} has shape {shape}; expected at most {_MAX_ARRAY_BYTES} bytes")

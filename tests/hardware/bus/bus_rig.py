@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from snake_gym.hardware.bus.exchange import LineTiming
 from snake_gym.hardware.bus.servo_bus import ServoBus
 from snake_gym.hardware.bus.transport import PortGone
-from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo, HostEnd, WireFaults
+from snake_gym.hardware.emulator.bus import EmulatedServo, HostEnd, WireFaults
+from tests.hardware.adapter_faults import FaultyBus
 
 ALL = list(range(1, 14))
 
@@ -35,7 +36,7 @@ class Spy:
 class Rig(NamedTuple):
     """An emulated bus and a driver for it."""
 
-    bus: EmulatedBus
+    bus: FaultyBus
     driver: ServoBus
     spy: Spy
 
@@ -60,7 +61,7 @@ def make_rig(
     **more: Any,
 ) -> Rig:
     """13 servos on a virtual clock and a driver; ``reopens``: the driver opens the port anew when it is gone."""
-    bus = EmulatedBus([EmulatedServo(i, settings=settings) for i in ids], faults=faults, echo=echo, **more)
+    bus = FaultyBus([EmulatedServo(i, settings=settings) for i in ids], faults=faults, echo=echo, **more)
     spy = Spy(bus.host_transport())
 
     def reopen() -> Spy:

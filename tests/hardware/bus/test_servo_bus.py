@@ -8,7 +8,8 @@ from snake_gym.hardware.bus import protocol
 from snake_gym.hardware.bus.exchange import NO_ANSWER, NO_TIME, PORT_GONE
 from snake_gym.hardware.bus.protocol import Instruction, ServoError
 from snake_gym.hardware.bus.servo_bus import SILENT, BlockRead
-from snake_gym.hardware.emulator.bus import EmulatedServo, FirstOrderPlant, WireFaults
+from snake_gym.hardware.emulator.bus import EmulatedServo, WireFaults
+from tests.hardware.adapter_faults import AdapterFaults
 from tests.hardware.bus.bus_rig import ALL, Rig, make_rig
 
 BLOCK = ("present_position", "present_current")
@@ -215,14 +216,14 @@ def test_one_percent_lost_and_corrupted() -> None:
 
 @pytest.mark.parametrize("missing", ["skip", "stop"])
 def test_ten_percent_of_everything_never_raises(missing: str) -> None:
-    faults = WireFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5)
+    faults = AdapterFaults(lost=0.1, corrupted=0.1, late=0.1, merged=0.1, wrong_id=0.05, seed=5)
     answers, _, wrong = drive(make_rig(faults=faults, missing=missing), 50)
     assert answers > 0.3 * 50 * 13
     assert wrong <= 0.005 * answers
 
 
 def test_late_answers_are_not_taken_for_the_next_ones() -> None:
-    rig = make_rig(faults=WireFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7))
+    rig = make_rig(faults=AdapterFaults(late=0.05, late_min_s=0.004, late_max_s=0.09, seed=7))
     answers, _, wrong = drive(rig, 100)
     assert wrong == 0
     assert rig.driver.counters.late > 45
@@ -241,14 +242,14 @@ def test_a_late_acknowledgement_is_not_taken_for_the_next_one() -> None:
 
 def test_many_writes_in_a_row_on_a_faulty_line() -> None:
     """Each acknowledgement that was lost must not stand in the way of the writes that follow."""
-    rig = make_rig([1, 2], faults=WireFaults(lost=0.05, corrupted=0.05, late=0.05, seed=2))
+    rig = make_rig([1, 2], faults=AdapterFaults(lost=0.05, corrupted=0.05, late=0.05, seed=2))
     for k in range(100):
         assert rig.driver.write_register(1 + k % 2, "torque_limit", 100 + k)
         assert rig.bus.servo(1 + k % 2).memory.get("torque_limit") == 100 + k
 
 
 def test_merged_packets() -> None:
-    rig = make_rig(faults=WireFaults(merged=0.5, seed=1))
+    rig = make_rig(faults=AdapterFaults(merged=0.5, seed=1))
     assert drive(rig, 50) == (650, 0, 0)
 
 
@@ -444,10 +445,8 @@ def test_torque_off_tells_all_servos_with_the_first_packet() -> None:
 
 def test_overload_latch_is_reported_and_released() -> None:
     rig = make_rig([1, 2])
-    plant = rig.bus.plant
-    assert isinstance(plant, FirstOrderPlant)
     rig.driver.torque([1, 2], True)
-    plant.blocked[0] = True
+    rig.bus.jam(1)
     rig.driver.write_targets([1, 2], [3000, 3000])
     rig.wait(1.0)
     assert rig.driver.read_block([1, 2], *BLOCK).errors == {1: 0, 2: 0}
@@ -456,7 +455,7 @@ def test_overload_latch_is_reported_and_released() -> None:
     assert found.errors == {1: ServoError.OVERLOAD, 2: 0}
     rig.wait(0.1)
     assert told(rig.driver.read_block([1], *BLOCK), 1, "present_load") == 200  # protective torque
-    plant.blocked[0] = False
+    rig.bus.jam(1, False)
     rig.wait(1.0)
     assert rig.driver.read_block([1], *BLOCK).errors[1] == ServoError.OVERLOAD  # latched
     rig.driver.torque([1], False)

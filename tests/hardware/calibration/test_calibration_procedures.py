@@ -217,7 +217,7 @@ def test_a_wiggle_moves_gently_and_ends_limp() -> None:
 
 def test_a_joint_that_is_blocked_is_named() -> None:
     bench = Bench([EmulatedServo(1)])
-    bench.plant.blocked[0] = True
+    bench.bus.jam(1)
     assert not wiggle(bench.driver, 1).moved
     with pytest.raises(ProcedureError, match="servo 1 was not seen to move"):
         find_direction(bench.driver, 1, lambda one: "right")

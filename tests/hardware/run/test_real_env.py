@@ -232,7 +232,8 @@ def test_a_stop_ends_the_episode_and_forbids_the_next(latch: Path) -> None:
     env.reset()
     env.step(env.action_space.sample())
     EmergencyStop(latch).trip("test")
-    _, _, terminated, truncated, info = env.step(env.action_space.sample())
+    with pytest.warns(UserWarning, match="emergency stop: test"):
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
     assert (terminated, truncated) == (False, True)
     assert "emergency stop: test" in info["stop_reason"]
     with pytest.raises(BringUpError, match="emergency stop"):

@@ -150,7 +150,7 @@ def test_no_command_means_no_torque_until_the_next_start_which_gives_a_fresh_sam
     pid = body.guard_pid
     wait_for_off(terminal)
     body.run_until(body.clock.now() + 0.1)
-    assert body.stop_reason == "no command for 0.4 s"
+    assert body.stop_reason == "no command for 0.4 s (safety.command_timeout_s)"
     begun = body.clock.now()
     assert body.start().stamp_s >= begun
     drive_until_on(terminal, body)
@@ -214,7 +214,7 @@ def test_a_command_that_has_become_old_is_not_followed(
     tell_guard(body, signal.SIGCONT)
     wait_for_off(terminal)
     body.run_until(body.clock.now() + 0.1)
-    assert body.stop_reason == "no command for 0.4 s"
+    assert body.stop_reason == "no command for 0.4 s (safety.command_timeout_s)"
     assert any("old was refused" in line for line in body.news())
     with terminal.bus.lock:
         assert np.abs(terminal.bus.plant.joint_angle()).max() < 0.01

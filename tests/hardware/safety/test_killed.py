@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from snake_gym.hardware.__main__ import main
 from snake_gym.hardware.emulator.port import EmulatedPort
 from snake_gym.hardware.emulator.servo import EmulatedServo
 from snake_gym.hardware.safety.emergency_stop import find_marks
@@ -122,3 +123,22 @@ def watcher_of(process: subprocess.Popen[str]) -> int:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     (watcher,) = (one for one in children if b"torque_off" in _read(Path(f"/proc/{one}/cmdline")))
     return int(watcher)
+
+
+@pytest.mark.parametrize("what", ["wiggle", "calibrate", "unguarded run"])
+def test_estop_ends_a_process_without_guard_that_hangs(
+    port: EmulatedPort, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    with Wiretap(port.port) as wire:
+        process = start(what, port, wire, tmp_path)
+        with ending(process):
+            process.send_signal(signal.SIGSTOP)
+            torqued = {one.servo_id for one in wire.torqued()}
+            code = main(["estop", "--latch", str(tmp_path / "estop"), "--wait", "60"])
+            out = capsys.readouterr().out
+            assert f"(process {process.pid}) does not obey: it is ended" in out
+            process.communicate(timeout=20)
+            assert process.returncode == -signal.SIGKILL
+        assert code == 0 and "torque is off in all servos" in out, out
+        assert torqued and wire.torque(IDS) == [0] * N
+        assert not find_marks(tmp_path / "estop")

@@ -16,10 +16,17 @@ from pathlib import Path
 
 import pytest
 
+from snake_gym.config import ConfigError
 from snake_gym.hardware.__main__ import main
+from snake_gym.hardware.bus.clock import MonotonicClock
+from snake_gym.hardware.calibration.calibration import straight_chain
 from snake_gym.hardware.commands import estop
+from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
+from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.run.record import RecordWriter
 from snake_gym.hardware.safety import emergency_stop
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop, find_marks
+from snake_gym.robot.presets import PRESETS
 from tests.hardware.rig import ending
 
 NOBODY = 65534
@@ -278,3 +285,22 @@ def test_another_user_s_many_marks_do_not_hide_those_that_count(shared: Path) ->
         assert [mark.latch for mark in find_marks() if mark.uid == os.geteuid()] == [stop.latch]
     finally:
         stop.release()
+
+
+def test_no_file_is_made_where_a_planted_link_points(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs, the lock of an emulator's port and drafts of other files, in a folder where everybody may write."""
+    target = shared / "of-somebody-else"
+    for name in ("run.jsonl.partial", "bus.lock", f".snake.json.{'00' * 8}.tmp"):
+        (shared / name).symlink_to(target)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        RecordWriter(shared / "run.jsonl", PRESETS["resilient_servo"], None, {})
+    with pytest.raises(ConfigError, match="cannot be made"), serve_at(shared / "bus"):
+        pass
+    monkeypatch.setattr("os.urandom", bytes)  # zeros: it has been guessed
+    with pytest.raises(FileExistsError):
+        straight_chain([1], 1.0).save(shared / "snake.json")
+    assert not os.path.lexists(target)
+
+
+def serve_at(link: Path) -> EmulatedPort:
+    return EmulatedPort(EmulatedBus([EmulatedServo(1)], clock=MonotonicClock()), link)

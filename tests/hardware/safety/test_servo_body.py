@@ -136,7 +136,7 @@ def test_without_commands_torque_goes_off(tmp_path: Path) -> None:
     rig.run(0.5, np.zeros(4))
     assert rig.body.stop_reason is None
     rig.body.run_until(rig.clock.now() + 0.5)
-    assert rig.body.stop_reason == "no command for 0.3 s"
+    assert rig.body.stop_reason == "no command for 0.3 s (safety.command_timeout_s)"
     assert rig.torque_on() == [False] * 4
     assert not rig.stop.tripped
 
@@ -348,11 +348,11 @@ def test_a_broken_encoder_is_a_lost_joint_that_gets_no_goals_and_whose_angle_is_
 def test_an_overloaded_servo_counts_as_lost_until_it_can_move_again(tmp_path: Path) -> None:
     rig = Rig(tmp_path, limits=SafetyLimits(ramp_time_s=0.05, stall=StallLimits(time_s=60.0)))
     rig.body.start()
-    rig.plant.blocked[1] = True
+    rig.bus.jam(2)
     rig.run(4.0, np.full(4, 0.9))
     assert rig.body.stop_reason is None
     assert rig.body.sample().lost[1]
-    rig.plant.blocked[1] = False
+    rig.bus.jam(2, False)
     rig.run(1.0, np.full(4, -0.2))
     assert not rig.body.sample().lost.any()
     np.testing.assert_allclose(rig.plant.joint_angle(), -0.2, atol=0.01)
@@ -362,7 +362,7 @@ def test_the_shipped_settings_notice_a_stall(tmp_path: Path) -> None:
     config = build(RunConfig, load_yaml("configs/hardware/sts3215.yaml"), "config")
     rig = Rig(tmp_path, limits=config.safety)
     rig.body.start()
-    rig.plant.blocked[1] = True
+    rig.bus.jam(2)
     rig.run(3.0, np.full(4, 0.9))
     assert rig.body.stop_reason is not None
     assert rig.body.stop_reason.startswith("joint 2 is stalled")
