@@ -257,7 +257,9 @@ def page(rows: Path) -> str:
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
         "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers, "
-        "rows that a suite declares (`variants`), and PPO trained as configs/train says (seed 0) where it was played. "
+        "rows that a suite declares (`variants`), and PPO (seed 0, unless its name says another) where it was played, "
+        "trained as configs/train says for the suite or its env; in every_joint, lookahead, randomised and unseen it "
+        "is agents/pretrained/resilient_servo_locked_joints. "
         "Means over the scenarios, with 95 % intervals, which do not cover other seeds of a training. *kept* is the "
         "score with the most faults over that without any. Leads are paired: both play each scenario. "
         "`python benchmarks/suites.py --train` makes this page anew; `--policy NAME=RUN` adds a policy of yours; "
