@@ -71,13 +71,16 @@ def zero_cost_envs(config: TrainConfig) -> MakeEnv:
 
 
 def training_config(threads: int | None = None) -> TrainConfig:
-    """Settings of configs/train/ppo.yaml without evaluation and checkpoints, which the rates leave out."""
+    """Settings of configs/train/ppo.yaml without evaluation and checkpoints, which the rates leave out.
+
+    Nor is anything mirrored: a zero-cost env does not look like anything in a mirror.
+    """
     with chdir(ROOT):  # the config names files of the repository
         config = resolve_env(build(TrainConfig, load_yaml("configs/train/ppo.yaml"), "ppo.yaml"))
     threads = threads or len(os.sched_getaffinity(0))
     return replace(
         config, eval=EvaluationConfig(every_steps=0), checkpoint=CheckpointConfig(every_steps=0),
-        env={**config.env, "n_threads": threads},
+        env={**config.env, "n_threads": threads}, algorithm={**config.algorithm, "mirror": 0.0},
     )  # fmt: skip
 
 

@@ -478,23 +478,24 @@ def test_a_damaged_file_of_rows_is_named(results: Path) -> None:
 
 
 def test_results_of_several_people_stand_in_one_table(
-    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # a short name for the folder
     policy = untrained(tmp_path / "own", {**ENV, "action": ACTION}, still=True)
     named = {"name": "my chain", "preset": "resilient_servo"}
     play = ["--policy", f"mine={policy}", "--episodes", "12", "--set", "resamples=200", "--no-pictures"]
     dump_yaml(named, tmp_path / "chain.yaml")
-    evaluate.main([*play, "--robot", str(tmp_path / "chain.yaml"), "--controllers", "none", "--out", f"{tmp_path}/out"])
+    evaluate.main([*play, "--robot", str(tmp_path / "chain.yaml"), "--controllers", "none", "--out", "out"])
     capsys.readouterr()
-    one, other = theirs / "results", tmp_path / "out" / "results.json"
+    one, other = theirs / "results", Path("out", "results.json")
     assert evaluate.main(["--table", str(one), str(other), str(one / "results.json")]) == 0
     text = capsys.readouterr().out
     first = text.split("progress [m] by number")[0]
     assert [first.count(f"  {name} ") for name in ("sjc", "cc", "mine")] == [1, 1, 2]
-    assert f"mine ({tmp_path}/out)" in first
-    evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", f"{tmp_path}/short"])
+    assert "mine (out)" in first
+    evaluate.main([*play, "--set", "env.time_limit_s=2", "--controllers", "none", "--out", "short"])
     with pytest.raises(ConfigError, match=r"results and .*short are of different scenarios \(\w{12} and \w{12}\)"):
-        evaluate.main(["--table", str(one), f"{tmp_path}/short"])
+        evaluate.main(["--table", str(one), "short"])
 
 
 def test_the_hash_is_that_of_the_scenarios_alone(theirs: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ PRETRAINED = Path(__file__).parents[3] / "agents" / "pretrained"
     ("policy", "message"),
     [
         ("ccc", "did you mean 'cc'?"),
-        (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_locked_joints' or "),
+        (str(PRETRAINED), f"holds no policy.json; did you mean '{PRETRAINED}/resilient_servo_"),
         (f"{PRETRAINED}/resilient_servo_locked_joint", "does not exist; did you mean"),
         ("agents/none.json", "expected a policy.json, its folder, or the folder of a run"),
     ],
