@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from snake_gym.benchmark.report import best_classical, score
 from snake_gym.benchmark.runner import Episodes, play_all
-from snake_gym.benchmark.scenarios import Entrant, Scenarios
+from snake_gym.benchmark.scenarios import Entrant, Scenarios, zero_residual
 from snake_gym.config import ConfigError, build, differences, find_config, to_dict
 from snake_gym.controllers import resolve_controller
 from snake_gym.controllers.tuned import TUNED, Tuning, read_tuned
-from snake_gym.envs import EnvConfig, SnakeVectorEnv
+from snake_gym.envs import EnvConfig
 from snake_gym.envs.task_settings import build_env, scenario_settings
-from snake_gym.interface.policy import ZeroResidual, controller_action
+from snake_gym.interface.policy import controller_action
 from snake_gym.registry import find_task
 from snake_gym.robot.catalogue import changed_settings, load_robot
 
@@ -114,10 +114,8 @@ def _n_changed(tuning: Tuning, scenarios: Scenarios) -> int:
 
 
 def _entrant(name: str, controller: dict[str, Any]) -> Entrant:
-    def make(env: SnakeVectorEnv) -> ZeroResidual:
-        return ZeroResidual(env.core.decoder.size)
-
-    return Entrant(name, "classical", {"action": controller_action(controller)}, make, {"controller": controller})
+    action = {"action": controller_action(controller)}
+    return Entrant(name, "classical", action, zero_residual, {"controller": controller})
 
 
 def scores_by_joint(values: NDArray[np.float64], failed: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
@@ -46,6 +45,7 @@ from snake_gym.benchmark.scenarios import (
     make_scenarios,
     named_policies,
 )
+from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import (
     ConfigError,
     OptionParser,
@@ -57,8 +57,8 @@ from snake_gym.config import (
 )
 from snake_gym.envs import SnakeVectorEnv
 from snake_gym.envs.tables import table
+from snake_gym.interface.policy import Policy
 from snake_gym.registry import DEFAULT_ENV, find_task
-from snake_gym.simulation.streams import RandomStreams
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, TRAININGS = ROOT / "configs" / "benchmark", ROOT / "configs" / "train"
@@ -79,19 +79,9 @@ class Suite(NamedTuple):
     results: list[Episodes]
 
 
-class RandomPolicy:
-    """Joint references drawn anew in every step, uniform over the action space; each world's follow from its seed."""
-
-    def __init__(self, env: SnakeVectorEnv) -> None:
-        self._core, self._streams = env.core, RandomStreams("random", env.num_envs)
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[NDArray[np.float32], Any]:
-        """Return actions (W, A)."""
-        if state is None:
-            self._streams.begin(self._core.seeds, self._core.episode)
-        return (2.0 * self._streams.uniform(self._core.decoder.size) - 1.0).astype(np.float32), True
+def random_policy(env: SnakeVectorEnv) -> Policy:
+    """Return joint references drawn anew in every step, uniform over the action space."""
+    return NoisePolicy(env, "random", lambda streams, size: 2.0 * streams.uniform(size) - 1.0)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -173,7 +163,7 @@ def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[
     """Return all that play in a suite."""
     own = [learned_entrant(name, policy, scenarios) for name, policy in learned.items()]
     action = {"action": {"kind": "joint_reference"}}
-    random = Entrant("random", "reference", action, RandomPolicy, {"policy": "uniform joint references"})
+    random = Entrant("random", "reference", action, random_policy, {"policy": "uniform joint references"})
     return [random, *other_entrants(config, scenarios, learned), *own]
 
 

@@ -6,7 +6,7 @@ policy's base alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,26 +26,34 @@ from snake_gym.benchmark.scenarios import (
 from snake_gym.config import ConfigError, merge
 from snake_gym.controllers import resolve_controller
 from snake_gym.envs import SnakeVectorEnv
+from snake_gym.interface.policy import Policy
+from snake_gym.robot.spec import FloatArray
 from snake_gym.simulation.streams import RandomStreams
 
 WIDEST = 4.0
 """Largest dither, in standard deviations; more is cut off."""
 
 
-class Dither:
-    """White noise as a residual; each world has numbers of its own, by its seed."""
+class NoisePolicy:
+    """Policy whose actions are ``draw(streams, size)`` (W, A) in every step; each world has numbers of its own, by its
+    seed. ``purpose``: name of their streams."""
 
-    def __init__(self, env: SnakeVectorEnv) -> None:
-        self._core, self._streams = env.core, RandomStreams("dither", env.num_envs)
+    def __init__(self, env: SnakeVectorEnv, purpose: str, draw: Callable[[RandomStreams, int], FloatArray]) -> None:
+        self._core, self._streams, self._draw = env.core, RandomStreams(purpose, env.num_envs), draw
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[NDArray[np.float32], Any]:
-        """Return actions (W, A) whose standard deviation is ``1 / WIDEST``."""
+        """Return actions (W, A), cut off at -1 and 1."""
         if state is None:
             self._streams.begin(self._core.seeds, self._core.episode)
-        noise = self._streams.normal(self._core.decoder.size) / WIDEST
-        return np.clip(noise, -1.0, 1.0).astype(np.float32), True
+        actions = self._draw(self._streams, self._core.decoder.size)
+        return np.clip(actions, -1.0, 1.0).astype(np.float32), True
+
+
+def dither(env: SnakeVectorEnv) -> Policy:
+    """Return white noise as a residual, whose standard deviation is ``1 / WIDEST``."""
+    return NoisePolicy(env, "dither", lambda streams, size: streams.normal(size) / WIDEST)
 
 
 def variant_entrant(
@@ -79,7 +87,7 @@ def varied(
         settings = merge(settings, {"faults": {"reveal": True}})
     if dither_rad > 0.0:
         settings = merge(settings, {"action": {"scale_rad": WIDEST * dither_rad}})
-        make = Dither
+        make = dither
     if gaits:
         every = [entrant.identity["controller"], *gaits]
         make = partial(fault_gaits_policy, every)
