@@ -4,38 +4,54 @@
 
 The result (by default ``configs/controllers/<robot>/<controller>.yaml``) holds the controller's settings, its score by
 the env's task, and its robot and scenarios. ``{tuned: sjc}`` uses it wherever a controller of that robot is configured,
-``{file: PATH}`` uses any result. An interrupted search continues from a file next to the result.
+``{file: PATH}`` uses any result. An interrupted search continues from a file next to the result. ``--seeds 3`` searches
+three times, side by side, and keeps the best.
 """
 
 from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from snake_gym.benchmark.tuning import TuningConfig, describe_score, run_search
+from snake_gym.benchmark.tuning import TuningConfig, best_of, describe_score, run_search
 from snake_gym.config import (
     ConfigError,
     OptionParser,
     add_set_option,
     apply_overrides,
     build,
+    digest,
     dump_yaml,
     load_yaml,
     prepare_file,
     run_program,
+    to_dict,
 )
 from snake_gym.controllers import CONTROLLERS
 from snake_gym.controllers.tuned import PROGRAM, TUNED
+from snake_gym.jobs.job import STOPPED, Job
+from snake_gym.jobs.report import ProgressFile, add_progress_option, end_with_parent
+from snake_gym.jobs.run import run_jobs
+from snake_gym.jobs.seeds import read_seeds
+from snake_gym.jobs.workers import add_job_options, make_workers
 from snake_gym.plugins import add_plugin_option, choose_registered, load_plugins
 from snake_gym.robot.catalogue import load_robot
+
+MODULE = "snake_gym.benchmark.tune"
+"""Program of each job."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Tune one controller. Raises ConfigError for what the user has to correct."""
     arguments = _parse(argv)
+    if arguments.progress is not None:
+        end_with_parent()
     load_plugins(arguments.plugin)
     kind = choose_registered(arguments.controller, CONTROLLERS, "--controller")
     spec = load_robot(arguments.robot, "--robot")
@@ -45,12 +61,23 @@ def main(argv: list[str] | None = None) -> int:
     if out.exists() and not arguments.overwrite:
         raise ConfigError(f"{out} exists already; give --overwrite to replace it, or --out for another file")
     config = build(TuningConfig, _settings(arguments, kind))
-    standing = out.with_name(f".{out.name}.search.json")
     prepare_file(out, "--out")
-    report = run_search(config, standing, arguments.resume)
-    command = shlex.join([*PROGRAM.split(), *(sys.argv[1:] if argv is None else argv)])
+    words = sys.argv[1:] if argv is None else argv
+    is_job = arguments.progress is not None
+    if arguments.seeds is None or is_job:
+        if not is_job and (arguments.jobs is not None or arguments.ray is not None):
+            raise ConfigError("--jobs and --ray share out several searches; expected --seeds too, such as --seeds 3")
+        standing = out.with_name(f".{out.name}.search.json")
+        told = [ProgressFile(arguments.progress).write] if is_job else []
+        report = run_search(config, standing, arguments.resume, *told)
+    else:
+        standing = out.with_name(f".{out.name}.seeds")
+        report = search_seeds(config, words, arguments, standing)
+    command = shlex.join([*PROGRAM.split(), *words])
     report["tuning"] = {"command": command, **report["tuning"]}
     dump_yaml(report, out)
+    if standing.is_dir():
+        shutil.rmtree(standing)
     standing.unlink(missing_ok=True)
     name = report["tuning"]["score"]
     score = report["tuning"][name]
@@ -58,6 +85,50 @@ def main(argv: list[str] | None = None) -> int:
     mean = describe_score(score["mean"], name)
     print(f"{kind}: {name} {mean} [{bounds}] in {score['episodes']} unseen scenarios; wrote {out}")
     return 0
+
+
+def search_seeds(
+    config: TuningConfig, words: Sequence[str], arguments: argparse.Namespace, folder: Path
+) -> dict[str, Any]:
+    """Search with each of the seeds, by jobs with the command line ``words``, and return the best of their reports.
+
+    Finished and begun searches stand in ``folder``, and go on there. Raises ConfigError if one fails, KeyboardInterrupt
+    if a signal came.
+    """
+    if arguments.seed is not None:
+        raise ConfigError("--seed and --seeds are both given; expected one of them")
+    seeds = read_seeds(arguments.seeds)
+    configs = {seed: replace(config, seed=seed) for seed in seeds}  # refuses a seed that is too large
+    if folder.is_dir() and not arguments.resume:
+        shutil.rmtree(folder)
+    results = {seed: folder / f"seed_{seed}" / f"{identity(configs[seed])}.yaml" for seed in seeds}
+    jobs = [
+        Job(f"seed {seed}", MODULE, (*words, "--seed", str(seed), "--out", str(result)), result.parent, Path.cwd())
+        for seed, result in results.items()
+        if not result.exists()
+    ]
+    failed: list[str] = []
+
+    def note(job: Job, code: int) -> None:
+        if code not in (0, STOPPED):
+            failed.append(f"the search of {job.name} failed: {job.last_words()} ({job.log})")
+
+    workers = make_workers(arguments.jobs, max(1, len(jobs)), ray=arguments.ray)
+    try:
+        finished = run_jobs(workers, iter(jobs), note)
+    finally:
+        workers.close()
+    if failed:
+        raise ConfigError(failed[0])
+    if not finished:
+        raise KeyboardInterrupt
+    reports = {seed: dict(load_yaml(result)) for seed, result in results.items()}
+    return best_of(configs[max(seeds)], reports)
+
+
+def identity(config: TuningConfig) -> str:
+    """Return a name that changes with the settings of a search."""
+    return digest(to_dict(config))[:12]
 
 
 def _settings(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
@@ -87,6 +158,9 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--population", type=int, help="candidates in each generation (32)")
     parser.add_argument("--worlds", type=int, help="episodes in each generation, shared by its candidates (256)")
     parser.add_argument("--seed", type=int, help="seed of the search (0)")
+    parser.add_argument("--seeds", metavar="N", help="search N times, or with seeds 0,1,7; keep the best")
+    add_job_options(parser)
+    add_progress_option(parser)
     parser.add_argument("--out", help="result file (configs/controllers/<robot>/<controller>.yaml)")
     add_plugin_option(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace a result file that exists")

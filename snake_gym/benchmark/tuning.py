@@ -5,14 +5,15 @@ score of an episode, the one by which the env's task compares policies (``object
 all play the same fresh scenarios, side by side as the worlds of one env. Then the distribution's mean after each late
 generation, a finalist, plays new scenarios; the best is scored on scenarios that no decision has seen.
 
-Seeds: ``SEED_BASE + SEED_SPAN * seed`` and up, three disjoint ranges (search, choice, score), above those of training
-and benchmarks (``seed_ranges``).
+Seeds: ``SEED_BASE + SEED_SPAN * seed`` and up, disjoint ranges (search, choice, comparison, score), above those of
+training and benchmarks (``seed_ranges``). Of several searches that differ in their seed, the one is kept whose result
+is best on the comparison's scenarios of the last of them (``best_of``).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,8 +40,9 @@ from snake_gym.robot.spec import FloatArray, RobotSpec
 SEED_BASE = TUNING.first
 SEED_SPAN = 1_000_000
 CHOICE_START = 800_000
+COMPARISON_START = 850_000
 SCORE_START = 900_000
-"""First seeds, within the span, of the choice among finalists and of the final score."""
+"""First seeds, within the span, of the choice among finalists, of that among searches, and of the final score."""
 
 ELITE_SHARE = 0.25
 SMOOTHING = 0.7
@@ -107,7 +109,7 @@ class TuningConfig(Settings):
                 f"worlds is {self.worlds}; expected a multiple of population {self.population}, such as {near}"
             )
         n_searched = self.generations * (self.worlds // self.population)
-        if n_searched > CHOICE_START or self.worlds > SEED_SPAN - SCORE_START:
+        if n_searched > CHOICE_START or self.worlds > SCORE_START - COMPARISON_START:
             raise ValueError(f"generations is {self.generations}, worlds {self.worlds}; too many for the seeds")
 
 
@@ -210,13 +212,17 @@ class Search:
 
     def play(self, shares: FloatArray, seeds: NDArray[np.int64]) -> FloatArray:
         """Return the objective (K, S) of K candidates, shares (K, P), on the S scenarios ``seeds``; K * S = worlds."""
-        n_scenarios = seeds.size
-        per_world = {name: np.repeat(values, n_scenarios) for name, values in self.parameters(shares).items()}
+        return self.play_values(self.parameters(shares), seeds)
+
+    def play_values(self, values: Mapping[str, FloatArray], seeds: NDArray[np.int64]) -> FloatArray:
+        """Return the objective (K, S) of K candidates whose parameters are ``values`` (K,), as ``play`` does."""
+        n_scenarios, n_candidates = seeds.size, next(iter(values.values())).size
+        per_world = {name: np.repeat(of_candidate, n_scenarios) for name, of_candidate in values.items()}
         self.env.core.use_controller(make_controller(self.base, self.spec, per_world))
         alone = ZeroResidual(self.env.core.decoder.size)
-        *_, (_, _, infos) = roll(alone, self.env, np.tile(seeds, shares.shape[0]).tolist())
+        *_, (_, _, infos) = roll(alone, self.env, np.tile(seeds, n_candidates).tolist())
         worth = objective(infos, self.score, self.env_config.time_limit_s)
-        return worth.reshape(shares.shape[0], n_scenarios)
+        return worth.reshape(n_candidates, n_scenarios)
 
     def report(self) -> dict[str, Any]:
         """Choose among the finalists, score the winner, and return plain data for the result file."""
@@ -294,11 +300,17 @@ class Search:
         return SEED_BASE + SEED_SPAN * self.config.seed
 
 
-def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dict[str, Any]:
+def run_search(
+    config: TuningConfig,
+    standing: Path,
+    resume: bool = True,
+    on_generation: Callable[[int, int, str], None] = lambda done, of, note: None,
+) -> dict[str, Any]:
     """Search with a progress bar on stderr, and return the report.
 
     The file ``standing`` holds the state of the search after each generation; a later call continues from it (unless it
     is of another search, or not ``resume``). The file stays: remove it when the report is safe.
+    ``on_generation(done, of, best)`` is called after each.
     """
     search = Search(config)
     console = Console(stderr=True)
@@ -311,7 +323,30 @@ def run_search(config: TuningConfig, standing: Path, resume: bool = True) -> dic
         while search.generation < config.generations:
             elite = search.advance()
             search.save(standing)
-            progress.update(task, advance=1, best=f"elite {describe_score(elite, search.score)}")
+            note = f"elite {describe_score(elite, search.score)}"
+            progress.update(task, advance=1, best=note)
+            on_generation(search.generation, config.generations + 1, note)
         report = search.report()
         progress.update(task, advance=1)
     return report
+
+
+def best_of(config: TuningConfig, reports: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """Return that of the reports, by the seed of their search, whose controller is best where all play the same.
+
+    They play the comparison's scenarios of ``config.seed``, the largest of the seeds, ``config.worlds`` of them; the
+    means stand in the report as ``of_seeds``. Its score is that of its own search, on scenarios of no decision.
+    """
+    search = Search(config)
+    first = SEED_BASE + SEED_SPAN * config.seed + COMPARISON_START
+    seeds = np.arange(first, first + config.worlds)
+    names = [parameter.name for parameter in search.space]
+    worth = {
+        seed: search.play_values({name: np.array([report["controller"][name]]) for name in names}, seeds).mean()
+        for seed, report in reports.items()
+    }
+    best = dict(reports[max(worth, key=lambda seed: worth[seed])])
+    means = {seed: {"mean": round(float(mean), 4)} for seed, mean in worth.items()}
+    told = {"seeds": [first, int(seeds[-1])], "searches": means}
+    best["tuning"] = {**best["tuning"], "of_seeds": told}
+    return best

@@ -17,8 +17,8 @@ import yaml
 from agents import train
 from agents.checkpoint import list_checkpoints
 from agents.run_folder import RunFolder
-from agents.seeds import read_seeds
 from snake_gym.config import ConfigError
+from snake_gym.jobs.seeds import read_seeds
 from tests.agents.runs import PPO, SNAKE, assert_same_state
 
 ROOT = Path(__file__).parents[2]

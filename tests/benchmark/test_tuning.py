@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snake_gym.benchmark.runner import play
+from snake_gym.benchmark.scenarios import BenchmarkConfig, classical_entrant, make_scenarios
 from snake_gym.benchmark.tune import main
 from snake_gym.benchmark.tuning import SEED_BASE, Parameter, Search, TuningConfig, search_space
 from snake_gym.config import ConfigError, dump_yaml, load_yaml, to_dict
@@ -163,7 +165,7 @@ def test_a_generation_moves_to_its_elite_by_the_weights_of_the_method(monkeypatc
         ({"population": 3}, "population is 3; expected >= 4"),
         ({"seed": 2000}, r"seed is 2000; expected in \[0, 1999\]"),
         ({"generations": 400_001}, "too many for the seeds"),
-        ({"worlds": 100_008}, "too many for the seeds"),
+        ({"worlds": 50_008}, "too many for the seeds"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
@@ -173,7 +175,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
 
 def test_the_seeds_of_a_search_last_for_its_longest_and_its_widest() -> None:
     TuningConfig(**{**SHORT, "generations": 400_000, "seed": 1999})
-    TuningConfig(**{**SHORT, "worlds": 100_000})
+    TuningConfig(**{**SHORT, "worlds": 50_000})
     default = TuningConfig()
     assert (default.generations, default.population, default.worlds, default.seed) == (40, 32, 256, 0)
 
@@ -300,3 +302,55 @@ def test_the_result_records_the_whole_robot(tmp_path: Path) -> None:
     recorded = tuned.report()["tuning"]["robot"]
     assert recorded == to_dict(tuned.spec)
     assert (recorded["name"], recorded["link_mass_kg"]) == ("heavy", 1.5)
+
+
+def test_of_several_seeds_the_one_that_is_best_where_all_play_the_same_is_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The means of all are those of the gaits alone, played by the benchmark's own code; a second run goes on."""
+    out, arguments = tmp_path / "sjc.yaml", ["--robot", "resilient_servo", "--controller", "sjc", *FAST]
+    arguments += ["--set", "env.time_limit_s=4", "--set", "n_threads=1", "--out", str(out)]
+    assert main([*arguments, "--seeds", "0,3", "--jobs", "2"]) == 0
+    found = load_yaml(out)
+    assert not list(tmp_path.glob(".*"))  # the searches of the seeds are gone
+    told = found["tuning"]["of_seeds"]
+    first = SEED_BASE + 3 * 1_000_000 + 850_000
+    assert told["seeds"] == [first, first + 15]
+    means = {}
+    for seed in (0, 3):
+        alone = tmp_path / f"{seed}.yaml"
+        assert main([*arguments[:-1], str(alone), "--seed", str(seed)]) == 0
+        gait = load_yaml(alone)["controller"]
+        env = {"time_limit_s": 4.0, "n_threads": 1}
+        config = BenchmarkConfig(robot="resilient_servo", env=env, episodes=16, seed=first)
+        scenarios = make_scenarios(config)
+        played = play(classical_entrant(f"gait={alone}", config), scenarios)
+        means[seed] = float(played.columns["progress_m"].mean())
+        if found["tuning"]["seed"] == seed:
+            assert found["controller"] == gait
+    assert told["searches"] == {str(seed): {"mean": pytest.approx(mean, abs=1e-4)} for seed, mean in means.items()}
+    assert found["tuning"]["seed"] == max(means, key=lambda seed: means[seed])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--jobs", "2"], "--jobs and --ray share out several searches; expected --seeds too"),
+        (["--seeds", "2", "--seed", "1"], "--seed and --seeds are both given; expected one of them"),
+        (["--seeds", "0,2000"], r"seed is 2000; expected in \[0, 1999\]"),
+        (["--seeds", "two"], "--seeds is 'two'; expected a number of seeds"),
+            ],
+)
+def test_bad_seeds_are_one_line(given: list[str], message: str, tmp_path: Path) -> None:
+    arguments = ["--robot", "resilient_servo", "--controller", "sjc", *FAST, "--out", str(tmp_path / "a.yaml")]
+    with pytest.raises(ConfigError, match=message):
+        main([*arguments, *given])
+
+
+@pytest.mark.slow
+def test_searches_run_on_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    out = tmp_path / "sjc.yaml"
+    arguments = ["--robot", "resilient_servo", "--controller", "sjc", *FAST, "--set", "env.time_limit_s=4"]
+    assert main([*arguments, "--out", str(out), "--seeds", "2", "--ray", "local"]) == 0
+    assert set(load_yaml(out)["tuning"]["of_seeds"]["searches"]) == {"0", "1"}
