@@ -1,12 +1,14 @@
 """Scores in every suite: a random policy, the tuned controllers, each suite's own rows, and learned policies if given.
 
     python benchmarks/suites.py                                all suites, without learned policies
-    python benchmarks/suites.py --train                        trains PPO first in every env, 3 to 5 million steps each
+    python benchmarks/suites.py --train 5                      trains five seeds of every recipe first (RECIPES): days
+    python benchmarks/suites.py --train 1 --only demo          trains what plays in one suite, one seed of each
     python benchmarks/suites.py --policy ppo=agents/pretrained/resilient_servo_locked_joints
-    python benchmarks/suites.py --only resilience --policy mine=runs/mine
+    python benchmarks/suites.py --only resilience --policy "mine=runs/mine/seed_*"
     python benchmarks/suites.py --episodes 16 --out runs/quick      a trial, which leaves docs/ alone
 
-A suite is a file of configs/benchmark. A learned policy plays in the suites of its task and robot. Writes
+A suite is a file of configs/benchmark. A learned policy, which may be several seeds of one recipe (a folder of runs),
+plays in the suites of its task and robot. Writes
 OUT/suites/NAME.csv (what each policy did in each scenario), OUT/suites.md, whose numbers all follow from those rows,
 and for each env a picture of the best controller at half time to OUT/images/envs. Suites that are not played keep their
 rows, and so do learned policies that do not play, while a suite has the same scenarios. What is done is played again
@@ -35,7 +37,7 @@ import snake_gym
 from snake_gym.__main__ import main as snake_gym_main
 from snake_gym.benchmark.evaluate import check_frozen, load_policy, other_entrants
 from snake_gym.benchmark.report import score_key, show_bounds, summarise, with_interval
-from snake_gym.benchmark.runner import Episodes, play_all, roll
+from snake_gym.benchmark.runner import Episodes, join_plays, play_all, roll
 from snake_gym.benchmark.scenarios import (
     BenchmarkConfig,
     Entrant,
@@ -45,6 +47,7 @@ from snake_gym.benchmark.scenarios import (
     make_scenarios,
     named_policies,
 )
+from snake_gym.benchmark.trainings import training_names, training_paths
 from snake_gym.benchmark.variants import NoisePolicy
 from snake_gym.config import (
     ConfigError,
@@ -67,6 +70,46 @@ FIRST = ("demo", "resilience")
 """Suites at the top of the page; the others follow by name."""
 RESAMPLES = 2_000
 """Bootstrap resamples of the page, which is worked out anew from the rows by every build of the site."""
+
+
+class Recipe(NamedTuple):
+    """Training of a row: a file of configs/train, and settings that differ."""
+
+    file: str
+    settings: tuple[str, ...] = ()
+
+
+WITHOUT_FAULTS = ("env.faults.n_min=0", "env.faults.n_max=0")
+FROM_SCRATCH = ("env.action={kind: joint_reference}", "total_steps=12_000_000")
+DEMO_CRITIC = "env.observation.privileged=[true_joint_angle, true_velocity, true_turning_rate]"
+RESILIENCE_CRITIC = (
+    "env.observation.privileged=[true_joint_angle, true_joint_rate, true_velocity, true_turning_rate, position_error, "
+    "mean_angle_error]"
+)
+"""What critics are told, but for the faults."""
+RECIPES = {
+    "ppo": Recipe("ppo"),
+    "ppo-without_faults": Recipe("ppo", (*WITHOUT_FAULTS, DEMO_CRITIC)),
+    "ppo-from_scratch": Recipe("ppo", FROM_SCRATCH),
+    "ppo-from_scratch-without_faults": Recipe("ppo", (*FROM_SCRATCH, *WITHOUT_FAULTS, DEMO_CRITIC)),
+    "resilience": Recipe("resilience"),
+    "resilience-without_faults": Recipe("resilience", (*WITHOUT_FAULTS, RESILIENCE_CRITIC)),
+    **{name: Recipe(name) for name in ("free_joints", "lookahead", "randomised", "obstacles")},
+    **{name: Recipe(name) for name in ("obstacle_field", "escape", "path_follow", "velocity")},
+}
+"""Recipes of the learned rows, by the name of their folder of runs in runs/recipes."""
+LEARNED = {
+    "demo": {
+        "ppo": "ppo", "ppo without faults": "ppo-without_faults", "ppo from scratch": "ppo-from_scratch",
+        "ppo from scratch without faults": "ppo-from_scratch-without_faults",
+    },
+    "every_joint": {"ppo": "ppo"},
+    "resilience": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
+    "unseen": {"ppo": "resilience", "ppo without faults": "resilience-without_faults"},
+    **{name: {"ppo": name} for name in ("free_joints", "lookahead", "randomised", "obstacles")},
+    **{name: {"ppo": name} for name in ("obstacle_field", "escape", "path_follow", "velocity")},
+}  # fmt: skip
+"""Recipes of the learned rows of each suite, by the row's name."""
 FEWEST = 10
 """Fewest episodes of any group, such as those with one joint's fault, of a table by such groups."""
 HEADS = ("success", "kept", "energy [J/m]")
@@ -89,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = OptionParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="SUITE", help="play this suite (repeatable)")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME=PATH", help="run folder or policy file")
-    parser.add_argument("--train", action="store_true", help="train PPO in each suite's env first (configs/train)")
+    parser.add_argument("--train", type=int, metavar="SEEDS", help="train so many seeds of each suite's recipes first")
     parser.add_argument("--episodes", type=int, help="scenarios for each policy (those of the suite)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results (docs)")
     parser.add_argument("--no-pictures", action="store_true", help="no pictures of the envs")
@@ -97,15 +140,16 @@ def main(argv: list[str] | None = None) -> int:
     names = suite_names()
     chosen = [choose(name, names, "--only") for name in args.only] or names
     make_folder(args.out / ROWS)
-    learned = {name: load_policy(name, path) for name, path in named_policies(args.policy).items()}
+    given = named_policies(args.policy)
+    learned = {name: load_trainings(name, path) for name, path in given.items()}
     played: set[str] = set()
     for name in chosen:
         config = suite_config(name, args.episodes)
-        own = dict(learned)
-        if args.train:
-            own["ppo"] = load_policy("ppo", str(train(training_file(name, config.env_id))))
         scenarios = make_scenarios(config)
-        own = {key: policy for key, policy in own.items() if fits(policy, scenarios)}
+        own = {key: trained for key, trained in learned.items() if fits(next(iter(trained.values())), scenarios)}
+        if args.train:
+            rows = LEARNED.get(name, {})
+            own |= {row: load_trainings(row, str(train(recipe, args.train))) for row, recipe in rows.items()}
         played |= own.keys()
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
@@ -113,10 +157,13 @@ def main(argv: list[str] | None = None) -> int:
             bar_of = {entrant.name: bars.add_task(entrant.name, total=None) for entrant in entrants}
             show = partial(advance, bars, bar_of)
             results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
-        everything = [*results, *kept_rows(args.out / ROWS / f"{name}.csv", scenarios, own)]
+        kept, labels = kept_rows(args.out / ROWS / f"{name}.csv", scenarios, own)
+        labels |= {key: list(trained) for key, trained in own.items()}
+        everything = [*results, *kept]
         about = {
             "env_id": config.env_id, "scenarios": scenarios.hash(), "score": results[0].score,
             "version": snake_gym.__version__, "policies": {each.name: each.kind for each in everything},
+            "trainings": labels,
         }  # fmt: skip
         write_atomic(args.out / ROWS / f"{name}.csv", rows_text(about, everything))
         if not args.no_pictures and name == picture_suite(config.env_id):
@@ -130,13 +177,17 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> list[Episodes]:
-    """Return the rows of learned policies that stand in ``path``, of the same scenarios, and did not play now."""
+def kept_rows(path: Path, scenarios: Scenarios, played: Collection[str]) -> tuple[list[Episodes], dict[str, list[str]]]:
+    """Return the rows of learned policies that stand in ``path``, of the same scenarios, and did not play now.
+
+    With them come the names of their trainings.
+    """
     if not path.exists():
-        return []
+        return [], {}
     about, results = read_suite(path)
-    same = about["scenarios"] == scenarios.hash() and results[0].n == scenarios.episodes
-    return [each for each in results if same and each.kind == "learned" and each.name not in played]
+    same = about["scenarios"] == scenarios.hash() and results[0].shape[2] == scenarios.episodes
+    kept = [each for each in results if same and each.kind == "learned" and each.name not in played]
+    return kept, {each.name: about["trainings"][each.name] for each in kept}
 
 
 def advance(bars: Progress, bar_of: Mapping[str, TaskID], name: str, done: int, of: int) -> None:
@@ -159,12 +210,27 @@ def suite_config(name: str, episodes: int | None = None) -> BenchmarkConfig:
     return config if episodes is None else replace(config, episodes=episodes)
 
 
-def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, TrainedPolicy]) -> list[Entrant]:
+Trainings = Mapping[str, TrainedPolicy]
+"""Policies of one recipe, by the name of the training."""
+
+
+def load_trainings(name: str, given: str) -> Trainings:
+    """Return the policies that a path, a glob or a folder of runs stands for."""
+    paths = training_paths(name, given)
+    return {label: load_policy(name, path) for label, path in zip(training_names(paths), paths, strict=True)}
+
+
+def entrants_of(config: BenchmarkConfig, scenarios: Scenarios, learned: Mapping[str, Trainings]) -> list[Entrant]:
     """Return all that play in a suite."""
-    own = [learned_entrant(name, policy, scenarios) for name, policy in learned.items()]
+    own = [
+        replace(learned_entrant(name, policy, scenarios), training=i, training_name=label)
+        for name, trained in learned.items()
+        for i, (label, policy) in enumerate(trained.items())
+    ]
     action = {"action": {"kind": "joint_reference"}}
     random = Entrant("random", "reference", action, random_policy, {"policy": "uniform joint references"})
-    return [random, *other_entrants(config, scenarios, learned), *own]
+    first = {name: next(iter(trained.values())) for name, trained in learned.items()}
+    return [random, *other_entrants(config, scenarios, first), *own]
 
 
 def fits(policy: TrainedPolicy, scenarios: Scenarios) -> bool:
@@ -187,22 +253,13 @@ def picture_suite(env_id: str) -> str | None:
 
 
 @cache
-def train(file: Path) -> Path:
-    """Return the run folder of a training with the settings of ``file``; a finished run is kept."""
-    run = Path("runs", "suites", f"{file.stem}_train")
-    snake_gym_main(["train", "--config", str(file), "--run-dir", str(run), "--set", "if_exists=continue"])
-    return run
-
-
-def training_file(suite: str, env_id: str) -> Path:
-    """Return the settings of the shipped training for a suite: that of its name, or else that of its env.
-
-    Raises ConfigError if there is none.
-    """
-    for name in (suite, "ppo" if env_id == DEFAULT_ENV else short_name(env_id)):
-        if (TRAININGS / f"{name}.yaml").is_file():
-            return TRAININGS / f"{name}.yaml"
-    raise ConfigError(f"no training of PPO in {env_id} is shipped; leave --train out, or name others with --only")
+def train(name: str, n_seeds: int) -> Path:
+    """Return the folder of the runs of a recipe, of ``n_seeds`` seeds; those that are finished are kept."""
+    recipe, folder = RECIPES[name], Path("runs", "recipes", name)
+    words = ["--config", str(TRAININGS / f"{recipe.file}.yaml"), "--seeds", str(n_seeds), "--run-dir", str(folder)]
+    if snake_gym_main(["train", *words, *(["--set", *recipe.settings] if recipe.settings else [])]) != 0:
+        raise ConfigError(f"the trainings in {folder} are not finished; the same command goes on with them")
+    return folder
 
 
 def measures(score: str) -> list[str]:
@@ -216,9 +273,15 @@ def rows_text(about: Mapping[str, Any], results: Sequence[Episodes]) -> str:
     buffer.write(f"# {json.dumps(about)}\n")
     kept, first = measures(about["score"]), results[0].columns
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["seed", "n_faults", "faults", *(f"{each.name} {name}" for each in results for name in kept)])
-    values = [np.asarray(each.columns[name], np.float64) for each in results for name in kept]
-    for i in range(results[0].n):
+    plays = [
+        (f"{each.name}{f' {training}' if each.shape[0] > 1 else ''} {name}", each.plays(name)[training, 0])
+        for each in results
+        for training in range(each.shape[0])
+        for name in kept
+    ]
+    writer.writerow(["seed", "n_faults", "faults", *(head for head, _ in plays)])
+    values = [column for _, column in plays]
+    for i in range(results[0].shape[2]):
         numbers = [f"{column[i]:.4g}" for column in values]
         writer.writerow([first["seed"][i], first["n_faults"][i], first["faults"][i], *numbers])
     return buffer.getvalue()
@@ -232,12 +295,17 @@ def read_suite(path: Path) -> Suite:
     shared: dict[str, Any] = {name: np.array([int(row[name]) for row in rows]) for name in ("seed", "n_faults")}
     shared["faults"] = np.array([row["faults"] for row in rows])
     shared["episode_time_s"] = np.ones(len(rows))  # unused: no column that is a share of it is kept
+    nothing = np.zeros((0, len(rows)), np.float32)
     results = []
     for name, kind in about["policies"].items():
-        own = {key: np.array([float(row[f"{name} {key}"]) for row in rows]) for key in measures(about["score"])}
-        own["is_success"] = own["is_success"] > 0.5
-        nothing = np.zeros((0, len(rows)), np.float32)
-        results.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
+        labels = about["trainings"].get(name, [""])
+        played = []
+        for training in range(len(labels)):
+            head = f"{name}{f' {training}' if len(labels) > 1 else ''}"
+            own = {key: np.array([float(row[f"{head} {key}"]) for row in rows]) for key in measures(about["score"])}
+            own["is_success"] = own["is_success"] > 0.5
+            played.append(Episodes(name, kind, {**shared, **own}, np.zeros(0), nothing, "", about["score"]))
+        results.append(join_plays(played, len(labels)))
     return Suite(about, results)
 
 
@@ -247,12 +315,11 @@ def page(rows: Path) -> str:
         "# Suites",
         "<!-- made by: python benchmarks/suites.py -->",
         "Scores in every suite of `configs/benchmark`: a policy of random joint references, the classical controllers, "
-        "rows that a suite declares (`variants`), and PPO (seed 0, unless its name says another) where it was played, "
-        "trained as configs/train says for the suite or its env; in every_joint, lookahead, randomised and unseen it "
-        "is agents/pretrained/resilient_servo_locked_joints. "
-        "Means over the scenarios, with 95 % intervals, which do not cover other seeds of a training. *kept* is the "
+        "rows that a suite declares (`variants`), and learned policies, of so many training seeds as their name says; "
+        "`LEARNED` in benchmarks/suites.py tells the recipe of each. "
+        "Means over scenarios and seeds, with 95 % intervals that resample both. *kept* is the "
         "score with the most faults over that without any. Leads are paired: both play each scenario. "
-        "`python benchmarks/suites.py --train` makes this page anew; `--policy NAME=RUN` adds a policy of yours; "
+        "`python benchmarks/suites.py --train 5` makes this page anew; `--policy NAME=RUNS` adds a policy of yours; "
         "`snake-gym evaluate --config configs/benchmark/<suite>.yaml` plays one suite. All numbers follow from the "
         "rows in docs/suites.",
     ]
@@ -277,13 +344,22 @@ def section(path: Path) -> str:
     """Return a suite's scenarios and scores as Markdown, best first."""
     about, results = read_suite(path)
     found = summarise(results, RESAMPLES)
+    called = {name: f"{name} ({len(of)} seed{'s' * (len(of) > 1)})" for name, of in about["trainings"].items()}
     key = score_key(about["score"])
     ranked = sorted(found["policies"].items(), key=lambda item: -(item[1][key] or 0.0))
     seeds = results[0].columns["seed"]
-    told = f"{seeds.size} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
+    told = f"{results[0].shape[2]} scenarios of {about['env_id']} from seed {seeds[0]} on, {about['scenarios'][:12]}."
     score = "progress [m]" if key in ("success", "mean") else key.replace("_", " ")
     shown = "mean" if key == "success" else key
-    parts = [told, table(("policy", score, *HEADS), [(name, *cells(policy, shown)) for name, policy in ranked])]
+    parts = [
+        told,
+        table(("policy", score, *HEADS), [(called.get(name, name), *cells(policy, shown)) for name, policy in ranked]),
+    ]
+    parts += [
+        f"Seeds of {name}: {', '.join(group_text(mean, key) for mean in policy['seed_means'])}."
+        for name, policy in ranked
+        if len(policy["seed_means"]) > 1
+    ]
     parts += [lead(name, policy, found) for name, policy in ranked if policy.get("lead_ci95")]
     titles = {"by_faults": "faults", "by_kind": "all faults", "by_joint": "the one joint"}
     for group, title in titles.items():
@@ -296,10 +372,14 @@ def section(path: Path) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
+def group_text(mean: float, key: str) -> str:
+    """Return a mean score as text."""
+    return f"{mean:.0%}" if key == "success" else f"{mean:.2f}"
+
+
 def group_cell(group: Mapping[str, Any], key: str) -> str:
     """Return the score of some of the episodes, and what is kept of that without faults."""
-    mean = group["score"] if "score" in group else group[key]
-    shown = f"{mean:.0%}" if key == "success" else f"{mean:.2f}"
+    shown = group_text(group["score"] if "score" in group else group[key], key)
     kept, bounds = group["retention"], group["retention_ci95"]
     return shown if kept is None or kept == 1.0 else f"{shown}, kept {kept:.2f} {show_bounds(bounds, '.2f')}"
 

@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
         standing = out.with_name(f".{out.name}.seeds")
         report = search_seeds(config, words, arguments, standing)
     command = shlex.join([*PROGRAM.split(), *words])
-    report["tuning"] = {"command": command, **report["tuning"]}
+    report["tuning"] = {"command": command, **{key: told for key, told in report["tuning"].items() if key != "command"}}
     dump_yaml(report, out)
     if standing.is_dir():
         shutil.rmtree(standing)

@@ -89,12 +89,12 @@ class RayWorkers:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 
-        _connect(ray, address)
         self._ray: Any = ray
-        cores = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
+        _connect(self._ray, address)
+        cores = [node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]]
         self.n_jobs = min(n_jobs or max(1, int(sum(n // threads for n in cores))), at_most)
         self._threads = share_of_cores(cores, self.n_jobs)
-        self._run = ray.remote(
+        self._run = self._ray.remote(
             num_cpus=min(self._threads, max(cores)), max_retries=MAX_LOSSES, retry_exceptions=[JobKilledError]
         )(run_on_worker)
 

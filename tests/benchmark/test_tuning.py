@@ -313,6 +313,7 @@ def test_of_several_seeds_the_one_that_is_best_where_all_play_the_same_is_kept(
     assert main([*arguments, "--seeds", "0,3", "--jobs", "2"]) == 0
     found = load_yaml(out)
     assert not list(tmp_path.glob(".*"))  # the searches of the seeds are gone
+    assert found["tuning"]["command"].endswith("--seeds 0,3 --jobs 2")
     told = found["tuning"]["of_seeds"]
     first = SEED_BASE + 3 * 1_000_000 + 850_000
     assert told["seeds"] == [first, first + 15]
