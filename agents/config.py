@@ -108,7 +108,8 @@ class TrainConfig(Settings):
     """Settings of the env; see ``snake_gym.tasks.task``."""
     algorithm: dict[str, Any] = field(default_factory=lambda: {"name": "PPO"})
     """{name: class in stable_baselines3 or sb3_contrib, network: {...}, and the class's own parameters}; PPO has
-    ``mirror`` besides, the share of each minibatch that is mirrored."""
+    ``mirror`` besides, the share of each minibatch that is mirrored, and ``bfloat16``: updates multiply matrices with
+    less precision."""
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
     n_envs: Annotated[int, Range(1, MAX_WORLDS)] = 256
     """Number of worlds simulated at once."""

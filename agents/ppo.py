@@ -43,7 +43,9 @@ class PPO(stable_baselines3.PPO):
     """SB3's PPO for Gaussian policies of plain layers.
 
     ``max_grad_norm``: one bound of the gradient, or bounds of its parts {actor, critic}. ``mirror``: share of each
-    minibatch that is mirrored, by ``reflection``. A policy with state-dependent exploration is updated by SB3's code.
+    minibatch that is mirrored, by ``reflection``. ``bfloat16``: the update multiplies matrices with eight bits of
+    mantissa; weights, losses and what the policy does in the env stay in float32. A policy with state-dependent
+    exploration is updated by SB3's code.
     """
 
     reflection: Reflection | None = None
@@ -54,16 +56,18 @@ class PPO(stable_baselines3.PPO):
         *args: Any,
         max_grad_norm: float | Mapping[str, float] = 0.5,
         mirror: float = 0.0,
+        bfloat16: bool = False,
         policy_kwargs: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        self.mirror = mirror
+        self.mirror, self.bfloat16 = mirror, bfloat16
         norm: Any = dict(max_grad_norm) if isinstance(max_grad_norm, Mapping) else max_grad_norm
         settings["max_grad_norm"], settings["policy_kwargs"] = norm, {"optimizer_kwargs": dict(_ADAM)}
         settings["policy_kwargs"] |= policy_kwargs or {}
         super().__init__(*args, **settings)
-        if self.use_sde and (mirror > 0.0 or isinstance(norm, dict)):
-            which = "mirror" if mirror > 0.0 else "max_grad_norm {actor, critic}"
+        asked = {"mirror": mirror > 0.0, "max_grad_norm {actor, critic}": isinstance(norm, dict), "bfloat16": bfloat16}
+        if self.use_sde and any(asked.values()):
+            which = next(name for name in asked if asked[name])
             raise ValueError(f"{which} needs noise that does not depend on the state; expected use_sde false")
 
     def train(self) -> None:
@@ -135,8 +139,10 @@ class PPO(stable_baselines3.PPO):
             log_std = policy.log_std.detach()
             inverse = torch.exp(-log_std)
             constant = log_std.sum() + 0.5 * n_actions * math.log(2.0 * math.pi)
-        mean = policy.action_net(actor(batch[:, :n_actor]))
-        value = policy.value_net(critic(batch[:, :n_critic]))
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
+            mean = policy.action_net(actor(batch[:, :n_actor]))
+            value = policy.value_net(critic(batch[:, :n_critic]))
+        mean, value = mean.float(), value.float()
         action, (old_log_prob, _, wanted, old_value) = batch[:, n_critic:-4], batch[:, -4:].unbind(1)
         with torch.no_grad():
             error = (action - mean) * inverse

@@ -68,6 +68,18 @@ def test_the_gradient_of_a_minibatch_is_that_of_sb3() -> None:
         torch.testing.assert_close(gradients[1][name], wanted, rtol=0.0, atol=1e-5, msg=name)
 
 
+def test_the_gradient_in_bfloat16_is_nearly_the_same() -> None:
+    """Eight bits of mantissa: parts per hundred; weights, gradients and Adam's moments stay in float32."""
+    gradients = []
+    for bfloat16 in (False, True):
+        model = make_learner(PPO, batch_size=64, n_epochs=1, max_grad_norm=1e9, bfloat16=bfloat16)
+        model.learn(64)
+        assert all(p.dtype == p.grad.dtype == torch.float32 for p in model.policy.parameters())
+        gradients.append(torch.cat([p.grad.flatten() for p in model.policy.parameters()]))
+    wanted, found = gradients
+    assert 1e-5 < float((found - wanted).norm() / wanted.norm()) < 0.05
+
+
 def test_gradients_are_clipped_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_learner(PPO, max_grad_norm={"actor": 1e-3, "critic": 1e-2})
     norms: list[tuple[float, ...]] = []
@@ -97,6 +109,8 @@ def test_a_run_with_gradients_clipped_apart_resumes(tmp_path: Path) -> None:
         ({"name": "A2C", "max_grad_norm": {"actor": 1}}, "max_grad_norm has parts, which A2C does not have"),
         ({"name": "PPO", "mirror": 1.5}, "mirror is 1.5"),
         ({"name": "A2C", "mirror": 0.5}, "mirror is not a setting"),
+        ({"name": "A2C", "bfloat16": True}, "bfloat16 is not a setting"),
+        ({"name": "PPO", "bfloat16": 16}, "bfloat16 is 16; expected"),
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
