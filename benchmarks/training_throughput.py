@@ -4,9 +4,10 @@
 
 The same learner, settings, adapter and callbacks (configs/train/ppo.yaml) train on the snake env and on a zero-cost
 env of the same shapes and episode length, taking turns, so that both meet the same machine; the ratio is the median
-over the rounds. ``--busy N`` also measures while N other processes keep a core busy each. Rows: case, links, worlds,
-threads, ours_per_s (training on the snake env), mujoco_per_s (null), zero_cost_per_s, ratio (ours to zero-cost), and
-with ``--busy`` busy_per_s and kept (its ratio to ours undisturbed).
+over the rounds. A third one trains with ``algorithm.bfloat16``. ``--busy N`` also measures while N other processes keep
+a core busy each. Rows: case, links, worlds, threads, ours_per_s (training on the snake env), mujoco_per_s (null),
+zero_cost_per_s, ratio (ours to zero-cost), bfloat16 (training with it to without), and with ``--busy`` busy_per_s and
+kept (its ratio to ours undisturbed).
 """
 
 from __future__ import annotations
@@ -107,25 +108,28 @@ def measure_training(quick: bool = False, threads: int | None = None, busy: int 
     config = training_config(threads)
     rollout = config.n_envs * int(config.algorithm["n_steps"])
     rounds, steps = (3, 4 * rollout) if quick else (7, 12 * rollout)
-    alone: list[tuple[float, float]] = []
+    alone: list[tuple[float, float, float]] = []
+    short = replace(config, algorithm={**config.algorithm, "bfloat16": True})
     disturbed: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         ours, zero_cost = (Trainee(config, Path(folder) / str(zero), zero) for zero in (False, True))
-        for trainee in (ours, zero_cost):
+        in_bfloat16 = Trainee(short, Path(folder) / "bfloat16", False)
+        for trainee in (ours, zero_cost, in_bfloat16):
             trainee.measure(rollout)
         for _ in range(rounds):
-            alone.append((ours.measure(steps), zero_cost.measure(steps)))
+            alone.append((ours.measure(steps), zero_cost.measure(steps), in_bfloat16.measure(steps)))
             if busy:
                 with busy_neighbours(busy):
                     disturbed.append(ours.measure(steps))
     row: Row = {
         "case": "ppo", "links": N_LINKS, "worlds": config.n_envs, "threads": config.env["n_threads"],
-        "ours_per_s": round(statistics.median(a for a, _ in alone)), "mujoco_per_s": None,
-        "zero_cost_per_s": round(statistics.median(b for _, b in alone)),
-        "ratio": round(statistics.median(a / b for a, b in alone), 3),
+        "ours_per_s": round(statistics.median(a for a, *_ in alone)), "mujoco_per_s": None,
+        "zero_cost_per_s": round(statistics.median(b for _, b, _ in alone)),
+        "ratio": round(statistics.median(a / b for a, b, _ in alone), 3),
+        "bfloat16": round(statistics.median(c / a for a, _, c in alone), 3),
     }  # fmt: skip
     if busy:
-        kept = statistics.median(after / before for after, (before, _) in zip(disturbed, alone, strict=True))
+        kept = statistics.median(after / before for after, (before, *_) in zip(disturbed, alone, strict=True))
         row |= {"busy": busy, "busy_per_s": round(statistics.median(disturbed)), "kept": round(kept, 3)}
     return row
 
