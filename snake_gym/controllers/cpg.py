@@ -86,9 +86,9 @@ class CpgConfig(SteeringConfig, GaitConfig):
     topology: Topology = "full"
     """Pattern of coupled oscillators; see ``coupling_weights``."""
     weights: Weights = "equal"
-    """Weight of a coupling: one, or a Gaussian of the distance along the chain."""
+    """Weight of a coupling: one, or a Gaussian of the distance along the chain, one between neighbours."""
     weight_width_joints: Annotated[float, Range(1e-3, 1e3)] = 2.0
-    """Standard deviation of the Gaussian weights [joints]."""
+    """Standard deviation sigma of the Gaussian weights [joints]; liu2024 has 5."""
     steering: Steering = "centre"
     """Use of u_c: as centre of the oscillators, or as offset added to their output."""
     steering_rate_per_s: Gain = searched(10.0, 1.0, 30.0, log=True)
@@ -328,7 +328,7 @@ def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_
         "bipartite": distance % 2 == 1,
         "dorsal": (in_row & (i % 2 == 0)) | rung,
     }[topology]
-    weight = np.exp(-0.5 * (distance / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
+    weight = np.exp(-0.5 * ((distance - 1) / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
     return np.where(linked, weight, 0.0)
 
 
