@@ -29,7 +29,7 @@ from papers.record import (
     study_parser,
     write_figures,
 )
-from papers.report import claims_table, data_table, matrix_table, summary_line, write_report
+from papers.report import claims_table, data_table, matrix_table, published_verdicts, summary_line, write_report
 from papers.study import CATALOGUE, Study, load_study
 from snake_gym.config import OptionParser, choose, make_folder, prepare_file, run_program, to_json, write_atomic
 
@@ -111,7 +111,9 @@ def _run_all(words: list[str]) -> int:
             f"{name} ({when}): ", summary_line(list(map(claim_of, record["claims"]))), sep="", highlight=False
         )
         write_report(out / "report.html", out, records, failed, _command(options))
-    terminal.print("", matrix_table({r["paper"]: [c["verdict"] for c in r["claims"]] for r in records}, "verdicts"))
+    terminal.print(
+        "", matrix_table({r["paper"]: published_verdicts(r) for r in records}, "verdicts on claims of the papers")
+    )
     write_report(out / "report.html", out, records, failed, _command(options))
     terminal.print(f"wrote {escape(str(out / 'report.html'))}", highlight=False)
     return 1 if failed else 0

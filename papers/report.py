@@ -25,8 +25,8 @@ from papers.record import Record, library_versions
 from papers.study import Cell, Claim, Table, Verdict
 from snake_gym.config import write_atomic
 
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "partly", "not")
-_STYLES: dict[Verdict, str] = {"reproduced": "green", "partly": "yellow", "not": "red"}
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "by construction", "partly", "not")
+_STYLES: dict[Verdict, str] = {"reproduced": "green", "by construction": "cyan", "partly": "yellow", "not": "red"}
 
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
@@ -67,7 +67,7 @@ def claims_table(claims: Sequence[Claim], title: str) -> Grid:
         unit = f" {claim.unit}" if claim.unit else ""
         numbers = (("" if n is None else format_number(n) + unit) for n in (claim.published, claim.measured))
         text = Text.assemble(claim.text, " ", (f"[{claim.source}]", "dim"))
-        verdict = Text(claim.verdict, style=_STYLES[claim.verdict])
+        verdict = Text(claim.verdict + (" (ours)" if claim.own else ""), style=_STYLES[claim.verdict])
         grid.add_row(verdict, text, *numbers, format_deviation(claim.deviation), Text(claim.note))
     return grid
 
@@ -84,12 +84,13 @@ def data_table(table: Table) -> RenderableType:
 
 
 def summary_line(claims: Sequence[Claim]) -> Text:
-    """Return a line such as ``14 claims: 11 reproduced, 2 partly, 1 not``."""
-    counts = count_verdicts(claim.verdict for claim in claims)
-    text = Text(f"{len(claims)} claims: ")
+    """Return a line such as ``14 claims: 10 reproduced, 1 by construction, 2 partly, 1 not; and 3 of ours``."""
+    published = [claim for claim in claims if not claim.own]
+    counts = count_verdicts(claim.verdict for claim in published)
+    text = Text(f"{len(published)} claims: ")
     for index, (verdict, count) in enumerate(counts.items()):
         text.append(", " if index else "").append(f"{count} {verdict}", style=_STYLES[verdict])
-    return text
+    return text.append(f"; and {len(claims) - len(published)} of ours" if len(published) < len(claims) else "")
 
 
 def matrix_table(verdicts: Mapping[str, Sequence[Verdict]], title: str) -> Grid:
@@ -114,6 +115,8 @@ _STYLE_SHEET = Path(__file__).parent / "report.css"
 _SHAPES: dict[Verdict, str] = {
     "reproduced": '<circle cx="8" cy="8" r="7" fill="currentColor"/>'
     '<path d="M4.5 8.2l2.5 2.5 4.6-5" fill="none" stroke="#fff" stroke-width="2"/>',
+    "by construction": '<rect x="1.8" y="1.8" width="12.4" height="12.4" fill="#fff" stroke="currentColor" '
+    'stroke-width="1.6"/><path d="M4.5 8.2l2.5 2.5 4.6-5" fill="none" stroke="currentColor" stroke-width="1.6"/>',
     "partly": '<circle cx="8" cy="8" r="6.2" fill="#fff" stroke="currentColor" stroke-width="1.6"/>'
     '<path d="M8 1.8a6.2 6.2 0 0 0 0 12.4z" fill="currentColor"/>',
     "not": '<circle cx="8" cy="8" r="6.2" fill="#fff" stroke="currentColor" stroke-width="1.6"/>'
@@ -122,9 +125,15 @@ _SHAPES: dict[Verdict, str] = {
 
 _MEANING: dict[Verdict, str] = {
     "reproduced": "the rerun gives the same, within the tolerance named beside the numbers",
+    "by construction": "it holds, but the rerun's own settings bring it about: no evidence for the paper",
     "partly": "the same tendency with other numbers, or only under some of the conditions",
     "not": "the rerun gives something else, or the claim cannot hold",
 }
+
+
+def published_verdicts(record: Record) -> list[Verdict]:
+    """Return the verdicts on the claims that the record's paper makes itself, in order."""
+    return [claim["verdict"] for claim in record["claims"] if not claim["own"]]
 
 
 def mark(verdict: Verdict) -> str:
@@ -179,19 +188,24 @@ def _matrix(records: Sequence[Record]) -> str:
     heads = "".join(f'<th class="number">{mark(verdict)} {verdict}</th>' for verdict in VERDICTS)
     rows, everything = [], list[Verdict]()
     for record in records:
-        paper, verdicts = record["paper"], [claim["verdict"] for claim in record["claims"]]
+        paper, verdicts = record["paper"], published_verdicts(record)
         everything += verdicts
-        marks = "".join(
-            f'<a href="#{paper}-{number}" title="{number}: {escape(claim["text"])}">{mark(claim["verdict"])}</a>'
-            for number, claim in enumerate(record["claims"], 1)
-        )
+        marks = [
+            "".join(
+                f'<a href="#{paper}-{number}" title="{number}: {escape(claim["text"])}">{mark(claim["verdict"])}</a>'
+                for number, claim in enumerate(record["claims"], 1)
+                if claim["own"] == own
+            )
+            for own in (False, True)
+        ]
         rows.append(
             f'<tr><td><a href="#{paper}"><b>{escape(paper)}</b></a><br><span class="small muted">'
-            f"{escape(record['title'])}</span></td><td>{marks}</td>{_counts(verdicts)}</tr>"
+            f"{escape(record['title'])}</span></td><td>{marks[0]}</td><td>{marks[1]}</td>{_counts(verdicts)}</tr>"
         )
     return (
-        f'<div class="wide"><table class="matrix"><thead><tr><th>paper</th><th>its claims, in order</th>{heads}</tr>'
-        f"</thead><tbody>{''.join(rows)}</tbody><tfoot><tr><td>all</td><td>{len(everything)} claims</td>"
+        '<div class="wide"><table class="matrix"><thead><tr><th>paper</th><th>its claims, in order</th>'
+        f"<th>and ours</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        f"<tfoot><tr><td>all</td><td>{len(everything)} claims of papers</td><td></td>"
         f"{_counts(everything)}</tr></tfoot></table></div>"
     )
 
@@ -209,7 +223,7 @@ def _exceptions(records: Sequence[Record]) -> str:
         f"{escape(record['paper'])}, {number}</a></td><td>{escape(claim['text'])}{_in_short(claim)}</td></tr>"
         for record in records
         for number, claim in enumerate(record["claims"], 1)
-        if claim["verdict"] != "reproduced"
+        if claim["verdict"] != "reproduced" and not claim["own"]
     ]
     if not rows:
         return ""
@@ -224,7 +238,7 @@ def _in_short(claim: Mapping[str, Any]) -> str:
 
 
 def _study_section(record: Record, folder: Path) -> str:
-    paper, counts = record["paper"], count_verdicts(claim["verdict"] for claim in record["claims"])
+    paper, counts = record["paper"], count_verdicts(published_verdicts(record))
     summary = " &nbsp; ".join(
         f'<span class="verdict {verdict}">{mark(verdict)} {count} {verdict}</span>' for verdict, count in counts.items()
     )
@@ -253,7 +267,7 @@ def _claim_row(paper: str, number: int, claim: Mapping[str, Any]) -> str:
     wide, numbers_cell = ' colspan="2"', f'<td class="numbers">{lines}</td>' if lines else ""
     return (
         f'<tr id="{paper}-{number}"><td class="index">{number}</td>'
-        f'<td class="verdict {verdict}">{mark(verdict)} {verdict}</td>'
+        f'<td class="verdict {verdict}">{mark(verdict)} {verdict}{"<br>(ours)" if claim["own"] else ""}</td>'
         f"<td{'' if lines else wide}>{escape(claim['text'])} "
         f'<span class="source">[{escape(claim["source"])}]</span>{note}</td>{numbers_cell}</tr>'
     )

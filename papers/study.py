@@ -19,7 +19,8 @@ from snake_gym.config.errors import show
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-Verdict = Literal["reproduced", "partly", "not"]
+Verdict = Literal["reproduced", "by construction", "partly", "not"]
+"""By construction: the rerun could not have given anything else, so its agreement says nothing about the paper."""
 Advance = Callable[[float, str], None]
 """Function that is called now and then with (share done from 0 to 1, current activity)."""
 Cell = float | str | None
@@ -62,6 +63,8 @@ class Claim:
     """Largest relative deviation that counts as reproduced; None if the verdict rests on other grounds."""
     note: str = ""
     """Numbers that the verdict rests on, or the reason why the claim does not hold."""
+    own: bool = False
+    """True for a statement of ours, which the paper does not make; the counts of claims leave it out."""
 
     @property
     def deviation(self) -> float | None:
@@ -121,7 +124,12 @@ class Finding(NamedTuple):
 
 
 def claim(
-    text: str, source: str, published: float | None = None, unit: str = "", tolerance: float | None = None
+    text: str,
+    source: str,
+    published: float | None = None,
+    unit: str = "",
+    tolerance: float | None = None,
+    own: bool = False,
 ) -> Callable[[Callable[[Results], Finding]], Callable[[Results], Claim]]:
     """Return a decorator that makes a claim of a function which measures it: see ``Claim`` for the arguments."""
 
@@ -130,8 +138,8 @@ def claim(
             verdict, note, measured = measure(results)
             if verdict is None:
                 assert published is not None and measured is not None and tolerance is not None
-                return compare(text, source, published, measured, unit, tolerance, note)
-            return Claim(text, source, verdict, published, measured, unit, tolerance, note)
+                return compare(text, source, published, measured, unit, tolerance, note, own)
+            return Claim(text, source, verdict, published, measured, unit, tolerance, note, own)
 
         return judge
 
@@ -139,17 +147,29 @@ def claim(
 
 
 def compare(
-    text: str, source: str, published: float, measured: float, unit: str, tolerance: float, note: str = ""
+    text: str,
+    source: str,
+    published: float,
+    measured: float,
+    unit: str,
+    tolerance: float,
+    note: str = "",
+    own: bool = False,
 ) -> Claim:
     """Return a claim about a number: reproduced within relative ``tolerance``, partly within 3 times it, else not."""
     off = abs(measured / published - 1.0) if published else abs(measured)
     verdict = grade(off <= tolerance, off <= 3.0 * tolerance) if math.isfinite(measured) else "not"
-    return Claim(text, source, verdict, published, measured, unit, tolerance, note)
+    return Claim(text, source, verdict, published, measured, unit, tolerance, note, own)
 
 
 def grade(holds: object, nearly: object = False) -> Verdict:
     """Return the verdict on a claim that holds, nearly holds, or does not."""
     return "reproduced" if holds else "partly" if nearly else "not"
+
+
+def grade_built(holds: object) -> Verdict:
+    """Return the verdict on a claim that the rerun's own settings bring about, as far as it holds."""
+    return "by construction" if holds else "not"
 
 
 def figure(

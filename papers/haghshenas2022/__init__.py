@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,8 +26,10 @@ from papers.haghshenas2022.runs import (
     follow,
     gait_speed,
     length_range_mm,
+    lengths_of_gait,
+    pattern_of_table,
 )
-from papers.study import Advance, Cell, Claim, Finding, Study, Table, claim, compare, grade, stage
+from papers.study import Advance, Cell, Claim, Finding, Study, Table, claim, compare, grade, grade_built, stage
 from snake_gym.robot.presets import MUSCLE
 
 SPEED_TOLERANCE = 0.03
@@ -49,7 +52,9 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
     square = follow("square", "path", square_s, CONTROLLER, stage(advance, 0.4, 0.65, "square"))
     sharp = follow("square", "tangent", square_s, SHARP, stage(advance, 0.65, 0.9, "square, published guidance"))
     advance(0.9, "gait and inverse")
-    return Results(circle, inner, square, sharp, gait_speed(GAIT_RAD_S), examine(_STATES, 0))
+    patterns = (np.full(MUSCLE.n_joints, CONTROLLER["amplitude_rad"]), pattern_of_table())
+    speeds = [gait_speed(GAIT_RAD_S, pattern) for pattern in patterns]
+    return Results(circle, inner, square, sharp, speeds[0], speeds[1], patterns[1], examine(_STATES, 0))
 
 
 # --- claims, in the order of the paper -------------------------------------------------------------------------------
@@ -77,8 +82,10 @@ def _inverse(results: Results) -> Finding:
 def _gait(results: Results) -> Finding:
     phase_s = 2.0 * np.pi / _frequency(results.circle)
     note = (
-        "30 deg, 2 pi rad/s, 72 deg between neighbours, joints following: friction carries the robot no faster. At "
-        f"{SPEED_M_S} m/s the gait runs with a period of {phase_s:.2f} s in place of 1 s"
+        "30 deg, 2 pi rad/s, 72 deg between neighbours, joint motion imposed: friction carries the robot no faster. "
+        f"With the amplitudes that Table 1 implies ({np.degrees(results.pattern_rad).min():.0f} to "
+        f"{np.degrees(results.pattern_rad).max():.0f} deg) it makes {results.pattern_m_s:.3f} m/s. At {SPEED_M_S} m/s "
+        f"the gait runs with a period of {phase_s:.2f} s in place of 1 s"
     )
     return Finding(None, note, results.gait_m_s)
 
@@ -96,9 +103,9 @@ def _on(path: PathName) -> Callable[[Results], list[Claim]]:
 
     def judge(results: Results) -> list[Claim]:
         run, paper = getattr(results, path), PUBLISHED[path]
-        return [_mean_speed(run), _band(run), compare(
+        return [_mean_speed(run), _band(run), _built(
             f"10-90 % rise of the speed on the {path}", paper.source, RISE_S, run.rise_s, "s", 0.2,
-            "set by the gain from speed to frequency, chosen so; the gait itself could start within one period",
+            "the gain from speed to frequency was chosen for it; the gait itself could start within one period",
         ), _lengths(run)]  # fmt: skip
 
     return judge
@@ -106,8 +113,14 @@ def _on(path: PathName) -> Callable[[Results], list[Claim]]:
 
 def _mean_speed(run: PathRun) -> Claim:
     paper, mean = PUBLISHED[run.path], float(run.speed[run.settled].mean())
-    note = f"{SPEED_M_S} m/s wanted: {100 * (mean / SPEED_M_S - 1):+.1f} %"
-    return compare(f"Mean speed on the {run.path}", paper.source, paper.mean_m_s, mean, "m/s", SPEED_TOLERANCE, note)
+    note = f"our controller regulates the speed to the {SPEED_M_S} m/s that are asked for"
+    return _built(f"Mean speed on the {run.path}", paper.source, paper.mean_m_s, mean, "m/s", SPEED_TOLERANCE, note)
+
+
+def _built(text: str, source: str, published: float, measured: float, unit: str, tolerance: float, note: str) -> Claim:
+    """Return a claim about a number that our own settings bring about."""
+    judged = compare(text, source, published, measured, unit, tolerance, note)
+    return replace(judged, verdict=grade_built(True)) if judged.verdict == "reproduced" else judged
 
 
 def _band(run: PathRun) -> Claim:
@@ -128,13 +141,18 @@ def _lengths(run: PathRun) -> Claim:
     paper, (short, long) = PUBLISHED[run.path], length_range_mm(run)
     off = np.concatenate([short / paper.shortest_mm - 1.0, long / paper.longest_mm - 1.0])
     good, worst = int((np.abs(off) <= LENGTH_TOLERANCE).sum()), float(np.abs(off).max())
+    gait = np.concatenate([*lengths_of_gait()]) / np.concatenate([paper.shortest_mm, paper.longest_mm])
+    given = int((np.abs(gait - 1.0) <= LENGTH_TOLERANCE).sum())
     text, verdict = (
         f"Ranges of the muscles' lengths on the {run.path}",
         grade(good == off.size, good >= 0.75 * off.size),
     )
+    if verdict == "reproduced" and given >= off.size - 1:
+        verdict = grade_built(True)
     note = (
         f"{good} of {off.size} lengths within {100 * LENGTH_TOLERANCE:g} %, the worst off by {100 * worst:.1f} %; "
-        f"shortest {short.min():.1f} mm, longest {long.max():.1f} mm"
+        f"shortest {short.min():.1f} mm, longest {long.max():.1f} mm. Eq. 8 at the gait's own +-30 degrees, without "
+        f"any simulation, gives {given} of {off.size}"
     )
     return Claim(text, paper.table, verdict, None, 100.0 * worst, "% off at worst", LENGTH_TOLERANCE, note)
 
@@ -150,14 +168,14 @@ def _stays(results: Results) -> Finding:
     return Finding(grade(run.deviation_m < 0.25 * length, run.deviation_m < length), note, run.deviation_m)
 
 
-@claim("The robot leaves the square by at most 0.9 m at the corners", "Section 3.2", CORNER_M, "m")
+@claim("The robot leaves the square by about 0.9 m at the corners", "Section 3.2", CORNER_M, "m", 0.2)
 def _corner(results: Results) -> Finding:
     ours, published = results.square.deviation_m, results.published_square.deviation_m
     note = (
-        f"{ours:.2f} m looking ahead along the path, {published:.2f} m by the published law, "
-        "which begins to turn at the corner only and needs sharper turns for it"
+        "by the published law, which begins to turn at the corner only and needs sharper turns for it; "
+        f"{ours:.2f} m looking ahead along the path"
     )
-    return Finding(grade(max(ours, published) <= CORNER_M, ours <= CORNER_M), note, ours)
+    return Finding(None, note, published)
 
 
 @claim(f"Muscles pull with {FORCE_N[0]:g} to {FORCE_N[1]:g} N most of the way round the square", "Section 3.2, Fig. 10",
@@ -243,8 +261,8 @@ def _length_table(results: Results) -> Table:
 STUDY = Study(
     name="haghshenas2022",
     title="A planar snake driven by pneumatic muscles on a circle and a square",
-    citation="M. Haghshenas-Jaryani, Dynamics and computed-muscle-force control of a planar muscle-driven snake robot, "
-    "Actuators 11(7), 194 (2022)",
+    citation="M. Haghshenas-Jaryani: Dynamics and Computed-Muscle-Force Control of a Planar Muscle-Driven Snake Robot. "
+    "Actuators 11(7), 194, 2022. doi:10.3390/act11070194",
     quick="the first 35 s of each path",
     experiment=_experiment,
     claims=(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from papers.haghshenas2022.runs import (
     CORNER_FORCE_N,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _JOINTS = (BLUE, ORANGE, GREEN, VERMILION, SKY)
 _WINDOW_S = 4.0
 """Duration of the close-ups [s]."""
+_BEGINNING_S = 40.0
+"""Time that Fig. 4 to 6 show [s]."""
 
 
 def _draw_paths(canvas: Canvas, results: Results) -> None:
@@ -76,18 +79,29 @@ def _draw_ranges(canvas: Canvas, results: Results) -> None:
     axes.set_xticks(place, names)
 
 
-def _draw_lengths(canvas: Canvas, results: Results) -> None:
-    run = results.circle
-    shown = run.run.time_s > run.run.time_s[-1] - _WINDOW_S
+def _draw_lengths(canvas: Canvas, run: PathRun, shown: NDArray[np.bool_]) -> None:
     for joint, axes in enumerate(canvas.subplots(MUSCLE.n_joints, 1, sharex=True, sharey=True)):
         for side, colour, label in ((0, BLUE, "left"), (1, VERMILION, "right")):
             length_mm = 1e3 * run.muscle_length_m[shown, joint, side]
-            axes.plot(run.run.time_s[shown], length_mm, color=colour, lw=1.3, label=label)
+            axes.plot(run.run.time_s[shown], length_mm, color=colour, lw=0.8, label=label)
         axes.set_ylabel(f"m{joint + 1} [mm]")
         axes.axhline(100.0, color=MUTED, lw=0.8, ls=":")
         if joint == 0:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axes.set_xlabel("time [s] (dotted: length at rest)")
+
+
+def _draw_circle_forces(canvas: Canvas, results: Results) -> None:
+    run = results.circle
+    shown = run.run.time_s <= _BEGINNING_S
+    for joint, axes in enumerate(canvas.subplots(MUSCLE.n_joints, 1, sharex=True, sharey=True)):
+        net = run.net_force_n[shown, joint]
+        for sign, colour, label in ((-1.0, BLUE, "left"), (1.0, VERMILION, "right")):
+            axes.plot(run.run.time_s[shown], np.maximum(sign * net, 0.0), color=colour, lw=0.8, label=label)
+        axes.set_ylabel(f"m{joint + 1} [N]")
+        if joint == 0:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.set_xlabel("time [s]")
 
 
 def _draw_forces(canvas: Canvas, results: Results) -> None:
@@ -127,7 +141,13 @@ FIGURES = (
            (9.0, 4.8)),
     figure("speed", "Forward speed; shaded: the published band (Fig. 4 and 8).", _draw_speed, (8.5, 5.6)),
     figure("lengths", "Range of each muscle's length beside Tables 1 and 2.", _draw_ranges, (8.5, 6.2)),
-    figure("length_over_time", "Muscle lengths on the circle (Fig. 5), four seconds.", _draw_lengths, (8.5, 7.0)),
+    figure("lengths-circle", "Muscle lengths on the circle, the first 40 s (Fig. 5).",
+           lambda canvas, results: _draw_lengths(canvas, results.circle, results.circle.run.time_s <= _BEGINNING_S),
+           (8.5, 7.0)),
+    figure("forces-circle", "Force of each pair on the circle, the first 40 s (Fig. 6): what one muscle alone would "
+           "have to hold alone.", _draw_circle_forces, (8.5, 7.0)),
+    figure("lengths-square", "Muscle lengths on the square (Fig. 9).",
+           lambda canvas, results: _draw_lengths(canvas, results.square, results.square.run.time_s > 0.0), (8.5, 7.0)),
     figure("forces", "Net force of each pair on the square (Fig. 10) and the tensions behind it.", _draw_forces,
            (8.5, 6.4)),
     figure("inverse", "What ten muscle forces do to the eight accelerations of eq. 51.", _draw_inverse, (7.0, 4.0)),

@@ -13,13 +13,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from papers.drives import Drive, Follower, PathGuide, TargetSequence, drive, place
+from papers.drives import Drive, Follower, PathGuide, drive, place
 from papers.haghshenas2022.muscle_pair import muscle_force, muscle_length, muscle_lever
 from snake_gym.controllers import make_controller
 from snake_gym.controllers.line_of_sight import LineOfSight, LineOfSightConfig
 from snake_gym.obstacles.polyline import Path, circle
+from snake_gym.robot.actuator_spec import ActuatorSpec
 from snake_gym.robot.presets import MUSCLE
-from snake_gym.robot.spec import FloatArray, FrictionSpec
+from snake_gym.robot.spec import FloatArray, FrictionSpec, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 ROBOT = replace(MUSCLE, control_dt_s=0.02)
@@ -112,18 +113,49 @@ def follow(
     return PathRun(path, ahead, drive(_robot(), follower, duration_s, advance, samples=_SAMPLES))
 
 
-def gait_speed(frequency_rad_s: float, duration_s: float = 12.0) -> float:
-    """Return the mean speed [m/s] along x of the gait at a fixed frequency, straight ahead, over the last half."""
-    gait = {"kind": "pfl", **GAIT, "error_loop": "actuator", "frequency_rad_s": frequency_rad_s, "heading_gain": 0.4}
-    far = TargetSequence(np.array([[[1e3, 0.0]]]), 0.1)
-    run = drive(_robot(), Follower(make_controller(gait, ROBOT), far), duration_s)
-    half = len(run.time_s) // 2
-    way = run.centre_xy[-1, 0] - run.centre_xy[half, 0]
-    return float(way[0] / (run.time_s[-1] - run.time_s[half]))
+STIFF = replace(ROBOT, control_dt_s=0.001, actuator=ActuatorSpec(kind="position", kp=100.0, kd=0.2))
+"""Robot whose joints move as they are told, 2 ms late, in place of muscles."""
 
 
-def _robot() -> SimulatedRobot:
-    robot = SimulatedRobot(ROBOT, 1, 1)
+def gait_speed(frequency_rad_s: float, amplitude_rad: FloatArray, periods: int = 12) -> float:
+    """Return the mean speed [m/s] of the gait with imposed joint motion, over the last half of ``periods``.
+
+    ``amplitude_rad`` (J,) are the amplitudes of the joints' sines; the robot is free to turn and drift.
+    """
+    robot, lag = _robot(STIFF), GAIT["phase_shift_rad"] * np.arange(MUSCLE.n_joints)
+    step = 2.0 * math.pi / (frequency_rad_s * round(2.0 * math.pi / frequency_rad_s / STIFF.control_dt_s))
+    place(robot, (amplitude_rad * np.sin(lag))[None], np.zeros(1), np.zeros((1, 2)))
+    per_period = round(2.0 * math.pi / frequency_rad_s / step)
+    at = np.empty((periods + 1, 2))
+    for k in range(periods * per_period + 1):
+        if k % per_period == 0:
+            at[k // per_period] = robot.state.centre_xy[0]
+        robot.step((amplitude_rad * np.sin(frequency_rad_s * k * step + lag))[None])
+    way = np.diff(at[periods // 2 :], axis=0)
+    return float(np.hypot(way[:, 0], way[:, 1]).mean() / (per_period * STIFF.control_dt_s))
+
+
+def lengths_of_gait() -> tuple[FloatArray, FloatArray]:
+    """Return shortest and longest length (J, 2) [mm] of eq. 8 where all joints swing by the gait's amplitude."""
+    end = np.full((2, MUSCLE.n_joints), GAIT["amplitude_rad"]) * np.array([[-1.0], [1.0]])
+    length = 1e3 * muscle_length(MUSCLE.actuator.muscle, end)
+    return length.min(axis=0), length.max(axis=0)
+
+
+def pattern_of_table() -> FloatArray:
+    """Return the amplitudes (J,) [rad] whose longest and shortest muscles (eq. 8) come nearest to Table 1's."""
+    angle = np.radians(np.arange(0.0, 45.0, 0.1))
+    ends = 1e3 * muscle_length(MUSCLE.actuator.muscle, np.stack([-angle, angle])[..., None])[:, :, 0]
+    paper = PUBLISHED["circle"]
+    off = [
+        np.abs(ends.min(axis=0)[None] - paper.shortest_mm[:, None, :]),
+        np.abs(ends.max(axis=0)[None] - paper.longest_mm[:, None, :]),
+    ]
+    return np.asarray(angle[sum(part.sum(axis=2) for part in off).argmin(axis=1)])
+
+
+def _robot(spec: RobotSpec = ROBOT) -> SimulatedRobot:
+    robot = SimulatedRobot(spec, 1, 1)
     head = float(MUSCLE.length_m / 2 - MUSCLE.links("link_half_length_m")[-1])
     place(robot, np.zeros((1, MUSCLE.n_joints)), np.zeros(1), np.array([[-head, 0.0]]))
     return robot
@@ -237,7 +269,11 @@ class Results(NamedTuple):
     published_square: PathRun
     """Square by the published guidance, with sharper turns."""
     gait_m_s: float
-    """Speed of the gait with the frequency of section 3."""
+    """Speed of the gait with the amplitude and frequency of section 3, joint motion imposed."""
+    pattern_m_s: float
+    """Its speed with the amplitudes of ``pattern_rad``."""
+    pattern_rad: FloatArray
+    """(J,) [rad] amplitudes that the muscle lengths of Table 1 imply."""
     inverse: Inverse
 
 

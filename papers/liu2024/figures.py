@@ -9,15 +9,13 @@ import numpy as np
 
 from papers.liu2024.creeping import FREQUENCY_RAD_S, MEASURED_M_PER_RAD, Creeping, no_slip_speed
 from papers.liu2024.generator import (
-    PHASE_TOLERANCE_RAD,
-    RADIUS_TOLERANCE,
-    RATES,
     STEPS_S,
     TITLES,
     TOPOLOGIES,
     Change,
     Settling,
 )
+from papers.liu2024.network import LOCKED_RAD, MODES, Locking
 from papers.study import figure
 from snake_gym.robot.spec import FloatArray
 
@@ -32,6 +30,8 @@ class Results(NamedTuple):
     """Results of all runs of the study."""
 
     quick: bool
+    lockings: dict[str, Locking]
+    """Mode -> locking of the published network."""
     settlings: Sequence[Settling]
     changes: Sequence[Change]
     errors: dict[str, FloatArray]
@@ -49,47 +49,39 @@ class Results(NamedTuple):
 
 
 def _draw_locking(canvas: Canvas, results: Results) -> None:
-    """Draw errors of radius and phase over time, published rates on the left, ours on the right."""
-    axes = canvas.subplots(2, 2, sharex="col", sharey="row")
-    for column, rates in enumerate(RATES):
-        for s in results.settlings:
-            if s.rates != rates:
-                continue
-            colour = f"C{TOPOLOGIES.index(s.topology)}"
-            label = s.topology.replace("_", " ") if s.weights == "equal" and rates == "default" else None
-            axes[0, column].plot(s.time_s, 100.0 * np.maximum(s.radius_errors, _FLOOR), _STYLES[s.weights], c=colour)
-            phase = np.maximum(s.phase_errors, _FLOOR)
-            axes[1, column].plot(s.time_s, phase, _STYLES[s.weights], c=colour, label=label)
-        title = "lambda = 0.2, alpha = 0.01 (paper)" if rates == "paper" else "lambda = 2, alpha = 0.6 (default)"
-        axes[0, column].set_title(title)
-        axes[0, column].axhline(100.0 * RADIUS_TOLERANCE, color="k", lw=1.0, ls=":")
-        axes[1, column].axhline(PHASE_TOLERANCE_RAD, color="k", lw=1.0, ls=":")
-        axes[1, column].set_xlabel("time [s]")
-        for row in (0, 1):
-            axes[row, column].set(xscale="log", yscale="log", xlim=(1.0, None))
-    axes[0, 0].set(ylabel="largest radius error [%]", ylim=(1e-4, 200.0))
-    axes[1, 0].set(ylabel="largest phase error [rad]", ylim=(1e-4, 4.0))
-    canvas.legend(loc="outside lower center", ncols=4, fontsize=9, title="solid: equal weights, dashed: Gaussian; "
-                  "dotted: 1 % and 0.01 rad")  # fmt: skip
+    """Draw phase errors over time: the published network on the left, ours in every topology on the right."""
+    left, right = canvas.subplots(1, 2, sharey=True)
+    for name, locking in results.lockings.items():
+        label = f"{name}: {locking.periods:.1f} periods"
+        periods = locking.time_s * MODES[name].frequency_rad_s / (2.0 * np.pi)
+        left.semilogy(periods, np.maximum(locking.phase_error_rad, _FLOOR), lw=1.3, label=label)
+    left.set(title="published network, five modes", xlabel="time [periods]", xlim=(0.0, 20.0))
+    left.set(ylabel="largest phase error [rad]", ylim=(1e-4, 4.0))
+    left.legend(loc="upper right")
+    for s in results.settlings:
+        label = s.topology.replace("_", " ") if s.weights == "equal" else None
+        error = np.maximum(s.phase_errors, _FLOOR)
+        right.loglog(s.time_s, error, _STYLES[s.weights], c=f"C{TOPOLOGIES.index(s.topology)}", label=label)
+    right.set(title="controller cpg (solid: equal weights, dashed: Gaussian)", xlabel="time [s]", xlim=(1.0, None))
+    right.legend(fontsize=7, ncols=2)
+    for axis in (left, right):
+        axis.axhline(LOCKED_RAD, color="k", lw=1.0, ls=":")
 
 
 def _draw_change(canvas: Canvas, results: Results) -> None:
-    """Draw commands of the network and of the formula around one change of gait."""
+    """Draw commands around one change of gait: the formula, the equations alone, and ``set_gait``."""
     change = next(c for c in results.changes if c.rates == "default" and c.name.startswith("all"))
     axes = canvas.subplots(3, 1, sharex=True, sharey=True)
-    shown = (change.time_s >= -0.5) & (change.time_s <= 20.0)
-    step = "largest step {:.3g} omega rho dt"
-    for axis, joints, title in (
-        (axes[0], change.serpenoid, "serpenoid formula: " + step.format(change.serpenoid_step)),
-        (axes[1], change.unlimited, f"Hopf network ({change.topology}), equations alone: "
-         + step.format(change.unlimited_step)),
-        (axes[2], change.joints, f"Hopf network ({change.topology}), phase shift brought in at a bounded rate: "
-         + step.format(change.step)),
+    shown = (change.time_s >= -0.5) & (change.time_s <= 30.0)
+    for axis, motion, title in zip(
+        axes, (change.formula, change.alone, change.smooth),
+        ("serpenoid formula", "Hopf network, equations alone, our rates", "Hopf network, set_gait"), strict=True,
     ):  # fmt: skip
-        for joint in range(0, joints.shape[1], 2):
-            axis.plot(change.time_s[shown], joints[shown, joint], lw=1.2)
+        for joint in range(0, motion.joints.shape[1], 2):
+            axis.plot(change.time_s[shown], motion.joints[shown, joint], lw=1.2)
         axis.axvline(0.0, color="k", lw=0.8, ls=":")
-        axis.set_title(title, fontsize=10)
+        told = f"speed {motion.speed:.3g} omega rho, acceleration {motion.acceleration:.3g} omega^2 rho"
+        axis.set_title(f"{title}: {told}, still {motion.still_periods:.2f} periods", fontsize=10)
         axis.set_ylabel("command [rad]")
     axes[-1].set_xlabel("time after the change [s]")
 
@@ -118,8 +110,7 @@ def _draw_creeping(canvas: Canvas, results: Results) -> None:
 
 
 FIGURES = (
-    figure("locking", "Radius and phase errors from (0.1, 0.1), creeping gait of 14 joints.", _draw_locking,
-           (10.0, 7.0)),
+    figure("locking", "Phase errors from the start to the locked gait; dotted: 0.01 rad.", _draw_locking, (10.0, 4.6)),
     figure("gait_change", "At time 0 three waves in place of two, smaller and faster: commands of every second joint.",
            _draw_change, (9.0, 8.0)),
     figure("derivative", "Error of the sliding-window derivative of the locked output against the step.",

@@ -1,13 +1,13 @@
 """Pattern generator of liu2024: limit cycle and locking, changes of gait, and the derivative of its output.
 
-Networks (section 3.1): limit cycle and phase locking of the Hopf network from (0.1, 0.1), for every topology and
-weight, with the creeping gait on 14 yaw joints. ``paper``: lambda = 0.2, alpha = 0.01 as published; ``default``: the
-controller's own, faster rates. Locked: every radius within 1 % of rho and every phase difference within 0.01 rad of the
-wanted one, from then on.
+Networks (section 3.1): limit cycle and phase locking of the controller ``cpg`` in every topology and weight, with the
+creeping gait on 14 yaw joints and the controller's own rates (the published network is in ``network``). Locked: every
+radius within 1 % of rho and every phase difference within 0.01 rad of the wanted one, from then on.
 
-Changes of amplitude and gait in mid-run (sections 1 and 3.1): a serpenoid is a formula of time; where its parameters
-change, its value jumps. The network's state changes continuously. The measure is the fastest motion of a joint in
-the old or the new gait: omega rho dt in a command interval.
+Changes of amplitude and gait in mid-run (sections 1 and 3.1), judged by the joints' steps, speeds, accelerations and
+pauses: by a serpenoid formula, which jumps where its parameters change; by the published equations alone, at the
+published and at our rates; and by ``Cpg.set_gait``. The measures are the fastest motion of a joint in the old or
+the new gait: omega rho for speeds, omega^2 rho for accelerations.
 
 Derivative (section 3.3): the sliding-window five-point one against the exact one, on the network's own output.
 
@@ -33,9 +33,13 @@ from snake_gym.robot.spec import FloatArray
 
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
-RATES: dict[str, dict[str, Any]] = {"paper": PAPER_RATES, "default": {}}
+RATES: dict[str, dict[str, Any]] = {
+    "published": {**PAPER_RATES, "weights": "gaussian", "weight_width_joints": 5.0},
+    "default": {},
+}
+"""Name -> settings of a full network."""
 RADIUS_TOLERANCE, PHASE_TOLERANCE_RAD = 0.01, 0.01
-HORIZON_S = {"paper": 25_000.0, "default": 600.0}
+HORIZON_S = 600.0
 _STEP_S = 1.0
 _CONTINUE = 1.5
 """Length of a run as a multiple of the time at which it locked, to see that it stays locked."""
@@ -46,7 +50,6 @@ class Settling(NamedTuple):
 
     topology: Topology
     weights: Weights
-    rates: str
     radius_s: float
     """Time [s] from which every radius stays within 1 %; NaN: not within the horizon."""
     phase_s: float
@@ -71,23 +74,21 @@ def standing_robot(n_joints: int) -> tuple[Measurement, Goal]:
     return sample, Goal(np.zeros((1, 2)), np.zeros(1, dtype=bool))
 
 
-def settle(topology: Topology, weights: Weights, rates: str) -> Settling:
+def settle(topology: Topology, weights: Weights) -> Settling:
     """Run one network until it has locked and half as long again, or to the horizon."""
     wave = creeping_wave(SNAKESYS.n_joints)
-    config = CpgConfig(
-        wave.amplitude_rad, FREQUENCY_RAD_S, wave.phase_shift_rad, topology=topology, weights=weights, **RATES[rates]
-    )
+    config = CpgConfig(wave.amplitude_rad, FREQUENCY_RAD_S, wave.phase_shift_rad, topology=topology, weights=weights)
     controller = Cpg(config, SNAKESYS)
     state = controller.initial_state(1)
     sample, goal = standing_robot(SNAKESYS.n_joints)
     samples: list[tuple[float, float]] = []
-    end = HORIZON_S[rates]
+    end = HORIZON_S
     while len(samples) * _STEP_S < end:
         z = state["u"][0] + 1j * state["v"][0]
         phase = np.angle(z[1:] / z[:-1] * np.exp(-1j * wave.phase_shift_rad))
         radius_error = np.abs(np.abs(z) / wave.amplitude_rad - 1.0).max()
         samples.append((float(radius_error), float(np.abs(phase).max())))
-        if end == HORIZON_S[rates] and samples[-1][0] < RADIUS_TOLERANCE and samples[-1][1] < PHASE_TOLERANCE_RAD:
+        if end == HORIZON_S and samples[-1][0] < RADIUS_TOLERANCE and samples[-1][1] < PHASE_TOLERANCE_RAD:
             end = min(end, _CONTINUE * len(samples) * _STEP_S + 10.0)
         controller.command(sample, goal, state, _STEP_S)
     radius, phase = np.array(samples).T
@@ -95,7 +96,7 @@ def settle(topology: Topology, weights: Weights, rates: str) -> Settling:
     weight = coupling_weights(SNAKESYS.n_joints, topology, weights, config.weight_width_joints)
     modes = np.sort(np.abs(np.linalg.eigvals(np.diag(weight.sum(axis=1)) - weight)))
     return Settling(
-        topology, weights, rates, _since(time, radius < RADIUS_TOLERANCE), _since(time, phase < PHASE_TOLERANCE_RAD),
+        topology, weights, _since(time, radius < RADIUS_TOLERANCE), _since(time, phase < PHASE_TOLERANCE_RAD),
         float(radius[-1]), float(phase[-1]), config.coupling_per_s * float(modes[1]), time, radius, phase,
     )  # fmt: skip
 
@@ -110,8 +111,10 @@ def _since(time_s: FloatArray, good: NDArray[np.bool_]) -> float:
 
 DT_S = 0.02
 """Command interval: the paper's robot takes commands at 10 to 100 Hz (section 4.5)."""
-WATCHED_S = 30.0
-"""Time watched after a change [s]. 2 to 3 waves take a speed-limited network (J - 1) |change| / omega = 9.3 s."""
+WATCHED_S = 60.0
+"""Time watched after a change [s]; one by a whole wave takes some four periods of 10 s."""
+STILL = 0.05
+"""Share of the slower gait's omega rho below which a joint counts as standing still."""
 
 
 class Gait(NamedTuple):
@@ -141,72 +144,84 @@ CHANGES: dict[str, Gait] = {
 """Change -> gait after it."""
 
 
+class Motion(NamedTuple):
+    """Motion of all joints through a change of gait."""
+
+    joints: FloatArray
+    """(T, J) [rad] commands."""
+    speed: float
+    """Largest speed of a joint [omega rho] (1: as fast as the faster gait)."""
+    acceleration: float
+    """Largest acceleration of a joint [omega^2 rho]."""
+    still_periods: float
+    """Longest time that a joint stands still [periods of the slower gait]."""
+
+
 class Change(NamedTuple):
-    """Results of one change of gait in one network."""
+    """Results of one change of gait in a full network."""
 
     name: str
-    topology: Topology
     rates: str
-    step: float
-    """Largest step of a joint from command to command, in omega rho dt (1: as fast as the faster gait)."""
-    unlimited_step: float
-    """Largest step by the published equations alone: the new phase shift at once, no limit of speed."""
-    serpenoid_step: float
-    """Largest step of the serpenoid formula."""
+    """Key of ``RATES``."""
+    smooth: Motion
+    """With ``Cpg.set_gait``."""
+    alone: Motion
+    """By the published equations alone: the new phase shift, rho and omega at once."""
+    formula: Motion
+    """By the serpenoid formula."""
     smallest_radius: float
-    """Smallest radius of an oscillator on the way, over the smaller rho of the two gaits."""
-    unlimited_radius: float
-    """Smallest radius by the published equations alone."""
+    """Smallest radius of an oscillator on the way with ``set_gait``, over the smaller rho of the two gaits."""
+    radius_alone: float
+    """The same by the published equations alone."""
     phase_error_rad: float
-    """Largest error of a phase difference at the end."""
+    """Largest error of a phase difference at the end, with ``set_gait``."""
     time_s: FloatArray
     """(T,) [s] after the change."""
-    joints: FloatArray
-    """(T, J) [rad] the network's commands."""
-    unlimited: FloatArray
-    """(T, J) [rad] by the published equations alone."""
-    serpenoid: FloatArray
-    """(T, J) [rad] commands of the serpenoid formula."""
 
 
-def change_gait(name: str, topology: Topology, rates: str, watched_s: float = WATCHED_S) -> Change:
+def change_gait(name: str, rates: str, watched_s: float = WATCHED_S) -> Change:
     """Lock a network on the creeping gait, change it as ``CHANGES[name]`` says, and record the result."""
-    limited, radius, phase = _play(name, topology, rates, True, watched_s)
-    unlimited, unlimited_radius, _ = _play(name, topology, rates, False, watched_s)
-    both = (BEFORE, CHANGES[name])
-    scale = max(abs(gait.frequency_rad_s) for gait in both) * max(gait.amplitude_rad for gait in both) * DT_S
-    time: FloatArray = DT_S * np.arange(-1.0, len(limited) - 1.0)
+    smooth, radius, phase = _play(name, rates, True, watched_s)
+    alone, radius_alone, _ = _play(name, rates, False, watched_s)
+    time: FloatArray = DT_S * np.arange(-2.0, len(smooth) - 2.0)
     old, new = (
         serpenoid_reference(frequency * time, amplitude, shift, SNAKESYS.n_joints)
-        for amplitude, frequency, shift in both
+        for amplitude, frequency, shift in (BEFORE, CHANGES[name])
     )
     formula = np.where(time[:, None] < 0.0, old, new)
+    motions = (measure_motion(joints, BEFORE, CHANGES[name]) for joints in (smooth, alone, formula))
+    return Change(name, rates, *motions, radius, radius_alone, phase, time)
 
-    def largest(joints: FloatArray) -> float:
-        return float(np.abs(np.diff(joints, axis=0)).max() / scale)
 
-    return Change(
-        name, topology, rates, largest(limited), largest(unlimited), largest(formula), radius,
-        unlimited_radius, phase, time, limited, unlimited, formula,
+def measure_motion(joints: FloatArray, old: Gait, new: Gait) -> Motion:
+    """Return the measures of commands (T, J) [rad], ``DT_S`` apart, from one gait to another."""
+    omega = [abs(gait.frequency_rad_s) for gait in (old, new)]
+    rho = [gait.amplitude_rad for gait in (old, new)]
+    rate = np.diff(joints, axis=0) / DT_S
+    acceleration = float(np.abs(np.diff(rate, axis=0)).max()) / DT_S
+    still, longest = np.zeros(joints.shape[1]), 0.0
+    for slow in np.abs(rate) < STILL * min(omega) * min(rho):
+        still = np.where(slow, still + DT_S, 0.0)
+        longest = max(longest, float(still.max()))
+    fastest = max(omega) * max(rho)
+    return Motion(
+        joints, float(np.abs(rate).max()) / fastest, acceleration / (fastest * max(omega)),
+        longest * min(omega) / (2.0 * math.pi),
     )  # fmt: skip
 
 
-def _play(
-    name: str, topology: Topology, rates: str, limited: bool, watched_s: float
-) -> tuple[FloatArray, float, float]:
+def _play(name: str, rates: str, smooth: bool, watched_s: float) -> tuple[FloatArray, float, float]:
     """Return commands (T, J) from the last one of the old gait on, smallest radius, and final error of the phases."""
     amplitude, frequency, shift = CHANGES[name]
-    config = CpgConfig(*BEFORE, topology=topology, **RATES[rates])
-    controller = Cpg(config, SNAKESYS)
+    controller = Cpg(CpgConfig(*BEFORE, topology="full", **RATES[rates]), SNAKESYS)
     state = controller.initial_state(1)
     wave = BEFORE.phase_shift_rad * np.arange(SNAKESYS.n_joints) - BEFORE.frequency_rad_s * DT_S
     state["u"][0], state["v"][0] = BEFORE.amplitude_rad * np.sin(wave), -BEFORE.amplitude_rad * np.cos(wave)
     sample, goal = standing_robot(SNAKESYS.n_joints)
-    joints = [controller.command(sample, goal, state, DT_S)[0]]
+    joints = [controller.command(sample, goal, state, DT_S)[0] for _ in range(2)]
     controller.set_gait(state, np.array([True]), amplitude, frequency, shift)
-    if not limited:
-        state["phase_shift_rad"][:] = shift
-        state["speed_limit_rad_s"][:] = np.inf
+    if not smooth:
+        state["departure"][:] = 0.0
     smallest = np.inf
     for _ in range(round(watched_s / DT_S)):
         joints.append(controller.command(sample, goal, state, DT_S)[0])

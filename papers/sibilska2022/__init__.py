@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,22 @@ from papers.sibilska2022.amplitude import (
     amplitude_table,
     compare_at_equal_amplitude,
 )
-from papers.sibilska2022.claims import Arrivals, arrival_claims, arrival_table, limit_claims, limits_table
+from papers.sibilska2022.claims import (
+    Arrivals,
+    Draws,
+    arrival_claims,
+    arrival_table,
+    joints,
+    limit_claims,
+    limits_table,
+    solver_table,
+)
 from papers.sibilska2022.experiment import (
     BROKEN_SETS,
     COUPLING,
     DT_S,
+    FIRST_STEPS_S,
+    PROGRAM,
     TARGETS,
     TIME_LIMIT_S,
     Broken,
@@ -36,6 +48,7 @@ from papers.sibilska2022.experiment import (
     as_rows,
     select_cases,
     simulate,
+    simulate_as_published,
 )
 from papers.sibilska2022.failures import (
     DOUBLES,
@@ -62,6 +75,7 @@ class Results(NamedTuple):
     """Results of all simulations of the study."""
 
     arrivals: Arrivals
+    draws: Draws
     recordings: Recordings
     comparison: Comparison
     survey: Survey
@@ -71,10 +85,19 @@ class Results(NamedTuple):
         """Arrivals as JSON rows."""
         return as_rows(list(self.arrivals), np.array(list(self.arrivals.values())))
 
+    @property
+    def solver_rows(self) -> list[dict[str, object]]:
+        """Arrivals by the published solver as JSON rows, with ``first_step_s``."""
+        return [
+            {**row, "first_step_s": step}
+            for case, times in self.draws.items()
+            for row, step in zip(as_rows([case] * len(times), times), FIRST_STEPS_S, strict=False)
+        ]
+
 
 def _experiment(options: argparse.Namespace, advance: Advance) -> Results | Outcome:
     single = (options.point, options.model, options.controller, options.broken, options.amplitude_deg)
-    asked_for_single_runs = any(value is not None for value in single)
+    asked_for_single_runs = any(value is not None for value in (*single, options.solver))
     cases = select_cases(*single[:4])
     if options.quick and not asked_for_single_runs:
         cases = [case for case in select_cases("centre") if case.broken in _QUICK_SETS]
@@ -86,21 +109,42 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results | Outc
     def report(more: int, time_s: float) -> None:
         nonlocal reached
         reached += more
-        share = reached / total if asked_for_single_runs else 0.5 * reached / total
+        share = reached / total if asked_for_single_runs else 0.3 * reached / total
         advance(share, f"{reached} of {total} targets reached by {time_s:.0f} s")
 
+    if options.solver == "published":
+        drawn = _draw(cases, FIRST_STEPS_S[:1], amplitude, options.time_limit_s, advance)
+        times = np.array([arrivals[0] for arrivals in drawn.values()])
+        rows = as_rows(cases, times, amplitude == GaitConfig.amplitude_rad)
+        return Outcome((), (arrival_table(rows),), single_runs=rows)
     recorder = Recorder(len(cases))
     times = simulate(cases, amplitude, time_limit_s=options.time_limit_s, on_progress=report, recorder=recorder)
     if asked_for_single_runs:
         rows = as_rows(cases, times, amplitude == GaitConfig.amplitude_rad)
         return Outcome((), (arrival_table(rows),), single_runs=rows)
     arrivals: dict[Case, np.ndarray] = dict(zip(cases, times, strict=True))
-    return Results(arrivals, recorder.recordings(cases), *_beyond_the_paper(options.quick, advance))
+    published = [case for case in cases if case.model == "published"]
+    steps = FIRST_STEPS_S[: 2 if options.quick else None]
+    draws = _draw(published, steps, amplitude, options.time_limit_s, stage(advance, 0.3, 0.6))
+    return Results(arrivals, draws, recorder.recordings(cases), *_beyond_the_paper(options.quick, advance))
+
+
+def _draw(
+    cases: Sequence[Case], first_steps_s: Sequence[float], amplitude_rad: float, time_limit_s: float, advance: Advance
+) -> Draws:
+    """Return arrivals by the published solver, one row for each first step."""
+    draws = {}
+    for index, case in enumerate(cases):
+        advance(index / len(cases), f"published solver, {case.point} {case.controller} {joints(case.broken, ',')}")
+        draws[case] = np.array([
+            simulate_as_published(case, amplitude_rad, step, time_limit_s=time_limit_s) for step in first_steps_s
+        ])  # fmt: skip
+    return draws
 
 
 def _beyond_the_paper(quick: bool, advance: Advance) -> tuple[Comparison, Survey]:
-    equal = stage(advance, 0.5, 0.75, "CC against SJC at equal amplitude")
-    failing = stage(advance, 0.75, 1.0, "every single and double failure")
+    equal = stage(advance, 0.6, 0.8, "CC against SJC at equal amplitude")
+    failing = stage(advance, 0.8, 1.0, "every single and double failure")
     if not quick:
         return compare_at_equal_amplitude(BROKEN_SETS, on_progress=equal), survey_failures(on_progress=failing)
     starts = START_ANGLES_RAD[3:6]
@@ -140,7 +184,9 @@ _SINGLE = ("single runs", "with any of these, only the runs that they select, an
 STUDY = Study(
     name="sibilska2022",
     title="Resilient control of a snake robot: single-joint against coupled control with broken joints",
-    citation="Sibilska-Mroziewicz et al., resilient control of a snake robot (2022)",
+    citation="A. Sibilska-Mroziewicz, J. Możaryn, A. Hameed, M. Molina Fernández, A. Ordys: Framework for "
+    "simulation-based control design evaluation for a snake robot as an example of a multibody robotic system. "
+    "Multibody System Dynamics, 2022. doi:10.1007/s11044-022-09830-3",
     quick="some of the runs, in seconds",
     options=(
         Option("--time-limit-s", "give up after (%(default)s)", number("seconds from 1 to 1e5", 1.0, 1e5),
@@ -148,6 +194,8 @@ STUDY = Study(
         Option("--point", "centre or head: what is guided to the targets", one_of("centre", "head"), group=_SINGLE),
         Option("--model", "published or consistent (they differ for the head only)",
                one_of("published", "consistent"), group=_SINGLE),
+        Option("--solver", "exact (Runge-Kutta in small steps) or published (as the authors' program integrates)",
+               one_of("exact", "published"), group=_SINGLE),
         Option("--controller", "sjc or cc", one_of(*COUPLING), group=_SINGLE),
         Option("--broken", "joints that get no control signal: 2,7 (1 is the tail's), or none", _read_joints,
                group=_SINGLE),
@@ -156,21 +204,25 @@ STUDY = Study(
     ),
     experiment=_experiment,
     claims=(
-        lambda results: arrival_claims(results.arrivals),
+        lambda results: arrival_claims(results.arrivals, results.draws),
         _limit_claims,
         lambda results: amplitude_claims(results.comparison),
         lambda results: failures_claims(results.survey),
     ),
     tables=(
         lambda results: arrival_table(results.rows),
+        lambda results: solver_table(results.draws, results.arrivals),
         lambda results: limits_table(results.recordings),
         lambda results: amplitude_table(results.comparison),
         lambda results: failures_table(results.survey),
         lambda results: worst_table(results.survey),
     ),
     figures=(
-        lambda results: figures.draw_published(results.arrivals, results.recordings),
+        lambda results: figures.draw_published(results.arrivals, results.draws, results.recordings),
         lambda results: figures.draw_beyond(results.comparison, results.survey),
     ),
-    data=lambda results: {"runs": results.rows, "step_s": DT_S, "failures": as_data(results.survey)},
+    data=lambda results: {
+        "runs": results.rows, "published_solver": results.solver_rows, "step_s": DT_S, "program": PROGRAM,
+        "failures": as_data(results.survey),
+    },
 )  # fmt: skip

@@ -159,4 +159,5 @@ def amplitude_claims(comparison: Comparison) -> list[Claim]:
         "Share of CC's advantage left when SJC gets CC's effective amplitude, and when each of its joints "
         f"gets amplitude and phase of CC's: {numbers}. Median {100 * rest:.0f} % and {100 * rest_shape:.0f} %."
     )
-    return [Claim(text, "section 3.2 and 5, implied", grade(rest >= 2.0 / 3.0, rest >= 1.0 / 3.0), note=note)]
+    return [Claim(text, "section 3.2 and 5, implied", grade(rest >= 2.0 / 3.0, rest >= 1.0 / 3.0), note=note,
+                  own=True)]  # fmt: skip

@@ -7,11 +7,13 @@ runs. The result is the time of arrival at every target (Fig. 14).
 Models. ``consistent``: the physics of every env, with the guidance computed at the tracked point. ``published``: the
 model behind the paper's numbers. For the centre the two are the same; for the head, see ``models``.
 
-Method: classical Runge-Kutta with the control law evaluated at every stage (a continuous controller), while the goal is
-that of the step's start; after each step a robot within reach of its target gets the next one. Arrival times are
-therefore multiples of the step. Robots that have reached the last target leave the batch.
+Solvers. ``simulate`` solves the equations: classical Runge-Kutta with the control law evaluated at every stage (a
+continuous controller), while the goal is that of the step's start; after each step a robot within reach of its target
+gets the next one. Arrival times are therefore multiples of the step. Robots that have reached the last target leave the
+batch. ``simulate_as_published`` integrates as the authors' program does, with its errors.
 
-Omissions of the text (its Tables 1-3 are empty) and its errors are listed in docs/papers/sibilska2022.md: the
+Parameters and targets stand in that program (``PROGRAM``); Tables 1-3 are empty in the text at hand. Errors of the text
+are listed in docs/papers/sibilska2022.md: the
 control signal u is a joint acceleration, not a torque; a broken joint has u = 0 from the start and so stays locked at
 its initial angle; the bearing is quadrant-aware and has the opposite sign.
 Frame: world x-y, angles counter-clockwise, ``phi_i = theta_i - theta_{i+1}``; the paper's figures plot -y.
@@ -27,6 +29,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import BDF
 
 from papers.sibilska2022.models import Mask, PublishedHeadModel, ShippedPhysics
 from snake_gym.controllers.cc import couple
@@ -42,15 +45,22 @@ ModelName = Literal["published", "consistent"]
 Broken = tuple[int, ...]
 
 TARGETS: FloatArray = np.array([[1.0, 1.0], [3.0, 1.0], [4.0, 0.0], [6.0, -1.0], [8.0, -1.0]])
-"""(K, 2) [m] targets of Table 2 (recomputed), in order."""
+"""(K, 2) [m] targets of Table 2 (values of ``PROGRAM``), in order."""
 RADIUS_M = 0.05
 """Distance at which a target is reached."""
 COUPLING: dict[ControllerName, float] = {"sjc": 0.0, "cc": 0.5}
 """Coupling c of eq. 37."""
 BROKEN_SETS: tuple[Broken, ...] = ((), (3,), (3, 5, 8), (3, 5, 6))
 """Joints that fail in section 4.2."""
+PROGRAM = "https://github.com/asibilska/Snake-Robot-Locomotion-MATLAB-, start.mlx of version 21.11.1"
+"""Program that the authors have published."""
+RELATIVE_TOLERANCE, ABSOLUTE_TOLERANCE = 1e-3, 1e-6
+"""Defaults of MATLAB's ode15s, which ``PROGRAM`` leaves as they are."""
+FIRST_STEPS_S = tuple(0.01 * 0.5**k for k in range(8))
+"""First steps [s] of the published solver, one for each draw. The largest is the program's interval of output, to which
+ode15s limits its first step; the smaller ones give other errors of the same size."""
 DT_S = 0.025
-"""Runge-Kutta step [s] (the paper gives none). Arrivals depend on hits and near misses of targets, and so on the
+"""Runge-Kutta step [s] (the paper's is not fixed). Arrivals depend on hits and near misses of targets, and so on the
 step: one run (head, published, SJC, none) changes by 4 % from 0.05 to 0.025 s, the others by 1.3 % at most."""
 TIME_LIMIT_S = 3000.0
 """Time limit [s], beyond the slowest run of all, 1955 s."""
@@ -216,7 +226,7 @@ def simulate(
         for step in range(1, round(time_limit_s / DT_S) + 1):
             runs.advance((step - 1) * DT_S)
             if recorder is not None:
-                recorder.listen(step, rows[runs.run], runs.joint_angle(), runs.tracked_xy())
+                recorder.listen(step, rows[runs.run], runs.joint_angle(), runs.tracked_xy(), runs.head_angle())
             hit = runs.arrive()
             arrivals[rows[hit.run], hit.target] = step * DT_S
             reached += hit.run.size
@@ -226,6 +236,49 @@ def simulate(
             if not runs.run.size:
                 break
     return arrivals
+
+
+def simulate_as_published(
+    case: Case,
+    amplitude_rad: float = GaitConfig.amplitude_rad,
+    first_step_s: float = FIRST_STEPS_S[0],
+    n_targets: int = len(TARGETS),
+    time_limit_s: float = TIME_LIMIT_S,
+) -> FloatArray:
+    """Return arrival times (n_targets,) [s] of one case as the authors' program computes them, NaN where not reached.
+
+    The program integrates joint angles, head angle and position with ode15s at its default tolerances; here scipy's BDF
+    does, which has the same formulas and other error norms. A target counts as reached at the first *evaluation* of the
+    right-hand side within its radius, be it of a step that is refused later or of a finite difference.
+    """
+    gait, n, reached = replace(GaitConfig(), amplitude_rad=amplitude_rad), RESILIENT.n_links, list[float]()
+    published_head = case.point == "head" and case.model == "published"
+    kind = PublishedHeadModel if published_head else ShippedPhysics
+    law = ControlLaw(RESILIENT, gait, SteeringConfig(), np.array([COUPLING[case.controller]]))
+    model: ShippedPhysics | PublishedHeadModel = kind(RESILIENT, mask_joints([case.broken]))
+    runs = _Runs(model, law, gait, np.array([case.point == "head"]), TARGETS[:n_targets])
+    # Link angles are sums of joint angles and the head's angle, from the head backwards
+    angles = np.eye(n + 2)
+    angles[:n, :n] = np.triu(np.ones((n, n)))
+
+    def slope(time_s: float, flat: FloatArray) -> FloatArray:
+        y = flat.reshape(2, 1, n + 2) @ angles.T
+        if len(reached) < n_targets and runs.within_reach(y[0]).all():
+            reached.append(time_s)
+            runs.aim_at(min(len(reached), n_targets - 1))
+        rate = runs.slope(time_s, y)
+        rate[:, :, : n - 1] -= rate[:, :, 1:n].copy()
+        return rate.ravel()
+
+    start = runs.state.copy()
+    start[:, :, : n - 1] -= start[:, :, 1:n].copy()
+    solver = BDF(
+        slope, 0.0, start.ravel(), time_limit_s, first_step=first_step_s, rtol=RELATIVE_TOLERANCE,
+        atol=ABSOLUTE_TOLERANCE,
+    )  # fmt: skip
+    while solver.status == "running" and len(reached) < n_targets:
+        solver.step()
+    return np.array(reached + [math.nan] * (n_targets - len(reached)))
 
 
 class _Hit(NamedTuple):
@@ -267,6 +320,10 @@ class _Runs:
         theta = self._y[0, :, self._angles]
         return theta[:, :-1] - theta[:, 1:]
 
+    def head_angle(self) -> FloatArray:
+        """Return directions of the head links (R,) [rad]."""
+        return self._y[0, :, RESILIENT.n_links - 1]
+
     def tracked_xy(self, q: FloatArray | None = None) -> FloatArray:
         """Return tracked points (R, 2) [m], world frame."""
         q = self._y[0] if q is None else q
@@ -275,7 +332,22 @@ class _Runs:
         tracked[:, 1] += np.sin(theta) @ self._lever * self._to_tracked
         return tracked
 
-    def _slope(self, time_s: float, y: FloatArray) -> FloatArray:
+    @property
+    def state(self) -> FloatArray:
+        """Link angles and reference point, and their rates (2, R, N + 2)."""
+        return self._y
+
+    def aim_at(self, target: int) -> None:
+        """Send all runs to this target, counted from 0."""
+        self._next[:] = target
+
+    def within_reach(self, q: FloatArray) -> Mask:
+        """Return (R,) True where the tracked point is within reach of the run's target."""
+        way = self._targets[self._next] - self.tracked_xy(q)
+        return np.asarray(np.hypot(way[:, 0], way[:, 1]) <= RADIUS_M)
+
+    def slope(self, time_s: float, y: FloatArray) -> FloatArray:
+        """Return the rate (2, R, N + 2) of the state ``y``."""
         q, q_dot = y
         theta, theta_dot = q[:, self._angles], q_dot[:, self._angles]
         u = self._law.command(time_s, theta, theta_dot, self._targets[self._next] - self.tracked_xy(q))
@@ -289,16 +361,15 @@ class _Runs:
     def advance(self, time_s: float) -> None:
         """Make one Runge-Kutta step from ``time_s``."""
         y, half = self._y, 0.5 * DT_S
-        k1 = self._slope(time_s, y)
-        k2 = self._slope(time_s + half, y + half * k1)
-        k3 = self._slope(time_s + half, y + half * k2)
-        k4 = self._slope(time_s + DT_S, y + DT_S * k3)
+        k1 = self.slope(time_s, y)
+        k2 = self.slope(time_s + half, y + half * k1)
+        k3 = self.slope(time_s + half, y + half * k2)
+        k4 = self.slope(time_s + DT_S, y + DT_S * k3)
         self._y = y + DT_S / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
 
     def arrive(self) -> _Hit:
         """Give the next target to runs that have reached one, drop runs that have reached the last, return the hits."""
-        way = self._targets[self._next] - self.tracked_xy()
-        reached = np.hypot(way[:, 0], way[:, 1]) <= RADIUS_M
+        reached = self.within_reach(self._y[0])
         hit = _Hit(self.run[reached], self._next[reached])
         self._next[reached] += 1
         going = self._next < len(self._targets)
@@ -321,6 +392,8 @@ class Recording(NamedTuple):
     """(T, J) [rad] joint angles."""
     tracked_xy: FloatArray
     """(T, 2) [m] tracked point, world frame."""
+    head_angle: FloatArray
+    """(T,) [rad] direction of the head link."""
     duration_s: float
     outside_s: float
     """Time with at least one joint beyond the limit, over every step of the integration [s]."""
@@ -343,12 +416,13 @@ class Recorder:
 
     def __init__(self, n_runs: int, n_joints: int = RESILIENT.n_joints, dt_s: float = DT_S) -> None:
         self._dt = dt_s
-        self._samples: list[list[tuple[float, FloatArray, FloatArray]]] = [[] for _ in range(n_runs)]
+        self._samples: list[list[tuple[float, FloatArray, FloatArray, float]]] = [[] for _ in range(n_runs)]
         self._steps, self._outside, self._peak = np.zeros(n_runs), np.zeros(n_runs), np.zeros(n_runs)
         self._joint_outside = np.zeros((n_runs, n_joints))
 
-    def listen(self, step: int, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray) -> None:
-        """Record runs ``run`` (M,) after ``step`` steps: joint angles (M, J) [rad], tracked points (M, 2) [m]."""
+    def listen(self, step: int, run: NDArray[np.int64], phi: FloatArray, tracked_xy: FloatArray,
+               head_angle: FloatArray) -> None:  # fmt: skip
+        """Record runs ``run`` (M,) after ``step`` steps: joint angles (M, J), tracked points (M, 2), heads (M,)."""
         size = np.abs(phi)
         beyond = size > LIMIT_RAD
         self._steps[run] += 1.0
@@ -357,15 +431,16 @@ class Recorder:
         self._peak[run] = np.maximum(self._peak[run], size.max(axis=1))
         if (step - 1) % _STEPS_PER_SAMPLE == 0:
             for row, index in enumerate(run.tolist()):
-                self._samples[index].append((step * self._dt, phi[row].copy(), tracked_xy[row].copy()))
+                now = (step * self._dt, phi[row].copy(), tracked_xy[row].copy(), float(head_angle[row]))
+                self._samples[index].append(now)
 
     def recordings(self, cases: Sequence[Case]) -> dict[Case, Recording]:
         """Return everything recorded, by case."""
         found = {}
         for index, case in enumerate(cases):
-            time, angle, place = (np.array(column) for column in zip(*self._samples[index], strict=True))
+            time, angle, place, head = (np.array(column) for column in zip(*self._samples[index], strict=True))
             found[case] = Recording(
-                time, angle, place, self._steps[index] * self._dt, self._outside[index] * self._dt,
+                time, angle, place, head, self._steps[index] * self._dt, self._outside[index] * self._dt,
                 self._joint_outside[index] * self._dt, float(self._peak[index]),
             )  # fmt: skip
         return found

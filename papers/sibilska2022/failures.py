@@ -136,7 +136,8 @@ def failures_claims(survey: Survey) -> list[Claim]:
         missed = f" SJC does not arrive in {lost[0]}, CC in {lost[1]} of all." if any(lost) else ""
         note = f"CC is faster in {' and '.join(parts)}, and behind by more than 3 % in {behind}.{missed}"
         text = f"CC does not arrive after SJC, whichever joints fail, where they {whole[kind]}"
-        claims.append(Claim(text, "section 5, extended", grade(share >= 0.95 and enough, share >= 0.5), note=note))
+        claims.append(Claim(text, "section 5, extended", grade(share >= 0.95 and enough, share >= 0.5), note=note,
+                            own=True))  # fmt: skip
     return claims
 
 

@@ -1,4 +1,4 @@
-"""Figures: arrivals (Fig. 14), paths (Fig. 12-13), joint angles (Fig. 15-18), equal amplitude, and every failure.
+"""Figures: snapshots (Fig. 8-11), paths (Fig. 12-13), arrivals (Fig. 14), joint angles (Fig. 15-18), and our own.
 
 Like the paper's, the figures plot -y.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from papers.sibilska2022.amplitude import VARIANTS, Comparison
-from papers.sibilska2022.claims import CONTROLLERS, Arrivals, joints
+from papers.sibilska2022.claims import CONTROLLERS, Arrivals, Draws, joints
 from papers.sibilska2022.experiment import (
     BROKEN_SETS,
     LIMIT_RAD,
@@ -23,6 +23,7 @@ from papers.sibilska2022.experiment import (
     Case,
     ControllerName,
     Point,
+    Recording,
     Recordings,
     paper_time,
 )
@@ -44,18 +45,36 @@ _METHODS: tuple[tuple[Point, ControllerName, str], ...] = (
 )
 
 
-def draw_published(arrivals: Arrivals, recordings: Recordings) -> list[Figure]:
+SNAPSHOTS: dict[int, tuple[Case, tuple[float, ...]]] = {
+    8: (Case("centre", "published", "sjc", ()), (3.0, 10.0, 43.0, 100.0, 102.0, 107.0)),
+    9: (Case("head", "published", "sjc", ()), (3.0, 10.0, 38.0, 41.0, 57.0, 119.0)),
+    10: (Case("head", "published", "sjc", (3, 5, 8)), (3.0, 78.0, 165.0, 184.0, 217.0, 384.0)),
+    11: (Case("head", "published", "cc", (3, 5, 8)), (3.0, 33.0, 115.0, 120.0, 155.0, 287.0)),
+}
+"""Figure of the paper -> its run and the times [s] of its snapshots."""
+
+
+def draw_published(arrivals: Arrivals, draws: Draws, recordings: Recordings) -> list[Figure]:
     """Return figures of the published simulations, as far as the recorded cases allow."""
     sets = [broken for broken in BROKEN_SETS if any(case.broken == broken for case in recordings)]
     drawn = [
         Figure(
             "arrivals",
-            "Times of arrival at the five targets for each set of broken joints (Fig. 14): lines are the rerun, with "
-            "the published head model; crosses are the paper's times at the fifth target.",
-            partial(_draw_arrivals, arrivals, sets),
-            (9.0, 3.4 * math.ceil(len(sets) / 2)),
+            "Arrival at the five targets for each set of broken joints (Fig. 14). Bars: median of the published "
+            "solver's runs, whiskers all of them; dots: exact solution; crosses: the paper's fifth times.",
+            partial(_draw_arrivals, arrivals, draws, sets),
+            (10.0, 3.4 * math.ceil(len(sets) / 2)),
         )
     ]
+    for number, (case, times_s) in SNAPSHOTS.items():
+        if case in recordings:
+            caption = (
+                f"The robot at the times of Fig. {number}: {case.controller.upper()} guided by the {case.point}, "
+                f"broken {joints(case.broken)}; exact solution. Dot: head; red: broken joints; line: path of the "
+                "guided point so far; circles: targets. As in the paper, -y is plotted."
+            )
+            draw_case = partial(_draw_snapshots, recordings[case], case, times_s)
+            drawn.append(Figure(f"snapshots-{number}", caption, draw_case, (10.0, 5.4)))
     named = {
         ("centre", "published"): ("paths-centre", "Paths of the centre of mass (Fig. 12)."),
         ("head", "published"): ("paths-head", "Paths of the head, published head model (Fig. 13)."),
@@ -83,24 +102,53 @@ def draw_published(arrivals: Arrivals, recordings: Recordings) -> list[Figure]:
     return drawn
 
 
-def _draw_arrivals(arrivals: Arrivals, sets: Sequence[Broken], canvas: Canvas) -> None:
+def _draw_arrivals(arrivals: Arrivals, draws: Draws, sets: Sequence[Broken], canvas: Canvas) -> None:
     for index, broken in enumerate(sets):
         axes = canvas.add_subplot(math.ceil(len(sets) / 2), 2, index + 1)
-        for point, controller, colour in _METHODS:
-            case = Case(point, "published", controller, broken)
-            if case not in arrivals:
-                continue
-            times = np.concatenate([[0.0], arrivals[case]])
-            axes.plot(
-                range(len(times)), times, "o-", color=colour, ms=4, lw=1.6, label=f"{controller.upper()}, {point}"
-            )
+        cases = [
+            (Case(point, "published", controller, broken), colour)
+            for point, controller, colour in _METHODS
+            if Case(point, "published", controller, broken) in arrivals
+        ]
+        for group, (case, colour) in enumerate(cases):
+            drawn, at = draws.get(case, arrivals[case][None]), group + 0.16 * (np.arange(len(TARGETS)) - 2.0)
+            middle = np.median(drawn, axis=0)
+            whiskers = np.abs(np.array([drawn.min(axis=0), drawn.max(axis=0)]) - middle)
+            bars = axes.bar(at, middle, 0.14, yerr=whiskers, color=colour, capsize=2, error_kw={"lw": 0.8})
+            axes.bar_label(bars, [f"{time:.0f}" for time in middle], fontsize=6.5, padding=2)
+            axes.plot(at, arrivals[case], ".", color=INK, ms=4)
             paper = paper_time(case)
             if paper is not None:
-                axes.plot([5.2], [paper], "x", color=colour, ms=8, mew=2, clip_on=False)
-        axes.plot([], [], "x", color=INK, ms=8, mew=2, label="paper, 5th target")
-        axes.set(title=f"broken: {joints(broken)}", xlabel="target", ylabel="time [s]")
-        axes.set(xlim=(0.0, 5.4), ylim=(0.0, None))
-        axes.legend(loc="upper left")
+                axes.plot([at[-1]], [paper], "x", color="#CC0000", ms=8, mew=2, zorder=4)
+        axes.set_xticks(range(len(cases)), [f"{case.point}-{case.controller.upper()}" for case, _ in cases])
+        axes.set(title=f"broken: {joints(broken)}", ylabel="time [s]")
+        axes.grid(visible=False, axis="x")
+
+
+def _draw_snapshots(run: Recording, case: Case, times_s: Sequence[float], canvas: Canvas) -> None:
+    panels = canvas.subplots(2, math.ceil(len(times_s) / 2), squeeze=False).ravel()
+    for axes, time_s in zip(panels, times_s, strict=False):
+        row = int(np.argmin(np.abs(run.time_s - time_s)))
+        body, path = _body(run, row, case.point), run.tracked_xy[: row + 1]
+        axes.plot(path[:, 0], -path[:, 1], color=MUTED, lw=0.8)
+        _draw_targets(axes)
+        axes.plot(body[:, 0], -body[:, 1], color=BLUE, lw=2.5, solid_capstyle="round", zorder=4)
+        axes.plot(*(body[-1] * (1.0, -1.0)), "o", color=BLUE, ms=5, zorder=5)
+        for joint in case.broken:
+            axes.plot(*(body[joint] * (1.0, -1.0)), "o", color="#CC0000", ms=3.5, zorder=5)
+        middle = body.mean(axis=0)
+        axes.set(title=f"{time_s:g} s", aspect="equal", xlim=middle[0] + np.array([-1.2, 1.2]))
+        axes.set(ylim=-middle[1] + np.array([-1.0, 1.0]), xlabel="x [m]", ylabel="-y [m]")
+
+
+def _body(run: Recording, row: int, point: Point) -> FloatArray:
+    """Return the tail's end, the joints and the head's end (N + 1, 2) [m] of a recorded robot, world frame."""
+    phi = run.joint_angle[row]
+    theta = run.head_angle[row] + np.append(np.cumsum(phi[::-1])[::-1], 0.0)
+    step = 2.0 * float(ROBOT.links("link_half_length_m")[0]) * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    ends = np.vstack([np.zeros(2), np.cumsum(step, axis=0)])
+    centres = 0.5 * (ends[1:] + ends[:-1])
+    return ends + run.tracked_xy[row] - (centres[-1] if point == "head" else centres.mean(axis=0))
 
 
 def _draw_paths(recordings: Recordings, cases: Sequence[Case], sets: Sequence[Broken], canvas: Canvas) -> None:

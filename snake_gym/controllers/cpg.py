@@ -17,17 +17,23 @@ in a frame that also turns with omega, y = exp(-omega t) D x^, the network reads
     dy_i/dt = xi(y_i) y_i - alpha sum_j L_ij y_j,     L the graph Laplacian of w,
 
 without the fast rotation: turning is exact, the locked gait is a fixed point, and worlds with different gaits share one
-product. RK4 then needs a step that is small against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``),
-and single precision is enough for y. The stored state is x itself, in double, so a change of gait makes no joint jump.
+product. RK4 then needs a step that is small against the rates of convergence only (``MAX_STEP_S``, ``MAX_RATE_STEP``).
+All of it is in double precision: oscillators that start alike leave the unstable state by small differences, which
+rounding to single precision would make up. The stored state is x itself, so a change of gait makes no joint jump.
 
 Changes of gait. With a new phase shift every T_ij changes at once: the coupling would pull joints at up to
 (omega + 2 alpha sum_j w_ij) rho, and where the new wave sums to zero over the old one the oscillators would damp each
-other. So ``set_gait`` lets the phase shift go to its new value at a bounded rate, and D with it: the network stays
-locked, no oscillator turns faster than omega (the fastest keeps omega, the others wait), and the change takes
-(J - 1) |change| / omega. The speed of u_i is limited from then on to that of the limit cycle, omega rho, the faster of
-the old and the new one. The limit acts on the state, so nothing winds up behind it.
+other. So ``set_gait`` keeps the old gait as a *departure* from the new one: of each oscillator's phase, of rho and of
+omega. Departures die out as critically damped systems of second order do, d'' = -2 c d' - c^2 d, and D, rho and omega
+follow them, so the network stays locked and the oscillation goes on at full size. Velocities stay continuous and
+accelerations bounded, in the middle of another change too. A phase counts modulo one turn, and departures are chosen
+with the smallest spread S over the joints. With c = e (1 - SLOWEST) omega / S (at most omega / 2) the slowest
+oscillator keeps the share ``SLOWEST`` of omega if the fastest keeps omega; all wait as much as the fastest would run
+ahead. A change by a whole wave takes about four periods in all.
 
-Departures: the paper's lambda and alpha (``PAPER_RATES``) take tens of seconds to converge and are not the defaults.
+Departures from the paper: its lambda and alpha (``PAPER_RATES``) take tens of seconds to converge and are not the
+defaults; nor is its start, (0.1 deg, 0), from which the gait would take twice as long to grow as from ``START``. Its
+Gaussian weights exp(-(d - 1)^2 / 2 sigma^2) have mu = 1 and sigma = 5; our distance d is counted in joints.
 The paper does not steer: ``centre`` moves u_c, to which the limit cycle follows; ``offset`` leaves the oscillators
 alone and adds u_c to the output. In both, u_c approaches the point-of-sight offset at ``steering_rate_per_s``.
 """
@@ -49,7 +55,6 @@ from snake_gym.controllers.speed_hold import pace_of
 from snake_gym.robot.measurement import Goal, Measurement
 from snake_gym.robot.spec import FloatArray, RobotSpec
 
-SingleArray = NDArray[np.float32]
 Topology = Literal["full", "nearest", "next_nearest", "chain", "double_chain", "ladder", "bipartite", "dorsal"]
 Weights = Literal["equal", "gaussian"]
 Steering = Literal["centre", "offset"]
@@ -58,8 +63,12 @@ Rate = Annotated[float, Range(0.0, 100.0)]
 PAPER_RATES = {"convergence_per_s": 0.2, "coupling_per_s": 0.01}
 """Rates lambda and alpha of liu2024, section 3.1 [1/s]."""
 START = (0.1, 0.1)
-"""Initial (u, v) of every oscillator [rad] (liu2024, section 3.1)."""
+"""Initial (u, v) of every oscillator [rad]: our choice, see above."""
+SLOWEST = 0.4
+"""Share of omega that every oscillator keeps while the phase shift changes."""
 MAX_STEP_S = 0.1
+SETTLED = 1e-9
+"""Departure [rad] and rate [rad/s] at which a change of gait is over."""
 MAX_RATE_STEP = 1.0
 """Largest RK4 step times the fastest rate of convergence (RK4 is stable up to 2.8)."""
 LARGEST_EXCESS = 30.0
@@ -77,9 +86,9 @@ class CpgConfig(SteeringConfig, GaitConfig):
     topology: Topology = "full"
     """Pattern of coupled oscillators; see ``coupling_weights``."""
     weights: Weights = "equal"
-    """Weight of a coupling: one, or a Gaussian of the distance along the chain."""
+    """Weight of a coupling: one, or a Gaussian of the distance along the chain, one between neighbours."""
     weight_width_joints: Annotated[float, Range(1e-3, 1e3)] = 2.0
-    """Standard deviation of the Gaussian weights [joints]."""
+    """Standard deviation sigma of the Gaussian weights [joints]; liu2024 has 5."""
     steering: Steering = "centre"
     """Use of u_c: as centre of the oscillators, or as offset added to their output."""
     steering_rate_per_s: Gain = searched(10.0, 1.0, 30.0, log=True)
@@ -95,9 +104,9 @@ class Cpg(Gait):
     """Controller of a steered Hopf network.
 
     State: ``u``, ``v`` (W, J) [rad] the oscillators, ``centre`` (W,) [rad] u_c, and the gait of each world:
-    ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,), which ``set_gait`` changes; with it come
-    ``wanted_shift_rad`` (W,), to which the phase shift goes, and the limits ``turn_limit_rad_s`` and
-    ``speed_limit_rad_s`` (W,) of every oscillator's phase and u, infinite until then.
+    ``amplitude_rad``, ``frequency_rad_s``, ``phase_shift_rad`` (W,), which ``set_gait`` changes. ``departure`` and
+    ``departure_rate`` (W, J + 2) tell how far a change still has to go: the phases [rad] of all oscillators, rho [rad]
+    and omega [rad/s], each the present value less that of the gait, and their rates; ``change_rate_per_s`` (W,) is c.
     """
 
     lopsided = ()
@@ -108,7 +117,7 @@ class Cpg(Gait):
         weight = coupling_weights(spec.n_joints, config.topology, config.weights, config.weight_width_joints)
         self._coupling = Coupling(weight, self.parameter["coupling_per_s"])
         rate = 2.0 * self.parameter["convergence_per_s"] + self._coupling.fastest_per_s
-        self._attraction = self.parameter["convergence_per_s"].astype(np.float32)
+        self._attraction = self.parameter["convergence_per_s"]
         self._max_step_s = min(MAX_STEP_S, MAX_RATE_STEP / max(float(rate.max()), 1e-9))
 
     def initial_state(self, n_worlds: int) -> ControllerState:
@@ -117,9 +126,9 @@ class Cpg(Gait):
         state = {"u": np.full(shape, START[0]), "v": np.full(shape, START[1]), "centre": np.zeros(n_worlds)}
         for name in ("amplitude_rad", "frequency_rad_s", "phase_shift_rad"):
             state[name] = np.broadcast_to(self.parameter[name], (n_worlds,)).copy()
-        state["wanted_shift_rad"] = state["phase_shift_rad"].copy()
-        for name in ("turn_limit_rad_s", "speed_limit_rad_s"):
-            state[name] = np.full(n_worlds, np.inf)
+        state["departure"] = np.zeros((n_worlds, self.n_joints + 2))
+        state["departure_rate"] = np.zeros((n_worlds, self.n_joints + 2))
+        state["change_rate_per_s"] = np.ones(n_worlds)
         return state
 
     def set_gait(
@@ -132,8 +141,9 @@ class Cpg(Gait):
     ) -> None:
         """Change the gait of the worlds in ``mask`` (W,) in mid-run; None leaves a parameter as it is.
 
-        Joints move on from their present angles, from now on at most at the faster of the old and the new omega rho
-        (without a limit where both are zero). Raises ValueError where a value is out of the configuration's range.
+        Joints move on from their present angles and velocities. Where neither the old nor the new gait moves, the phase
+        shift changes at once, and the coupling turns the oscillators. Raises ValueError where a value is out of the
+        configuration's range.
         """
         wanted = {
             "amplitude_rad": amplitude_rad,
@@ -143,16 +153,22 @@ class Cpg(Gait):
         for name, value in wanted.items():
             for number in () if value is None else np.atleast_1d(value):
                 replace(self.config, **{name: number})  # checks the range
-        before = _cycle_speeds(state)
+        before = {name: state[name].copy() for name in wanted}
         for name, value in wanted.items():
             if value is not None:
-                state["wanted_shift_rad" if name == "phase_shift_rad" else name][mask] = value
-        names = ("turn_limit_rad_s", "speed_limit_rad_s")
-        for name, old, new in zip(names, before, _cycle_speeds(state), strict=True):
-            limit = np.maximum(old, new)
-            state[name][mask] = np.where(limit > 0.0, limit, np.inf)[mask]
-        still = mask & np.isinf(state["turn_limit_rad_s"])  # no oscillator turns: the coupling makes the change
-        state["phase_shift_rad"][still] = state["wanted_shift_rad"][still]
+                state[name][mask] = value
+        change = {name: (before[name] - state[name])[:, None] for name in wanted}
+        departure = state["departure"] + np.hstack([
+            change["phase_shift_rad"] * np.arange(self.n_joints), change["amplitude_rad"], change["frequency_rad_s"]
+        ])  # fmt: skip
+        departure[:, :-2], spread = _gather(departure[:, :-2])
+        omega = np.maximum(np.abs(before["frequency_rad_s"]), np.abs(state["frequency_rad_s"]))
+        still = omega == 0.0
+        departure[still] = 0.0
+        rate = omega * np.minimum(math.e * (1.0 - SLOWEST) / np.maximum(spread, 1e-9), 0.5)
+        for name, value in (("departure", departure), ("change_rate_per_s", np.where(still, 1.0, rate))):
+            state[name][mask] = value[mask]
+        state["departure_rate"][mask & still] = 0.0
 
     def command(self, measurement: Measurement, goal: Goal, state: ControllerState, dt_s: float) -> FloatArray:
         """Return the network's joint references in ``dt_s`` [s] (W, J) [rad], within the robot's joint limit."""
@@ -168,12 +184,12 @@ class Cpg(Gait):
 
         It follows from the sum of all oscillators, turned back to the tail.
         """
-        in_phase, quadrature = self._turn(state["phase_shift_rad"], np.zeros(1))
+        in_phase, quadrature = self._turn(state, np.zeros(1))
         u, v = self._displacement(state)
         mean_u = (u * in_phase + v * quadrature).sum(axis=0)
         mean_v = (v * in_phase - u * quadrature).sum(axis=0)
         phase = np.arctan2(mean_u, -mean_v)  # u = rho sin(phase), v = -rho cos(phase)
-        phase += state["frequency_rad_s"] * pace_of(state) * self.spec.control_dt_s
+        phase += (state["frequency_rad_s"] + state["departure"][:, -1]) * pace_of(state) * self.spec.control_dt_s
         wrap_phase(phase)
         return phase
 
@@ -186,48 +202,55 @@ class Cpg(Gait):
             x[0] -= state["centre"]
         return x
 
-    def _turn(self, shift: FloatArray, angle: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return cos and sin of ``(k - 1) shift + angle`` for joint k (J, W), or (J, 1) where all worlds agree."""
-        if (shift == shift[0]).all() and (angle == angle[0]).all():
-            shift, angle = shift[:1], angle[:1]
-        turn = shift * np.arange(self.n_joints)[:, None] + angle
+    def _turn(self, state: ControllerState, angle: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return cos and sin of all oscillators' lags plus ``angle`` (J, W), or (J, 1) where all worlds agree."""
+        shift, departure = state["phase_shift_rad"], state["departure"]
+        if departure.any():
+            turn = shift * np.arange(self.n_joints)[:, None] + departure[:, :-2].T + angle
+        else:
+            if (shift == shift[0]).all() and (angle == angle[0]).all():
+                shift, angle = shift[:1], angle[:1]
+            turn = shift * np.arange(self.n_joints)[:, None] + angle
         return np.cos(turn), np.sin(turn)
 
-    def _shift_phases(self, state: ControllerState, dt_s: float) -> FloatArray:
-        """Bring the phase shift nearer to the wanted one; return the angle (W,) [rad] by which the tail falls back."""
-        gap = state["wanted_shift_rad"] - state["phase_shift_rad"]
-        if not gap.any():
-            return np.zeros(1)
-        reach = state["turn_limit_rad_s"] * dt_s / max(self.n_joints - 1, 1)
-        change = np.clip(gap, -reach, reach)
-        state["phase_shift_rad"] += change
-        head = change * (self.n_joints - 1)
-        # The oscillators' own changes run from 0 (tail) to ``head``; the foremost keeps omega.
-        return np.where(state["frequency_rad_s"] < 0.0, np.minimum(head, 0.0), np.maximum(head, 0.0))
+    def _change(self, state: ControllerState, dt_s: float) -> FloatArray:
+        """Let the departures die out for ``dt_s`` [s], in place; return the angle (W,) [rad] by which all wait."""
+        c, d, rate = state["change_rate_per_s"][:, None], state["departure"], state["departure_rate"]
+        decay = np.exp(-c * dt_s)
+        slope = rate + c * d  # d(t) = (d + slope t) exp(-c t)
+        later, new_rate = (d + slope * dt_s) * decay, (rate - c * slope * dt_s) * decay
+        over = (np.abs(later) < SETTLED) & (np.abs(new_rate) < SETTLED)
+        later[over], new_rate[over] = 0.0, 0.0
+        turned = later[:, :-2] - d[:, :-2]
+        state["departure"][:], state["departure_rate"][:] = later, new_rate
+        ahead = np.maximum(turned.max(axis=1), 0.0), np.minimum(turned.min(axis=1), 0.0)
+        return np.where(state["frequency_rad_s"] < 0.0, ahead[1], ahead[0])
 
     def _integrate(self, state: ControllerState, dt_s: float) -> None:
         """Advance u, v by ``dt_s`` [s], with the centre held, in place."""
-        cos, sin = self._turn(state["phase_shift_rad"], np.zeros(1))
-        y = np.empty((2, self.n_joints, state["centre"].size), dtype=np.float32)
+        cos, sin = self._turn(state, np.zeros(1))
         x = self._displacement(state)
-        x /= state["amplitude_rad"]
+        y = np.empty_like(x)
+        x /= state["amplitude_rad"] + state["departure"][:, -2]
         _rotate(x, cos, -sin, out=y)
         n_steps = max(1, math.ceil(dt_s / self._max_step_s - 1e-9))
         for _ in range(n_steps):
             self._step(y, dt_s / n_steps)
-        behind = self._shift_phases(state, dt_s)
-        cos, sin = self._turn(state["phase_shift_rad"], state["frequency_rad_s"] * pace_of(state) * dt_s - behind)
+        omega = state["frequency_rad_s"] + state["departure"][:, -1]
+        if state["departure"].any():
+            wait = self._change(state, dt_s)
+            omega = 0.5 * (omega + state["frequency_rad_s"] + state["departure"][:, -1])
+        else:
+            wait = np.zeros(1)
+        cos, sin = self._turn(state, omega * pace_of(state) * dt_s - wait)
         _rotate(y, cos, sin, out=x)
-        x *= state["amplitude_rad"]
+        x *= state["amplitude_rad"] + state["departure"][:, -2]
         if self.config.steering == "centre":
             x[0] += state["centre"]
-        if np.isfinite(state["speed_limit_rad_s"]).any():
-            reach, u = state["speed_limit_rad_s"] * dt_s, state["u"].T
-            np.clip(x[0], u - reach, u + reach, out=x[0])
         state["u"][:] = x[0].T
         state["v"][:] = x[1].T
 
-    def _step(self, y: SingleArray, h: float) -> None:
+    def _step(self, y: FloatArray, h: float) -> None:
         """Advance the network without its rotation, y (2, J, W), by one RK4 step of ``h`` [s], in place."""
         probe, total = np.empty_like(y), np.zeros_like(y)
         rate = self._rate(y)
@@ -241,7 +264,7 @@ class Cpg(Gait):
         total += rate
         y += total
 
-    def _rate(self, y: SingleArray) -> SingleArray:
+    def _rate(self, y: FloatArray) -> FloatArray:
         """Return dy/dt (2, J, W) [1/s] of the network without its rotation."""
         squares = np.square(y)
         excess = np.add(squares[0], squares[1], out=squares[0])  # -e
@@ -260,10 +283,16 @@ class Cpg(Gait):
         return rate
 
 
-def _cycle_speeds(state: ControllerState) -> tuple[FloatArray, FloatArray]:
-    """Return the speeds of the phase, |omega|, and at most of u, |omega| rho, on the limit cycle (W,) [rad/s]."""
-    turn = np.abs(state["frequency_rad_s"])
-    return turn, turn * state["amplitude_rad"]
+def _gather(phase: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return phases (W, J) [rad], by whole turns nearer together, with the least spread, and their spread (W,)."""
+    turn = 2.0 * math.pi
+    order = np.sort(np.mod(phase, turn), axis=1)
+    gap = np.diff(order, axis=1, append=order[:, :1] + turn)
+    widest = gap.argmax(axis=1)[:, None]
+    begin = np.take_along_axis(order, (widest + 1) % phase.shape[1], axis=1)
+    gathered = np.mod(phase - begin + 1e-9, turn) - 1e-9
+    tail = gathered[:, :1]  # measured from the tail, whose own phase stays near zero
+    return gathered - tail, turn - np.take_along_axis(gap, widest, axis=1)[:, 0]
 
 
 def _rotate(x: NDArray[Any], cos: FloatArray, sin: FloatArray, out: NDArray[Any]) -> None:
@@ -299,7 +328,7 @@ def coupling_weights(n_joints: int, topology: Topology, weights: Weights, width_
         "bipartite": distance % 2 == 1,
         "dorsal": (in_row & (i % 2 == 0)) | rung,
     }[topology]
-    weight = np.exp(-0.5 * (distance / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
+    weight = np.exp(-0.5 * ((distance - 1) / width_joints) ** 2) if weights == "gaussian" else np.ones_like(distance)
     return np.where(linked, weight, 0.0)
 
 
@@ -314,7 +343,7 @@ class Coupling:
         rate_per_s: alpha, one number or (W,) [1/s].
     """
 
-    decay: SingleArray
+    decay: FloatArray
     """Rate of each oscillator's own decay (J, 1) or (J, W) [1/s]."""
     fastest_per_s: float
     """Fastest rate at which phases lock [1/s]."""
@@ -324,18 +353,18 @@ class Coupling:
         alpha = np.atleast_1d(rate_per_s)
         total = weight.sum(axis=1)
         self.fastest_per_s = float(np.abs(np.linalg.eigvals(np.diag(total) - weight)).max() * alpha.max())
-        self._bands: list[tuple[int, SingleArray]] = []
-        self._common: SingleArray | None = None
+        self._bands: list[tuple[int, FloatArray]] = []
+        self._common: FloatArray | None = None
         others = weight[~np.eye(n, dtype=bool)]
         if n > 3 and np.ptp(others) == 0.0:
-            self._common = (alpha * others[0]).astype(np.float32)
+            self._common = alpha * others[0]
             total = total + others[0]  # the sum of all oscillators holds the oscillator itself
         else:
             bands = [(shift, np.diagonal(weight, shift)[:, None] * alpha) for shift in range(1 - n, n)]
-            self._bands = [(shift, band.astype(np.float32)) for shift, band in bands if band.any()]
-        self.decay = (total[:, None] * alpha).astype(np.float32)
+            self._bands = [(shift, band) for shift, band in bands if band.any()]
+        self.decay = total[:, None] * alpha
 
-    def add_pull(self, rate: SingleArray, y: SingleArray) -> None:
+    def add_pull(self, rate: FloatArray, y: FloatArray) -> None:
         """Add ``alpha sum_j w_ij y_j`` (or its part that is not in ``decay``) to ``rate`` (2, J, W), in place."""
         if self._common is not None:
             # With one number in each row np.add.reduce would sum in another order.

@@ -135,7 +135,7 @@ def test_every_oscillator_is_reached_from_the_head(topology: Topology) -> None:
 def test_coupling_is_the_graph_laplacian(topology: Topology, n_joints: int) -> None:
     weight = coupling_weights(n_joints, topology, "equal", 2.0)
     alpha = np.array([0.5, 1.5])
-    y = np.random.default_rng(0).normal(size=(2, n_joints, 2)).astype(np.float32)
+    y = np.random.default_rng(0).normal(size=(2, n_joints, 2))
     coupling = Coupling(weight, alpha)
     rate = -coupling.decay * y
     coupling.add_pull(rate, y)
@@ -183,23 +183,35 @@ def test_steering_is_smooth_and_acts_at_once(steering: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("topology", ["nearest", "full"])
-def test_no_joint_jumps_when_the_gait_changes(change: dict[str, float], topology: Topology) -> None:
-    dt_s = 0.02
+def test_a_change_of_gait_is_smooth(change: dict[str, float], topology: Topology) -> None:
+    """Also where another change begins before it is over: speed, acceleration and pauses of every joint are bounded."""
+    dt_s, omega, rho = (
+        0.01,
+        max(abs(change.get("frequency_rad_s", 0.0)), 4.0),
+        max(change.get("amplitude_rad", 0.0), 0.5),
+    )
     config = CpgConfig(amplitude_rad=0.5, frequency_rad_s=4.0, phase_shift_rad=0.5, topology=topology)
     controller = Cpg(config, SPEC)
     state = controller.initial_state(3)
-    before = run(controller, state, 20.0)[-1]
-    mask = np.array([True, False, True])
-    controller.set_gait(state, mask, **change)
-    commands = np.concatenate([before[None], run(controller, state, 5.0, dt_s)])
-    omega = max(abs(change.get("frequency_rad_s", 0.0)), 4.0)
-    rho = max(change.get("amplitude_rad", 0.0), 0.5)
-    step = np.abs(np.diff(commands[:, mask], axis=0)).max()
-    assert step <= omega * rho * dt_s * (1.0 + 1e-9)
-    run(controller, state, 60.0)
-    np.testing.assert_allclose(np.hypot(state["u"], state["v"])[0], change.get("amplitude_rad", 0.5), rtol=0.01)
-    np.testing.assert_allclose(locked_phases(controller, state)[0], change.get("phase_shift_rad", 0.5), atol=0.02)
-    np.testing.assert_allclose(locked_phases(controller, state)[1], 0.5, atol=0.01)
+    wave = 0.5 * np.arange(N_JOINTS)
+    state["u"][:], state["v"][:] = 0.5 * np.sin(wave), -0.5 * np.cos(wave)
+    commands = [run(controller, state, 0.1, dt_s)]
+    controller.set_gait(state, np.array([True, False, True]), **change)
+    commands.append(run(controller, state, 1.3, dt_s))
+    controller.set_gait(state, np.array([False, False, True]), 0.5, 4.0, -0.2)
+    commands.append(run(controller, state, 15.0, dt_s))
+    rate = np.diff(np.concatenate(commands), axis=0) / dt_s
+    assert np.abs(rate[:, 0]).max() <= omega * rho * (1.0 + 1e-6)
+    assert np.abs(rate[:, 2]).max() <= 1.2 * omega * rho
+    assert np.abs(np.diff(rate, axis=0)).max() <= 1.5 * omega**2 * rho * dt_s
+    moving = np.abs(rate) > 0.05 * 4.0 * min(change.get("amplitude_rad", 0.5), 0.5)
+    period = round(2.0 * math.pi / 4.0 / dt_s)
+    windows = np.lib.stride_tricks.sliding_window_view(moving, period, axis=0)
+    assert windows.any(axis=-1).all(), "a joint stands still for a period"
+    np.testing.assert_allclose(np.hypot(state["u"], state["v"])[0], change.get("amplitude_rad", 0.5), rtol=1e-3)
+    np.testing.assert_allclose(locked_phases(controller, state)[0], change.get("phase_shift_rad", 0.5), atol=1e-3)
+    np.testing.assert_allclose(locked_phases(controller, state)[1], 0.5, atol=1e-6)
+    np.testing.assert_allclose(locked_phases(controller, state)[2], -0.2, atol=1e-3)
 
 
 def test_another_number_of_waves_leaves_the_amplitude_alone() -> None:
@@ -210,9 +222,9 @@ def test_another_number_of_waves_leaves_the_amplitude_alone() -> None:
     wave = two * np.arange(N_JOINTS)
     state["u"][:], state["v"][:] = 0.5 * np.sin(wave), -0.5 * np.cos(wave)
     controller.set_gait(state, np.ones(2, dtype=bool), phase_shift_rad=three)
-    state["phase_shift_rad"][1] = three  # the published equations: the new phase shift at once
+    state["departure"][1] = 0.0  # the published equations: the new phase shift at once
     smallest = np.ones(2)
-    for _ in range(100):
+    for _ in range(400):
         run(controller, state, 0.05, 0.05)
         smallest = np.minimum(smallest, np.hypot(state["u"], state["v"]).min(axis=1) / 0.5)
     assert smallest[0] > 0.95

@@ -22,8 +22,10 @@ from papers.haghshenas2022.runs import (
     follow,
     gait_speed,
     length_range_mm,
+    pattern_of_table,
 )
 from papers.record import draw_png, study_parser
+from snake_gym.robot.presets import MUSCLE
 
 with (Path(__file__).parent / "haghshenas2022.csv").open(newline="") as _file:
     GOLDEN = {row["quantity"]: row for row in csv.DictReader(_file)}
@@ -64,7 +66,9 @@ def test_muscle_forces_have_the_rank_of_the_joints() -> None:
 
 
 def test_friction_does_not_carry_the_published_gait_at_the_published_speed() -> None:
-    assert gait_speed(GAIT_RAD_S, 6.0) < 0.7 * golden("mean_circle")
+    own = np.full(MUSCLE.n_joints, CONTROLLER["amplitude_rad"])
+    assert 0.1 < gait_speed(GAIT_RAD_S, own, 6) < 0.7 * golden("mean_circle")
+    assert np.degrees(pattern_of_table()) == pytest.approx([32.6, 32.3, 27.9, 27.5, 30.4], abs=0.1)
 
 
 @pytest.mark.slow

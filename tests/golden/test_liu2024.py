@@ -23,6 +23,7 @@ from papers.liu2024.generator import (
     orders,
     settle,
 )
+from papers.liu2024.network import MODES, lock
 from snake_gym.controllers.cpg import Topology, Weights
 from snake_gym.robot.presets import SNAKESYS
 
@@ -56,18 +57,7 @@ def test_without_anisotropy_it_does_not_creep() -> None:
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_network_locks_on_the_limit_cycle(topology: Topology, weights: Weights) -> None:
-    check_locking(topology, weights, "default")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_every_network_locks_at_the_published_rates(topology: Topology, weights: Weights) -> None:
-    check_locking(topology, weights, "paper")
-
-
-def check_locking(topology: Topology, weights: Weights, rates: str) -> None:
-    settled = settle(topology, weights, rates)
+    settled = settle(topology, weights)
     assert 1.0 + settled.radius_error == golden("limit_cycle_radius")
     wanted = creeping_wave(SNAKESYS.n_joints).phase_shift_rad
     assert wanted == golden("phase_difference")
@@ -76,20 +66,26 @@ def check_locking(topology: Topology, weights: Weights, rates: str) -> None:
     assert settled.radius_s > 0.0
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_published_network_locks(mode: str) -> None:
+    locking = lock(MODES[mode])
+    assert locking.periods == golden(f"locking_{mode}")
+    assert 1.0 + locking.radius_error == golden("limit_cycle_radius")
+
+
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("rates", ["paper", pytest.param("default", marks=pytest.mark.slow)])
-def test_no_joint_steps_further_than_the_limit_cycle_at_a_change_of_gait(name: str, rates: str) -> None:
-    change = change_gait(name, "full", rates, watched_s=12.0)
-    assert change.step <= 1.0 + 1e-9
+def test_a_change_of_gait_is_smooth(name: str) -> None:
+    change = change_gait(name, "default", watched_s=20.0)
+    assert change.smooth.speed <= 1.001 and change.smooth.acceleration < 1.3 and change.smooth.still_periods < 0.5
     assert change.smallest_radius > 0.99
     if "amplitude" in name or "wave" in name:
-        assert change.serpenoid_step > 10.0
+        assert change.formula.speed > 10.0
 
 
-def test_the_published_equations_alone_fall_silent_between_whole_numbers_of_waves() -> None:
-    change = change_gait("three waves in place of two", "full", "default", watched_s=5.0)
-    assert change.unlimited_radius < 1e-3
-    assert change.unlimited_step > 2.0
+def test_the_published_equations_alone_jump_in_speed_and_fall_silent() -> None:
+    published = change_gait("three waves in place of two", "published", watched_s=12.0)
+    assert published.alone.acceleration > 2.0 * published.smooth.acceleration
+    assert change_gait("three waves in place of two", "default", watched_s=5.0).radius_alone < 1e-3
 
 
 def test_the_derivative() -> None:
@@ -112,9 +108,9 @@ def test_the_fitting_ratio_is_where_the_speed_passes() -> None:
 def test_the_study_holds_what_it_claims() -> None:
     outcome = STUDY.run(argparse.Namespace(quick=True), lambda share, doing: None)
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
-    assert sorted(verdicts.values()).count("reproduced") == len(verdicts) - 3
-    assert {claim.source for claim in outcome.claims if claim.verdict == "not"} == {
-        "Section 5.1",
-        "Section 3.3, Fig. 4",
+    assert sorted(verdicts.values()).count("reproduced") == len(verdicts) - 2
+    assert {claim.source for claim in outcome.claims if claim.verdict == "partly"} == {
+        "Sections 1 and 3.1",
+        "Sections 1 and 3.2",
     }
     assert all(len(row) == len(table.columns) for table in outcome.tables for row in table.rows)

@@ -18,8 +18,16 @@ from rich.console import Console
 from papers import __main__ as program
 from papers import record as records
 from papers.record import claim_of, is_current, load_record, plain, rerun_into
-from papers.report import claims_table, count_verdicts, data_table, format_deviation, format_number, write_report
-from papers.study import Claim, Finding, Option, Study, Table, claim, compare, figure, number
+from papers.report import (
+    VERDICTS,
+    claims_table,
+    count_verdicts,
+    data_table,
+    format_deviation,
+    format_number,
+    write_report,
+)
+from papers.study import Claim, Finding, Option, Study, Table, claim, compare, figure, grade_built, number
 from snake_gym.config import ConfigError
 
 if TYPE_CHECKING:
@@ -56,6 +64,8 @@ class SmallStudy:
                 speed_claim,
                 lambda speed: [
                     Claim("It turns & turns", "Fig. 2", "partly", note="three of four times"),
+                    Claim("It was built to hold", "Fig. 3", grade_built(True)),
+                    Claim("Nobody says this", "ours", "not", own=True),
                     compare("The angle is 2 rad", "Table 3", 2.0, float("nan"), "rad", 0.1),
                 ],
             ),
@@ -79,7 +89,7 @@ def test_a_record_is_strict_json_with_everything_in_it(tmp_path: Path) -> None:
     assert not before and small.runs == 1
     text = (tmp_path / "outcome.json").read_text()
     assert json.loads(text, parse_constant=lambda name: pytest.fail(name)) == record
-    assert [claim["verdict"] for claim in record["claims"]] == ["partly", "partly", "not"]
+    assert [claim["verdict"] for claim in record["claims"]] == ["partly", "partly", "by construction", "not", "not"]
     assert record["claims"][0]["deviation"] == pytest.approx(0.05) and record["claims"][2]["measured"] is None
     assert record["settings"] == {"quick": True, "speed": "1.05"}
     assert record["data"] == {"seed": 3, "course": [1.0, None]}
@@ -188,7 +198,7 @@ def test_the_report_stands_alone_and_says_everything(tmp_path: Path) -> None:
     assert "other</b> did not finish: ValueError: &lt;x&gt;" in page and "Quick runs" in page
     assert page.index("What did not come out as published") < page.index('<section id="wang">')
     row = page[page.index("<tfoot>") : page.index("</tfoot>")]
-    assert re.findall(r'count \w+">(\S+?)<', row) == ["1", "1", "1"]
+    assert re.findall(r'count [\w ]+">(\S+?)<', row) == ["1", "1", "1", "1"], "claims of ours are not counted"
 
 
 def test_numbers_and_tables_for_readers() -> None:
@@ -196,7 +206,7 @@ def test_numbers_and_tables_for_readers() -> None:
     assert shown == ["261.0", "1506", "0.05", "0.2751", "-3.142", "0", "7", "1.000e-07", "-", "cc"]
     assert format_number(float("nan")) == "-" and format_number(123456.0) == "123456"
     assert format_deviation(0.0156, 0.03) == "+1.6 % (of 3 %)" and format_deviation(None) == ""
-    assert count_verdicts(["not", "not", "reproduced"]) == {"reproduced": 1, "partly": 0, "not": 2}
+    assert count_verdicts(["not", "not", "reproduced"]) == dict(zip(VERDICTS, (1, 0, 0, 2), strict=True))
     outcome = SmallStudy().study.run(argparse.Namespace(speed="1.2"), lambda share, doing: None)
     console = Console(width=140)
     with console.capture() as capture:
@@ -220,7 +230,7 @@ def test_all_goes_on_after_a_failure_and_says_so(
     assert program.main([*arguments, "wang,liu2024"]) == 1
     told = capsys.readouterr()
     assert "RuntimeError: no such physics" in told.out and "no such physics" in told.err
-    assert "3 claims: 1 reproduced, 1 partly, 1 not" in told.out
+    assert "4 claims: 1 reproduced, 1 by construction, 1 partly, 1 not; and 1 of ours" in told.out
     assert "no such physics" in (tmp_path / "report.html").read_text()
     assert program.main([*arguments, "wang"]) == 0
     assert small.runs == 1 and "done before" in capsys.readouterr().out

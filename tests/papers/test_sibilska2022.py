@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from papers.record import draw_png
-from papers.sibilska2022 import STUDY, figures, trials
+from papers.sibilska2022 import STUDY, experiment, figures, trials
 from papers.sibilska2022.amplitude import Comparison, amplitude_claims, amplitude_table
 from papers.sibilska2022.claims import arrival_claims, arrival_table, limit_claims, limits_table
 from papers.sibilska2022.experiment import (
@@ -22,12 +22,14 @@ from papers.sibilska2022.experiment import (
     Case,
     ControlLaw,
     ControllerName,
+    Point,
     Recorder,
     Recording,
     as_rows,
     paper_time,
     select_cases,
     simulate,
+    simulate_as_published,
 )
 from papers.sibilska2022.failures import DOUBLES, SINGLES, Survey, failures_claims, failures_table, worst_table
 from papers.sibilska2022.models import HeadBlock, PublishedHeadModel, ShippedPhysics
@@ -142,6 +144,20 @@ def test_a_simulation_in_a_batch_is_that_one_alone() -> None:
         np.testing.assert_allclose(simulate([case], n_targets=1, time_limit_s=50.0)[0], together[row], atol=0.026)
 
 
+@pytest.mark.parametrize("point", ["centre", "head"])
+def test_the_published_solver_is_the_exact_one_but_for_its_tolerances(
+    point: Point, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(point, "published", "cc", (3,))
+    exact = simulate([case], n_targets=1, time_limit_s=60.0)[0]
+    loose = simulate_as_published(case, n_targets=1, time_limit_s=60.0)
+    monkeypatch.setattr(experiment, "RELATIVE_TOLERANCE", 1e-7)
+    monkeypatch.setattr(experiment, "ABSOLUTE_TOLERANCE", 1e-9)
+    tight = simulate_as_published(case, n_targets=1, time_limit_s=60.0)
+    assert abs(tight[0] - exact[0]) < 0.06 < 0.1 < abs(loose[0] - exact[0])
+    assert np.isnan(simulate_as_published(case, n_targets=1, time_limit_s=20.0)).all()
+
+
 def published_arrivals(factor: float = 1.0) -> dict[Case, np.ndarray]:
     """Last arrivals as published, times a factor; earlier ones in equal steps; where there is none, 300 s."""
     cases = [Case(p, "published", c, b) for b in BROKEN_SETS for p in ("centre", "head") for c in ("sjc", "cc")]
@@ -160,7 +176,9 @@ def recording(duration_s: float, peak_deg: float, outside_s: float) -> Recording
     time = np.linspace(0.0, duration_s, 50)
     angle = math.radians(peak_deg) * np.sin(time)[:, None] * np.ones(9)
     path = np.stack([np.linspace(0.0, 8.0, 50), np.sin(time)], axis=1)
-    return Recording(time, angle, path, duration_s, outside_s, np.full(9, outside_s), math.radians(peak_deg))
+    return Recording(
+        time, angle, path, np.zeros(50), duration_s, outside_s, np.full(9, outside_s), math.radians(peak_deg)
+    )
 
 
 def test_arrivals_as_published_are_reproduced_and_others_not() -> None:
@@ -168,6 +186,9 @@ def test_arrivals_as_published_are_reproduced_and_others_not() -> None:
     assert len(same) >= 16 and {claim.verdict for claim in same} == {"reproduced"}
     late = arrival_claims(published_arrivals(1.05))
     assert {claim.verdict for claim in late if claim.published} == {"partly"}
+    draws = {case: np.stack([0.9 * times, 0.91 * times, 1.01 * times]) for case, times in published_arrivals().items()}
+    among = find(arrival_claims(published_arrivals(1.2), draws), "SJC guided by the centre, no fault")
+    assert among.verdict == "reproduced" and "Exact solution: 308 s (+20.0 %)" in among.note
     never = published_arrivals()
     never[Case("head", "published", "cc", (3, 5, 6))][-1] = np.nan
     claims = arrival_claims(never)
@@ -189,7 +210,8 @@ def test_limits_are_counted_step_by_step() -> None:
     for step in range(30):
         angles[0, 3] = LIMIT_RAD + (0.01 if step % 3 == 0 else -0.01)
         under_way = np.array([0, 1]) if step < 10 else np.array([0])
-        recorder.listen(step + 1, under_way, angles[under_way], np.full((under_way.size, 2), float(step)))
+        place = np.full((under_way.size, 2), float(step))
+        recorder.listen(step + 1, under_way, angles[under_way], place, np.zeros(under_way.size))
     cases = [Case("centre", "published", "sjc", ()), Case("centre", "published", "cc", ())]
     first, second = recorder.recordings(cases).values()
     assert first.duration_s == 15.0 and first.outside_s == 5.0 and first.outside == pytest.approx(1 / 3)
@@ -277,14 +299,22 @@ def test_figures_can_be_drawn_from_anything_that_a_run_may_give() -> None:
     arrivals = published_arrivals()
     recordings = {case: recording(300.0, 45.0, 10.0) for case in arrivals if case.broken in ((), (3,))}
     drawn = [
-        *figures.draw_published(arrivals, recordings),
+        *figures.draw_published(arrivals, {}, recordings),
         *figures.draw_beyond(comparison(400.0, 350.0, 310.0, 300.0, 350.0), survey(0.9, lost=True)),
     ]
     assert [figure.name for figure in drawn] == [
-        *("arrivals", "paths-centre", "paths-head", "joint-angles-none", "joint-angles-3"),
+        *(
+            "arrivals",
+            "snapshots-8",
+            "snapshots-9",
+            "paths-centre",
+            "paths-head",
+            "joint-angles-none",
+            "joint-angles-3",
+        ),
         *("equal-amplitude", "pairs-locked"),
     ]
-    for figure in (drawn[0], drawn[-1]):
+    for figure in (drawn[0], drawn[1], drawn[-1]):
         assert draw_png(figure).startswith(b"\x89PNG")
     assert all(figure.caption.endswith(".") for figure in drawn)
 
