@@ -106,6 +106,11 @@ class RobotPlant:
         head, angle = state.head_xy.copy(), state.link_angle[:, -1].copy()
         self.robot.set_shape(np.asarray(joint_angle, dtype=np.float64)[None], angle, head, "head")
 
+    def head_pose(self) -> tuple[float, float, float]:
+        """Return the place (x, y) [m] and direction [rad] of the head link, world frame."""
+        state = self.robot.state
+        return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])
+
     def joint_angle(self) -> FloatArray:
         """Return the joint angles as the servos' encoders read them (J,) [rad]."""
         return self.robot.servo_angle()[0]

@@ -75,8 +75,14 @@ class ServoPlant(Protocol):
     def load(self) -> FloatArray:
         """Return the motor torques (J,) as signed shares of the stall torque."""
 
+    def head_pose(self) -> tuple[float, float, float]:
+        """Return the place (x, y) [m] and direction [rad] of the head link, world frame."""
+
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Hold joint ``joint`` (from 0) where it is, or let it go."""
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""
 
 
 class FirstOrderPlant:
@@ -108,6 +114,12 @@ class FirstOrderPlant:
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         self._jammed[joint] = is_jammed
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        self._angle, self._rate = np.array(joint_angle), np.zeros_like(self._angle)
+
+    def head_pose(self) -> tuple[float, float, float]:
+        return 0.0, 0.0, 0.0
 
     def joint_angle(self) -> FloatArray:
         return self._angle

@@ -41,7 +41,7 @@ def test_a_policy_that_is_not_there_is_named_with_the_nearest(policy: str, messa
 
 def test_the_truth_of_another_process_is_refused_with_the_kinds_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"one of dead_reckoning, .* \(for a robot of `emulate`: --pose udp"):
-        make_pose(PoseConfig(), RESILIENT_SERVO, None)
+        make_pose(ConnectionConfig(), RESILIENT_SERVO, None)
 
 
 def test_without_a_first_pose_the_source_s_trouble_is_told(tmp_path: Path) -> None:
