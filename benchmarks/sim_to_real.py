@@ -61,11 +61,10 @@ LATE = {
 }  # fmt: skip
 """Servos and camera at their worst in configs/env/randomised_servo.yaml."""
 GAITS = {
-    "slow": {"amplitude_rad": 0.6, "frequency_rad_s": 4.0, "phase_shift_rad": 0.6},
-    "fast": {"amplitude_rad": 0.4, "frequency_rad_s": 8.0, "phase_shift_rad": 0.8},
-    "unseen": {"amplitude_rad": 0.5, "frequency_rad_s": 6.0, "phase_shift_rad": 0.5},
-}
-"""Gaits of CC on whose logs the robot is identified, and one that it is then tried on."""
+    "tuned": {}, "slow": {"frequency_rad_s": 2.0},
+    "unseen": {"frequency_rad_s": 4.0, "amplitude_rad": 0.5, "phase_shift_rad": 0.5},
+}  # fmt: skip
+"""Gaits on whose logs docs/hardware.md identifies the robot, and one that it is then tried on."""
 
 
 class Player(NamedTuple):
@@ -172,9 +171,9 @@ def gap(options: argparse.Namespace) -> None:
     logs = {name: str(folder / f"{name}.jsonl") for name in GAITS}
     for name, gait in GAITS.items():
         Path(logs[name]).unlink(missing_ok=True)
-        told = {**gait, "kind": "cc"}
+        told = {**gait, "tuned": "cc"}
         words = [f"controller.{key}={value}" for key, value in told.items()]
-        words += [f"connection.emulated.plant={options.plant}", "connection.port=memory", "connection.calibration=null",
+        words += [f"connection.emulated.plant={options.plant}", "connection.port=memory", "connection.calibration=null", "safety.torque_limit=1",
                   "connection.pose.kind=truth", f"connection.latch={folder / 'estop'}"]  # fmt: skip
         sets = [word for pair in words for word in ("--set", pair)]
         config = str(ROOT / "configs/hardware/sts3215.yaml")
@@ -182,26 +181,20 @@ def gap(options: argparse.Namespace) -> None:
         if hardware([*command, "--controller", "cc", *sets]):
             sys.exit(f"the gait {name} could not be logged")
     found, numbers = folder / "mine.yaml", folder / "found.json"
-    seen = [logs["slow"], logs["fast"]]
+    seen = [logs["tuned"], logs["slow"]]
     if hardware(
         ["replay", *seen, "--robot", str(CHAIN), "--identify", str(found), "--no-plot", "--json", str(numbers)]
     ):
         sys.exit("identification gave no robot")
     robots = {"nominal": CHAIN, "identified": found}
     missed = {name: replayed(list(logs.values()), path, folder) for name, path in robots.items()}
-    print(
-        "\n| references of | way [m] | joints, nominal | identified [deg rms] | head, nominal | identified [cm rms] |"
-    )
-    print("|---|---|---|---|---|---|")
+    table("references of", "way [m]", "joints, nominal [deg rms]", "identified", "head, nominal [cm rms]", "identified")
     for name, log in logs.items():
         old, new = (missed[robot][log] for robot in robots)
         joints = " | ".join(f"{np.degrees(one['joint_rms_rad']):.2f}" for one in (old, new))
         heads = " | ".join(f"{100.0 * one['path_rms_m']:.1f}" for one in (old, new))
         print(f"| {name} | {old['path_length_m']:.2f} | {joints} | {heads} |")
-    print(
-        "\n| plays | nominal [m] | identified [m] | plant [m] | of nominal | of identified | late, noisy plant [m] | of nominal |"
-    )
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    table("plays", "nominal [m]", "identified", "plant", "of nominal", "of identified", "late plant", "of nominal")
     for name in options.players:
         who = player(name, str(CHAIN))
         way = np.zeros((options.courses, 4))
@@ -217,6 +210,11 @@ def gap(options: argparse.Namespace) -> None:
             f"| {who.name} | {old:.2f} | {new:.2f} | {plant:.2f} | {plant / old:.2f} | {plant / new:.2f} "
             f"| {late:.2f} | {late / old:.2f} |", flush=True,
         )  # fmt: skip
+
+
+def table(*heads: str) -> None:
+    """Print the head of a table."""
+    print(f"\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|", flush=True)
 
 
 def replayed(logs: Sequence[str], robot: Path, folder: Path) -> dict[str, dict[str, float]]:

@@ -4,7 +4,8 @@ Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
 - A servo without torque is a FREE joint of the physics: viscous friction and stops only. The robot's other faults stay
   as they are.
-- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0.
+- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0. They
+  hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
 - Time passes in steps of the physics; the remainder is kept for the next call. So an emulated robot and a simulated one
   that get the same targets at the same times move the same, except for the second order of the integrator, which begins
@@ -56,6 +57,7 @@ class RobotPlant:
         self._limited = bool(np.isfinite(self._torque_nm).all())
         if not self._limited:
             self._torque_nm[:] = math.inf
+        self._no_load_rad_s = spec.joints("actuator.no_load_speed_rad_s")
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
         self._own_faults = tuple(field.copy() for field in self.robot.faults)
         self._free = np.zeros(spec.n_joints, dtype=bool)
@@ -85,7 +87,8 @@ class RobotPlant:
         self._set_free(~enabled)
         params = self.robot.params
         if self._limited:
-            params.torque_limit[0] = np.maximum(torque_limit, 1e-3) * self._torque_nm
+            share = np.maximum(torque_limit, 1e-3)
+            params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
         if np.isfinite(self._speed_rad_s).all():
             params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
         aim = np.ascontiguousarray(target_rad[None, :], dtype=np.float64)
