@@ -168,13 +168,17 @@ def gap(options: argparse.Namespace) -> None:
     """Identify the plant, and print how far plant, nominal and identified robot are from each other."""
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "estop").unlink(missing_ok=True)
     logs = {name: str(folder / f"{name}.jsonl") for name in GAITS}
     for name, gait in GAITS.items():
         Path(logs[name]).unlink(missing_ok=True)
         told = {**gait, "tuned": "cc"}
         words = [f"controller.{key}={value}" for key, value in told.items()]
-        words += [f"connection.emulated.plant={options.plant}", "connection.port=memory", "connection.calibration=null", "safety.torque_limit=1",
-                  "connection.pose.kind=truth", f"connection.latch={folder / 'estop'}"]  # fmt: skip
+        words += [
+            f"connection.emulated.plant={options.plant}", f"connection.latch={folder / 'estop'}",
+            "connection.port=memory", "connection.calibration=null", "connection.pose.kind=truth",
+            "safety.torque_limit=0.7",
+        ]  # fmt: skip
         sets = [word for pair in words for word in ("--set", pair)]
         config = str(ROOT / "configs/hardware/sts3215.yaml")
         command = ["log", "--config", config, "--seconds", f"{options.log_seconds:g}", "--log", logs[name], "--plain"]
