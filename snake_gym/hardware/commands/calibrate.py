@@ -192,8 +192,8 @@ def run(options: argparse.Namespace) -> int:
         with watched as (bus, _, interrupted, moving):
             guide = Person(stop, interrupted=interrupted, moving=moving)
             calibration = calibrate(
-                bus, options.ids, guide, options.model, math.radians(options.degrees), options.torque, None if options.limit is None else math.radians(options.limit),
-                math.radians(options.margin), options.recentre, interrupted=interrupted,
+                bus, options.ids, guide, options.model, math.radians(options.degrees), options.torque,
+                None if options.limit is None else math.radians(options.limit), math.radians(options.margin), options.recentre, interrupted=interrupted,
             )  # fmt: skip
     except StoppedError as error:
         print(f"\n{error}")
