@@ -193,7 +193,8 @@ def run(options: argparse.Namespace) -> int:
             guide = Person(stop, interrupted=interrupted, moving=moving)
             calibration = calibrate(
                 bus, options.ids, guide, options.model, math.radians(options.degrees), options.torque,
-                None if options.limit is None else math.radians(options.limit), math.radians(options.margin), options.recentre, interrupted=interrupted,
+                None if options.limit is None else math.radians(options.limit),
+                math.radians(options.margin), options.recentre, interrupted=interrupted,
             )  # fmt: skip
     except StoppedError as error:
         print(f"\n{error}")
