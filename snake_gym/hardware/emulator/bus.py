@@ -50,6 +50,9 @@ _CATCH_UP_S = 0.005
 class ServoPlant(Protocol):
     """Joints behind the servos: J of them, in the order of the servos."""
 
+    blocked: NDArray[np.bool_]
+    """(J,) True: something in the robot itself keeps the joint from moving on, and its motor stalls."""
+
     def advance(
         self,
         dt_s: float,
@@ -92,6 +95,7 @@ class FirstOrderPlant:
         self.lag_s = 0.03
         """Time constant of the joints [s]."""
         self._jammed = np.zeros(n_joints, dtype=bool)
+        self.blocked = np.zeros(n_joints, dtype=bool)
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
         self._rate = np.zeros(n_joints)
         self._load = np.zeros(n_joints)
@@ -340,8 +344,10 @@ class EmulatedBus:
     # --- the servos' side --------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        state = zip(self.plant.joint_angle(), self.plant.joint_rate(), self.plant.load(), strict=True)
-        for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
+        plant = self.plant
+        state = zip(plant.joint_angle(), plant.joint_rate(), plant.load(), plant.blocked, strict=True)
+        for servo, (angle, rate, load, is_blocked) in zip(self.servos, state, strict=True):
+            servo.blocked = bool(is_blocked)
             servo.update(self._plant_s, float(angle), float(rate), float(load))
         sag_v = self.supply_ohm * sum(servo.supply_current_a for servo in self.servos)
         for servo in self.servos:
