@@ -53,7 +53,7 @@ TOP_LEVEL = {"", "registry", "plugins", "config"}
 
 PROGRAMS = {
     "snake_gym.__main__", "papers.__main__", "snake_gym.hardware.__main__", "snake_gym.hardware.run.real_env",
-    "snake_gym.hardware.commands", "snake_gym.commands",
+    "snake_gym.hardware.run.measured_task",    "snake_gym.hardware.commands", "snake_gym.commands",
 }  # fmt: skip
 """Entry modules and packages, found by name and imported by no other module: they may reach up."""
 

@@ -201,9 +201,7 @@ def score(episodes: Episodes) -> FloatArray:
     return np.asarray(episodes.columns[episodes.score], dtype=np.float64)
 
 
-def _beside_best(
-    plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int
-) -> dict[str, Any]:
+def _beside_best(plays: FloatArray, best: FloatArray, rivals: Sequence[FloatArray], resamples: int) -> dict[str, Any]:
     own, reference = plays.mean(axis=1), best.mean(axis=(0, 1))
     mean = float(reference.mean())
     return {

@@ -4,8 +4,11 @@ Joint i of the robot is servo i of the bus, angles in the robot's own sense.
 
 - A servo without torque is a FREE joint of the physics: viscous friction and stops only. The robot's other faults stay
   as they are.
-- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0.
+- Torque limits are shares of the stall torque, the actuator's torque limit; a robot without one has loads of 0. They
+  hold for the voltage of the motors, so that the speed at which a motor loses its torque falls with them.
 - Speed limits are the smaller of the servo's and the actuator's.
+- Links that run into each other stop there, at rest, and the joints between them stay blocked until their servos are
+  told to move apart. The physics itself lets links pass through each other.
 - Time passes in steps of the physics; the remainder is kept for the next call. So an emulated robot and a simulated one
   that get the same targets at the same times move the same, except for the second order of the integrator, which begins
   anew with every call.
@@ -20,10 +23,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snake_gym.physics.faults import FREE, HEALTHY, LOCKED
+from snake_gym.robot.measurement import chain_angles
 from snake_gym.robot.spec import FloatArray, RobotSpec
 from snake_gym.simulation.simulated_robot import SimulatedRobot
 
 _SLACK = 1e-6
+_TOUCH_M = 5e-4
+"""Overlap of two links from which they block each other [m]."""
+_APART_RAD = 0.01
+"""Way that joints are thought to go on, to see whether links come apart."""
+
+
+def self_overlap(spec: RobotSpec, link_angle: FloatArray) -> tuple[float, int, int]:
+    """Return how deep two links lie in each other [m], negative: their distance, and their numbers from 0 at the tail.
+
+    ``link_angle`` (N,) [rad]. Links are capsules from joint to joint; pairs that overlap also where the chain is
+    straight are left out.
+    """
+    half, radius = spec.links("link_half_length_m"), spec.links("link_radius_m")
+    way = half[:, None] * np.stack([np.cos(link_angle), np.sin(link_angle)], axis=1)
+    end = np.cumsum(2.0 * way, axis=0)
+    begin, length = end - 2.0 * way, np.cumsum(2.0 * half)
+    a, b = np.triu_indices(spec.n_links, 2)
+    both = radius[a] + radius[b]
+    counts = length[b - 1] - length[a] >= both
+    a, b, both = a[counts], b[counts], both[counts]
+    if a.size == 0:
+        return -math.inf, 0, 0
+
+    def apart(point: FloatArray, i: NDArray[np.intp]) -> FloatArray:
+        along = end[i] - begin[i]
+        share = np.clip(((point - begin[i]) * along).sum(axis=1) / (along * along).sum(axis=1), 0.0, 1.0)
+        return np.asarray(np.hypot(*(point - begin[i] - share[:, None] * along).T))
+
+    def side(i: NDArray[np.intp], point: FloatArray) -> FloatArray:
+        along, off = end[i] - begin[i], point - begin[i]
+        return along[:, 0] * off[:, 1] - along[:, 1] * off[:, 0]
+
+    distance = np.min([apart(end[b], a), apart(begin[b], a), apart(end[a], b), apart(begin[a], b)], axis=0)
+    crosses = (side(a, begin[b]) * side(a, end[b]) < 0.0) & (side(b, begin[a]) * side(b, end[a]) < 0.0)
+    depth = both - np.where(crosses, 0.0, distance)
+    deepest = int(np.argmax(depth))
+    return float(depth[deepest]), int(a[deepest]), int(b[deepest])
 
 
 class RobotPlant:
@@ -56,9 +97,13 @@ class RobotPlant:
         self._limited = bool(np.isfinite(self._torque_nm).all())
         if not self._limited:
             self._torque_nm[:] = math.inf
+        self._no_load_rad_s = spec.joints("actuator.no_load_speed_rad_s")
         self._speed_rad_s = spec.joints("actuator.speed_limit_rad_s")
         self._own_faults = tuple(field.copy() for field in self.robot.faults)
         self._free = np.zeros(spec.n_joints, dtype=bool)
+        self._jammed = np.zeros(spec.n_joints, dtype=bool)
+        self.blocked = np.zeros(spec.n_joints, dtype=bool)
+        """(J,) True: joint between two links that touch each other."""
         self._left_s = 0.0
 
     def advance(
@@ -83,28 +128,69 @@ class RobotPlant:
         if n_steps == 0:
             return
         self._set_free(~enabled)
+        self._let_apart(target_rad, enabled)
+        state = self.robot.state
+        before = state.link_angle.copy(), state.head_xy.copy()
+        state.self_overlap_m[0] = 0.0
         params = self.robot.params
         if self._limited:
-            params.torque_limit[0] = np.maximum(torque_limit, 1e-3) * self._torque_nm
+            share = np.maximum(torque_limit, 1e-3)
+            params.torque_limit[0], params.no_load_speed[0] = share * self._torque_nm, share * self._no_load_rad_s
         if np.isfinite(self._speed_rad_s).all():
             params.speed_limit[0] = np.clip(speed_limit_rad_s, 1e-6, self._speed_rad_s)
         aim = np.ascontiguousarray(target_rad[None, :], dtype=np.float64)
         if self.robot.delay is None:
             self.robot.step(aim, n_substeps=n_steps)
-            return
-        for _ in range(n_steps):
-            self.robot.step(aim)
+        else:
+            for _ in range(n_steps):
+                self.robot.step(aim)
+        if state.self_overlap_m[0] > _TOUCH_M:
+            self._stop_touching(*before)
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Block joint ``joint`` (from 0 at the tail) where it is, or release it; if limp, as soon as torque is on."""
+        self._jammed[joint] = is_jammed
+        self._lock(joint, is_jammed)
+
+    def _lock(self, joint: int, locked: bool) -> None:
         faults = self._own_faults[0] if self._free[joint] else self.robot.faults.kind
-        faults[0, joint] = LOCKED if is_jammed else HEALTHY
+        faults[0, joint] = LOCKED if locked else HEALTHY
+
+    def _stop_touching(self, link_angle: FloatArray, head_xy: FloatArray) -> None:
+        """Put the robot back, at rest, to where it was before two links ran into each other, and block what is between
+        them; links that come apart go on."""
+        depth, first, last = self_overlap(self.spec, self.robot.state.link_angle[0])
+        if depth <= max(self_overlap(self.spec, link_angle[0])[0], _TOUCH_M):
+            return
+        shape = link_angle[:, :-1] - link_angle[:, 1:]
+        self.robot.set_shape(shape, link_angle[:, -1].copy(), head_xy, "head")
+        for joint in range(first, last):
+            if not (self.blocked[joint] or self._jammed[joint]):
+                self._lock(joint, True)
+            self.blocked[joint] = True
+
+    def _let_apart(self, target_rad: FloatArray, enabled: NDArray[np.bool_]) -> None:
+        """Release blocked joints that are limp, or on their way apart."""
+        if not self.blocked.any():
+            return
+        shape = self.robot.joint_angle()[0]
+        further = shape + np.where(self.blocked, np.clip(target_rad - shape, -_APART_RAD, _APART_RAD), 0.0)
+        now, then = (self_overlap(self.spec, chain_angles(one[None], np.zeros(1))[0])[0] for one in (shape, further))
+        if then < now - 1e-9 or not enabled[self.blocked].all():
+            for joint in np.flatnonzero(self.blocked & ~self._jammed):
+                self._lock(int(joint), False)
+            self.blocked[:] = False
 
     def bend(self, joint_angle: FloatArray) -> None:
         """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""
         state = self.robot.state
         head, angle = state.head_xy.copy(), state.link_angle[:, -1].copy()
         self.robot.set_shape(np.asarray(joint_angle, dtype=np.float64)[None], angle, head, "head")
+
+    def head_pose(self) -> tuple[float, float, float]:
+        """Return the place (x, y) [m] and direction [rad] of the head link, world frame."""
+        state = self.robot.state
+        return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])
 
     def joint_angle(self) -> FloatArray:
         """Return the joint angles as the servos' encoders read them (J,) [rad]."""

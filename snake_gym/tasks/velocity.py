@@ -156,7 +156,8 @@ class Velocity(Task):
         ),
         "mean_speed_error_m_s": Record("m/s", "mean size of the speed error so far", least=0.0),
         "heading_error_rad": Record(
-            "rad", "direction of the averaged velocity minus the commanded heading of this step; pi/2 below a tenth of "
+            "rad",
+            "direction of the averaged velocity minus the commanded heading of this step; pi/2 below a tenth of "
             "the commanded speed",
         ),
         "mean_heading_error_rad": Record("rad", "mean size of the heading error so far", least=0.0),

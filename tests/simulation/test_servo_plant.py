@@ -140,3 +140,48 @@ def test_a_mechanical_stop_is_no_load_of_the_motor() -> None:
         loads.append(np.abs(plant.load()).max())
     assert np.abs(plant.joint_angle()).max() > 0.49, "it has met its stops"
     assert 0.4 < max(loads) <= 0.5 + 1e-9
+
+
+def closest_centres(plant: RobotPlant, least_joints: int) -> float:
+    """Smallest distance [m] of points along links that have so many joints between them; independent of the plant."""
+    spec, angle = plant.spec, plant.robot.state.link_angle[0]
+    half = spec.links("link_half_length_m")
+    way = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    begin = np.cumsum(2.0 * half[:, None] * way, axis=0) - 2.0 * half[:, None] * way
+    share = np.linspace(0.0, 2.0, 41)[:, None]
+    points = [begin[i] + share * half[i] * way[i] for i in range(spec.n_links)]
+    pairs = [(i, j) for i in range(spec.n_links) for j in range(i + least_joints, spec.n_links)]
+    return min(float(np.hypot(*(points[i][:, None] - points[j][None]).T).min()) for i, j in pairs)
+
+
+def test_a_chain_that_curls_up_runs_into_itself_and_can_be_uncurled() -> None:
+    plant = RobotPlant(SPEC)
+    curled, straight = np.full(J, 1.2), np.zeros(J)
+    for _ in range(1500):
+        plant.advance(0.002, curled, ALL_ON, FULL, FAST)
+    thick = 2.0 * float(SPEC.links("link_radius_m").max())
+    assert closest_centres(plant, 3) > thick - 0.003, "no link lies in another"
+    assert closest_centres(plant, 3) < thick + 0.02, "they touch"
+    assert plant.blocked.any()
+    assert np.abs(plant.joint_angle()[plant.blocked] - 1.2).max() > 0.1, "it is not where it should be"
+    for _ in range(1500):
+        plant.advance(0.002, straight, ALL_ON, FULL, FAST)
+    assert not plant.blocked.any()
+    np.testing.assert_allclose(plant.joint_angle(), 0.0, atol=0.05)
+
+
+def test_a_joint_that_is_jammed_too_stays_so_when_links_come_apart() -> None:
+    plant = RobotPlant(SPEC)
+    for _ in range(1500):
+        plant.advance(0.002, np.full(J, 1.2), ALL_ON, FULL, FAST)
+    one = int(np.flatnonzero(plant.blocked)[1])
+    plant.jam(one)
+    held = plant.joint_angle()[one]
+    for _ in range(1000):
+        plant.advance(0.002, np.zeros(J), ALL_ON, FULL, FAST)
+    assert not plant.blocked.any()
+    assert plant.joint_angle()[one] == pytest.approx(held, abs=0.01)
+    plant.jam(one, False)
+    for _ in range(1000):
+        plant.advance(0.002, np.zeros(J), ALL_ON, FULL, FAST)
+    assert plant.joint_angle()[one] == pytest.approx(0.0, abs=0.05)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from snake_gym.config import ConfigError, Range, Settings, choose
 from snake_gym.config.settings import Count, Positive, PositiveCount
@@ -307,17 +307,24 @@ def find_family(name: str) -> ServoFamily:
     if name in _FAMILIES:
         return _FAMILIES[name]
     place = SHIPPED.get(name, name)
-    module, colon, attribute = place.partition(":")
-    if not colon:
+    if ":" not in place:
         known = sorted({*SHIPPED, *_FAMILIES})
         raise ConfigError(f"servo family is {name!r}; expected module:NAME or one of {', '.join(known)}")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"servo family {name!r}: {error}") from None
+    found = load_named(place, "servo family")
     if not isinstance(found, ServoFamily):
         raise ConfigError(f"servo family {name!r} is a {type(found).__name__}; expected a ServoFamily")
     return register_servo_family(found)
+
+
+def load_named(place: str, what: str) -> Any:
+    """Return the object that ``module:NAME`` names; ``what`` it is, for people. Raises ConfigError."""
+    module, colon, name = place.partition(":")
+    if not colon:
+        raise ConfigError(f"{what} is {place!r}; expected module:NAME")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{what} {place!r}: {error}") from None
 
 
 def family_of_model(name: str) -> tuple[ServoFamily, ServoModel]:

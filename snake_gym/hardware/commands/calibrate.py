@@ -13,7 +13,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 from snake_gym.config import ConfigError
@@ -65,15 +65,20 @@ class Person:
         stop: emergency stop that these keys trip; while it is tripped a question ends.
         source: file descriptor of the keyboard; None: standard input.
         interrupted: called while a question waits; returns a reason to end it, or None.
+        moving: makes a context in which a joint moves.
 
     Raises:
         ConfigError: there is no standard input, or (from its methods) no more.
     """
 
     def __init__(
-        self, stop: EmergencyStop, source: int | None = None, interrupted: Callable[[], str | None] = never
+        self,
+        stop: EmergencyStop,
+        source: int | None = None,
+        interrupted: Callable[[], str | None] = never,
+        moving: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._stop, self._interrupted = stop, interrupted
+        self._stop, self._interrupted, self._moving = stop, interrupted, moving
         self._source = standard_input() if source is None else source
         if self._source < 0:
             raise ConfigError(_NOBODY)
@@ -109,9 +114,10 @@ class Person:
     def watching(self) -> Iterator[None]:
         """Open a context in which a joint moves and a key may stop it."""
         if not os.isatty(self._source):  # keys come from a terminal only
-            yield
+            with self._moving():
+                yield
             return
-        with KeyWatch(self._stop, self._source) as self._keys:
+        with KeyWatch(self._stop, self._source) as self._keys, self._moving():
             yield
         self._keys = None
 
@@ -182,10 +188,12 @@ def run(options: argparse.Namespace) -> int:
     check_new_file(options.out)
     stop = stop_of(options)
     try:
-        with supervised(bus_port(options), options.ids, stop, "calibrate") as (bus, _, interrupted):
+        watched = supervised(bus_port(options), options.ids, stop, "calibrate", options.heartbeat)
+        with watched as (bus, _, interrupted, moving):
+            guide = Person(stop, interrupted=interrupted, moving=moving)
             calibration = calibrate(
-                bus, options.ids, Person(stop, interrupted=interrupted), options.model, math.radians(options.degrees),
-                options.torque, None if options.limit is None else math.radians(options.limit),
+                bus, options.ids, guide, options.model, math.radians(options.degrees), options.torque,
+                None if options.limit is None else math.radians(options.limit),
                 math.radians(options.margin), options.recentre, interrupted=interrupted,
             )  # fmt: skip
     except StoppedError as error:

@@ -21,7 +21,6 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from snake_gym.hardware.commands.emulated_robot import emulate
 from snake_gym.hardware.commands.options import ENDING, add_settings, read_settings
 from snake_gym.hardware.emulator.bus import EmulatedBus, EmulatedServo
 from snake_gym.hardware.emulator.port import EmulatedPort
+from snake_gym.hardware.pose.source import EmulatedPose
 from snake_gym.hardware.run.key_watch import standard_input
 from snake_gym.hardware.run.run_config import robot_of
 
@@ -102,7 +102,8 @@ def run(options: argparse.Namespace) -> int:
     if link.exists() and not link.is_symlink():
         raise ConfigError(f"--link is {str(link)!r}, which is no link; expected a free name")
     with _port(bus, link) as port:
-        world = World(port, mounting is not None, options.pose_port)
+        pose = connection.emulated.pose_source(lambda: bus.plant.head_pose())
+        world = World(port, None if mounting is None else spec.joint_limit_rad, pose, options.pose_port)
         print(f"{'one servo' if mounting is None else spec.name} on {port.port}", flush=True)
         if mounting is not None:
             print(table(mounting) if options.mounting is not None else f"servos {mounting.joints[0].servo_id} to "
@@ -126,11 +127,15 @@ def _port(bus: EmulatedBus, link: Path) -> EmulatedPort:
 
 
 class World:
-    """Events around the emulated robot: typed commands, hands that bend joints, and poses that are sent."""
+    """Events around the emulated robot: typed commands, hands that bend joints, and poses that are sent.
 
-    def __init__(self, port: EmulatedPort, has_physics: bool, pose_port: int) -> None:
-        self._port, self._bus = port, port.bus
-        self._physics, self._pose_port = has_physics, pose_port if has_physics else 0
+    Args:
+        most_rad: farthest angle to which a hand bends a joint; None: one loose servo, without robot and pose.
+    """
+
+    def __init__(self, port: EmulatedPort, most_rad: float | None, pose: EmulatedPose, pose_port: int) -> None:
+        self._port, self._bus, self._pose_source = port, port.bus, pose
+        self._most_rad, self._pose_port = most_rad, 0 if most_rad is None else pose_port
         self._blind = False
         self._ends = False  # a plain flag, since a signal handler sets it
         for number in ENDING:
@@ -202,17 +207,17 @@ class World:
 
     def _bend(self, joint: int, angle_rad: float) -> None:
         """Let a hand bend a joint (from 0) to ``angle_rad``; joint -1: all of them, straight."""
-        if not self._physics or not math.isfinite(angle_rad):
+        if self._most_rad is None or not math.isfinite(angle_rad):
             raise ValueError("bend")
-        stop_rad = self._bus.plant.spec.joint_limit_rad  # type: ignore[attr-defined]
+        most = self._most_rad
         for hand in self._hand if joint < 0 else [self._hand[joint]]:
-            hand.extend([0.0 if joint < 0 else min(max(angle_rad, -stop_rad), stop_rad)] * _HAND_TURNS)
+            hand.extend([0.0 if joint < 0 else min(max(angle_rad, -most), most)] * _HAND_TURNS)
 
     def _move_hand(self) -> None:
         """Bend the joints that a hand is at by one turn of the loop; it lets go of servos that have torque."""
         if not any(self._hand):
             return
-        plant: Any = self._bus.plant
+        plant = self._bus.plant
         step_rad = _HAND_RAD_S / _POSE_HZ
         with self._bus.lock:
             shape = np.array(plant.joint_angle())
@@ -228,10 +233,9 @@ class World:
 
     def _pose(self) -> dict[str, float]:
         with self._bus.lock:
-            state = self._bus.plant.robot.state  # type: ignore[attr-defined]
-            x, y = state.head_xy[0].tolist()
-            angle = float(state.link_angle[0, -1])
-        return {"x_m": x, "y_m": y, "angle_rad": angle, "stamp_s": time.monotonic()}
+            pose = self._pose_source.read(time.monotonic())
+        x, y = pose.xy_w.tolist()
+        return {"x_m": x, "y_m": y, "angle_rad": pose.angle, "stamp_s": pose.stamp_s}
 
     def _watch(self) -> None:
         """Print what a person would see of a wiggle, at its far end: one joint that bends while all others are limp."""

@@ -1,4 +1,4 @@
-"""Emulated servos with the robot behind them, moved by the project's physics; both are loaded when it is made."""
+"""Emulated servos with the robot behind them, the project's physics or another; both are loaded when it is made."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from snake_gym.config import ConfigError
 from snake_gym.hardware.bus.clock import Clock
+from snake_gym.hardware.bus.family import load_named
 from snake_gym.hardware.calibration.calibration import Calibration
 from snake_gym.hardware.run.connection import ConnectionConfig
 from snake_gym.robot.spec import RobotSpec
 
 if TYPE_CHECKING:
-    from snake_gym.hardware.emulator.bus import EmulatedBus
-
+    from snake_gym.hardware.emulator.bus import EmulatedBus, ServoPlant
 
 _BEYOND_LIMIT_RAD = 0.1
 """Distance of the mechanical stops beyond the joint limits, for a robot that names none [rad]."""
@@ -24,8 +24,7 @@ _BEYOND_LIMIT_RAD = 0.1
 def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration, clock: Clock | None) -> EmulatedBus:
     """Return emulated servos as calibrated, with their robot; ``clock`` None: a virtual one. Raises ConfigError."""
     from snake_gym.hardware.emulator.bus import EmulatedBus, WireFaults
-    from snake_gym.hardware.emulator.servo import EmulatedServo
-    from snake_gym.simulation.servo_plant import RobotPlant
+    from snake_gym.hardware.emulator.servo import EmulatedServo, Imprecision
 
     told = config.emulated
     if spec.actuator.kind == "position" and not np.isfinite(spec.joints("joint_stop_rad")).all():
@@ -33,8 +32,9 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
     shape = np.array(told.joint_angle_rad) if told.joint_angle_rad else None
     if shape is not None and shape.shape != (spec.n_joints,):
         raise ConfigError(f"connection.emulated.joint_angle_rad has {shape.size} numbers; expected {spec.n_joints}")
+    make = load_named(told.plant or "snake_gym.simulation.servo_plant:RobotPlant", "connection.emulated.plant")
     try:
-        plant = RobotPlant(spec, shape, told.head_angle_rad, told.point_xy_m)
+        plant: ServoPlant = make(spec, shape, told.head_angle_rad, told.point_xy_m)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if clock is not None:
@@ -48,5 +48,8 @@ def emulate(config: ConnectionConfig, spec: RobotSpec, calibration: Calibration,
         stored = {**held, "baud_rate": calibration.family.baud_rates.index(config.baud)}
         servos.append(EmulatedServo(joint.servo_id, calibration.model, zero, joint.direction, stored))
         servos[-1].stop_rad = float(stop_rad)
+        servos[-1].imprecision = Imprecision(
+            told.command_delay_s, told.angle_noise_rad, told.rate_noise_rad_s, told.seed + joint.servo_id
+        )
     faults = WireFaults(lost=told.lost, corrupted=told.corrupted, seed=told.seed)
     return EmulatedBus(servos, plant, clock, faults, config.baud)

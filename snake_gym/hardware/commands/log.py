@@ -58,7 +58,7 @@ def log_limp(config: RunConfig, path: Path, seconds: float) -> int:
         raise ConfigError(f"connection.calibration is missing; expected a file: {PROGRAM} calibrate")
     calibration = load_calibration(connection.calibration)
     check_joints(calibration, spec)
-    pose = None if connection.pose.kind == "truth" else make_pose(connection.pose, spec, None)
+    pose = None if connection.pose.kind == "truth" else make_pose(connection, spec, None)
     bus = open_bus(BusPort(connection.port, connection.baud, calibration.family))
     writer = RecordWriter(path, spec, calibration, {"policy": "", "limp": True})
     reason = "interrupted"

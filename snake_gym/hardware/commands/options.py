@@ -22,6 +22,7 @@ from snake_gym.hardware.commands import PROGRAM
 from snake_gym.hardware.run.connection import EMULATED, watch
 from snake_gym.hardware.run.run_config import RunConfig
 from snake_gym.hardware.safety.emergency_stop import EmergencyStop
+from snake_gym.hardware.safety.heartbeat import Heartbeat
 
 _PATIENT = LineTiming(latency_s=0.02)
 """Timing of scans and wiggles, which may wait longer than a control loop."""
@@ -96,6 +97,7 @@ def add_motion(parser: argparse.ArgumentParser) -> None:
     """Add --degrees and --torque of a wiggle."""
     parser.add_argument("--degrees", type=float, default=6.0, help="of the wiggle, up to 30 (%(default)s)")
     parser.add_argument("--torque", type=float, default=0.25, help="of the wiggle, share of stall (%(default)s)")
+    parser.add_argument("--heartbeat", metavar="DEVICE", help="serial device of a board on the servos' supply")
 
 
 def check_motion(degrees: float, torque: float) -> None:
@@ -187,12 +189,17 @@ class Supervised(NamedTuple):
     """IDs of those that answer."""
     interrupted: Callable[[], str | None]
     """Function that procedures call all the time; returns a reason to stop, or None to go on."""
+    moving: Callable[[], contextlib.AbstractContextManager[None]]
+    """Context in which torque may be on: ``interrupted`` beats, and the heartbeat rests where it is off at the end."""
 
 
 @contextlib.contextmanager
-def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> Iterator[Supervised]:
+def supervised(
+    port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str, heartbeat: str | None = None
+) -> Iterator[Supervised]:
     """Move servos (``what``: the activity, in a word) under supervision. Whatever ends it, SIGKILL included, the torque
-    goes off and the port is freed. Raises ConfigError: the port cannot be opened, the stop is tripped or cannot be."""
+    goes off and the port is freed. ``heartbeat``: device of a board on the supply. Raises ConfigError: a port cannot be
+    opened, the stop is tripped or cannot be."""
     with contextlib.ExitStack() as closing:
         bus = closing.enter_context(contextlib.closing(open_bus(port)))
         closing.enter_context(ending_by_signal())
@@ -201,6 +208,11 @@ def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str
         if not stop.writable():
             raise ConfigError(f"the emergency stop could not be tripped: {stop.latch} cannot be written")
         there = [one for one in ids if bus.ping(one) is not None]
+        try:
+            beats, moves = Heartbeat(heartbeat), False
+        except PortGone as error:
+            raise ConfigError(f"--heartbeat: {error}") from None
+        closing.callback(beats.close)
         watcher = watch(port, there, stop, what) if there else None
         if watcher is not None:
             closing.callback(watcher.close)
@@ -208,11 +220,24 @@ def supervised(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str
         def interrupted() -> str | None:
             if stop.tripped:
                 return stop.reason
-            return None if watcher is None else watcher.trouble()
+            if moves:
+                beats.beat()
+            return beats.trouble or (None if watcher is None else watcher.trouble())
+
+        @contextlib.contextmanager
+        def moving() -> Iterator[None]:
+            nonlocal moves
+            moves = True
+            try:
+                yield
+            finally:
+                moves = False
+                if not switch_off(bus, there):
+                    beats.rest()
 
         stop.hold(what, watcher is not None)
         try:
-            yield Supervised(bus, there, interrupted)
+            yield Supervised(bus, there, interrupted, moving)
         finally:
             left = switch_off(bus, there)
             bus.torque(ids, False)  # some may have come since the beginning

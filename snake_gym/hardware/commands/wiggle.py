@@ -37,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
     check_motion(options.degrees, options.torque)
     bad = 0
     stop = stop_of(options)
-    with supervised(bus_port(options), options.ids, stop, "wiggle") as (bus, there, interrupted), KeyWatch(stop):
+    watched = supervised(bus_port(options), options.ids, stop, "wiggle", options.heartbeat)
+    with watched as (bus, there, interrupted, moving), KeyWatch(stop):
         all_there = len(there) == len(options.ids)
         others = "" if all_there else say_ids(one for one in _USUAL if bus.ping(one) is not None)
         for servo_id in options.ids:
@@ -47,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
                 bad += 1
                 continue
             try:
-                done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque, interrupted=interrupted)
+                with moving():
+                    done = wiggle(bus, servo_id, math.radians(options.degrees), options.torque, interrupted=interrupted)
                 said, good = describe(done), done.moved
             except StoppedError as error:
                 print(f"servo {servo_id:3d}: {error}")

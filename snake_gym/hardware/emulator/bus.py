@@ -50,6 +50,9 @@ _CATCH_UP_S = 0.005
 class ServoPlant(Protocol):
     """Joints behind the servos: J of them, in the order of the servos."""
 
+    blocked: NDArray[np.bool_]
+    """(J,) True: something in the robot itself keeps the joint from moving on, and its motor stalls."""
+
     def advance(
         self,
         dt_s: float,
@@ -75,8 +78,14 @@ class ServoPlant(Protocol):
     def load(self) -> FloatArray:
         """Return the motor torques (J,) as signed shares of the stall torque."""
 
+    def head_pose(self) -> tuple[float, float, float]:
+        """Return the place (x, y) [m] and direction [rad] of the head link, world frame."""
+
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         """Hold joint ``joint`` (from 0) where it is, or let it go."""
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        """Put the robot at rest into another shape (J,) [rad], as a hand would; the head stays where it is."""
 
 
 class FirstOrderPlant:
@@ -86,6 +95,7 @@ class FirstOrderPlant:
         self.lag_s = 0.03
         """Time constant of the joints [s]."""
         self._jammed = np.zeros(n_joints, dtype=bool)
+        self.blocked = np.zeros(n_joints, dtype=bool)
         self._angle = np.zeros(n_joints) if joint_angle is None else np.array(joint_angle, dtype=np.float64)
         self._rate = np.zeros(n_joints)
         self._load = np.zeros(n_joints)
@@ -108,6 +118,12 @@ class FirstOrderPlant:
 
     def jam(self, joint: int, is_jammed: bool = True) -> None:
         self._jammed[joint] = is_jammed
+
+    def bend(self, joint_angle: FloatArray) -> None:
+        self._angle, self._rate = np.array(joint_angle), np.zeros_like(self._angle)
+
+    def head_pose(self) -> tuple[float, float, float]:
+        return 0.0, 0.0, 0.0
 
     def joint_angle(self) -> FloatArray:
         return self._angle
@@ -328,8 +344,10 @@ class EmulatedBus:
     # --- the servos' side --------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        state = zip(self.plant.joint_angle(), self.plant.joint_rate(), self.plant.load(), strict=True)
-        for servo, (angle, rate, load) in zip(self.servos, state, strict=True):
+        plant = self.plant
+        state = zip(plant.joint_angle(), plant.joint_rate(), plant.load(), plant.blocked, strict=True)
+        for servo, (angle, rate, load, is_blocked) in zip(self.servos, state, strict=True):
+            servo.blocked = bool(is_blocked)
             servo.update(self._plant_s, float(angle), float(rate), float(load))
         sag_v = self.supply_ohm * sum(servo.supply_current_a for servo in self.servos)
         for servo in self.servos:

@@ -24,7 +24,10 @@ other codes of ``torque_enable``; here they change nothing.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import NamedTuple
+
+import numpy as np
 
 from snake_gym.hardware.bus.family import Register, ServoFamily, ServoModel, family_of_model
 from snake_gym.hardware.bus.feetech import FEETECH
@@ -177,6 +180,40 @@ _BRAKE = 2  # code of torque_enable
 _RESET_SHARE = 0.5  # of min_voltage: below, the processor stops
 
 
+class Imprecision:
+    """What a servo's electronics add: goals that act ``delay_s`` [s] late, and noise on what is told.
+
+    Args:
+        angle_rad, rate_rad_s: standard deviations of angle and rate.
+        seed: seed of the noise.
+    """
+
+    def __init__(self, delay_s: float = 0.0, angle_rad: float = 0.0, rate_rad_s: float = 0.0, seed: int = 0) -> None:
+        self.delay_s, self._angle_rad, self._rate_rad_s = delay_s, angle_rad, rate_rad_s
+        self._rng = np.random.default_rng(seed)
+        self.forget(0.0)
+
+    def forget(self, held: float) -> None:
+        """Restart from a servo that holds ``held`` [steps]."""
+        self._goals: deque[tuple[float, float]] = deque([(-math.inf, held)])
+
+    def late(self, goal: float, now_s: float) -> float:
+        """Return the goal [steps] that acts now, if ``goal`` is the one just set."""
+        if self._goals[-1][1] != goal:
+            self._goals.append((now_s, goal))
+        while len(self._goals) > 1 and self._goals[1][0] <= now_s - self.delay_s + 1e-9:
+            self._goals.popleft()
+        return self._goals[0][1]
+
+    def angle_noise(self) -> float:
+        """Return the noise of one reading of the angle [rad]."""
+        return self._angle_rad * float(self._rng.standard_normal()) if self._angle_rad else 0.0
+
+    def rate_noise(self) -> float:
+        """Return the noise of one reading of the rate [rad/s]."""
+        return self._rate_rad_s * float(self._rng.standard_normal()) if self._rate_rad_s else 0.0
+
+
 class JointCommand(NamedTuple):
     """Command of a servo to its motor: see ``ServoPlant.advance``."""
 
@@ -214,10 +251,11 @@ class EmulatedServo:
         """True: the servo is deaf, mute and without torque."""
         self.encoder_broken = False
         """True: the encoder stays at its last value, and the servo reports it broken."""
-        self.jammed = False
-        """True: something holds the joint where it is, and the motor stalls."""
+        self.jammed = self.blocked = False
+        """True: something, or the robot's own links, holds the joint where it is, and the motor stalls."""
         self.stop_rad = math.inf
         """Mechanical stop of the joint, to both sides [rad]; there the motor stalls as well."""
+        self.imprecision = Imprecision()
         self.supply_v = self.model.nominal_voltage_v
         """Voltage of the supply without load [V]."""
         self.sag_v = 0.0
@@ -349,9 +387,14 @@ class EmulatedServo:
     def sense(self) -> None:
         """Store the measured values in the registers that show them."""
         memory, speed_count = self.memory, self.family.steps_per_count("present_speed")
+        noise, turn = self.imprecision, self.family.steps_per_turn
+        position = float(self.present())
+        if (away := round(self.direction * noise.angle_noise() / self.family.step_rad)) != 0:
+            position = position + away if self._counts_turns() else (position + away) % turn
+        rate_rad_s = self.rate_rad_s + noise.rate_noise()
         values = {
-            "present_position": float(self.present()),
-            "present_speed": self.direction * self.rate_rad_s / self.family.step_rad / self._speed_unit() / speed_count,
+            "present_position": position,
+            "present_speed": self.direction * rate_rad_s / self.family.step_rad / self._speed_unit() / speed_count,
             "present_load": memory.counts("present_load", self.direction * self.load),
             "present_voltage": memory.counts("present_voltage", self._volts),
             "present_temperature": self.temperature_c,
@@ -370,7 +413,7 @@ class EmulatedServo:
         dt_s, self._now_s = now_s - self._now_s, now_s
         target, enabled, limit, _ = self._command
         at_stop = abs(angle_rad) >= self.stop_rad - _AT_STOP_RAD and (target - angle_rad) * angle_rad > 0.0
-        if self.jammed or at_stop:
+        if self.jammed or self.blocked or at_stop:
             load = min(max(_STALL_GAIN * (target - angle_rad), -limit), limit) if enabled else 0.0
         self._check_supply(now_s)
         self.angle_rad, self.rate_rad_s, self.load = angle_rad, rate_rad_s, load
@@ -402,11 +445,13 @@ class EmulatedServo:
         mode = memory.get("mode")
         if not enabled:
             self._ramp.rest_at(self.present())
+            self.imprecision.forget(self.present())
             self._moving_goal_rad = None
             target = self.angle_rad
         elif mode == 0:
             ramp = min(memory.steps("acceleration"), memory.steps("max_acceleration"))
-            target = self.angle_at(self._ramp.follow(self._goal(), dt_s, speed, ramp))
+            goal = self.imprecision.late(self._goal(), self._now_s)
+            target = self.angle_at(self._ramp.follow(goal, dt_s, speed, ramp))
         elif mode == 3:
             target = self.angle_rad if self._moving_goal_rad is None else self._moving_goal_rad
         else:
@@ -434,6 +479,7 @@ class EmulatedServo:
         self._overload_s = self._overcurrent_s = self._overload_sign = 0.0
         self._clear_turns()
         self._ramp.rest_at(self.present())
+        self.imprecision.forget(self.present())
         self._moving_goal_rad = None
 
     def _clear_turns(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from snake_gym.config import ConfigError, Range, Settings, choose
-from snake_gym.config.settings import Count, Positive, Share
+from snake_gym.config.settings import Count, NonNegative, Positive, Share
 from snake_gym.hardware.bus.clock import Clock, MonotonicClock
 from snake_gym.hardware.bus.family import find_family
 from snake_gym.hardware.bus.servo_bus import BusPort, ServoBus
@@ -70,12 +70,31 @@ class EmulatedConfig(Settings):
     head_angle_rad: float = 0.0
     point_xy_m: tuple[float, float] = (0.0, 0.0)
     """Place of the head at the start."""
+    plant: str | None = None
+    """Robot behind the servos: None, the project's physics, or ``module:NAME`` of a class that is made as
+    ``simulation.servo_plant.RobotPlant`` is, from (robot, shape, head's angle, head's place)."""
     lost: Share = 0.0
     """Probability of a lost packet."""
     corrupted: Share = 0.0
     """Probability of a spoiled packet."""
+    command_delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
+    """Time by which servos act late on their goals."""
+    angle_noise_rad: NonNegative = 0.0
+    """Standard deviation of the angles that servos tell."""
+    rate_noise_rad_s: NonNegative = 0.0
+    """Standard deviation of the rates that servos tell."""
+    pose_delay_s: Annotated[float, Range(0.0, 1.0)] = 0.0
+    """Age of the poses that are told; with ``pose.kind: truth`` and from ``emulate``."""
+    position_noise_m: NonNegative = 0.0
+    """Standard deviation of the places that are told, along each axis."""
+    heading_noise_rad: NonNegative = 0.0
+    """Standard deviation of the directions that are told."""
     seed: Count = 0
-    """Seed of the faults on the wire."""
+    """Seed of faults and noise."""
+
+    def pose_source(self, look: Callable[[], tuple[float, float, float]]) -> EmulatedPose:
+        """Return the source that tells what ``look`` sees: (x, y) [m] and direction [rad] of the head."""
+        return EmulatedPose(look, self.pose_delay_s, self.position_noise_m, self.heading_noise_rad, self.seed)
 
 
 @dataclass(frozen=True)
@@ -149,7 +168,7 @@ def connect(config: ConnectionConfig, limits: SafetyLimits, spec: RobotSpec, emu
             terminal = EmulatedPort(emulated)
             opened.callback(terminal.close)
             port = port._replace(device=terminal.port)
-        pose = make_pose(config.pose, spec, emulated)
+        pose = make_pose(config, spec, emulated)
         opened.callback(pose.close)
         body: Body
         if config.guarded and not in_memory:
@@ -189,8 +208,9 @@ def watch(port: BusPort, ids: Sequence[int], stop: EmergencyStop, what: str) -> 
         raise ConfigError(f"nothing is moved, since nobody would switch the torque off: {error}") from None
 
 
-def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
+def make_pose(connection: ConnectionConfig, spec: RobotSpec, emulated: EmulatedBus | None) -> PoseSource:
     """Return the pose source that the settings name."""
+    config = connection.pose
     kind = choose(config.kind, get_args(PoseKind), "pose.kind")
     if kind == "truth":
         if emulated is None:
@@ -203,10 +223,9 @@ def make_pose(config: PoseConfig, spec: RobotSpec, emulated: EmulatedBus | None)
         def look() -> tuple[float, float, float]:
             with bus.lock:
                 bus.advance_to(bus.clock.now())
-                state = bus.plant.robot.state  # type: ignore[attr-defined]
-                return float(state.head_xy[0, 0]), float(state.head_xy[0, 1]), float(state.link_angle[0, -1])
+                return bus.plant.head_pose()
 
-        return EmulatedPose(look)
+        return connection.emulated.pose_source(look)
     if kind == "udp_json":
         return UdpJson(config.host, config.udp_port, config.stale_s)
     if kind == "april_tags":

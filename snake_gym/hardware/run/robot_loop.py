@@ -13,7 +13,7 @@ While the pose is lost, the measurement repeats the last one, marked invalid; ho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -53,6 +53,9 @@ class MeasuredCourse:
     While the pose is lost no target is reached and no progress is counted.
     """
 
+    columns: tuple[str, ...] = ()
+    """Observation columns of the task besides those that every robot tells."""
+
     def __init__(self, config: CourseConfig, spec: RobotSpec) -> None:
         self.config = config
         self._spec = spec
@@ -78,13 +81,21 @@ class MeasuredCourse:
         self.index, self.progress_m = 0, 0.0
         self._last_xy = self._point(measurement) if measurement.pose_valid[0] else None
 
+    def localise(self, measurement: Measurement) -> Measurement:
+        """Return a measurement of the pose source in the frame of the course, which here is the world's."""
+        return measurement
+
+    def signals(self) -> Mapping[str, FloatArray]:
+        """Return what the task's own observation columns are made from, besides measurement and goal."""
+        return {}
+
     def goal(self) -> Goal:
         """Return the current target (1, 2) [m]; inactive when the course is complete."""
         current = min(self.index, len(self.targets_xy) - 1)
         return Goal(self.targets_xy[current][None].copy(), np.array([not self.complete]))
 
-    def advance(self, measurement: Measurement) -> tuple[float, bool]:
-        """Return the progress of one step [m] towards the target, and True if it was reached."""
+    def advance(self, measurement: Measurement, action: FloatArray) -> tuple[float, bool]:
+        """Return the progress of one step [m] towards the target, and True if it was reached; ``action`` (1, A)."""
         if self.complete or not measurement.pose_valid[0]:
             return 0.0, False
         here = self._point(measurement)
@@ -154,13 +165,13 @@ class RobotLoop:
         contract: Contract,
         body: Body,
         pose: PoseSource,
-        course: CourseConfig,
+        course: MeasuredCourse,
         config: LoopConfig,
         time_limit_s: float = math.inf,
     ) -> None:
         self.decoder, self.layout, self.body, self.pose, self.config = *contract[:2], body, pose, config
         self.spec = self.decoder.spec
-        self.course = MeasuredCourse(course, self.spec)
+        self.course = course
         self.state = self.decoder.initial_state(1)
         self.action: FloatArray = np.zeros((1, self.decoder.size))
         self.reference: FloatArray = np.zeros((1, self.spec.n_joints))
@@ -181,10 +192,11 @@ class RobotLoop:
         sample = self._wait_for_pose(self.body.run_until(self.body.clock.now()))
         if self.body.stop_reason is not None:
             raise BringUpError(f"the episode cannot begin: {self.body.stop_reason}")
-        self.measurement = self._measure(sample)
+        seen = self._measure(sample)
+        self.course.begin(seen, targets)
+        self.measurement = self.course.localise(seen)
         self.action = np.zeros((1, self.decoder.size))
         self.reference = sample.joint_angle[None].copy()
-        self.course.begin(self.measurement, targets)
         self.step_count = 0
         self.observer.begin(self.measurement)
         self._tick_s = self.body.clock.now()
@@ -210,11 +222,11 @@ class RobotLoop:
             self._tick_s = self.body.clock.now()
         self._tick_s += self.spec.control_dt_s
         sample = self.body.run_until(self._tick_s)
-        self.measurement = self._measure(sample)
+        self.measurement = self.course.localise(self._measure(sample))
         self.step_count += 1
         self.observer.advance(self.measurement)
         now = self.body.clock.now()
-        progress, reached = self.course.advance(self.measurement)
+        progress, reached = self.course.advance(self.measurement, self.action)
         return StepRecord(
             self._observe(self.measurement), progress, reached, self.course.complete, self.body.stop_reason,
             self.reference[0].copy(), sample, self._pose, now - sample.stamp_s, now - self._pose.stamp_s, late_s, held,
@@ -254,5 +266,5 @@ class RobotLoop:
         phase = self.decoder.phase(self.state) if self.decoder.has_phase else None
         remaining = np.array([max(0.0, 1.0 - self.step_count / self.n_steps)])
         goal = self.course.goal()
-        told = self.decoder.tell(self.state)
+        told = {**self.course.signals(), **self.decoder.tell(self.state)}
         return self.observer.look(measurement, goal, self.reference, self.action, phase, told, remaining)[0]

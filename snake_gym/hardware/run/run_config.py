@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from snake_gym.config.settings import Positive
 from snake_gym.controllers import CONTROLLERS, resolve_controller, tuning_of
 from snake_gym.controllers.tuned import tuned_file, tuning_command
 from snake_gym.hardware.run.connection import Connected, ConnectionConfig, Emulate, connect
-from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, RobotLoop
+from snake_gym.hardware.run.robot_loop import Contract, CourseConfig, LoopConfig, MeasuredCourse, RobotLoop
 from snake_gym.hardware.safety.checks import SafetyLimits
 from snake_gym.interface.actions import ActionConfig, ActionDecoder
 from snake_gym.interface.observations import OWN, ObservationConfig, ObservationLayout
@@ -86,7 +87,7 @@ def plan_run(config: RunConfig) -> Plan:
         return _plan_controller(config, controller)
     if find_policy_file(policy) is not None:
         loaded = load_policy(policy, None if config.robot is None else load_robot(config.robot))
-        contract = file_contract(loaded, config.robot, config.course)
+        contract = file_contract(loaded, config.robot, config.course.tracked_point)
         notes = robot_note(loaded.spec, contract.robot), _task_note("trained", loaded.contract.env.id)
         return Plan(loaded, contract, loaded.name, _told(notes))
     if policy in CONTROLLERS:
@@ -140,21 +141,30 @@ def _task_note(made: str, env_id: str | None) -> str | None:
     return None if env_id in (None, _TASK) else f"{made} in {env_id}; here it visits targets, as in {_TASK}"
 
 
-def file_contract(policy: FilePolicy, robot: str | dict[str, Any] | None, course: CourseConfig) -> Contract:
+def file_contract(
+    policy: FilePolicy, robot: str | dict[str, Any] | None, tracked_point: str, where: str = "course.tracked_point"
+) -> Contract:
     """Return the contract of a policy file; ``robot`` None: the one it was trained on. Raises ConfigError."""
     layout = policy.make_layout()
-    if layout.point != course.tracked_point:
-        raise ConfigError(
-            f"course.tracked_point is {course.tracked_point!r}; expected {layout.point!r}, as the policy was trained"
-        )
+    if layout.point != tracked_point:
+        raise ConfigError(f"{where} is {tracked_point!r}; expected {layout.point!r}, as the policy was trained")
     return Contract(policy.make_decoder(), layout, policy.spec if robot is None else load_robot(robot))
 
 
 def action_contract(
-    action: ActionConfig, robot: RobotSpec, course: CourseConfig, observation: ObservationConfig | None = None
+    action: ActionConfig,
+    robot: RobotSpec,
+    course: CourseConfig,
+    observation: ObservationConfig | None = None,
+    holds_speed: bool = False,
+    **seen_besides: Any,
 ) -> Contract:
-    """Return the contract of an action without policy file, with its observation. Raises ConfigError."""
-    decoder, seen = ActionDecoder(action, robot), observation or ObservationConfig()
+    """Return the contract of an action without policy file, with its observation.
+
+    ``holds_speed``: the task commands a speed, which gaits hold; ``seen_besides``: arguments of ``ObservationLayout``.
+    Raises ConfigError.
+    """
+    decoder, seen = ActionDecoder(action, robot, holds_speed), observation or ObservationConfig()
     if seen.privileged:
         raise ConfigError(
             f"observation.privileged is [{', '.join(seen.privileged)}]; expected none: nobody knows the truth about a "
@@ -162,33 +172,40 @@ def action_contract(
         )
     layout = ObservationLayout(
         robot, decoder.size, decoder.has_phase, course.tracked_point, columns=seen.columns, history=seen.history,
-        told=decoder.told,
+        told=decoder.told, **seen_besides,
     )  # fmt: skip
     return Contract(decoder, layout, robot)
 
 
-def check_columns(layout: ObservationLayout) -> None:
-    """Raise ConfigError for columns that come from a task other than visiting targets, or from sensors not built in."""
+def check_columns(layout: ObservationLayout, task_columns: Collection[str] = ()) -> None:
+    """Raise ConfigError for columns that come from another task than the robot's, whose own are ``task_columns``, or
+    from sensors not built in."""
     lacking = [
-        name for name in layout.fields if name in _NO_SENSOR or (name not in OWN and layout.lacks_signal(name, {}, 1))
-    ]
+        name for name in layout.fields
+        if name not in task_columns
+        and (name in _NO_SENSOR or (name not in OWN and layout.lacks_signal(name, {}, 1)))
+    ]  # fmt: skip
     if lacking:
-        told = ", ".join(name for name in OWN if name not in _NO_SENSOR)
+        told = ", ".join([name for name in OWN if name not in _NO_SENSOR] + list(task_columns))
+        of = "" if task_columns else f"columns of {_TASK} without course.lookahead: "
         raise ConfigError(
-            f"the observation shows {', '.join(lacking)}, which a real robot does not tell; expected columns of "
-            f"{_TASK} without course.lookahead: {told}"
+            f"the observation shows {', '.join(lacking)}, which a real robot does not tell; expected {of}{told}"
         )
 
 
-def open_loop(contract: Contract, settings: LoopSettings, emulate: Emulate) -> tuple[RobotLoop, Connected]:
-    """Open port and pose source. Return the loop on them. Raises ConfigError, and leaves nothing open then."""
+def open_loop(
+    contract: Contract, settings: LoopSettings, emulate: Emulate, course: MeasuredCourse | None = None
+) -> tuple[RobotLoop, Connected]:
+    """Open port and pose source. Return the loop on them; ``course`` None: the targets of the settings. Raises
+    ConfigError, and leaves nothing open then."""
     if "failed" in contract.layout.fields:
         raise ConfigError("the policy expects to be shown which joints are failed, which a real robot cannot do")
-    check_columns(contract.layout)
+    course = MeasuredCourse(settings.course, contract.decoder.spec) if course is None else course
+    check_columns(contract.layout, course.columns)
     connected = connect(settings.connection, settings.safety, contract.robot, emulate)
     try:
         limit_s = settings.time_limit_s
-        return RobotLoop(contract, connected.body, connected.pose, settings.course, settings.loop, limit_s), connected
+        return RobotLoop(contract, connected.body, connected.pose, course, settings.loop, limit_s), connected
     except BaseException:
         connected.close()
         raise

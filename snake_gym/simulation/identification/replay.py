@@ -102,7 +102,9 @@ class Replay:
             ChainParams(*(np.repeat(np.concatenate(part), n_logs, axis=0) for part in zip(*rows, strict=True)))
         )
         for k, log in enumerate(self.logs):
+            # A servo's limit holds for the voltage of its motor: with half of it, the motor turns half as fast.
             robot.params.torque_limit[k::n_logs] *= log.torque_share
+            robot.params.no_load_speed[k::n_logs] *= log.torque_share
             if log.speed_limit_rad_s and np.isfinite(robot.params.speed_limit).all():
                 own = robot.params.speed_limit[k::n_logs]
                 robot.params.speed_limit[k::n_logs] = np.minimum(own, log.speed_limit_rad_s)

@@ -1,7 +1,8 @@
 """A robot from its logs: which numbers of its model are worth identifying, the fit that finds them, and its proof.
 
-Friction as far as the nominal robot has any, servo gains, and the delay by which references act. Backlash makes the
-residuals rough, so a fit with it starts from the one without, and counts only where it explains clearly more.
+Friction as far as the nominal robot has any, servo gains, and the delay by which references act. What the nominal robot
+may lack comes after that, one law at a time, and counts only where it explains clearly more: motors that lose torque
+with speed, dry joints, and at last backlash, which makes the residuals rough.
 
 All is found twice: from the first three quarters of each run, to be tried on the last, replayed from the run's start,
 and then from whole runs. How far the second moves from the first is part of the standard deviations. A robot that
@@ -46,7 +47,9 @@ _BACKLASH_STARTS = (0.01, 0.04)
 _NEIGHBOURS, _SPREADS = 48, (0.1, 0.1, 0.05, 0.05, 0.02, 0.02)
 """A fit with backlash goes on from the best of so many neighbours, whose logarithms are spread by so much in turn."""
 _CLEARLY = 0.9
-"""Share of the misfit without backlash, below which backlash has to bring it."""
+"""Share of the misfit without a law, below which that law has to bring it."""
+_EXPLAINED = 2.0
+"""Misfit, 1 for noise alone, up to which neither the motors' speed nor dry joints are looked for."""
 _SEEN_RAD = 1e-3
 """Least backlash that an encoder can see."""
 _GROUPS = 3
@@ -114,6 +117,27 @@ def usual_coefficients(spec: RobotSpec) -> list[Coefficient]:
     return found
 
 
+def further_laws(spec: RobotSpec) -> list[Coefficient]:
+    """Return what servos may have that ``spec`` has not: torque that falls with speed, and dry friction in joints.
+
+    Both are sought where the torque is limited, or nobody could say what a large torque is.
+    """
+    limit, speed = spec.joints("actuator.torque_limit_nm"), spec.joints("actuator.speed_limit_rad_s")
+    found: list[Coefficient] = []
+    if not (np.isfinite(limit).all() and np.isfinite(speed).all()):
+        return found
+    if "no_load_speed_rad_s" not in spec.actuator.imperfections:
+        fast = float(speed.max())
+        place = (Place("actuator.no_load_speed_rad_s"),)
+        found.append(Coefficient("no_load_speed_rad_s", 1.5 * fast, 0.3 * fast, 30.0 * fast, place))
+    if not spec.joints("joint_friction_nm").any():
+        much = float(limit.max())
+        found.append(
+            Coefficient("joint_friction_nm", 0.02 * much, 1e-4 * much, 0.5 * much, (Place("joint_friction_nm"),))
+        )
+    return found
+
+
 def _grouped(spec: RobotSpec, path: str, name: str, n: int) -> list[Coefficient]:
     """One coefficient for each different number > 0 in a field."""
     values = spec.links(path) if n == spec.n_links else spec.joints(path)
@@ -175,8 +199,9 @@ def identify_robot(
         found = identify(logs, step, _started(only, part), "avs", n_threads=1)
         tried, std, delay_std = part.spec, None, math.nan
     else:
-        first = _fitted(seen, spec, coefficients, backlash)
-        found = _fitted(logs, spec, coefficients, "backlash_rad" in first.values)
+        laws = further_laws(spec)
+        first, laws = _fitted(seen, spec, coefficients, laws, backlash)
+        found, _ = _fitted(logs, spec, coefficients, laws, "backlash_rad" in first.values)
         tried = first.spec
         moved = {name: math.log(value / first.values.get(name, value)) for name, value in found.values.items()}
         std = {name: math.hypot(own, moved[name], _AT_BEST) for name, own in (found.relative_std or {}).items()}
@@ -230,11 +255,19 @@ def _fit(
 
 
 def _fitted(
-    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], backlash: bool
-) -> Identification:
-    """The fit from the robot given on."""
-    found = _fit(logs, fine(spec, logs[0].period_s), coefficients, 0.01, 30)
-    return _with_backlash(logs, spec, coefficients, found) if backlash else found
+    logs: Sequence[RunLog], spec: RobotSpec, coefficients: Sequence[Coefficient], laws: Sequence[Coefficient],
+    backlash: bool,
+) -> tuple[Identification, list[Coefficient]]:  # fmt: skip
+    """Return the fit from the robot given on, and those of ``laws`` that explain clearly more."""
+    step, kept = fine(spec, logs[0].period_s), list[Coefficient]()
+    found = _fit(logs, step, coefficients, 0.01, 30)
+    for law in laws:
+        if found.misfit <= _EXPLAINED:
+            break
+        trial = _fit(logs, step, [*_started([*coefficients, *kept], found), law], found.delay_s, 20)
+        if trial.misfit < _CLEARLY * found.misfit:
+            found, kept = trial, [*kept, law]
+    return (_with_backlash(logs, spec, [*coefficients, *kept], found) if backlash else found), kept
 
 
 def _with_backlash(

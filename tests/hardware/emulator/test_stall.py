@@ -95,6 +95,26 @@ def test_a_joint_that_is_driven_too_far_stalls_at_its_stop(tmp_path: Path) -> No
         assert 90.0 < angles[4] < 97.0 and max(map(abs, angles)) == angles[4], angles
 
 
+def test_links_that_run_into_each_other_stall_their_servos(tmp_path: Path) -> None:
+    """All nine joints by 69 degrees: the chain would lie in itself."""
+    link = tmp_path / "bus"
+    with emulator(link, "--pose-port", "0") as robot, RawDriver(str(link)) as raw:
+        curled, straight = 2048 + 785, 2048
+        for one in range(1, 10):
+            raw.write(one, UNLOAD, 0x0C)
+            raw.write(one, GOAL, curled, 2)
+        stalls = raw.until(
+            lambda: max(range(1, 10), key=lambda one: raw.read(one, LOAD, 2) & 0x3FF),
+            lambda one: raw.read(one, LOAD, 2) == 1000,
+        )
+        assert abs(raw.read(stalls, POSITION, 2) - curled) > 100, "it pushes, and is not there"
+        assert min(map(abs, robot.joint_angles_deg())) < 60.0
+        for one in range(1, 10):
+            raw.write(one, GOAL, straight, 2)
+        for one in range(1, 10):
+            raw.until(lambda one=one: raw.read(one, POSITION, 2), lambda at: abs(at - straight) < 20)
+
+
 @pytest.mark.parametrize("address", range(80, 87))
 def test_factory_registers_can_be_written(wire: RawDriver, address: int) -> None:
     wire.write(1, address, 3)

@@ -183,3 +183,39 @@ def test_a_board_that_is_not_there_moves_nothing(port: EmulatedPort, tmp_path: P
         out, _ = process.communicate(timeout=60)
     assert process.returncode != 0 and "cannot open /dev/none" in out and "Traceback" not in out, out
     assert torque(port) == [0] * N
+
+
+def test_a_wiggle_beats_while_it_moves_and_rests_after_each_servo(
+    port: EmulatedPort, board: Board, tmp_path: Path
+) -> None:
+    words = ["--port", port.port, "--ids", f"1-{N}", "--latch", str(tmp_path / "estop"), "--heartbeat", board.port]
+    process = launch("wiggle", *words)
+    with ending(process):
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert re.fullmatch(rf"([+]+-){{{N}}}", board.heard), board.heard
+    assert board.watchdog.closed
+    assert torque(port) == [0] * N
+
+
+def test_a_wiggle_that_hangs_opens_the_relay(port: EmulatedPort, board: Board, tmp_path: Path) -> None:
+    """The process that waits for its death waits on: it is not dead."""
+    words = ["--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), "--heartbeat", board.port]
+    process = launch("wiggle", *words, "--degrees", "30")
+    with ending(process):
+        wait_until(lambda: not is_limp(port) or process.poll() is not None, 60.0)
+        os.kill(process.pid, signal.SIGSTOP)
+        assert not is_limp(port), "it has been on its way for a second"
+        wait_until(lambda: is_limp(port))
+        assert not board.watchdog.closed
+        os.kill(process.pid, signal.SIGCONT)
+        process.communicate(timeout=60)
+
+
+def test_a_wiggle_without_its_board_moves_nothing(port: EmulatedPort, tmp_path: Path) -> None:
+    words = ["--port", port.port, "--ids", "1", "--latch", str(tmp_path / "estop"), "--heartbeat", "/dev/none"]
+    process = launch("wiggle", *words)
+    with ending(process):
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode != 0 and "--heartbeat: cannot open /dev/none" in out and "Traceback" not in out, out
+    assert torque(port) == [0] * N
