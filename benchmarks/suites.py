@@ -154,7 +154,8 @@ def main(argv: list[str] | None = None) -> int:
         entrants = entrants_of(config, scenarios, own)
         print(f"{name}: {', '.join(entrant.name for entrant in entrants)}", file=sys.stderr)
         with Progress(console=Console(stderr=True)) as bars:
-            bar_of = {entrant.name: bars.add_task(entrant.name, total=None) for entrant in entrants}
+            called = dict.fromkeys(entrant.name for entrant in entrants)
+            bar_of = {key: bars.add_task(key, total=None) for key in called}
             show = partial(advance, bars, bar_of)
             results = play_all(entrants, scenarios, Path("runs", "suites", name), show)
         kept, labels = kept_rows(args.out / ROWS / f"{name}.csv", scenarios, own)

@@ -128,14 +128,18 @@ def value_interval(
 
 def _means(columns: FloatArray, drawn: Sequence[NDArray[np.int64]]) -> FloatArray:
     """Return the means (K, ...) of ``columns`` (K, T, ..., n) over drawn indices (..., size) of each factor."""
-    shape = drawn[-1].shape[:-1]
-    indices = [each.reshape(-1, each.shape[-1]) for each in drawn]
-    means = np.broadcast_to(columns, (len(indices[0]), *columns.shape))
-    for each in indices[:-1]:
-        share = (each[:, :, None] == np.arange(means.shape[2])).mean(axis=1)
-        means = np.einsum("bt,bkt...->bk...", share, means)
-    chosen = np.take_along_axis(means, indices[-1][:, None, :], axis=-1)
-    return np.asarray(chosen.mean(axis=-1).T.reshape(-1, *shape))
+    weights = [_weights(each, size) for each, size in zip(drawn, columns.shape[1:], strict=True)]
+    means = columns @ weights.pop().T
+    for share in reversed(weights):
+        means = np.einsum("...tb,bt->...b", means, share)
+    return means.reshape(-1, *drawn[-1].shape[:-1])
+
+
+def _weights(drawn: NDArray[np.int64], size: int) -> FloatArray:
+    """Return the weights (B, size) of ``size`` entries in the means over drawn indices (..., m), B sets of them."""
+    sets = drawn.reshape(-1, drawn.shape[-1])
+    places = sets + size * np.arange(len(sets))[:, None]
+    return np.bincount(places.ravel(), minlength=len(sets) * size).reshape(-1, size) / sets.shape[1]
 
 
 def _bca(
