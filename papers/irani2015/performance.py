@@ -126,8 +126,8 @@ def _fastest(result: Performance) -> Finding:
 def _tightest(result: Performance) -> Finding:
     if not np.isfinite(result.radius_m).any():
         return Finding("not", "no circle was driven", math.nan)
-    near = np.nanmin(np.abs(result.radius_m - RADIUS_M), axis=0)
-    usual = math.degrees(BIASES_RAD[int(np.nanargmin(near))])
+    nearest = int(np.nanargmin(np.abs(result.radius_m - RADIUS_M))) % len(BIASES_RAD)
+    usual = math.degrees(BIASES_RAD[nearest])
     row, column = np.unravel_index(np.nanargmin(result.radius_m), result.radius_m.shape)
     note = (
         f"healthy robot, bias of {math.degrees(BIASES_RAD[int(column)]):g} deg on all joints and an amplitude of "
