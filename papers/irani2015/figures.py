@@ -116,8 +116,8 @@ def head_rates(result: Performance) -> Figure:
             rate = np.degrees(np.diff(np.unwrap(paths.head_angle[:, 0]))) / step
             time = step * (np.arange(rate.size) + 0.5)
             ax.plot(time[time < 12.0], rate[time < 12.0], color=colour, lw=1.2, label=label)
-        ax.set(xlabel="time [s]", ylabel="angular velocity of the head [deg/s]")
-        ax.legend(loc="upper right")
+        ax.set(xlabel="time [s]", ylabel="angular velocity of the head [deg/s]", ylim=(None, 240.0))
+        ax.legend(loc="upper right", ncols=2)
 
     return Figure("head-rates", "Angular velocity of the head without failure (Fig. 9).", draw)
 
