@@ -189,8 +189,10 @@ def change_gait(name: str, rates: str, watched_s: float = WATCHED_S) -> Change:
         for amplitude, frequency, shift in (BEFORE, CHANGES[name])
     )
     formula = np.where(time[:, None] < 0.0, old, new)
-    motions = (measure_motion(joints, BEFORE, CHANGES[name]) for joints in (smooth, alone, formula))
-    return Change(name, rates, *motions, radius, radius_alone, phase, time)
+    smoothly, by_equations, by_formula = (
+        measure_motion(joints, BEFORE, CHANGES[name]) for joints in (smooth, alone, formula)
+    )
+    return Change(name, rates, smoothly, by_equations, by_formula, radius, radius_alone, phase, time)
 
 
 def measure_motion(joints: FloatArray, old: Gait, new: Gait) -> Motion:
