@@ -150,7 +150,7 @@ FIGURES = (
            (9.0, 4.8)),
     figure("speed", "Forward speed; shaded: the published band (Fig. 4 and 8).", _draw_speed, (8.5, 5.6)),
     figure("lengths", "Range of each muscle's length beside Tables 1 and 2.", _draw_ranges, (8.5, 6.2)),
-    figure("lengths-circle", "Muscle lengths on the circle, the first 40 s (Fig. 5).", _draw_circle_lengths, (8.5, 7.0)),
+    figure("lengths-circle", "Muscle lengths on the circle, first 40 s (Fig. 5).", _draw_circle_lengths, (8.5, 7.0)),
     figure("forces-circle", "Force of each pair on the circle, the first 40 s (Fig. 6): what one muscle alone would "
            "have to hold alone.", _draw_circle_forces, (8.5, 7.0)),
     figure("lengths-square", "Muscle lengths on the square (Fig. 9).", _draw_square_lengths, (8.5, 7.0)),
