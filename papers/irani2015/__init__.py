@@ -82,14 +82,13 @@ def _experiment(options: argparse.Namespace, advance: Advance) -> Results:
 
 def _figures(results: Results) -> list[Figure]:
     result, fits = results.scan, results.fits
-    drawn = [
+    return [
         figures.claim_map(results.judged, result.shifts_rad), figures.paper_frame(results.performance),
         figures.head_rates(results.performance), figures.iterations(results.iterations),
         figures.all_paths(result), figures.kinds(result),
         figures.diameters(result), figures.middle_drift(result), figures.learned(results.learning),
         figures.coefficient_errors(fits),
     ]  # fmt: skip
-    return [*drawn, figures.search_progress(fits)] if any(fit.method == "avs" for fit in fits) else drawn
 
 
 def _read_shifts(text: str, flag: str) -> Sequence[float]:

@@ -283,26 +283,6 @@ def coefficient_errors(fits: Sequence[Fit]) -> Figure:
     return Figure("coefficients", "Coefficients found again, one mark for each noise seed.", draw, (9.5, 4.5))
 
 
-def search_progress(fits: Sequence[Fit]) -> Figure:
-    """Draw the cost of the alternating search over its iterations."""
-
-    def draw(canvas: Canvas) -> None:
-        ax = canvas.subplots()
-        colours = {"paper's": RED, "20 % off": ORANGE}
-        seen: set[str] = set()
-        for fit in fits:
-            if fit.method == "avs":
-                costs = [100.0 * step.cost for step in fit.found.steps]
-                label = f"{fit.start} start" if fit.start not in seen else None
-                seen.add(fit.start)
-                ax.semilogy(range(1, len(costs) + 1), costs, color=colours[fit.start], lw=1.2, label=label)
-        ax.axvline(10, color=GREY, ls="--", lw=1.0, label="the paper's ten iterations")
-        ax.set(xlabel="iteration (one coefficient each)", ylabel="simulator error, eq. 6, root mean square [%]")
-        ax.legend(loc="upper right")
-
-    return Figure("search", "Alternating search on eq. 6, one line for each noise seed.", draw)
-
-
 def learned(learning: Learning) -> Figure:
     """Draw paths without and with the learned bias, and the bias over time, first start of each joint."""
     n_starts = learning.bias_rad.shape[2]
