@@ -164,7 +164,7 @@ FIGURES = (
     figure("targets", "Targets one after the other on free ground: way of the centre of mass (compare Fig. 4).",
            _draw_free, (8.0, 4.6)),
     figure("with_and_without", "The same targets without pegs and with them: way and acceleration of the centre of "
-           "mass (compare Fig. 3).", _draw_with_and_without, (10.0, 6.4)),
+           "mass (compare Fig. 3).", _draw_with_and_without, (10.0, 5.2)),
     figure("pegboard_targets", "Targets among pegs: way of the centre of mass on four boards.",
            _draw_courses, (9.0, 4.2)),
     figure("pegboard_run", "One board: the robot every 8 s, and the forces of the pegs on it.", _draw_run, (9.0, 6.0)),
